@@ -53,7 +53,7 @@ const provenanceSchema = {
   },
 } as const;
 
-/** A refusal, with the status that Fastify answers for an error that bears one. */
+/** An error, with the status that Fastify answers for an error that bears one. */
 class Refused extends Error {
   readonly statusCode: number;
 

@@ -2,14 +2,14 @@ import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import { adopt, ask } from './children.ts';
 import type { Order, Outcome, Preparation, Sent } from './orders.ts';
-import type { Door, Server } from './servers.ts';
+import type { ListenerName, Server } from './servers.ts';
 
 /** The load generator. */
 export interface Load {
   /** Builds requests in advance, which are then the ones to send. */
   prepare(preparation: Preparation): Promise<void>;
   /** Sends the prepared requests to a door; they are good for one sending to each server. */
-  send(server: Server, door: Door, connections: number): Promise<Sent>;
+  send(server: Server, door: ListenerName, connections: number): Promise<Sent>;
 }
 
 /** How long an order may take before the generator counts as hung, in milliseconds. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Artwork } from '../src/domain/filing.ts';
 import { type Core, openCore, type Reply } from '../src/store/sqlite/core.ts';
-import type { Command, Unit } from '../src/store/store.ts';
+import type { Command, StoreRequest } from '../src/store/store.ts';
 
 /** A store without its thread and its doors, with filings in it that are all leaves of its log. */
 export interface LoggingCore {
@@ -44,7 +44,7 @@ export function openLoggingCore(dataDir: string): LoggingCore {
     const by = { callerId, caller: `${callerId}` };
     return { kind: 'FileArtwork', artwork, at: { atMs, timestamp }, by } as const;
   }
-  function signedFiling(): Unit {
+  function signedFiling(): StoreRequest {
     const atMs = Date.now();
     const effect = filing(atMs);
     const { callerId } = effect.by;
@@ -55,7 +55,7 @@ export function openLoggingCore(dataDir: string): LoggingCore {
     };
     return { admission, effect };
   }
-  const carryOut = (units: readonly Unit[]) => core.executeBatch(units).map(resultOf);
+  const carryOut = (units: readonly StoreRequest[]) => core.executeBatch(units).map(resultOf);
   const leaves = () => (carryOut([{ effect: { kind: 'GetTree' } }])[0] as { readonly size: number }).size;
 
   return {
@@ -98,7 +98,7 @@ function addPlatform(core: Core, name: string): number {
   return (resultOf(reply) as { readonly callerId: number }).callerId;
 }
 
-/** What a unit came to. Throws where that is a refusal or a failure. */
+/** What a unit came to. Throws where that is an error or a failure. */
 function resultOf(reply: Reply | undefined): unknown {
   if (reply === undefined || 'failure' in reply) throw new Error('The store cannot work.');
   if (reply.outcome.kind !== 'DONE') throw new Error(`The store answers ${JSON.stringify(reply.outcome)}.`);

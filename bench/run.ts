@@ -18,7 +18,14 @@ import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
 import { cpuBetween } from './process-usage.ts';
 import { measureServedLog } from './served-log.ts';
-import { type Door, ownProject, type Server, startCommand, startService, startYardstick } from './servers.ts';
+import {
+  type ListenerName,
+  ownProject,
+  type Server,
+  startCommand,
+  startService,
+  startYardstick,
+} from './servers.ts';
 import { measureWebhooks } from './webhooks.ts';
 
 /** Requests that are signed at a time while a service is filled: signatures are good for minutes alone. */
@@ -31,7 +38,7 @@ const calls = {
   filing: { door: 'public', title: 'POST /api/v1/filing' },
   provenance: { door: 'public', title: 'GET /api/v1/provenance/{filingNo}' },
   typed: { door: 'internal', title: 'CreateFiling over Connect' },
-} as const satisfies Record<Workload, { door: Door; title: string }>;
+} as const satisfies Record<Workload, { door: ListenerName; title: string }>;
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
@@ -53,7 +60,7 @@ async function start(plan: Plan, dir: string): Promise<Bench> {
     ...(plan.old === undefined ? [] : [startService('old', plan.old, dirOf('old'))]),
   ]);
   const { credentials } = service;
-  const doors = new Set<Door>(plan.workloads.map((workload) => calls[workload].door));
+  const doors = new Set<ListenerName>(plan.workloads.map((workload) => calls[workload].door));
   const yardsticks = [
     ...(doors.has('public') ? ['floor', 'fastify'] : []),
     ...(doors.has('internal') ? ['empty-handler'] : []),

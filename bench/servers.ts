@@ -10,13 +10,13 @@ import { issueCredentials } from './issue.ts';
 import { type CpuTimes, cpuTimes, type ResidentMb, residentMb } from './process-usage.ts';
 
 /** Signed calls go to the public door, those of internal systems to the internal one. */
-export type Door = 'public' | 'internal';
+export type ListenerName = 'public' | 'internal';
 
 /** A server that is measured. */
 export interface Server {
   readonly name: string;
   /** Where its doors are; undefined for one that it does not have. */
-  readonly ports: Readonly<Record<Door, number | undefined>>;
+  readonly ports: Readonly<Record<ListenerName, number | undefined>>;
   readonly credentials: Credentials;
   /** Processor time so far. */
   cpuTimes(): CpuTimes;
@@ -157,7 +157,7 @@ async function readReadyLine(child: ChildProcess): Promise<string> {
   }
 }
 
-function portIn(readyLine: string, door: Door): number | undefined {
+function portIn(readyLine: string, door: ListenerName): number | undefined {
   const port = new RegExp(`\\b${door}=http://127\\.0\\.0\\.1:(\\d+)`).exec(readyLine)?.[1];
   return port === undefined ? undefined : Number(port);
 }

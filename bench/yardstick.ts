@@ -36,7 +36,7 @@ export interface Registry {
   readonly sqlite: Sqlite.Database;
   /** The platform that signed a request; undefined if none did. */
   authenticate(headers: IncomingHttpHeaders, request: Signed): Platform | undefined;
-  /** Spends the nonce and counts the call; the status of the refusal if it was spent before or no quota is left. */
+  /** Spends the nonce and counts the call; the status of the error if it was spent before or no quota is left. */
   admit(platform: Platform, nonce: string, nowS: number): 401 | 429 | undefined;
   /** Files an artwork under the next number of the year; the documented answer. */
   file(artwork: Artwork, platform: Platform, nowS: number): object;

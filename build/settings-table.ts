@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { allSettings } from '../src/config/config.ts';
 
-/** Writes the table of settings, as src/config/config.ts and the institutions declare them, between its two marks of a document. */
+/** Writes the table of settings, as src/config/config.ts and the providers declare them, between its two marks of a document. */
 
 const [file = join(import.meta.dirname, '..', 'docs', 'operations.md')] = process.argv.slice(2);
 const table = /(?<=<!-- settings: .* -->\n).*(?=<!-- settings end -->)/s;

@@ -22,7 +22,7 @@ export interface Attempt extends SignedCall {
   readonly answer: Answer | undefined;
 }
 
-/** Refusals of calls that spent their nonce and are not counted. */
+/** ApiErrors of calls that spent their nonce and are not counted. */
 const notCounted: readonly string[] = ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED', 'QUOTA_EXCEEDED'];
 
 const gotCode = (answer: Answer | undefined, code: string): boolean => answer?.json.code === code;

@@ -12,7 +12,7 @@ import { createShape, type Shape, type ShapeName } from './shapes.ts';
 import { everybody } from './trace.ts';
 import { sleep, type World } from './world.ts';
 
-/** The institution of a world: the simulated one, under the world's weather, and now and then down. */
+/** The provider of a world: the simulated one, under the world's weather, and now and then down. */
 export interface Bank {
   /** A connection for one life of the service. */
   connect(): SimulatorConnection;
@@ -30,7 +30,7 @@ export interface Bank {
 /** How many right reports and then wrong ones there are of an order at most, where the wrong ones end. */
 const reportsMax = { right: 3, wrong: 4 } as const;
 
-/** Opens the institution in its folder, in a shape; `deliver` takes its notifications to the service. */
+/** Opens the provider in its folder, in a shape; `deliver` takes its notifications to the service. */
 export function openBank(
   world: World,
   shapeName: ShapeName,
@@ -52,7 +52,7 @@ export function openBank(
     simulator.holds().find((hold) => hold.holdId === holdId)?.status ?? 'ABSENT';
   const shape = createShape(shapeName, world, statusOf);
 
-  /** A script as the institution's shape has it, with what becomes of the money of each order. */
+  /** A script as the provider's shape has it, with what becomes of the money of each order. */
   function follow(script: Script): void {
     simulator.follow({
       ...script,
@@ -69,21 +69,21 @@ export function openBank(
     if (isDown || world.isCalm()) return;
     isDown = true;
     simulator.kill();
-    tally.count('institution kills');
-    trace.note(everybody, 'the institution is killed');
+    tally.count('provider kills');
+    trace.note(everybody, 'the provider is killed');
     clock.after(dice.upTo(worldLimits.downMaxMs), reopen);
   }
   function reopen(): void {
     if (!isDown) return;
     isDown = false;
     simulator.reopen();
-    trace.note(everybody, 'the institution is back');
+    trace.note(everybody, 'the provider is back');
   }
   function perhapsKill(): void {
-    if (!world.isCalm() && dice.oneIn(odds.institutionKillAtCall)) kill();
+    if (!world.isCalm() && dice.oneIn(odds.providerKillAtCall)) kill();
   }
 
-  /** What the institution says, with another amount where the buyer asks for it. */
+  /** What the provider says, with another amount where the buyer asks for it. */
   function reported({ buyerId, holdId }: PaymentOrder, payment: PaymentSnapshot): PaymentSnapshot {
     if (!isDiffering(buyerId) || payment.amount === undefined) return payment;
     const left = reports.get(holdId) ?? {
@@ -153,7 +153,7 @@ export function openBank(
   };
 }
 
-/** What becomes of the money of an order by itself, in an institution of this shape. */
+/** What becomes of the money of an order by itself, in a provider of this shape. */
 function courseOf(dice: Dice, shape: Shape): Course {
   const drawn = {
     buyer: dice.oneIn(odds.mustAct),

@@ -17,7 +17,7 @@ export interface WrittenOperation {
   readonly status: InstructionStatus;
 }
 
-/** An instruction as the institution knows it; `cameTo` is where it left the money, null if it never arrived. */
+/** An instruction as the provider knows it; `cameTo` is where it left the money, null if it never arrived. */
 export interface GivenOperation {
   readonly instructionId: string;
   readonly holdId: string;
@@ -31,7 +31,7 @@ export interface AfterPayout {
   readonly left: number;
 }
 
-/** A hold as the institution has it. */
+/** A hold as the provider has it. */
 export interface BookedHold {
   readonly holdId: string;
   readonly escrowId: string;
@@ -52,9 +52,9 @@ export interface BookedOrder {
   readonly amount: number;
   readonly buyerId: string;
   readonly review: string | null;
-  /** Whether a person accepted the institution's word. */
+  /** Whether a person accepted the provider's word. */
   readonly accepted: 0 | 1;
-  /** When the institution is asked about it, Unix milliseconds; null for never. */
+  /** When the provider is asked about it, Unix milliseconds; null for never. */
   readonly lookUpAtMs: number | null;
   /** Where its buyer has to act; null if nothing is to be done. */
   readonly nextActionUrl: string | null;
@@ -109,10 +109,10 @@ export const entryOf = ({
   payment?: string | null | undefined;
 }): string => (payment ? `${state} ${payment}` : state);
 
-/** Reads what is on disk in the folders of the service and of the institution; both may be in use. */
-export function readBooks(serviceFolder: string, institutionFolder: string): Books {
+/** Reads what is on disk in the folders of the service and of the provider; both may be in use. */
+export function readBooks(serviceFolder: string, providerFolder: string): Books {
   const service = reading(join(serviceFolder, 'artseal.db'), readService);
-  const { holds, given } = reading(join(institutionFolder, ledgerFileName), readInstitution);
+  const { holds, given } = reading(join(providerFolder, ledgerFileName), readProvider);
   const operations = Map.groupBy(service.operations, ({ orderId }) => orderId);
   const changes = Map.groupBy(service.changes, ({ orderId }) => orderId);
   const holdOf = new Map(holds.map((hold) => [hold.holdId, hold]));
@@ -209,7 +209,7 @@ function spentNonces(entries: readonly SpentNonce[], keys: ReadonlyMap<string, n
   };
 }
 
-function readInstitution(client: Sqlite.Database) {
+function readProvider(client: Sqlite.Database) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const afterPayout = Map.groupBy(
     all<AfterPayout & { holdId: string }>(

@@ -16,7 +16,7 @@ export type Outcome = Answer | 'LOST';
 
 /** Sends requests, and keeps in mind what the answers promise. */
 export interface Client {
-  /** Sends a request once; any other refusal than these is a Violation. */
+  /** Sends a request once; any other error than these is a Violation. */
   send(who: Caller, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
   /** Sends a request, and the same one again while nobody knows what came of it. */
   insist(who: Caller, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
@@ -45,9 +45,9 @@ export interface ClientOptions {
 
 /** The longest that a client waits until it tries again, in simulated milliseconds. */
 const retryMaxMs = 15_000;
-/** Refusals that say nothing of what becomes of the request. */
+/** ApiErrors that say nothing of what becomes of the request. */
 const unknown: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'PAYMENT_PENDING'];
-/** Refusals of a call that somebody else sends again. */
+/** ApiErrors of a call that somebody else sends again. */
 const ofReplay: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 

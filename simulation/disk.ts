@@ -9,8 +9,8 @@ import type { Dice } from './dice.ts';
 
 /** The folders of one world. */
 export interface Disk {
-  /** The folder that the institution keeps its books in. */
-  readonly institution: string;
+  /** The folder that the provider keeps its books in. */
+  readonly provider: string;
   /** A new folder for a service. */
   newFolder(): string;
   /** What a crash at this moment leaves of a service's folder, as on disk, in a new folder. */
@@ -38,7 +38,7 @@ export function createDisk(): Disk {
     return make(`service-${folders}`);
   };
   return {
-    institution: make('institution'),
+    provider: make('provider'),
     newFolder,
     crashCopy: (folder) => {
       const copy = newFolder();

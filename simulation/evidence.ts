@@ -59,8 +59,8 @@ const selectRecords = `
   SELECT leaf_index, event, filing_no, position, recorded_at_s, salt,
     json_object('at', at, 'event', event, 'filingNo', filing_no, 'sequence', position) FROM provenance_record`;
 
-const selectActs = `
-  SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_act`;
+const selectLogEvents = `
+  SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_event`;
 
 /** Reads the log of a service's database, and of the file beside it. */
 export function readLog(client: Sqlite.Database): BookedLog {
@@ -69,7 +69,7 @@ export function readLog(client: Sqlite.Database): BookedLog {
     ...record,
     content: { commitment: sha256(salt, sha256(evidence)).toString('hex') },
   }));
-  const acts = all<Omit<BookedEntry, 'content'> & { detail: string }>(selectActs).map(
+  const acts = all<Omit<BookedEntry, 'content'> & { detail: string }>(selectLogEvents).map(
     ({ detail, ...act }) => ({
       ...act,
       content: { detail: sorted(JSON.parse(detail)) },

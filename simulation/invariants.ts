@@ -15,7 +15,7 @@ const steps: Readonly<Record<EscrowState, readonly EscrowState[]>> = {
   CLOSED: [],
 };
 
-/** Where the money of an order may be meanwhile: the institution may know more than the order. */
+/** Where the money of an order may be meanwhile: the provider may know more than the order. */
 const statuses: Readonly<Record<EscrowState, readonly PaymentStatus[]>> = {
   UNPAID: ['ABSENT', 'AWAITING_BUYER', 'VOID', 'HELD', 'RETURNED', 'LAPSED'],
   FROZEN: ['HELD', 'PAID_OUT', 'PARTLY_RETURNED', 'DISPUTED', 'RETURNED', 'LAPSED'],
@@ -79,7 +79,7 @@ export function checkFinally(books: Books, witness: Witness): void {
   const frozen = sum(books.orders.filter(({ state }) => state === 'FROZEN').map(({ amount }) => amount));
   const held = books.holds.filter(({ status }) => status === 'HELD');
   const heldSum = sum(held.map(({ amount }) => amount ?? 0));
-  must(frozen === heldSum, 'world', `${frozen} is frozen, and the institution holds ${heldSum}`);
+  must(frozen === heldSum, 'world', `${frozen} is frozen, and the provider holds ${heldSum}`);
 }
 
 function checkHistory({ escrowId, state, history }: BookedOrder): void {
@@ -136,11 +136,7 @@ function checkAfterPayout(order: BookedOrder, witness: Witness): void {
 function checkAllIsTold({ escrowId, state, hold, afterPayout }: BookedOrder): void {
   if (state !== 'RELEASED') return;
   const last = afterPayout.at(-1) ?? 'PAID_OUT';
-  must(
-    last === hold?.status,
-    escrowId,
-    `its history tells ${last} last; the institution says ${hold?.status}`,
-  );
+  must(last === hold?.status, escrowId, `its history tells ${last} last; the provider says ${hold?.status}`);
 }
 
 /** Only parties of the platform that filed a work pay for it and are paid. */
@@ -170,21 +166,21 @@ function checkMoney(
 ): void {
   const status = hold?.status ?? 'ABSENT';
   const isAllowed = allowed[state].includes(status) || (state === 'CLOSED' && ofClosed.includes(status));
-  must(isAllowed, escrowId, `it is ${state}; the institution says ${status}`);
+  must(isAllowed, escrowId, `it is ${state}; the provider says ${status}`);
   const held = hold?.amount ?? amount;
-  must(held === amount, escrowId, `it is over ${amount}; the institution holds ${held}`);
+  must(held === amount, escrowId, `it is over ${amount}; the provider holds ${held}`);
   must(hold === undefined || hold.escrowId === escrowId, escrowId, `its hold is for ${hold?.escrowId}`);
 }
 
-/** What the institution was told was on disk before, and it paid nothing twice. */
+/** What the provider was told was on disk before, and it paid nothing twice. */
 function checkGiven({ orders, given }: Books): void {
   const written = new Map(orders.flatMap((order) => order.operations.map((one) => [one.instructionId, one])));
   for (const { instructionId, holdId, kind } of given) {
     const own = written.get(instructionId);
     const what = `${instructionId}, a ${kind} of ${holdId}`;
-    must(own !== undefined, holdId, `the institution was told ${what}, which is written down nowhere`);
-    must(own.kind === kind, holdId, `the institution was told ${what}; it is a ${own.kind}`);
-    must(own.status !== 'PREPARED', holdId, `the institution was told ${what}, which was never sent`);
+    must(own !== undefined, holdId, `the provider was told ${what}, which is written down nowhere`);
+    must(own.kind === kind, holdId, `the provider was told ${what}; it is a ${own.kind}`);
+    must(own.status !== 'PREPARED', holdId, `the provider was told ${what}, which was never sent`);
   }
   for (const order of orders) checkPaidOnce(order);
 }

@@ -1,6 +1,6 @@
 import Sqlite from 'better-sqlite3';
 import pino, { type Logger } from 'pino';
-import { Refusal } from '../src/domain/reason.ts';
+import { ApiError } from '../src/domain/reason.ts';
 import type { SignedNotification } from '../src/payments/simulated/notifications.ts';
 import type { Assembly } from './assembly.ts';
 import type { Bank } from './bank.ts';
@@ -83,7 +83,7 @@ export function createKeeper(
   }
   function start(life: Life): void {
     life.start().catch((error) => {
-      if (!(error instanceof Refusal && error.reason === 'UNAVAILABLE')) world.fail(error);
+      if (!(error instanceof ApiError && error.reason === 'UNAVAILABLE')) world.fail(error);
       else if (life === current) end(life, 'as it cannot start');
     });
   }

@@ -10,7 +10,7 @@ import { type Execute, executorOf, type Store } from '../src/store/store.ts';
 import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
 import { simulatedLimits, worldLimits } from './limits.ts';
-import { type Door, openDoor } from './listener.ts';
+import { type ListenerName, openDoor } from './listener.ts';
 import { partyRules } from './parties.ts';
 import { type Around, watchStatements } from './statements.ts';
 import { deployment, sleep, turn, type World } from './world.ts';
@@ -18,7 +18,7 @@ import { deployment, sleep, turn, type World } from './world.ts';
 /** One life of the service, from its start to its end, be it killed or stopped. */
 export interface Life {
   readonly folder: string;
-  readonly door: Door;
+  readonly door: ListenerName;
   /** Carries commands out on the store. */
   readonly execute: Execute;
   /** Waits for some work of this life; rejects with ConnectionLost when the life ends before. */
@@ -112,7 +112,7 @@ export function beginLife(options: LifeOptions): Life {
     ...deployment,
     ...{ store, keyRing, clock, random, newInstructionId, log },
     partyRules,
-    institution: {
+    provider: {
       ...connection,
       instruct: (instruction, signal) =>
         between(instruction.kind, () => connection.instruct(instruction, signal)),
@@ -209,19 +209,19 @@ function createMortalClock(clock: Clock): Clock & { end(): void } {
     monotonicMs: clock.monotonicMs,
     after: (ms, callback) => {
       if (isEnded) return () => {};
-      const callOff = clock.after(ms, () => {
-        waiting.delete(callOff);
+      const cancel = clock.after(ms, () => {
+        waiting.delete(cancel);
         callback();
       });
-      waiting.add(callOff);
+      waiting.add(cancel);
       return () => {
-        waiting.delete(callOff);
-        callOff();
+        waiting.delete(cancel);
+        cancel();
       };
     },
     end: () => {
       isEnded = true;
-      for (const callOff of waiting) callOff();
+      for (const cancel of waiting) cancel();
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { ReconciliationLimits } from '../src/payments/reconciliation/limits.ts';
 import type { FaultRates } from '../src/payments/simulated/seeded-script.ts';
 
-/** The patience of the simulated service: that of a real one, about ten times as hurried. */
+/** The timeout of the simulated service: that of a real one, about ten times as hurried. */
 export const simulatedLimits: ReconciliationLimits = {
   answerTimeoutMs: 5_000,
   freezeDeadlineMs: 60_000,
@@ -36,11 +36,11 @@ export const worldLimits = {
   salesMax: 3,
   /** The longest that time passes at once. */
   stepMaxMs: 250,
-  /** Turns of the event loop between two steps of time, at most. */
+  /** FairQueue of the event loop between two steps of time, at most. */
   turnsMax: 3,
   /** How long a graceful end waits for the calls in flight. */
   drainMs: 10_000,
-  /** The longest that the service, or the institution, stays down. */
+  /** The longest that the service, or the provider, stays down. */
   downMaxMs: 2_000,
   /** How far the wall clock is set back or forward at most. */
   wallJumpMaxMs: 120_000,
@@ -57,7 +57,7 @@ export const worldLimits = {
   calmMs: 2.2 * simulatedLimits.quietLookUpMs,
   /** Simulated time until a run counts as hung, for each order and in any case. */
   patiencePerOrderMs: 60_000,
-  patienceMs: 7_200_000,
+  timeoutMs: 7_200_000,
   /** Statements of a transaction until something befalls it, at most; if it has fewer, at its commit. */
   statementsMax: 12,
   /** Events of an order that a failure shows. */
@@ -68,14 +68,14 @@ export const worldLimits = {
 export const odds = {
   /** The service is killed in a transaction that writes: more often where orders are few. */
   killInBatch: (orders: number) => Math.max(50, orders / 4),
-  /** It is killed after a commit, or at a call to the institution. */
+  /** It is killed after a commit, or at a call to the provider. */
   killAtPoint: (orders: number) => Math.max(100, orders / 2),
   /** The disk fails a transaction, now and then. */
   diskFault: 200,
   /** Somebody sends a call again that was answered, as it was. */
   replay: 20,
-  /** The institution is killed before or after a call. */
-  institutionKillAtCall: 250,
+  /** The provider is killed before or after a call. */
+  providerKillAtCall: 250,
   /** The first sending of a hold ends in an error that is saved under its key, where there are such keys. */
   savedError: 15,
   /** A buyer who has to act, where buyers are asked to. */
@@ -84,7 +84,7 @@ export const odds = {
   afterPayout: 3,
   /** A person ends the waiting of an order that nobody asked them about. */
   impatience: 4,
-  /** An order whose amount the institution reports wrongly. */
+  /** An order whose amount the provider reports wrongly. */
   differs: 12,
 } as const;
 
@@ -92,7 +92,7 @@ export const odds = {
 export const strikesMs = {
   kill: 90_000,
   stop: 150_000,
-  institutionKill: 150_000,
+  providerKill: 150_000,
   wallJump: 120_000,
   weather: 60_000,
   lapse: 40_000,
@@ -100,7 +100,7 @@ export const strikesMs = {
   look: 10_000,
 } as const;
 
-/** How much goes wrong at the institution for a while. */
+/** How much goes wrong at the provider for a while. */
 export const weathers: Readonly<Record<'CLEAR' | 'ROUGH' | 'STORM', FaultRates>> = {
   CLEAR: {},
   ROUGH: {

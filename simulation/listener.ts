@@ -1,9 +1,9 @@
 import { type DescMethodUnary, toBinary, toJson } from '@bufbuild/protobuf';
 import type { SentCredentials } from '../src/api/credentials.ts';
-import type { Outcome, RoutedCall } from '../src/api/incoming-call.ts';
+import type { CallResult, RoutedCall } from '../src/api/incoming-call.ts';
 import type { Calls } from '../src/api/pipeline.ts';
 import type { ServicePrincipal } from '../src/api/principal.ts';
-import { Refusal, reasons } from '../src/domain/reason.ts';
+import { ApiError, reasons } from '../src/domain/reason.ts';
 import type { Request } from './requests.ts';
 
 /** An answer as it went out. */
@@ -15,7 +15,7 @@ export interface Answer {
 }
 
 /** Takes requests to the pipeline of calls, as the two doors do, without their sockets. */
-export interface Door {
+export interface ListenerName {
   /** A call of a platform, under an idempotency key if there is one. */
   signed(request: Request, key: string | undefined, credentials: SentCredentials): Promise<Answer>;
   /** A call of an internal system. */
@@ -29,7 +29,7 @@ export const targetOf = ({ method }: Request): string => `/${method.parent.typeN
 export const bodyOf = ({ method, message }: Request): Uint8Array => toBinary(method.input, message);
 
 /** Opens the door to these calls. */
-export function openDoor(calls: Calls): Door {
+export function openDoor(calls: Calls): ListenerName {
   return {
     signed: async (request, key, credentials) => {
       const route = () => routed(request, key);
@@ -50,8 +50,8 @@ function routed({ method, message }: Request, key: string | undefined): RoutedCa
   return { method, idempotencyKeys, read: () => ({ message, violations: [] }) };
 }
 
-function written({ output }: DescMethodUnary, { answer, isReplay }: Outcome): Answer {
-  if (!(answer instanceof Refusal)) return { status: 200, json: toJson(output, answer), isReplay };
+function written({ output }: DescMethodUnary, { answer, isReplay }: CallResult): Answer {
+  if (!(answer instanceof ApiError)) return { status: 200, json: toJson(output, answer), isReplay };
   const { reason, message, cause } = answer;
   const why = reason === 'INTERNAL' && cause instanceof Error ? cause.stack : message;
   return { status: reasons[reason].http, json: { code: reason, message: why }, isReplay };

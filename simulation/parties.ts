@@ -2,7 +2,7 @@ import type { PartyNames, PartyRules } from '../src/domain/party.ts';
 import type { ImportedParty } from '../src/store/party-commands.ts';
 import { worldLimits } from './limits.ts';
 
-/** What the institution of the world has to be told of parties: one name for each. */
+/** What the provider of the world has to be told of parties: one name for each. */
 export const partyRules: PartyRules = {
   BUYER: { customer: { pattern: /./, what: 'a customer' } },
   SELLER: { account: { pattern: /./, what: 'an account' } },
@@ -11,7 +11,7 @@ export const partyRules: PartyRules = {
 /** The seller of every platform. */
 export const sellerId = 'seller';
 
-/** How the buyers' names begin whose amounts the institution reports wrongly: always, or a few times. */
+/** How the buyers' names begin whose amounts the provider reports wrongly: always, or a few times. */
 export const differing = { always: 'differs-always', aWhile: 'differs-a-while' } as const;
 
 /** Whether a person is bound to have to look at the orders of a buyer. */
@@ -24,7 +24,7 @@ export const buyerPrefixes = ['buyer', differing.always, differing.aWhile] as co
 export const buyerIdOf = (prefix: (typeof buyerPrefixes)[number], session: number, sale: number): string =>
   `${prefix}-${session}-${sale}`;
 
-/** What the institution calls a party of a platform. */
+/** What the provider calls a party of a platform. */
 export const nameOf = (platform: string, partyId: string): string => `${partyId} of ${platform}`;
 
 /** All parties of a platform, in a world of so many sessions. */

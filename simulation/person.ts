@@ -1,5 +1,5 @@
 import { createCalendar } from '../src/domain/calendar.ts';
-import { type Reason, Refusal } from '../src/domain/reason.ts';
+import { ApiError, type Reason } from '../src/domain/reason.ts';
 import type { Decision } from '../src/domain/resolution.ts';
 import type { EscrowCase } from '../src/store/reconciliation-commands.ts';
 import { operator } from './callers.ts';
@@ -15,7 +15,7 @@ const possibleFor = ({ order: { state } }: EscrowCase): readonly (Decision | 'CL
   if (state === 'CLOSED') return ['LOOK_AGAIN', 'RETURN'];
   return state === 'UNPAID' ? [...decisions, 'CLOSE'] : decisions;
 };
-/** The refusals that a decision may get. */
+/** The errors that a decision may get. */
 const expected: readonly Reason[] = ['ESCROW_STATE_CONFLICT', 'UNAVAILABLE'];
 const decisions: readonly Decision[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN'];
 
@@ -36,7 +36,7 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
     await decide(current, found, dice.pick(possibleFor(found)));
   }
 
-  /** Ends the waiting of an order that waits for the institution, or for its buyer. */
+  /** Ends the waiting of an order that waits for the provider, or for its buyer. */
   async function endWaiting(current: Life): Promise<void> {
     const { items } = await current.execute({ kind: 'ListCases', selection: anyCase, page });
     const waiting = items.filter(({ review, open }) => review === undefined && open.length > 0);
@@ -61,7 +61,7 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
         await execute({ kind: 'CloseOrder', by: operator, escrowId, at });
       } else await execute({ kind: 'Decide', by: operator, escrowId, decision, instructionId, nowMs });
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       world.trace.note(escrowId, `the decision is refused: ${error.message}`);
       must(expected.includes(error.reason), escrowId, error.message);
     }

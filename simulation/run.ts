@@ -38,8 +38,8 @@ function readPlan(words: readonly string[]): Plan {
 const countsOf = (names: readonly string[]): Record<string, number> =>
   Object.fromEntries([...Map.groupBy(names, (name) => name)].map(([name, of]) => [name, of.length]));
 
-/** The figures of a run. */
-function figures({ shape, tally, books, simulatedMs, digest }: SimulationReport, tookMs: number): string {
+/** The metrics of a run. */
+function metrics({ shape, tally, books, simulatedMs, digest }: SimulationReport, tookMs: number): string {
   const list = (counts: Record<string, number>) =>
     Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
@@ -48,14 +48,14 @@ function figures({ shape, tally, books, simulatedMs, digest }: SimulationReport,
   const kills = tally.under('kill ');
   const killed = Object.values(kills).reduce((sum, count) => sum + count, 0);
   return [
-    `  institution: ${shape}`,
+    `  provider: ${shape}`,
     `  orders: ${books.orders.length} (${list(orders)})`,
     `  after the release: ${list(countsOf(books.orders.flatMap((order) => order.afterPayout)))}`,
     `  calls: ${tally.of('calls')} (${list(tally.under('answer '))})`,
     `  faults: ${list(tally.under('fault '))}`,
     `  kills of the service: ${killed} (${list(kills)})`,
     `  stops of the service: ${tally.of('stops')}; starts: ${tally.of('starts')}`,
-    `  kills of the institution: ${tally.of('institution kills')}`,
+    `  kills of the provider: ${tally.of('provider kills')}`,
     `  wall clock jumps: ${tally.of('wall clock jumps')}; decisions: ${list(tally.under('decision '))}`,
     `  log: ${list(tally.under('log '))}`,
     `  time: ${(simulatedMs / 1000).toFixed(0)} s simulated in ${(tookMs / 1000).toFixed(1)} s; ${digest}`,
@@ -67,7 +67,7 @@ for (const seed of seeds) {
   print(`seed ${seed}, ${orders} orders`);
   const beganMs = performance.now();
   try {
-    print(figures(await simulate({ seed, orders, shape }), performance.now() - beganMs));
+    print(metrics(await simulate({ seed, orders, shape }), performance.now() - beganMs));
   } catch (error) {
     print(error instanceof Error ? error.message : String(error));
     process.exitCode = 1;

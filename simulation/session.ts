@@ -185,22 +185,22 @@ async function crowd({ client, callers, dice }: Session, _: Caller, escrowId: st
   await Promise.all(calls);
 }
 
-type Act = (session: Session, who: Caller, escrowId: string) => Promise<unknown>;
+type AuditEntry = (session: Session, who: Caller, escrowId: string) => Promise<unknown>;
 
 const one =
-  (kind: Resolution): Act =>
+  (kind: Resolution): AuditEntry =>
   (session, who, escrowId) =>
     resolve(session, who, kind, escrowId);
 
 const both =
-  (first: Resolution, second: Resolution): Act =>
+  (first: Resolution, second: Resolution): AuditEntry =>
   (session, who, escrowId) =>
     Promise.all([
       resolve(session, who, first, escrowId),
       resolve(session, session.dice.oneIn(2) ? who : session.callers.internal, second, escrowId),
     ]);
 
-const acts: readonly Act[] = [
+const acts: readonly AuditEntry[] = [
   one('RELEASE'),
   one('RELEASE'),
   one('REFUND'),

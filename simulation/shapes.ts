@@ -7,13 +7,13 @@ import type { SimulatorConnection } from '../src/payments/simulated/simulator.ts
 import { odds, worldLimits } from './limits.ts';
 import { sleep, type World } from './world.ts';
 
-/** The shapes that institutions have: the simulated one's own, and those of the two real ones. */
+/** The shapes that providers have: the simulated one's own, and those of the two real ones. */
 export const shapeNames = ['SIMULATED', 'STRIPE', 'MANGOPAY'] as const;
 
 /** One of `shapeNames`. */
 export type ShapeName = (typeof shapeNames)[number];
 
-/** What tells institutions of different shapes apart, as far as the service can notice. */
+/** What tells providers of different shapes apart, as far as the service can notice. */
 export interface Shape {
   /** Whether holds run out. */
   readonly lapses: boolean;
@@ -23,13 +23,13 @@ export interface Shape {
   readonly afterPayout: readonly (readonly MoneyEvent[])[];
   /** What it makes of an instruction whose id it has seen. */
   readonly repeats: 'REPLAYED' | 'REFUSED';
-  /** A fault as it can befall this institution. */
+  /** A fault as it can befall this provider. */
   fault(fault: InstructionFault, instruction: PaymentInstruction): InstructionFault;
-  /** The connection as the service's own code for this institution makes use of it. */
+  /** The connection as the service's own code for this provider makes use of it. */
   adapt(connection: SimulatorConnection): Adapted;
 }
 
-/** The two verbs that go by an institution's own rules. */
+/** The two verbs that go by a provider's own rules. */
 export type Adapted = Pick<SimulatorConnection, 'instruct' | 'lookUp'>;
 
 /** What is between the id of an instruction and the number of its sending, where each has a key of its own. */
@@ -49,7 +49,7 @@ const contests: readonly (readonly MoneyEvent[])[] = [
   ['RETURN_PART', 'DISPUTE', 'DISPUTE_WON', 'RETURN_ALL'],
 ];
 
-/** Makes the shape of a world's institution. `statusOf` is where the money of a hold is. */
+/** Makes the shape of a world's provider. `statusOf` is where the money of a hold is. */
 export function createShape(
   name: ShapeName,
   world: World,
@@ -124,7 +124,7 @@ function withKeysOfStripe(world: World, statusOf: (holdId: string) => PaymentSna
 
 async function failAfter(world: World, ms: number): Promise<never> {
   await sleep(world, ms);
-  throw new Error('The institution failed, and saved that.');
+  throw new Error('The provider failed, and saved that.');
 }
 
 /** Asks where the money is, where a key that was used before is refused. */

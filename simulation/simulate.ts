@@ -24,7 +24,7 @@ export interface SimulationOptions {
   readonly seed: string;
   /** Sessions, each of which opens an order at least if it gets that far. */
   readonly orders: number;
-  /** The shape of its institution; the seed's if not given. */
+  /** The shape of its provider; the seed's if not given. */
   readonly shape?: ShapeName | undefined;
   /** What the service is put together of, where it is not the real one. */
   readonly assembly?: Partial<Assembly>;
@@ -78,7 +78,7 @@ class Simulation {
     this.#options = options;
     this.#disk = disk;
     this.#sessionsLeft = orders;
-    this.#giveUpMs = worldLimits.patienceMs + orders * worldLimits.patiencePerOrderMs;
+    this.#giveUpMs = worldLimits.timeoutMs + orders * worldLimits.patiencePerOrderMs;
     const clock = createManualClock(startMs);
     const world: World = {
       clock,
@@ -95,11 +95,11 @@ class Simulation {
     this.#shape = options.shape ?? world.dice.fork('shape').pick(shapeNames);
     const folder = disk.newFolder();
     prepareDatabase({ ...deployment, dataDir: folder, opening: 'NEW' }, world.dice.fork('database'));
-    this.#bank = openBank(world, this.#shape, disk.institution, (notification) =>
+    this.#bank = openBank(world, this.#shape, disk.provider, (notification) =>
       this.#keeper.deliver(notification),
     );
     const bank = () => this.#bank;
-    const inspect = (left: string) => checkAlways(readBooks(left, disk.institution), world.witness);
+    const inspect = (left: string) => checkAlways(readBooks(left, disk.provider), world.witness);
     this.#keeper = createKeeper({ world, orders, disk, bank, assembly, inspect }, folder);
   }
 
@@ -161,7 +161,7 @@ class Simulation {
     const strikes: readonly [keyof typeof strikesMs, () => void][] = [
       ['kill', () => this.#keeper.kill()],
       ['stop', () => void this.#keeper.stop().catch(world.fail)],
-      ['institutionKill', () => this.#bank.kill()],
+      ['providerKill', () => this.#bank.kill()],
       ['weather', () => this.#bank.changeWeather()],
       ['lapse', () => this.#bank.lapseOne()],
       ['wallJump', () => this.#setWall()],
@@ -214,7 +214,7 @@ class Simulation {
   }
 
   #readBooks(): Books {
-    return readBooks(this.#keeper.folder(), this.#disk.institution);
+    return readBooks(this.#keeper.folder(), this.#disk.provider);
   }
 
   /** Lets time pass until something is so. */

@@ -18,11 +18,11 @@ export interface Witness {
   found(escrowId: string): void;
   /** Whether one did. */
   wasFound(escrowId: string): boolean;
-  /** The institution was told of an order, by its hold, with parties by these names. */
+  /** The provider was told of an order, by its hold, with parties by these names. */
   named(holdId: string, names: string): void;
   /** All names that it was told of an order. */
   namesOf(holdId: string): ReadonlySet<string>;
-  /** A person ends an order without the institution, if the store takes it. */
+  /** A person ends an order without the provider, if the store takes it. */
   closing(escrowId: string): void;
   mayBeClosed(escrowId: string): boolean;
   /** An answer under an idempotency key named an order. */

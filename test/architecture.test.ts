@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { institutions } from '../src/config/payment-providers.ts';
+import { providers } from '../src/config/payment-providers.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -64,8 +64,8 @@ test('every export says what it promises in a doc comment, its own or that of th
   assert.deepEqual(modules.flatMap(undocumented), []);
 });
 
-test('no institution that moves money is named outside of its folder and the list of institutions', () => {
-  const names = institutions.filter(({ movesMoney }) => movesMoney).map(({ name }) => name);
+test('no provider that moves money is named outside of its folder and the list of providers', () => {
+  const names = providers.filter(({ movesMoney }) => movesMoney).map(({ name }) => name);
   assert.ok(names.length > 0);
   const naming = modules.flatMap(({ path, text }) =>
     names

@@ -1,6 +1,6 @@
 import { createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statusAt } from '../domain/caller.ts';
-import { Refusal, unavailable } from '../domain/reason.ts';
+import { ApiError, unavailable } from '../domain/reason.ts';
 import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import type { NonceClaim, Store } from '../store/store.ts';
@@ -42,7 +42,7 @@ export function createAuthentication({ store, keyRing }: AuthenticationDependenc
     if (key === undefined || !matches) throw signatureInvalid(request);
     if (key.platformStatus === 'SUSPENDED') throw platformSuspended();
     if (key.status === 'SUSPENDED')
-      throw new Refusal('KEY_SUSPENDED', 'The API key is suspended; ask the operator.');
+      throw new ApiError('KEY_SUSPENDED', 'The API key is suspended; ask the operator.');
     const { callerId, caller, tier, monthlyQuota, filingCap } = key;
     return {
       platform: {
@@ -54,14 +54,14 @@ export function createAuthentication({ store, keyRing }: AuthenticationDependenc
   };
 }
 
-/** The refusal of whoever calls for a suspended platform. */
-export const platformSuspended = (): Refusal =>
-  new Refusal('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
+/** The error of whoever calls for a suspended platform. */
+export const platformSuspended = (): ApiError =>
+  new ApiError('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
 
-/** The refusal of a signature. All that it shows is what the caller sent: nothing tells whether the key exists. */
-function signatureInvalid(request: CanonicalRequest): Refusal {
+/** The error of a signature. All that it shows is what the caller sent: nothing tells whether the key exists. */
+function signatureInvalid(request: CanonicalRequest): ApiError {
   const why = 'The API key is not known or the signature does not match. The text to sign was';
-  return new Refusal('SIGNATURE_INVALID', `${why}: ${canonicalMessage(request)}`);
+  return new ApiError('SIGNATURE_INVALID', `${why}: ${canonicalMessage(request)}`);
 }
 
 const cannotVerify = 'The API key cannot be verified at present; the operator finds the cause in the log.';

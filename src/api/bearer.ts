@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
-import { Refusal } from '../domain/reason.ts';
+import { ApiError } from '../domain/reason.ts';
 import { tokenStatusAt } from '../domain/token.ts';
 import { tokenHash } from '../keys/mint.ts';
 import type { StoredToken } from '../store/caller-commands.ts';
@@ -24,12 +24,12 @@ export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<C
 
   return (authorization) => {
     if (authorization === null || authorization === '') {
-      throw new Refusal('AUTH_HEADER_MISSING', 'The header Authorization is required: Bearer it_….');
+      throw new ApiError('AUTH_HEADER_MISSING', 'The header Authorization is required: Bearer it_….');
     }
     const token = bearer.exec(authorization)?.[1];
     const found = token === undefined ? undefined : findValid(token);
     if (found === undefined) {
-      throw new Refusal(
+      throw new ApiError(
         'AUTH_HEADER_INVALID',
         'The header Authorization must be Bearer and a token of this service that is neither revoked nor expired.',
       );

@@ -7,14 +7,14 @@ import {
 } from '../lib/distribution.ts';
 
 /** Where calls come in. */
-export type Door = 'public' | 'internal';
+export type ListenerName = 'public' | 'internal';
 
 /** How a call ended: answered, or refused, and why. */
 export type CallEnd = 'OK' | Reason;
 
 /** The calls to one operation, through one door, that ended in one way, by the seconds that they took. */
-export interface CallFigure {
-  readonly door: Door;
+export interface CallMetric {
+  readonly door: ListenerName;
   /** Name of an operation of the schema or of a route of the door; `none` where none was found. */
   readonly operation: string;
   readonly end: CallEnd;
@@ -22,24 +22,24 @@ export interface CallFigure {
 }
 
 /** Counts the calls of both doors. */
-export interface CallFigures {
-  add(door: Door, operation: string | undefined, end: CallEnd, seconds: number): void;
+export interface CallMetrics {
+  add(door: ListenerName, operation: string | undefined, end: CallEnd, seconds: number): void;
   /** What was counted, an entry for each combination that occurred. */
-  data(): readonly CallFigure[];
+  data(): readonly CallMetric[];
 }
 
 /** The operation of calls for which none was found. */
 const noOperation = 'none';
 
 /** Nothing is counted so far. */
-export function createCallFigures(): CallFigures {
+export function createCallMetrics(): CallMetrics {
   // By operation, then by end: names that are in memory once, so looking them up compares no text.
-  const doors: Readonly<Record<Door, Map<string, Map<CallEnd, Distribution>>>> = {
+  const doors: Readonly<Record<ListenerName, Map<string, Map<CallEnd, Distribution>>>> = {
     public: new Map(),
     internal: new Map(),
   };
 
-  function distributionOf(door: Door, operation: string, end: CallEnd): Distribution {
+  function distributionOf(door: ListenerName, operation: string, end: CallEnd): Distribution {
     const ends = doors[door].get(operation) ?? new Map<CallEnd, Distribution>();
     const made = ends.get(end) ?? createDistribution(durationBoundsS);
     doors[door].set(operation, ends.set(end, made));
@@ -52,7 +52,7 @@ export function createCallFigures(): CallFigures {
       known.add(seconds);
     },
     data: () =>
-      (Object.keys(doors) as Door[]).flatMap((door) =>
+      (Object.keys(doors) as ListenerName[]).flatMap((door) =>
         [...doors[door]].flatMap(([operation, ends]) =>
           [...ends].map(([end, distribution]) => ({ door, operation, end, seconds: distribution.data() })),
         ),

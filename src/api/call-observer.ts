@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { CallFigures, Door } from './call-metrics.ts';
+import type { CallMetrics, ListenerName } from './call-metrics.ts';
 import { logCall, type RequestEvent } from './request-event.ts';
 import type { CallTracer, TraceHeaders } from './tracing.ts';
 
@@ -15,12 +15,12 @@ export interface CallObserver {
 /** What calls are observed by; without a tracer they have no spans. */
 export interface Observers {
   readonly log: Logger;
-  readonly figures: CallFigures;
+  readonly metrics: CallMetrics;
   readonly tracer?: CallTracer | undefined;
 }
 
 /** The observer of a door. */
-export function createCallObserver(door: Door, { log, figures, tracer }: Observers): CallObserver {
+export function createCallObserver(door: ListenerName, { log, metrics, tracer }: Observers): CallObserver {
   return {
     begin: (client, headers) => ({
       requestId: randomUUIDv7(),
@@ -29,9 +29,9 @@ export function createCallObserver(door: Door, { log, figures, tracer }: Observe
     }),
     end: (event, status, elapsedMs) => {
       logCall(log, event, status, elapsedMs);
-      const { operation, refusal, isProbe, span } = event;
-      const end = refusal?.reason ?? 'OK';
-      figures.add(door, operation, end, elapsedMs / 1_000);
+      const { operation, apiError, isProbe, span } = event;
+      const end = apiError?.reason ?? 'OK';
+      metrics.add(door, operation, end, elapsedMs / 1_000);
       // Somebody asks for health every few seconds: a span that does not end is sent nowhere.
       if (!isProbe) span?.end(event, status);
     },

@@ -1,28 +1,28 @@
-import { asRefusal, Refusal } from '../domain/reason.ts';
-import { refusalData, refusalOf } from '../domain/violation.ts';
+import { ApiError, toApiError } from '../domain/reason.ts';
+import { apiErrorData, errorOf } from '../domain/violation.ts';
 import type {
   Admission,
   AdmissionFault,
   Command,
+  CommandResult,
   Execute,
   Executed,
   IdempotencyClaim,
   Kind,
-  Outcome,
   Result,
   Store,
-  Unit,
+  StoreRequest,
 } from '../store/store.ts';
 import { keyReused } from './idempotency.ts';
 
 /** What came of the effect of a unit that was let in. */
-type Admitted<K extends Kind> = Exclude<Outcome<K>, { readonly kind: 'NOT_ADMITTED' }>;
+type Admitted<K extends Kind> = Exclude<CommandResult<K>, { readonly kind: 'NOT_ADMITTED' }>;
 
 /** What one call submits to the store: its admission goes with the first unit, whatever that is. */
-export class Units {
+export class CallTransaction {
   readonly #store: Pick<Store, 'execute'>;
   readonly #share: number;
-  readonly #exceeded: (calls: number) => Refusal;
+  readonly #exceeded: (calls: number) => ApiError;
   /** Until the first unit. */
   #admission: Admission | undefined;
   /** Once it is submitted. */
@@ -32,14 +32,14 @@ export class Units {
   #calls: number | undefined;
 
   /**
-   * `share` is that of the caller, as `Unit.share`; `exceeded` makes the refusal of a call beyond the quota, of which so many
+   * `share` is that of the caller, as `StoreRequest.share`; `exceeded` makes the error of a call beyond the quota, of which so many
    * were counted.
    */
   constructor(
     store: Pick<Store, 'execute'>,
     share: number,
     admission: Admission,
-    exceeded: (calls: number) => Refusal,
+    exceeded: (calls: number) => ApiError,
   ) {
     this.#store = store;
     this.#share = share;
@@ -60,31 +60,31 @@ export class Units {
     }
   }
 
-  /** Carries a command out. Throws the Refusal that it, or the call's admission, meets. */
+  /** Carries a command out. Throws the ApiError that it, or the call's admission, meets. */
   readonly execute: Execute = (command) => this.#perform(this.#unit(command));
 
   /** The same for a further command, whose result is kept under the idempotency key of the call from then on. */
   readonly executeNext: Execute = (command) =>
     this.#perform({ ...this.#unit(command), continues: this.#claim });
 
-  /** Stores the admission, if no unit did yet. Throws the Refusal that it meets. */
+  /** Stores the admission, if no unit did yet. Throws the ApiError that it meets. */
   async admit(): Promise<void> {
     if (this.#admission !== undefined) this.#admitted(await this.#store.execute(this.#unit(undefined)));
   }
 
   /**
-   * The refusal of a call that failed with `error`, for which its idempotency key then stands; or, if no unit was
+   * The error of a call that failed with `error`, for which its idempotency key then stands; or, if no unit was
    * submitted yet, that which its admission meets.
    */
-  async refused(error: unknown): Promise<Refusal> {
-    const refusal = asRefusal(error);
-    if (this.#admission === undefined) return refusal;
+  async refused(error: unknown): Promise<ApiError> {
+    const apiError = toApiError(error);
+    if (this.#admission === undefined) return apiError;
     try {
-      const unit = this.#unit({ kind: 'Refuse', refusal: refusalData(refusal) });
+      const unit = this.#unit({ kind: 'Refuse', apiError: apiErrorData(apiError) });
       this.#admitted(await this.#store.execute(unit));
-      return refusal;
+      return apiError;
     } catch (notAdmitted) {
-      return asRefusal(notAdmitted);
+      return toApiError(notAdmitted);
     }
   }
 
@@ -103,13 +103,13 @@ export class Units {
     return this.#calls;
   }
 
-  async #perform<K extends Kind>(unit: Unit<K>): Promise<Result<K>> {
+  async #perform<K extends Kind>(unit: StoreRequest<K>): Promise<Result<K>> {
     const outcome = this.#admitted(await this.#store.execute(unit));
     if (outcome.kind === 'DONE') return outcome.result;
-    throw refusalOf(outcome.refusal);
+    throw errorOf(outcome.apiError);
   }
 
-  #unit<K extends Kind>(effect: Command<K> | undefined): Unit<K> {
+  #unit<K extends Kind>(effect: Command<K> | undefined): StoreRequest<K> {
     const admission = isUnavailable(effect as Command | undefined)
       ? uncounted(this.#admission)
       : this.#admission;
@@ -118,7 +118,7 @@ export class Units {
     return { share: this.#share, admission, effect };
   }
 
-  /** What came of the effect of a unit. Throws the Refusal of a call that is not let in. */
+  /** What came of the effect of a unit. Throws the ApiError of a call that is not let in. */
   #admitted<K extends Kind>({ outcome, calls, claimedBy }: Executed<K>): Admitted<K> {
     this.#calls ??= calls;
     this.#claimedBy ??= claimedBy;
@@ -127,10 +127,10 @@ export class Units {
     return outcome;
   }
 
-  #notAdmitted(why: AdmissionFault): Refusal {
+  #notAdmitted(why: AdmissionFault): ApiError {
     switch (why) {
       case 'NONCE_REUSED':
-        return new Refusal(
+        return new ApiError(
           'NONCE_REUSED',
           'The nonce was used before; every request, a retry too, needs a new one.',
         );
@@ -144,7 +144,7 @@ export class Units {
 
 /** Whether all that a command does is to refuse the call for a fault of the service: such a call does not count. */
 function isUnavailable(effect: Command | undefined): boolean {
-  return effect?.kind === 'Refuse' && effect.refusal.reason === 'UNAVAILABLE';
+  return effect?.kind === 'Refuse' && effect.apiError.reason === 'UNAVAILABLE';
 }
 
 function uncounted(admission: Admission | undefined): Admission | undefined {

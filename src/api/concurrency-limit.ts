@@ -1,10 +1,10 @@
-import { Refusal, unavailable } from '../domain/reason.ts';
-import { refusalData } from '../domain/violation.ts';
+import { ApiError, unavailable } from '../domain/reason.ts';
+import { apiErrorData } from '../domain/violation.ts';
 import type { Execute } from '../store/store.ts';
 import type { Call } from './operation.ts';
 
 /** How many places there are, and what is said where there is none. */
-export interface PlacesRules {
+export interface ConcurrencyLimitRules {
   /** For all together. */
   readonly ofAll: number;
   /** For each of those who share them. */
@@ -15,8 +15,8 @@ export interface PlacesRules {
   readonly full: string;
 }
 
-/** Places that some share, so that nobody takes those of the others. */
-export interface Places<Key> {
+/** ConcurrencyLimit that some share, so that nobody takes those of the others. */
+export interface ConcurrencyLimit<Key> {
   /** Takes one; what it answers gives it back, and is called once. Throws RATE_LIMITED to one who has enough, and UNAVAILABLE. */
   enter(key: Key): () => void;
   /** How many are taken. */
@@ -31,7 +31,7 @@ export type Steps = Pick<Call, 'execute' | 'executeNext'>;
  * Idempotency-Key is given what was answered before.
  */
 export async function inPlace<Key, T>(
-  places: Places<Key>,
+  places: ConcurrencyLimit<Key>,
   key: Key,
   { execute, executeNext }: Steps,
   work: (steps: Steps) => Promise<T>,
@@ -40,8 +40,8 @@ export async function inPlace<Key, T>(
   try {
     leave = places.enter(key);
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    const refuse = (() => execute({ kind: 'Refuse', refusal: refusalData(error) })) as Execute;
+    if (!(error instanceof ApiError)) throw error;
+    const refuse = (() => execute({ kind: 'Refuse', apiError: apiErrorData(error) })) as Execute;
     const refuseNext = () => Promise.reject(error);
     return await work({ execute: refuse, executeNext: refuseNext });
   }
@@ -55,7 +55,12 @@ export async function inPlace<Key, T>(
 /** How long one who has enough waits before it tries again, in seconds. */
 const retryAfterS = 1;
 
-export function createPlaces<Key>({ ofAll, ofEach, tooMany, full }: PlacesRules): Places<Key> {
+export function createConcurrencyLimit<Key>({
+  ofAll,
+  ofEach,
+  tooMany,
+  full,
+}: ConcurrencyLimitRules): ConcurrencyLimit<Key> {
   const takenBy = new Map<Key, number>();
   let taken = 0;
 
@@ -69,7 +74,7 @@ export function createPlaces<Key>({ ofAll, ofEach, tooMany, full }: PlacesRules)
   return {
     enter: (key) => {
       const own = takenBy.get(key) ?? 0;
-      if (own >= ofEach) throw new Refusal('RATE_LIMITED', tooMany, { retryAfterS });
+      if (own >= ofEach) throw new ApiError('RATE_LIMITED', tooMany, { retryAfterS });
       if (taken >= ofAll) throw unavailable(full);
       taken += 1;
       takenBy.set(key, own + 1);

@@ -1,4 +1,4 @@
-import { Refusal } from '../domain/reason.ts';
+import { ApiError } from '../domain/reason.ts';
 import { isApiKey } from '../keys/mint.ts';
 
 /** The four headers that identify and sign a call, by what they carry. */
@@ -36,7 +36,7 @@ const parts = Object.keys(credentialHeaders) as (keyof Credentials)[];
 export function readCredentials(sent: SentCredentials): Credentials {
   for (const part of parts) {
     if (sent[part].every((value) => value === '')) {
-      throw new Refusal('AUTH_HEADER_MISSING', `The header ${credentialHeaders[part]} is required.`);
+      throw new ApiError('AUTH_HEADER_MISSING', `The header ${credentialHeaders[part]} is required.`);
     }
   }
   for (const part of parts) {
@@ -44,7 +44,7 @@ export function readCredentials(sent: SentCredentials): Credentials {
     const shape = shapes[part];
     const repeated = length > 1 && 'was sent more than once';
     const broken = repeated || (shape !== undefined && !shape.pattern.test(value) && shape.rule);
-    if (broken) throw new Refusal('AUTH_HEADER_INVALID', `The header ${credentialHeaders[part]} ${broken}.`);
+    if (broken) throw new ApiError('AUTH_HEADER_INVALID', `The header ${credentialHeaders[part]} ${broken}.`);
   }
   const only = ([value = '']: readonly string[]) => value;
   return {
@@ -68,7 +68,7 @@ export function checkTimestamp(timestamp: string, nowMs: number): void {
   const rule = sent
     ? `differs from the server's clock (${serverTimeS}) by more than ${clockDifferenceMaxS} seconds`
     : `must be Unix time in whole seconds, ten digits; the server's clock is ${serverTimeS}`;
-  throw new Refusal('TIMESTAMP_EXPIRED', `The header ${credentialHeaders.timestamp} ${rule}.`, {
+  throw new ApiError('TIMESTAMP_EXPIRED', `The header ${credentialHeaders.timestamp} ${rule}.`, {
     serverTimeS,
   });
 }

@@ -6,7 +6,7 @@ import {
   type DescService,
   type Message,
 } from '@bufbuild/protobuf';
-import { Refusal } from '../domain/reason.ts';
+import { ApiError } from '../domain/reason.ts';
 import { type Scope, scopeNeeded } from '../domain/token.ts';
 import { refuseViolations, type Violation } from '../domain/violation.ts';
 import { type Call, type Implementation, isWriting, type StreamCall } from './operation.ts';
@@ -17,7 +17,7 @@ export interface Dispatcher {
   readonly services: readonly DescService[];
   /**
    * Calls the operation of a method. `violations` are those that were found when the message was read; they are refused
-   * together with the operation's own. Throws Refusal, or anything for what is not foreseen.
+   * together with the operation's own. Throws ApiError, or anything for what is not foreseen.
    */
   invoke(
     method: DescMethodUnary,
@@ -44,7 +44,7 @@ export function createDispatcher(implementations: readonly Implementation[]): Di
   /** The operation of a method, if the principal may call it. Throws NOT_FOUND, PERMISSION_DENIED. */
   function allowed(method: DescMethod, principal: Principal) {
     const found = served.get(method);
-    if (found === undefined) throw new Refusal('NOT_FOUND', `${method.name} is not served.`);
+    if (found === undefined) throw new ApiError('NOT_FOUND', `${method.name} is not served.`);
     refuseWithoutScope(found.needed, principal, method);
     return found.operation;
   }
@@ -86,5 +86,5 @@ function refuseWithoutScope(needed: Scope, principal: Principal, { name }: DescM
     isForPlatform && needed === 'operate'
       ? 'which nobody has who acts for a platform'
       : `the operator issues one: artseal token create --name NAME --scopes ${needed}`;
-  throw new Refusal('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${cure}.`);
+  throw new ApiError('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${cure}.`);
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { type DescMethodUnary, toBinary } from '@bufbuild/protobuf';
-import { Refusal } from '../domain/reason.ts';
+import { ApiError } from '../domain/reason.ts';
 import type { IdempotencyClaim } from '../store/store.ts';
 import type { Reading } from './incoming-call.ts';
 import { operationName } from './operation.ts';
@@ -17,7 +17,7 @@ export function readIdempotencyKey(sentKeys: readonly string[]): string | undefi
   const [sent = '', ...more] = sentKeys;
   const key = quoted.exec(sent)?.[1] ?? sent;
   if (more.length === 0 && keyPattern.test(key)) return key;
-  throw new Refusal(
+  throw new ApiError(
     'IDEMPOTENCY_KEY_INVALID',
     'The header Idempotency-Key must be 1 to 255 visible ASCII characters, once.',
   );
@@ -27,9 +27,9 @@ export function readIdempotencyKey(sentKeys: readonly string[]): string | undefi
  * The request that a key names, as a digest: SHA-256 of the operation and of the message that was read, with what was
  * wrong with it, the same whichever door it came through.
  */
-export function fingerprintOf(method: DescMethodUnary, reading: Reading | Refusal): Uint8Array {
+export function fingerprintOf(method: DescMethodUnary, reading: Reading | ApiError): Uint8Array {
   const read =
-    reading instanceof Refusal
+    reading instanceof ApiError
       ? [Buffer.from(reading.message)]
       : [toBinary(method.input, reading.message), Buffer.from(JSON.stringify(reading.violations))];
   return hash('sha256', Buffer.concat([Buffer.from(`${operationName(method)}\0`), ...read]), 'buffer');
@@ -59,14 +59,14 @@ export function createRunningKeys(): RunningKeys {
   };
 }
 
-/** The refusal of a key that stood for another request before. */
-export function keyReused(): Refusal {
-  return new Refusal('IDEMPOTENCY_KEY_REUSED', 'The Idempotency-Key was used for another request before.');
+/** The error of a key that stood for another request before. */
+export function keyReused(): ApiError {
+  return new ApiError('IDEMPOTENCY_KEY_REUSED', 'The Idempotency-Key was used for another request before.');
 }
 
-function inProgress(): Refusal {
+function inProgress(): ApiError {
   const hints = { retryAfterS: inProgressRetryAfterS };
-  return new Refusal(
+  return new ApiError(
     'IDEMPOTENCY_IN_PROGRESS',
     'The first call with this Idempotency-Key is under way.',
     hints,

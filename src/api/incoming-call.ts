@@ -1,5 +1,5 @@
 import type { DescMethodServerStreaming, DescMethodUnary, Message } from '@bufbuild/protobuf';
-import type { Refusal } from '../domain/reason.ts';
+import type { ApiError } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { SignedRequest } from './authentication.ts';
 import type { SentCredentials } from './credentials.ts';
@@ -8,9 +8,9 @@ import type { Limits } from './limits.ts';
 /** A signed call as it came in. Its functions are called in this order, each once at most. */
 export interface SignedCall extends Omit<SignedRequest, 'body'> {
   readonly credentials: SentCredentials;
-  /** Reads the body. Throws Refusal; what else it throws is passed on. */
+  /** Reads the body. Throws ApiError; what else it throws is passed on. */
   readBody(): Promise<Uint8Array>;
-  /** Finds what is called. Throws Refusal. */
+  /** Finds what is called. Throws ApiError. */
   route(body: Uint8Array): RoutedCall;
 }
 
@@ -23,7 +23,7 @@ export interface RoutedCall {
   readonly isFreeOfQuota?: boolean;
   /** Called each time that the call begins to wait for what others do. */
   onPause?(): void;
-  /** Reads the message. Throws Refusal. */
+  /** Reads the message. Throws ApiError. */
   read(): Reading;
 }
 
@@ -42,9 +42,9 @@ export interface Reading {
 }
 
 /** What a call came to; all that it tells is durable. */
-export interface Outcome {
+export interface CallResult {
   /** The answer, or why there is none. */
-  readonly answer: Message | Refusal;
+  readonly answer: Message | ApiError;
   /**
    * Whether it is what became of an earlier call under the same Idempotency-Key. That call may have been answered otherwise:
    * with PAYMENT_PENDING, as long as this was not known.

@@ -9,7 +9,7 @@ const gainMaxMs = 1_000;
  * set ahead may be set back, and then the nonces and idempotency keys of before are still needed. A process that starts
  * does not know whether there was one, and begins in 1970.
  */
-export function createSteadyTime({ nowMs, monotonicMs }: Clock): () => number {
+export function createJumpResistantClock({ nowMs, monotonicMs }: Clock): () => number {
   let leadMs = 0;
   let agreedAtMs = monotonicMs();
   return () => {

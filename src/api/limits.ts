@@ -1,5 +1,5 @@
 import type { Calendar } from '../domain/calendar.ts';
-import { Refusal } from '../domain/reason.ts';
+import { ApiError } from '../domain/reason.ts';
 import type { QuotaClaim } from '../store/store.ts';
 import type { PlatformPrincipal } from './principal.ts';
 import type { RateDecision } from './rate-limit.ts';
@@ -50,12 +50,12 @@ export function quotaClaim(
   return { callerId, month: calendar.month(nowMs).name, limit, take: false };
 }
 
-/** The refusal of a call that came too soon behind others. */
-export function rateLimited({ callsPerSecond, retryAfterS }: RateDecision): Refusal {
-  return new Refusal('RATE_LIMITED', `At most ${callsPerSecond} calls a second.`, { retryAfterS });
+/** The error of a call that came too soon behind others. */
+export function rateLimited({ callsPerSecond, retryAfterS }: RateDecision): ApiError {
+  return new ApiError('RATE_LIMITED', `At most ${callsPerSecond} calls a second.`, { retryAfterS });
 }
 
-/** The refusal of a call for which the month has none left. */
-export function quotaExceeded({ limit, month, resetS }: QuotaStatus): Refusal {
-  return new Refusal('QUOTA_EXCEEDED', `All ${limit} calls of ${month} are used.`, { retryAfterS: resetS });
+/** The error of a call for which the month has none left. */
+export function quotaExceeded({ limit, month, resetS }: QuotaStatus): ApiError {
+  return new ApiError('QUOTA_EXCEEDED', `All ${limit} calls of ${month} are used.`, { retryAfterS: resetS });
 }

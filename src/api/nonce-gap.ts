@@ -36,7 +36,7 @@ export async function findNonceGap(execute: Execute, clock: Clock, log: Logger):
       nowS() > untilS() ? undefined : `signed calls are refused until ${takenFrom(untilS())}`,
     served: async () => {
       servedAtS ??= nowS();
-      await execute({ kind: 'NoteServed', atS: servedAtS });
+      await execute({ kind: 'RecordServing', atS: servedAtS });
       if (nowS() <= untilS())
         log.warn(
           { until: takenFrom(untilS()) },

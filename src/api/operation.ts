@@ -19,12 +19,12 @@ export interface Call {
   /**
    * Carries a command out; resolves when it is durable. The first one is stored together with the admission of the call.
    * Under an Idempotency-Key that was used for the same request before, it gives what it gave then, and nothing is done.
-   * Throws Refusal.
+   * Throws ApiError.
    */
   readonly execute: Execute;
   /**
    * Carries out a further command of a call that takes several. Under an Idempotency-Key, what this command gives is kept in
-   * place of what the one before gave. Throws Refusal.
+   * place of what the one before gave. Throws ApiError.
    */
   readonly executeNext: Execute;
   /** Waits for something that others do; meanwhile the call is not one of those under way. Rejects as `wait` does. */
@@ -34,7 +34,7 @@ export interface Call {
 /** A call that is answered by a stream, for as long as its answers are taken. */
 export interface StreamCall {
   readonly principal: Principal;
-  /** Carries a command out; resolves when it is durable. Throws Refusal. */
+  /** Carries a command out; resolves when it is durable. Throws ApiError. */
   readonly execute: Execute;
   /** Aborted when nobody takes answers any more: whatever is waited for then, the stream is to end. */
   readonly signal: AbortSignal;
@@ -52,20 +52,20 @@ export function parsed<Input>(violations: readonly Violation[], make: () => Inpu
 
 /** What all operations have: how a message becomes valid input. */
 interface Parsing<I extends DescMessage, Input> {
-  /** Turns a message into valid input. */
+  /** FairQueue a message into valid input. */
   parse(message: MessageShape<I>, principal: Principal): Parsed<Input>;
 }
 
 /** An RPC method: the use case itself. */
 export interface Operation<I extends DescMessage, O extends DescMessage, Input> extends Parsing<I, Input> {
-  /** Carries the call out. Throws Refusal. */
+  /** Carries the call out. Throws ApiError. */
   run(input: Input, call: Call): Promise<MessageInitShape<O>>;
 }
 
 /** An RPC method that answers with a stream. */
 export interface StreamingOperation<I extends DescMessage, O extends DescMessage, Input>
   extends Parsing<I, Input> {
-  /** Carries the call out, an answer each time that one is asked for. Iterating throws Refusal. */
+  /** Carries the call out, an answer each time that one is asked for. Iterating throws ApiError. */
   run(input: Input, call: StreamCall): AsyncIterable<MessageInitShape<O>>;
 }
 

@@ -2,16 +2,16 @@ import type { Message } from '@bufbuild/protobuf';
 import type { Calendar } from '../domain/calendar.ts';
 import { tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
-import { asRefusal, isFinal, Refusal, unavailable } from '../domain/reason.ts';
+import { ApiError, isFinal, toApiError, unavailable } from '../domain/reason.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { executorOf, type QuotaClaim, type Store } from '../store/store.ts';
 import { createAuthentication } from './authentication.ts';
-import { Units } from './call-transaction.ts';
+import { CallTransaction } from './call-transaction.ts';
 import { type Credentials, checkTimestamp, readCredentials } from './credentials.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { createRunningKeys, fingerprintOf, readIdempotencyKey } from './idempotency.ts';
-import type { Outcome, Reading, RoutedCall, SignedCall, StreamedCall } from './incoming-call.ts';
-import { createSteadyTime } from './jump-resistant-clock.ts';
+import type { CallResult, Reading, RoutedCall, SignedCall, StreamedCall } from './incoming-call.ts';
+import { createJumpResistantClock } from './jump-resistant-clock.ts';
 import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
 import { isWriting, operationName } from './operation.ts';
 import type { Principal, ServicePrincipal } from './principal.ts';
@@ -21,11 +21,11 @@ import { createStreams } from './streams.ts';
 
 /** Takes calls of both doors through the documented checks to their operations. */
 export interface Calls {
-  /** A call of an external platform. Rejects with what `readBody` throws beside refusals, and with nothing else. */
-  signed(call: SignedCall, event: RequestEvent): Promise<Outcome>;
+  /** A call of an external platform. Rejects with what `readBody` throws beside errors, and with nothing else. */
+  signed(call: SignedCall, event: RequestEvent): Promise<CallResult>;
   /** A call of somebody who is identified already. Never rejects. */
-  identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome>;
-  /** A call of somebody who is identified already, answered by a stream; iterating throws Refusal, or anything unforeseen. */
+  identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult>;
+  /** A call of somebody who is identified already, answered by a stream; iterating throws ApiError, or anything internalError. */
   streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message>;
   /** Streams that are open. */
   openStreams(): number;
@@ -62,13 +62,13 @@ export function createCalls({
 }: CallsDependencies): Calls {
   const authenticate = createAuthentication({ store, keyRing });
   const rateLimit = createRateLimit(clock.monotonicMs);
-  const steadyMs = createSteadyTime(clock);
+  const steadyMs = createJumpResistantClock(clock);
   const runningKeys = createRunningKeys();
   const streams = createStreams();
   let callsUnderWay = 0;
 
   /** Headers, clock, body; from then on the call is under way. */
-  async function signed(call: SignedCall, event: RequestEvent): Promise<Outcome> {
+  async function signed(call: SignedCall, event: RequestEvent): Promise<CallResult> {
     let credentials: Credentials;
     let body: Uint8Array;
     try {
@@ -77,7 +77,7 @@ export function createCalls({
       refuseNonceGap(credentials.timestamp);
       body = await call.readBody();
     } catch (error) {
-      if (error instanceof Refusal) return refused(error);
+      if (error instanceof ApiError) return refused(error);
       throw error;
     }
     return underWay(() => fromSignature(call, credentials, body, event));
@@ -88,7 +88,7 @@ export function createCalls({
     const untilS = nonceGapUntilS();
     if (Number(timestamp) > untilS) return;
     const retryAfterS = untilS + 1 - Math.floor(clock.nowMs() / 1000);
-    throw new Refusal(
+    throw new ApiError(
       'UNAVAILABLE',
       `The registry was restored from a backup: requests with X-Timestamp up to ${untilS} are refused, ` +
         'since they may have been carried out before. Nothing was stored; sign the request anew after that time.',
@@ -97,13 +97,13 @@ export function createCalls({
   }
 
   /** Carries a call out if there is room for one more. Never rejects. */
-  async function underWay(carryOut: () => Promise<Outcome>): Promise<Outcome> {
+  async function underWay(carryOut: () => Promise<CallResult>): Promise<CallResult> {
     if (callsUnderWay >= callsUnderWayMax) return refused(unavailable('Too many calls are under way.'));
     callsUnderWay += 1;
     try {
       return await carryOut();
     } catch (error) {
-      return refused(asRefusal(error));
+      return refused(toApiError(error));
     } finally {
       callsUnderWay -= 1;
     }
@@ -125,7 +125,7 @@ export function createCalls({
     credentials: Credentials,
     body: Uint8Array,
     event: RequestEvent,
-  ): Promise<Outcome> {
+  ): Promise<CallResult> {
     const { method, target } = call;
     const nowMs = clock.nowMs();
     // Once more: the body may have taken its time, and the nonce is remembered from now on.
@@ -136,7 +136,7 @@ export function createCalls({
     const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
     const quota = quotaClaim(platform, calendar, nowMs);
     const statusAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
-    const units = new Units(store, platform.callerId, { ...admission, nonce, quota }, (calls) =>
+    const units = new CallTransaction(store, platform.callerId, { ...admission, nonce, quota }, (calls) =>
       quotaExceeded(statusAfter(calls)),
     );
     const answer = rate.allowed
@@ -148,13 +148,13 @@ export function createCalls({
   }
 
   /** A call that is identified by its door: there is no nonce, rate or quota. */
-  function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome> {
+  function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult> {
     return underWay(async () => {
-      const units = new Units(
+      const units = new CallTransaction(
         store,
         principal.callerId,
         admissionAt(clock.nowMs()),
-        () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'),
+        () => new ApiError('QUOTA_EXCEEDED', 'There is no quota.'),
       );
       return told(await fromRoute(principal, units, () => call, event), units);
     });
@@ -174,10 +174,10 @@ export function createCalls({
    */
   async function fromRoute(
     principal: Principal,
-    units: Units,
+    units: CallTransaction,
     route: () => RoutedCall,
     { requestId }: RequestEvent,
-  ): Promise<Message | Refusal> {
+  ): Promise<Message | ApiError> {
     let endKey = () => {};
     try {
       const { method, idempotencyKeys, isFreeOfQuota, onPause, read } = route();
@@ -190,7 +190,7 @@ export function createCalls({
         units.claim(claim);
       }
       if (!isFreeOfQuota) units.takeQuota();
-      if (reading instanceof Refusal) throw reading;
+      if (reading instanceof ApiError) throw reading;
       const { message, violations } = reading;
       const { execute, executeNext } = units;
       const pauseCall = <T>(wait: () => Promise<T>) => {
@@ -223,27 +223,27 @@ export function createCalls({
   return { signed, identified, streamed, openStreams: streams.open };
 }
 
-/** Finds what is called, and notes it. Throws Refusal. */
+/** Finds what is called, and notes it. Throws ApiError. */
 function routed(call: SignedCall, body: Uint8Array, event: RequestEvent): RoutedCall {
   const found = call.route(body);
   event.operation = operationName(found.method);
   return found;
 }
 
-const refused = (answer: Refusal): Outcome => ({ answer, isReplay: false });
+const refused = (answer: ApiError): CallResult => ({ answer, isReplay: false });
 
 /** An answer, and whether it is that to an earlier call. Who is told to come again is told so anew each time. */
-function told(answer: Message | Refusal, units: Units): Outcome {
-  if (answer instanceof Refusal && !isFinal(answer.reason)) return refused(answer);
+function told(answer: Message | ApiError, units: CallTransaction): CallResult {
+  if (answer instanceof ApiError && !isFinal(answer.reason)) return refused(answer);
   const answeredTo = units.claimedBy;
   return { answer, isReplay: units.isReplay || answeredTo !== undefined, answeredTo };
 }
 
-function attempt(read: () => Reading): Reading | Refusal {
+function attempt(read: () => Reading): Reading | ApiError {
   try {
     return read();
   } catch (error) {
-    if (error instanceof Refusal) return error;
+    if (error instanceof ApiError) return error;
     throw error;
   }
 }

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
-import { type Refusal, reasons } from '../domain/reason.ts';
+import { type ApiError, reasons } from '../domain/reason.ts';
 
 /** The span of a call that is under way. */
 export interface CallSpan {
   /** 32 hex digits, the same in every span of the trace. */
   readonly traceId: string;
-  /** Does the work of the call, so that what it asks of the store and of the institution is found under its span. */
+  /** Does the work of the call, so that what it asks of the store and of the provider is found under its span. */
   run<T>(work: () => T): T;
   /** Ends the span with what is known of the call by then, and the HTTP status that it was answered with. */
   end(event: RequestEvent, status: number): void;
@@ -28,8 +28,8 @@ export interface RequestEvent {
   /** Full name of the RPC, once routed. */
   operation?: string;
   /** Why it was refused. */
-  refusal?: Refusal;
-  /** Whether its refusal is for the operator to mend, who set up whatever called. */
+  apiError?: ApiError;
+  /** Whether its error is for the operator to mend, who set up whatever called. */
   isForOperator?: boolean;
   /** Whether it asked for health, as somebody does every few seconds. */
   isProbe?: boolean;
@@ -52,28 +52,28 @@ export function setCaller(event: RequestEvent, caller: string): void {
  * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.
  */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
-  const { requestId, client, caller, tokenId, claimedKey, operation, refusal, span } = event;
+  const { requestId, client, caller, tokenId, claimedKey, operation, apiError, span } = event;
   const { isForOperator, isProbe, isForAnybody, isStopping } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
-  const told = { reason: refusal?.reason, ms, traceId: span?.traceId };
+  const told = { reason: apiError?.reason, ms, traceId: span?.traceId };
   const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...told };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
-  const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
-  const isExpected = refusal === undefined || ['UNAVAILABLE', 'CANCELLED'].includes(refusal.reason);
+  const failed = (apiError === undefined ? status : reasons[apiError.reason].http) >= 500;
+  const isExpected = apiError === undefined || ['UNAVAILABLE', 'CANCELLED'].includes(apiError.reason);
   if (isProbe && isExpected) log.debug(line, 'call');
   // Recovery is at work: an operator need not be.
-  else if (refusal?.reason === 'PAYMENT_PENDING') log.warn(line, 'call');
+  else if (apiError?.reason === 'PAYMENT_PENDING') log.warn(line, 'call');
   // The caller gave no more time.
-  else if (refusal?.reason === 'TIMEOUT') log.info(line, 'call');
-  else if ((isForAnybody || isStopping) && refusal?.reason === 'UNAVAILABLE') log.info(line, 'call');
-  else if (isForOperator) log.warn({ ...line, why: refusal?.message }, 'call');
-  else if (failed) log.error({ ...line, ...causeOf(refusal) }, 'call');
+  else if (apiError?.reason === 'TIMEOUT') log.info(line, 'call');
+  else if ((isForAnybody || isStopping) && apiError?.reason === 'UNAVAILABLE') log.info(line, 'call');
+  else if (isForOperator) log.warn({ ...line, why: apiError?.message }, 'call');
+  else if (failed) log.error({ ...line, ...causeOf(apiError) }, 'call');
   else log.info(line, 'call');
 }
 
-/** The cause for the log: what the machine refused in words, anything unforeseen with its stack. */
-function causeOf(refusal: Refusal | undefined): { why?: string; err?: unknown } {
-  const cause = refusal?.cause;
-  if (refusal?.reason === 'UNAVAILABLE' && cause instanceof Error) return { why: cause.message };
+/** The cause for the log: what the machine refused in words, anything internalError with its stack. */
+function causeOf(apiError: ApiError | undefined): { why?: string; err?: unknown } {
+  const cause = apiError?.cause;
+  if (apiError?.reason === 'UNAVAILABLE' && cause instanceof Error) return { why: cause.message };
   return { err: cause };
 }

@@ -1,5 +1,5 @@
 import type { Message } from '@bufbuild/protobuf';
-import { createPlaces } from './concurrency-limit.ts';
+import { createConcurrencyLimit } from './concurrency-limit.ts';
 
 /** Streams of answers that are open at the same time: with all tokens, and with one. */
 export const streamsMax = { all: 200, ofToken: 20 } as const;
@@ -17,7 +17,7 @@ export interface Streams {
 
 /** None is open. */
 export function createStreams(): Streams {
-  const places = createPlaces<string>({
+  const places = createConcurrencyLimit<string>({
     ofAll: streamsMax.all,
     ofEach: streamsMax.ofToken,
     tooMany: `At most ${streamsMax.ofToken} streams at the same time with one token.`,

@@ -1,4 +1,4 @@
-import type { Door } from './call-metrics.ts';
+import type { ListenerName } from './call-metrics.ts';
 import type { CallSpan } from './request-event.ts';
 
 /** Headers as Node has them, by lower-case name; `traceparent` of W3C Trace Context is read. */
@@ -7,7 +7,7 @@ export type TraceHeaders = Readonly<Record<string, string | string[] | undefined
 /** Makes the spans of calls. */
 export interface CallTracer {
   /** Begins the span of a call, below that of its caller where the headers name one. */
-  begin(door: Door, headers: TraceHeaders): CallSpan;
+  begin(door: ListenerName, headers: TraceHeaders): CallSpan;
 }
 
 /**

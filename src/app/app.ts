@@ -1,6 +1,6 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
-import { createCallFigures } from '../api/call-metrics.ts';
+import { createCallMetrics } from '../api/call-metrics.ts';
 import { findNonceGap } from '../api/nonce-gap.ts';
 import { createCalls } from '../api/pipeline.ts';
 import { type Config, type ReloadableSettings, settings } from '../config/config.ts';
@@ -16,13 +16,13 @@ import { createWitnesses } from '../evidence/log/witness.ts';
 import { createClockPart } from '../health/clock-part.ts';
 import { createDamagePart } from '../health/damage-part.ts';
 import { watchFilingClock } from '../health/filing-clock-watch.ts';
-import { type InstitutionWatch, watchInstitution } from '../health/provider-watch.ts';
+import { type ProviderWatch, watchProvider } from '../health/provider-watch.ts';
 import { createReadiness, type ReadinessPart } from '../health/readiness.ts';
 import { createStorePart } from '../health/store-part.ts';
 import { watchStore } from '../health/store-watch.ts';
 import { createClientOf } from '../http/listen/clients.ts';
 import { createOpenCalls, type OpenCalls } from '../http/listen/open-calls.ts';
-import { type DoorName, openTlsDoors, type TlsDoors } from '../http/listen/tls-listeners.ts';
+import { type ListenerName, openTlsListeners, type TlsListeners } from '../http/listen/tls-listeners.ts';
 import { notificationPath } from '../http/rest/notification-call.ts';
 import { readableByOthers } from '../lib/file-access.ts';
 import type { BackupSchedule } from '../operations/backup/schedule.ts';
@@ -34,44 +34,44 @@ import {
   removeServingRecord,
   type ServingTeller,
 } from '../operations/serving-record.ts';
-import type { Institution, OwnDoor } from '../payments/provider.ts';
+import type { OwnListener, PaymentProvider } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
 import type { Execute, Store } from '../store/store.ts';
 import { createMetricsListener } from '../telemetry/metrics/metrics-listener.ts';
 import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
-import { createInstitutionFigures } from '../telemetry/metrics/provider-metrics.ts';
-import { createScrape, type FigureSources } from '../telemetry/metrics/scrape.ts';
+import { createProviderMetrics } from '../telemetry/metrics/provider-metrics.ts';
+import { createScrape, type MetricSources } from '../telemetry/metrics/scrape.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
-import { createDoors, type DoorAddresses, listenAt } from './listeners.ts';
+import { createListeners, type ListenerAddresses, listenAt } from './listeners.ts';
 import { listenForRefreshes } from './refresh-socket.ts';
 import { masterKeyPart } from './reload/parts.ts';
 import { createReload } from './reload/reload.ts';
 import { createService, type Service, type ServiceParts } from './service.ts';
 
-/** How long the start waits for the institution's word on the credentials, in milliseconds. */
-const institutionPatienceMs = 1_000;
+/** How long the start waits for the provider's word on the credentials, in milliseconds. */
+const providerTimeoutMs = 1_000;
 
 /** How long the start waits until the evidence log is verified, in milliseconds; after that the service is not ready. */
-const verificationPatienceMs = 500;
+const verificationTimeoutMs = 500;
 
-/** What tests replace: time, patience, the institution, and the thread of the store, which takes long to start. */
+/** What tests replace: time, timeout, the provider, and the thread of the store, which takes long to start. */
 export interface Simulated {
   readonly clock?: Clock;
-  readonly institution?: Institution;
+  readonly provider?: PaymentProvider;
   readonly limits?: Partial<ReconciliationLimits>;
   /** Whether the store works in this thread. */
   readonly isStoreInThisThread?: boolean;
 }
 
 /** A serving process. */
-export interface App extends Registry, DoorAddresses {
+export interface App extends Registry, ListenerAddresses {
   /** Says from now on that it is not ready; calls are taken as before. */
   drain(): void;
   /** Reads anew what can be, certificates included, and logs what came of it: each part in full, or as it was. */
   reload(settings: ReloadableSettings): Promise<void>;
   /** Until when the certificates in force are good, in Unix milliseconds, by the doors that speak TLS. */
-  certificateEnds(): ReadonlyMap<DoorName, number>;
-  /** host:port of the figures as bound; undefined if they are off. */
+  certificateEnds(): ReadonlyMap<ListenerName, number>;
+  /** host:port of the metrics as bound; undefined if they are off. */
   readonly metricsAddress: string | undefined;
   /** What is published of the evidence log. */
   readonly publication: Publication;
@@ -112,13 +112,13 @@ export async function startApp(
   opened.defer(logVerification.stop);
   const nonceGap = await findNonceGap(registry.execute, clock, log);
   const clientOf = createClientOf(config.trustedProxies);
-  const tls = openTlsDoors(
+  const tls = openTlsListeners(
     { public: config.publicTls, internal: config.internalTls },
     { clientOf, clock, log },
   );
   opened.defer(tls.end);
-  let addresses: DoorAddresses | undefined;
-  const payments = await openInstitution(start, () => addresses && ownDoor(addresses, tls));
+  let addresses: ListenerAddresses | undefined;
+  const payments = await openProvider(start, () => addresses && ownListener(addresses, tls));
   const filingClock = await watchFilingClock(registry.execute, clock, log);
   opened.defer(filingClock.stop);
   const shared = { store, keyRing: registry.keyRing, clock, calendar: createCalendar(config.timeZone) };
@@ -137,24 +137,24 @@ export async function startApp(
   ]);
   const { dispatcher } = service;
   const calls = createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS });
-  const callFigures = createCallFigures();
+  const callMetrics = createCallMetrics();
   const openCalls = createOpenCalls();
   const backups = followBackups(start);
-  // It is the last to stop, so that figures can be read while the doors close.
+  // It is the last to stop, so that metrics can be read while the doors close.
   const metricsAddress = await listenForMetrics(start, openCalls, {
-    ...{ ...shared, readiness, calls: callFigures, institution: payments.figures },
+    ...{ ...shared, readiness, calls: callMetrics, provider: payments.metrics },
     certificateEnds: tls.ends,
     cutOffs: openCalls.cutOffs,
     access: payments.watch.state,
     clockFault: filingClock.fault,
-    backups: backups.figures,
-    evidenceLog: publication.figures,
+    backups: backups.metrics,
+    evidenceLog: publication.metrics,
     feed: () => ({ streams: calls.openStreams(), polls: service.waitingCalls() }),
     sending: service.sending,
   });
-  const doors = createDoors({
+  const doors = createListeners({
     ...{ store, clock, service, calls, readiness, clientOf, openCalls, tls },
-    observers: { log, figures: callFigures, tracer: traces },
+    observers: { log, metrics: callMetrics, tracer: traces },
     startedAt: shared.calendar.timestamp(clock.nowMs()),
   });
   opened.defer(() => {
@@ -163,8 +163,8 @@ export async function startApp(
     return doors.close();
   });
 
-  const verifying = logVerification.start(verificationPatienceMs);
-  await Promise.all([payments.watch.answeredWithin(institutionPatienceMs), verifying]);
+  const verifying = logVerification.start(verificationTimeoutMs);
+  await Promise.all([payments.watch.answeredWithin(providerTimeoutMs), verifying]);
   await readiness.start();
   addresses = await doors.open(config);
   await nonceGap.served();
@@ -226,7 +226,7 @@ async function beginServing(
     // The next start checks the whole database if the record is still there.
     if (!isDamaged(store)) removeServingRecord(config.dataDir);
   });
-  await registry.execute({ kind: 'UseInstitution', name: config.institution.name });
+  await registry.execute({ kind: 'UseProvider', name: config.provider.name });
   return store;
 }
 
@@ -262,40 +262,39 @@ async function publishLog(
   return { signer, findFault: () => (refuseRolledBack ? witnesses?.rolledBack()[0] : undefined) };
 }
 
-/** Where an institution on this machine sends its notifications, once the doors are open. */
-function ownDoor({ publicUrl }: DoorAddresses, tls: TlsDoors): OwnDoor {
+/** Where a provider on this machine sends its notifications, once the doors are open. */
+function ownListener({ publicUrl }: ListenerAddresses, tls: TlsListeners): OwnListener {
   return { url: `${publicUrl}${notificationPath}`, certificate: tls.public?.certificate() };
 }
 
-/** Opens the institution, and begins to ask it about the credentials; `observed` is the same, counted and traced. */
-async function openInstitution(
+/** Opens the provider, and begins to ask it about the credentials; `observed` is the same, counted and traced. */
+async function openProvider(
   { config, log, clock, simulated, traces, opened }: Start,
-  ownDoor: () => OwnDoor | undefined,
+  ownListener: () => OwnListener | undefined,
 ) {
-  const { institution: kind, institutionSettings, dataDir } = config;
-  const institution =
-    simulated.institution ?? (await kind.open(institutionSettings, { dataDir, clock, ownDoor }));
-  opened.defer(() => institution.close());
-  const watch = watchInstitution({ institution, name: kind.name, clock, random: Math.random, log });
+  const { provider: kind, providerSettings, dataDir } = config;
+  const provider = simulated.provider ?? (await kind.open(providerSettings, { dataDir, clock, ownListener }));
+  opened.defer(() => provider.close());
+  const watch = watchProvider({ provider, name: kind.name, clock, random: Math.random, log });
   opened.defer(watch.stop);
-  const figures = createInstitutionFigures();
-  const counted = figures.observe(institution);
-  return { watch, figures, observed: traces?.observeInstitution(counted) ?? counted };
+  const metrics = createProviderMetrics();
+  const counted = metrics.observe(provider);
+  return { watch, metrics, observed: traces?.observeProvider(counted) ?? counted };
 }
 
-/** The service between its store and its institution, until it is stopped. */
+/** The service between its store and its provider, until it is stopped. */
 function openService(
   { config, log, simulated, opened }: Start,
   shared: Pick<
     ServiceParts,
     'store' | 'keyRing' | 'clock' | 'calendar' | 'publication' | 'clockSetByS' | 'isRolledBack'
   >,
-  institution: Institution,
+  provider: PaymentProvider,
 ): Service {
   const service = createService({
-    ...{ ...shared, institution, log },
+    ...{ ...shared, provider, log },
     environment: config.environment,
-    partyRules: config.institution.parties,
+    partyRules: config.provider.parties,
     currency: config.currency,
     random: Math.random,
     newInstructionId: randomUUIDv7,
@@ -311,7 +310,7 @@ async function openReadiness(
   { log, clock, opened }: Start,
   store: Store,
   execute: Execute,
-  institution: InstitutionWatch,
+  provider: ProviderWatch,
   otherParts: readonly ReadinessPart[],
 ) {
   let isDraining = false;
@@ -319,13 +318,13 @@ async function openReadiness(
     createStorePart(store, clock),
     createDamagePart(store),
     createClockPart(clock, await newestFilingMs(execute)),
-    { name: 'institution', findFault: institution.findFault },
+    { name: 'provider', findFault: provider.findFault },
     ...otherParts,
     { name: 'draining', findFault: () => (isDraining ? 'the process was told to stop' : undefined) },
   ];
   const readiness = createReadiness(parts, clock, log);
   opened.defer(readiness.stop);
-  institution.onChange(() => void readiness.check());
+  provider.onChange(() => void readiness.check());
   opened.defer(store.onStorageError(() => void readiness.check()));
   const drain = () => {
     isDraining = true;
@@ -339,11 +338,11 @@ async function newestFilingMs(execute: Execute): Promise<number | undefined> {
   return datedS && datedS * 1_000;
 }
 
-/** Has figures read at the address of the settings, if there is one, until what was opened is closed; the address as bound. */
+/** Has metrics read at the address of the settings, if there is one, until what was opened is closed; the address as bound. */
 async function listenForMetrics(
   { config, log, opened }: Start,
   openCalls: OpenCalls,
-  sources: Omit<FigureSources, 'process'>,
+  sources: Omit<MetricSources, 'process'>,
 ): Promise<string | undefined> {
   if (config.metricsAddress === undefined) return undefined;
   const watch = createProcessWatch();
@@ -361,7 +360,7 @@ async function listenForMetrics(
 
 /** Follows the backups until what was opened is closed; `start` has them taken, where the settings ask for that. */
 function followBackups({ config, clock, log, opened }: Start): {
-  readonly figures: FigureSources['backups'];
+  readonly metrics: MetricSources['backups'];
   readonly start: () => Promise<void>;
 } {
   const { dataDir, environment } = config;
@@ -371,7 +370,7 @@ function followBackups({ config, clock, log, opened }: Start): {
   opened.defer(watch.stop);
   let schedule: BackupSchedule | undefined;
   return {
-    figures: () => {
+    metrics: () => {
       const known = watch.standing();
       return known && { everyMs, last: known.last, failure: schedule?.failure() ?? known.failure };
     },
@@ -391,7 +390,7 @@ function followBackups({ config, clock, log, opened }: Start): {
 /** What is read anew while it serves. */
 interface Reloaded {
   readonly registry: Registry;
-  readonly tls: TlsDoors;
+  readonly tls: TlsListeners;
   readonly serving: ServingTeller;
 }
 

@@ -12,7 +12,7 @@ import { createTypedCalls } from '../http/connect/typed-calls.ts';
 import { addressText, type ListenAddress, listen, urlOf } from '../http/listen/address.ts';
 import type { ClientOf } from '../http/listen/clients.ts';
 import type { OpenCalls } from '../http/listen/open-calls.ts';
-import type { TlsDoors } from '../http/listen/tls-listeners.ts';
+import type { TlsListeners } from '../http/listen/tls-listeners.ts';
 import { createOpenRoutes } from '../http/rest/open-routes.ts';
 import { createPublicListener } from '../http/rest/public-listener.ts';
 import { createRoutes } from '../http/rest/routes.ts';
@@ -29,7 +29,7 @@ const drainTimeoutMs = 10_000;
 const idleCheckMs = 50;
 
 /** Where both doors are, once they are open. */
-export interface DoorAddresses {
+export interface ListenerAddresses {
   /** host:port as bound. */
   readonly publicAddress: string;
   /** http or https before it. */
@@ -41,15 +41,15 @@ export interface DoorAddresses {
 }
 
 /** Both doors of a service. */
-export interface Doors {
+export interface Listeners {
   /** Accepts connections from now on. Rejects with a message that names the setting of an address that cannot be had. */
-  open(addresses: Pick<Config, 'publicAddress' | 'internalAddress'>): Promise<DoorAddresses>;
+  open(addresses: Pick<Config, 'publicAddress' | 'internalAddress'>): Promise<ListenerAddresses>;
   /** Accepts no more, and waits for the calls in flight, but not for ever. */
   close(): Promise<void>;
 }
 
 /** What the doors work with. */
-export interface DoorDependencies {
+export interface ListenerDependencies {
   readonly store: Store;
   readonly clock: Clock;
   readonly service: Pick<Service, 'dispatcher' | 'notifications' | 'publicLog' | 'sharedEvidence'>;
@@ -57,14 +57,14 @@ export interface DoorDependencies {
   readonly readiness: Readiness;
   readonly clientOf: ClientOf;
   readonly openCalls: OpenCalls;
-  readonly tls: TlsDoors;
+  readonly tls: TlsListeners;
   readonly observers: Observers;
   /** RFC 3339; /version tells it. */
   readonly startedAt: string;
 }
 
 /** Both doors, closed as yet. */
-export function createDoors(dependencies: DoorDependencies): Doors {
+export function createListeners(dependencies: ListenerDependencies): Listeners {
   const { tls, observers } = dependencies;
   const { log } = observers;
   const draining = new AbortController();
@@ -92,7 +92,7 @@ export function createDoors(dependencies: DoorDependencies): Doors {
   };
 }
 
-function publicListenerOf(dependencies: DoorDependencies): Server {
+function publicListenerOf(dependencies: ListenerDependencies): Server {
   const { service, calls, readiness, clientOf, openCalls, tls, observers, startedAt } = dependencies;
   const { version, commit = '' } = buildInfo;
   return createPublicListener({
@@ -112,7 +112,7 @@ function publicListenerOf(dependencies: DoorDependencies): Server {
   });
 }
 
-function internalListenerOf(dependencies: DoorDependencies, draining: AbortSignal): InternalListener {
+function internalListenerOf(dependencies: ListenerDependencies, draining: AbortSignal): InternalListener {
   const { store, clock, service, calls, readiness, clientOf, openCalls, tls, observers } = dependencies;
   const { services } = service.dispatcher;
   const bearerCheck = createBearerCheck(store, clock);

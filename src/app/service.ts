@@ -17,10 +17,10 @@ import type { Clock } from '../domain/clock.ts';
 import { membersOf, type PartyRules } from '../domain/party.ts';
 import { createFeed } from '../events/feed.ts';
 import { createPolls } from '../events/polls.ts';
-import { createJudge } from '../events/webhooks/addresses.ts';
+import { createAddressPolicy } from '../events/webhooks/addresses.ts';
 import { createAttempts } from '../events/webhooks/attempt.ts';
 import { createOutgoing } from '../events/webhooks/outgoing.ts';
-import { createSender, type SenderFigures } from '../events/webhooks/sender.ts';
+import { createSender, type SenderMetrics } from '../events/webhooks/sender.ts';
 import { checkTarget } from '../events/webhooks/target.ts';
 import { createBundles } from '../evidence/log/bundle.ts';
 import { createOpenReads } from '../evidence/log/open-reads.ts';
@@ -30,7 +30,7 @@ import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/log-
 import type { KeyRing } from '../keys/key-ring.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
 import { buildInfo } from '../packaging/build-info.ts';
-import type { Institution } from '../payments/provider.ts';
+import type { PaymentProvider } from '../payments/provider.ts';
 import { createHoldWarnings } from '../payments/reconciliation/hold-warnings.ts';
 import type { ReconciliationLimits } from '../payments/reconciliation/limits.ts';
 import { createNotifications, type Notifications } from '../payments/reconciliation/notifications.ts';
@@ -44,8 +44,8 @@ export interface ServiceParts {
   readonly store: Store;
   readonly keyRing: KeyRing;
   readonly environment: Environment;
-  readonly institution: Institution;
-  /** What parties are registered with at the institution; undefined where anybody is one. */
+  readonly provider: PaymentProvider;
+  /** What parties are registered with at the provider; undefined where anybody is one. */
   readonly partyRules: PartyRules | undefined;
   readonly clock: Clock;
   readonly calendar: Calendar;
@@ -83,17 +83,17 @@ export interface Service {
   /** Calls that wait for events. */
   waitingCalls(): number;
   /** Of what is sent to webhooks. */
-  sending(): SenderFigures;
+  sending(): SenderMetrics;
   /**
-   * Begins nothing more, waits for no answer of the institution any more and but shortly for those of webhooks, and for what is
+   * Begins nothing more, waits for no answer of the provider any more and but shortly for those of webhooks, and for what is
    * under way to be written down.
    */
   stop(): Promise<void>;
 }
 
-/** Puts the service together, between its store and its institution. */
+/** Puts the service together, between its store and its provider. */
 export function createService(parts: ServiceParts): Service {
-  const { store, institution, clock, calendar, publication } = parts;
+  const { store, provider, clock, calendar, publication } = parts;
   const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
   const timestamp = (atMs: number) => calendar.timestamp(atMs);
@@ -113,7 +113,7 @@ export function createService(parts: ServiceParts): Service {
   const polls = createPolls();
   const idKey = store.keyFor('event ids');
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
-  const targets = { ...parts.webhooks, judge: createJudge(parts.webhooks.networks) };
+  const targets = { ...parts.webhooks, judge: createAddressPolicy(parts.webhooks.networks) };
   const outgoing = createOutgoing({ ...parts.webhooks, clock });
   const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
   const sender = createSender({
@@ -142,7 +142,7 @@ export function createService(parts: ServiceParts): Service {
       }),
       createAdminService({ ...parts, paging }),
     ]),
-    notifications: createNotifications({ institution, execute, clock }),
+    notifications: createNotifications({ provider, execute, clock }),
     publicLog: {
       checkpoint: () => publication.current()?.note,
       verifierKeys: publication.verifierKeys,
@@ -158,7 +158,7 @@ export function createService(parts: ServiceParts): Service {
     refresh: sender.look,
     endWaiting: feed.end,
     waitingCalls: polls.waiting,
-    sending: sender.figures,
+    sending: sender.metrics,
     stop: async () => {
       holdWarnings.stop();
       releasedLookUps.stop();

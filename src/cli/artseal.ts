@@ -1,8 +1,8 @@
 import { allSettings } from '../config/config.ts';
-import { ConfigRefused } from '../config/settings.ts';
+import { ConfigError } from '../config/settings.ts';
 import { quotaRules } from '../domain/caller.ts';
-import { Refusal, reasons } from '../domain/reason.ts';
-import { FieldsRefused, sentences, type Violation } from '../domain/violation.ts';
+import { ApiError, reasons } from '../domain/reason.ts';
+import { sentences, ValidationError, type Violation } from '../domain/violation.ts';
 import { FilesExposed } from '../lib/file-access.ts';
 import { fileErrorText } from '../lib/file-errors.ts';
 import { buildInfo } from '../packaging/build-info.ts';
@@ -36,7 +36,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['evidence', async () => (await import('./evidence.ts')).evidence],
   ['retention', async () => (await import('./retention.ts')).retention],
   ['clock', async () => (await import('./clock.ts')).clock],
-  ['acts', async () => (await import('./audit-log.ts')).acts],
+  ['audit-log', async () => (await import('./audit-log.ts')).auditLog],
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],
   ['verify', async () => (await import('./verify.ts')).verify],
@@ -121,7 +121,7 @@ async function run(name: string, action: Action, words: string[], terminal: Term
       const message = `${nameOf(action)} ${error.message}; see artseal ${name} --help`;
       return fail(terminal, exitCodes.usage, message);
     }
-    if (error instanceof ConfigRefused) return fail(terminal, exitCodes.usage, ...error.faults);
+    if (error instanceof ConfigError) return fail(terminal, exitCodes.usage, ...error.faults);
     if (error instanceof FilesExposed) return fail(terminal, exitCodes.usage, error.message);
     return fail(terminal, exitCodes.failed, `${failureOf(error)}${whereToLook(name, error)}`);
   }
@@ -146,12 +146,12 @@ function fail({ printError }: Terminal, exitCode: number, ...messages: readonly 
 /** One line for what went wrong, that says what to do. */
 function failureOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error instanceof FieldsRefused) {
+  if (error instanceof ValidationError) {
     return `${error.reason}: ${sentences(error.violations.map(onCommandLine), error.more)}`;
   }
   const ofFile = fileErrorText(error);
   if (ofFile !== undefined) return ofFile;
-  if (error instanceof Refusal) return `${error.reason}: ${error.message}`;
+  if (error instanceof ApiError) return `${error.reason}: ${error.message}`;
   const cause = fileErrorText(error.cause) ?? (error.cause instanceof Error ? error.cause.message : '');
   return error.message.includes(cause) ? error.message : `${error.message}: ${cause}`;
 }
@@ -163,8 +163,8 @@ const onCommandLine = ({ field, rule }: Violation): Violation => ({
 
 /** Where the right id or name is to be found, if it was not. */
 function whereToLook(name: string, error: unknown): string {
-  const isUnknown = error instanceof Refusal && reasons[error.reason].http === 404;
-  const isPlatform = error instanceof FieldsRefused && error.violations[0]?.field === 'caller';
+  const isUnknown = error instanceof ApiError && reasons[error.reason].http === 404;
+  const isPlatform = error instanceof ValidationError && error.violations[0]?.field === 'caller';
   // It has no list of everything.
   if (name === 'evidence') return '';
   return isUnknown ? ` artseal ${isPlatform ? 'platform' : name} list shows what there is` : '';

@@ -1,13 +1,13 @@
-import type { Act } from '../domain/audit-entry.ts';
+import type { AuditEntry } from '../domain/audit-entry.ts';
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import { allOf } from '../store/paging.ts';
 import type { Command } from './command.ts';
 import { readInstant } from './instant.ts';
 import { withRegistry } from './registry.ts';
 
-/** `artseal acts` */
-export const acts: Command = {
-  usage: 'acts [--since DATE|DURATION] [--json]',
+/** `artseal audit-log` */
+export const auditLog: Command = {
+  usage: 'audit-log [--since DATE|DURATION] [--json]',
   summary: 'show who changed what, and why',
   details: [
     'newest first: every change of keys, tokens, platforms, parties, secrets and, by operators, webhooks, and every decision about',
@@ -19,13 +19,13 @@ export const acts: Command = {
     withRegistry({ env, print, printError }, async ({ execute }, { timeZone }) => {
       const sinceS = readInstant(words, 'since', 'BEFORE', { timeZone, nowS: Math.floor(Date.now() / 1000) });
       const calendar = createCalendar(timeZone);
-      for await (const act of allOf((page) => execute({ kind: 'ListActs', sinceS, page }))) {
+      for await (const act of allOf((page) => execute({ kind: 'ListAuditLog', sinceS, page }))) {
         print(words.has('json') ? JSON.stringify(shown(act, calendar)) : line(act, calendar));
       }
     }),
 };
 
-function shown({ id, atS, actor, action, subject, reason, before, after }: Act, calendar: Calendar) {
+function shown({ id, atS, actor, action, subject, reason, before, after }: AuditEntry, calendar: Calendar) {
   const at = calendar.timestamp(atS * 1000);
   return { id, at, actor, action, subject, reason, before: membersOf(before), after: membersOf(after) };
 }
@@ -33,7 +33,7 @@ function shown({ id, atS, actor, action, subject, reason, before, after }: Act, 
 const membersOf = (json: string | undefined): Record<string, unknown> | undefined =>
   json === undefined ? undefined : JSON.parse(json);
 
-function line(act: Act, calendar: Calendar): string {
+function line(act: AuditEntry, calendar: Calendar): string {
   const { at, actor, action, subject, reason, before = {}, after = {} } = shown(act, calendar);
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const changes = names

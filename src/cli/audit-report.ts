@@ -1,9 +1,9 @@
-import type { AuditReport, RecordLeaf, ToldAct } from '../evidence/verifier/index.ts';
+import type { AuditReport, LoggedEvent, RecordLeaf } from '../evidence/verifier/index.ts';
 import { type Attested, attestedAsJson, linesOf } from './attested.ts';
 import type { Terminal } from './command.ts';
 import { instant } from './verdict.ts';
 
-/** Acts of each sort that are told one by one; with --json all of them are. */
+/** AuditEntries of each sort that are told one by one; with --json all of them are. */
 const actsTold = 50;
 
 /** What lets times go back, numbers be missing, or records be in the log whose time nobody can check: told before all others. */
@@ -79,7 +79,7 @@ function printLines(printed: Printed, { print, printError }: Terminal): void {
     `${transfers} records behind filings, ${acts} acts of the log${newest ? `, the newest leaf of ${newest}` : ''}`,
   );
   if (acts > 0) print(`acts: ${countsOf(told)}`);
-  const isAllowance = ({ act }: ToldAct) => allowances.includes(act);
+  const isAllowance = ({ act }: LoggedEvent) => allowances.includes(act);
   const [allowing, others] = [told.filter(isAllowance), told.filter((act) => !isAllowance(act))];
   for (const some of [allowing, others]) {
     if (some.length > actsTold) print(`(the newest ${actsTold} of ${some.length}; --json has all of them)`);
@@ -95,7 +95,7 @@ function printLines(printed: Printed, { print, printError }: Terminal): void {
 }
 
 /** How many there are of each kind. */
-function countsOf(told: readonly ToldAct[]): string {
+function countsOf(told: readonly LoggedEvent[]): string {
   const kinds = Map.groupBy(told, ({ act }) => act);
   return Array.from(kinds, ([kind, { length }]) => `${length} ${kind}`).join(', ');
 }

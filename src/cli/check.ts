@@ -7,7 +7,7 @@ import { type Command, exitCodes } from './command.ts';
 export const check: Command = {
   usage: 'check [--json]',
   summary:
-    'look whether the deployment is sound: settings, files, disk, database, evidence log, keys, institution, TLS, backups',
+    'look whether the deployment is sound: settings, files, disk, database, evidence log, keys, provider, TLS, backups',
   details: [
     'Prints a line for each part: ok, warning, fault or unchecked, the part, and what was found or is to be done.',
     'Changes nothing, and may run beside serve. It reads the whole database once, which takes long for a large one.',

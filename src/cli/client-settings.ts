@@ -2,11 +2,11 @@ import { createRestClient, type RestClient } from '../client/rest.ts';
 import type { ApiCredentials } from '../client/sign.ts';
 import { clientVariables, readPublicUrl, settings } from '../config/config.ts';
 import { readSandboxCredentials, sandboxCredentialsFile } from '../config/sandbox-credentials.ts';
-import { ConfigRefused, readAll, textOf } from '../config/settings.ts';
+import { ConfigError, readAll, textOf } from '../config/settings.ts';
 
 const dataDirOf = (env: NodeJS.ProcessEnv): string => textOf(env, settings.dataDir);
 
-/** The key and secret to sign with: from the environment, or those of the sandbox in the data folder. Throws ConfigRefused. */
+/** The key and secret to sign with: from the environment, or those of the sandbox in the data folder. Throws ConfigError. */
 export function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
   const apiKey = env[clientVariables.apiKey];
   const apiSecret = env[clientVariables.apiSecret];
@@ -14,15 +14,15 @@ export function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
   const [set, missing] = apiKey
     ? [clientVariables.apiKey, clientVariables.apiSecret]
     : [clientVariables.apiSecret, clientVariables.apiKey];
-  if (apiKey || apiSecret) throw new ConfigRefused([`${missing} is required where ${set} is set.`]);
+  if (apiKey || apiSecret) throw new ConfigError([`${missing} is required where ${set} is set.`]);
   const sandbox = readSandboxCredentials(dataDirOf(env));
   if (sandbox !== undefined) return sandbox;
   const pair = `${clientVariables.apiKey} and ${clientVariables.apiSecret}`;
-  throw new ConfigRefused([`${pair} are required: there is no ${sandboxCredentialsFile(dataDirOf(env))}.`]);
+  throw new ConfigError([`${pair} are required: there is no ${sandboxCredentialsFile(dataDirOf(env))}.`]);
 }
 
 /**
- * A client for the service and with the credentials that the environment names. Throws ConfigRefused with
+ * A client for the service and with the credentials that the environment names. Throws ConfigError with
  * the faults of all of them; a request that nothing answers is rejected with an Error that says so.
  */
 export function openRestClient(env: NodeJS.ProcessEnv): RestClient {
@@ -44,7 +44,7 @@ export function openRestClient(env: NodeJS.ProcessEnv): RestClient {
   };
 }
 
-/** Where the public door of the service is, as an origin. Throws ConfigRefused. */
+/** Where the public door of the service is, as an origin. Throws ConfigError. */
 export function publicUrl(env: NodeJS.ProcessEnv): string {
   const given = env[clientVariables.url];
   if (!given) return readPublicUrl(env);
@@ -52,7 +52,7 @@ export function publicUrl(env: NodeJS.ProcessEnv): string {
   if (url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
   // Not repeated: it may hold a password.
   const rule = 'must be a URL such as http://127.0.0.1:8080, of http or https, without a path or a password';
-  throw new ConfigRefused([`${clientVariables.url} ${rule}.`]);
+  throw new ConfigError([`${clientVariables.url} ${rule}.`]);
 }
 
 /** What a failed connection means, and what to do. */

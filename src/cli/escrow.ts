@@ -20,9 +20,9 @@ const decisions = {
   stop: 'STOP',
 } as const satisfies Record<string, Decision>;
 
-/** Closes an order that is UNPAID, without the institution. */
+/** Closes an order that is UNPAID, without the provider. */
 const closes = 'close';
-/** Ends any order as its value says, without the institution and with evidence. */
+/** Ends any order as its value says, without the provider and with evidence. */
 const ends = 'end';
 
 const choices = [...Object.keys(decisions), closes];
@@ -49,20 +49,20 @@ const list: Action = {
 const resolve: Action = {
   usage: `escrow resolve ESCROW_ID ${choices.map((flag) => `--${flag}`).join('|')} [--end STATE] [--evidence FILE] --reason TEXT [--json]`,
   details: [
-    'An order waits where the institution holds another amount or currency, says what cannot be, declines to give back,',
+    'An order waits where the provider holds another amount or currency, says what cannot be, declines to give back,',
     'has not answered for days, or where money went back after the release.',
-    '--look-again  asks the institution again, after the difference was put right there.',
-    '--accept      takes the word of the institution as it is.',
-    '--return      has the institution give back what it holds, instead of a release that did not arrive, too.',
-    'An order that waits for the institution goes on waiting for five days, unless it is ended here:',
+    '--look-again  asks the provider again, after the difference was put right there.',
+    '--accept      takes the word of the provider as it is.',
+    '--return      has the provider give back what it holds, instead of a release that did not arrive, too.',
+    'An order that waits for the provider goes on waiting for five days, unless it is ended here:',
     '--stop        asks it no more, so that the order waits for a person.',
     '--close       closes an UNPAID order at once; a hold that still comes goes back to the buyer.',
-    'Where the institution will never answer, its account being gone, say:',
-    `--end STATE   ends an order as ${orderEnds.join(', ')}. Nothing of it is given to the institution any more, and its`,
+    'Where the provider will never answer, its account being gone, say:',
+    `--end STATE   ends an order as ${orderEnds.join(', ')}. Nothing of it is given to the provider any more, and its`,
     '              history marks the state as decided by an operator. An order that has ended and waits for a person keeps its',
     '              state: name that one.',
     '--evidence    is the file that proves it: its SHA-256 is kept with the decision, the file is not.',
-    '--reason      is kept with what was decided: artseal acts shows both.',
+    '--reason      is kept with what was decided: artseal audit-log shows both.',
   ],
   run: async (words, terminal) => {
     const decision = await decisionOf(words);
@@ -167,7 +167,7 @@ function line(found: EscrowCase, calendar: Calendar): string {
     ...(order.holdExpiresAt === undefined ? [] : [`the hold lapses at ${order.holdExpiresAt}`]),
   ];
   const noted =
-    review === undefined ? [] : [review, `at the institution: ${reference ?? `search for ${escrowId}`}`];
+    review === undefined ? [] : [review, `at the provider: ${reference ?? `search for ${escrowId}`}`];
   const decided = order.byOperator ? ['decided by an operator'] : [];
   const notes = [...order.underWay, ...times, ...decided, ...noted].join('; ');
   const columns = [

@@ -1,7 +1,7 @@
 import { type EventMessageDependencies, eventMessage } from '../api/services/event-message.ts';
 import { createCalendar } from '../domain/calendar.ts';
-import { Refusal } from '../domain/reason.ts';
-import type { EventPage, ToldEvent } from '../store/event-commands.ts';
+import { ApiError } from '../domain/reason.ts';
+import type { EventPage, EventWithCaller } from '../store/event-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { type Command, UsageError, type Words } from './command.ts';
 import { readInstant } from './instant.ts';
@@ -47,7 +47,7 @@ export const events: Command = {
 interface EventOrder {
   /** A page of those behind a place; from the oldest that is kept where that is undefined. */
   read(after: number | undefined): Promise<EventPage>;
-  placeOf(event: ToldEvent): number;
+  placeOf(event: EventWithCaller): number;
 }
 
 /** The order of all events, or of those of one caller. */
@@ -65,7 +65,7 @@ async function orderOf(execute: Execute, words: Words): Promise<EventOrder> {
   };
 }
 
-async function* behind({ read }: EventOrder, after: number | undefined): AsyncGenerator<ToldEvent> {
+async function* behind({ read }: EventOrder, after: number | undefined): AsyncGenerator<EventWithCaller> {
   let page = await read(after);
   while (page.events.length > 0) {
     yield* page.events;
@@ -103,18 +103,18 @@ async function pageOrNone({ read }: EventOrder, place: number): Promise<EventPag
   try {
     return await read(place);
   } catch (error) {
-    if (error instanceof Refusal && error.reason === 'VALIDATION_FAILED') return undefined;
+    if (error instanceof ApiError && error.reason === 'VALIDATION_FAILED') return undefined;
     throw error;
   }
 }
 
 /** An event as its caller is told of it, and its place among all. */
-function shown(event: ToldEvent, making: EventMessageDependencies) {
+function shown(event: EventWithCaller, making: EventMessageDependencies) {
   const { caller: platform, position, sequence } = event;
   return { position, platform, ...eventMessage(event, making), sequence };
 }
 
-function line({ caller: platform, position, sequence, ...event }: ToldEvent, at: string): string {
+function line({ caller: platform, position, sequence, ...event }: EventWithCaller, at: string): string {
   const { type, escrowId, filingNo, state, keyId, month, percent, webhookId } = event;
   const part = percent && `${percent} %`;
   const subject = [filingNo, escrowId, state, keyId, month, part, webhookId].filter((word) => word).join(' ');

@@ -83,7 +83,7 @@ export const key: CommandGroup = {
   ],
   details: [
     'KEY_ID is the keyId (key_…) or the API key itself. A change is effective when the command returns.',
-    'A whole platform is suspended by platform suspend NAME. artseal acts shows who changed what, and the --reason.',
+    'A whole platform is suspended by platform suspend NAME. artseal audit-log shows who changed what, and the --reason.',
   ],
 };
 

@@ -1,7 +1,7 @@
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import { checkParty, type PartyNames, type PartyRules } from '../domain/party.ts';
 import type { Violation } from '../domain/violation.ts';
-import { JsonRefused, type JsonValue, parseJsonObject, shownName } from '../lib/json/strict-json.ts';
+import { JsonError, type JsonValue, parseJsonObject, shownName } from '../lib/json/strict-json.ts';
 import type { ImportedParty, NamedCaller } from '../store/party-commands.ts';
 
 /** What a file of parties says, and all that is wrong with it, by its places. */
@@ -54,7 +54,7 @@ function* itemsOf(bytes: Uint8Array, platform: string | undefined, rules: PartyR
   try {
     value = parseJsonObject(bytes);
   } catch (error) {
-    if (!(error instanceof JsonRefused)) throw error;
+    if (!(error instanceof JsonError)) throw error;
     return yield broken(lineOf(bytes, error.at), `is refused: ${error.what}`);
   }
   if (platform === undefined) return yield* partiesOfPlatforms(value, rules);

@@ -1,8 +1,8 @@
-import { institutions } from '../config/payment-providers.ts';
+import { providers } from '../config/payment-providers.ts';
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import { checkParty, nobodyRegistered, type PartyNames, partyRoles } from '../domain/party.ts';
-import { FieldsRefused, refuseViolations } from '../domain/violation.ts';
-import type { InstitutionKind } from '../payments/provider.ts';
+import { refuseViolations, ValidationError } from '../domain/violation.ts';
+import type { ProviderKind } from '../payments/provider.ts';
 import { allOf } from '../store/paging.ts';
 import type { Imported, Party } from '../store/party-commands.ts';
 import { localActor } from './actor.ts';
@@ -23,14 +23,14 @@ const add: Action = {
   usage:
     'party add --platform NAME --role BUYER|SELLER --id ID --names MEMBER=NAME,… [--reason TEXT] [--json]',
   details: [
-    'registers the buyer or seller that a platform calls ID, or replaces it. --names are, by the institution that is set:',
-    ...institutions.flatMap(namesAt),
+    'registers the buyer or seller that a platform calls ID, or replaces it. --names are, by the provider that is set:',
+    ...providers.flatMap(namesAt),
   ],
   run: (words, terminal) =>
-    changeRegistry(terminal, async ({ execute }, { institution, timeZone }) => {
+    changeRegistry(terminal, async ({ execute }, { provider, timeZone }) => {
       const [by, names] = [localActor(words, terminal), namesOf(words.required('names'))];
       const party = { ...partyOf(words), names };
-      refuseViolations(checkParty(party, institution.parties));
+      refuseViolations(checkParty(party, provider.parties));
       const caller = words.required('platform');
       show(await execute({ kind: 'AddParty', by, caller, party }), words, terminal, timestampsOf(timeZone));
     }),
@@ -79,7 +79,7 @@ const importing: Action = {
     const [file, by] = [words.required('FILE'), localActor(words, terminal)];
     const bytes = await readParties(file);
     try {
-      return await changeRegistry(terminal, async ({ execute }, { institution: { parties: rules } }) => {
+      return await changeRegistry(terminal, async ({ execute }, { provider: { parties: rules } }) => {
         if (rules === undefined) return refuseViolations([nobodyRegistered]);
         const read = readPartyFile(bytes, words.text('platform'), rules);
         const isTrial = words.has('dry-run');
@@ -87,7 +87,7 @@ const importing: Action = {
         terminal.print(words.has('json') ? JSON.stringify(counts) : toldOf(counts, isTrial));
       });
     } catch (error) {
-      if (!(error instanceof FieldsRefused)) throw error;
+      if (!(error instanceof ValidationError)) throw error;
       for (const fault of faultsOf(error)) terminal.printError(`artseal: ${file}: ${fault}`);
       return exitCodes.failed;
     }
@@ -106,24 +106,24 @@ async function readParties(file: string): Promise<Uint8Array> {
 const toldOf = ({ added, replaced, unchanged }: Imported, isTrial: boolean): string =>
   `${added} added, ${replaced} replaced, ${unchanged} unchanged${isTrial ? ' (a trial: nothing was written)' : ''}`;
 
-/** A line for each fault that a refusal names, and one for the others. */
-const faultsOf = ({ violations, more }: FieldsRefused): string[] => [
+/** A line for each fault that an error names, and one for the others. */
+const faultsOf = ({ violations, more }: ValidationError): string[] => [
   ...violations.map(({ field, rule }) => `${field} ${rule}`),
   ...(more > 0 ? [`and ${more} more`] : []),
 ];
 
 /** `artseal party` */
 export const party: CommandGroup = {
-  summary: 'say who the buyers and sellers of platforms are at the payment institution',
+  summary: 'say who the buyers and sellers of platforms are at the payment provider',
   actions: [add, list, remove, importing],
   details: [
     'NAME is that of the platform or internal system that filed the artwork. A change is effective when the command returns.',
-    'An open order goes on with the parties that it was opened for. artseal acts shows who changed what, and the --reason.',
+    'An open order goes on with the parties that it was opened for. artseal audit-log shows who changed what, and the --reason.',
   ],
 };
 
-/** The names that parties have at an institution, a line for each role. */
-function namesAt({ name, parties }: InstitutionKind): string[] {
+/** The names that parties have at a provider, a line for each role. */
+function namesAt({ name, parties }: ProviderKind): string[] {
   return Object.entries(parties ?? {}).map(([role, rules]) => {
     const members = Object.keys(rules).map((member) => `${member}=…`);
     return `  ${name}, ${role}: ${members.join(',')}`;

@@ -166,7 +166,7 @@ const table: UsageFormat = {
   },
 };
 
-/** Figures as wide as the months of most platforms need; larger ones push the rest of their line. */
+/** Metrics as wide as the months of most platforms need; larger ones push the rest of their line. */
 function tableLine(
   month: string,
   calls: number | string,
@@ -174,6 +174,6 @@ function tableLine(
   left: number | string,
   platform: string,
 ): string {
-  const figures = [calls, quota, left].map((figure) => String(figure).padStart(9));
-  return [month.padEnd(7), ...figures, platform].join('  ');
+  const metrics = [calls, quota, left].map((metric) => String(metric).padStart(9));
+  return [month.padEnd(7), ...metrics, platform].join('  ');
 }

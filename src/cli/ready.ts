@@ -5,7 +5,7 @@ import { publicUrl } from './client-settings.ts';
 import type { Command } from './command.ts';
 
 /** How long the service may take to answer, in milliseconds; it looks at its parts for a second at the most. */
-const patienceMs = 3_000;
+const timeoutMs = 3_000;
 
 /** `artseal ready` */
 export const ready: Command = {
@@ -26,7 +26,7 @@ export const ready: Command = {
 
 /** Asks; a certificate is not looked at, for it is made for the name that others call. */
 async function ask(url: string): Promise<{ status: number | undefined; body: string }> {
-  const options = { signal: AbortSignal.timeout(patienceMs), rejectUnauthorized: false };
+  const options = { signal: AbortSignal.timeout(timeoutMs), rejectUnauthorized: false };
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const get = url.startsWith('https:') ? getOverTls : getOverHttp;
   get(url, options, resolve).on('error', (cause) => {

@@ -168,7 +168,7 @@ function readyLine({ publicUrl, internalUrl, metricsAddress }: App): string {
 /** Gives an empty sandbox its first credentials and says what to do with them. */
 async function welcome(
   app: Parameters<typeof issueSandboxCredentials>[0],
-  { dataDir, institution }: Config,
+  { dataDir, provider }: Config,
   { env, print }: Terminal,
 ) {
   const by = userActor(env, 'the first start of a sandbox');
@@ -176,7 +176,7 @@ async function welcome(
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
   print(`  ${commandName} call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
-  if (!institution.movesMoney) print(`All calls in a row: ${commandName} demo`);
+  if (!provider.movesMoney) print(`All calls in a row: ${commandName} demo`);
 }
 
 /** The time of a log line, RFC 3339, made once a millisecond: there may be many lines in one. */

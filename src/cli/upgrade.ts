@@ -55,9 +55,9 @@ function goBackIn(env: Terminal['env'], print: Terminal['print']): number {
   );
   print(`as it was until now: ${went.left}`);
   if (went.lostOrders.length > 0)
-    print(`NOT CARRIED OVER, look for their money at the institution: ${went.lostOrders.join(', ')}`);
+    print(`NOT CARRIED OVER, look for their money at the provider: ${went.lostOrders.join(', ')}`);
   if (went.changedOrders.length > 0)
-    print(`changed since the upgrade, the institution is asked again: ${went.changedOrders.join(', ')}`);
+    print(`changed since the upgrade, the provider is asked again: ${went.changedOrders.join(', ')}`);
   if (went.erased > 0)
     print(
       `${went.erased} filings were erased since: those of before the upgrade are there again, until it is upgraded and purged again`,

@@ -131,7 +131,7 @@ export const webhooks: CommandGroup = {
   ],
   details: [
     'WEBHOOK_ID is the webhookId (wh_…). Platforms make endpoints themselves, over REST or WebhookService. Of a URL the origin is',
-    'shown, since the rest may hold a secret. A change is effective when the command returns. artseal acts shows who changed what,',
+    'shown, since the rest may hold a secret. A change is effective when the command returns. artseal audit-log shows who changed what,',
     'and the --reason.',
   ],
 };

@@ -16,7 +16,7 @@ export {
   type ReceivedHeaders,
   type ReceivedWebhook,
   verifyWebhook,
+  WebhookError,
+  type WebhookErrorReason,
   type WebhookEvent,
-  type WebhookRefusal,
-  WebhookRefused,
 } from './webhook.ts';

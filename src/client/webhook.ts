@@ -43,7 +43,7 @@ export interface ReceivedWebhook {
 }
 
 /** Why a webhook is refused. */
-export type WebhookRefusal =
+export type WebhookErrorReason =
   | 'MISSING_HEADER'
   | 'BAD_TIMESTAMP'
   | 'TOO_OLD'
@@ -53,12 +53,12 @@ export type WebhookRefusal =
   | 'BAD_BODY';
 
 /** A webhook that is not to be believed. Its message says what to do about it, and holds no secret. */
-export class WebhookRefused extends Error {
-  readonly reason: WebhookRefusal;
+export class WebhookError extends Error {
+  readonly reason: WebhookErrorReason;
 
-  constructor(reason: WebhookRefusal, message: string, options?: ErrorOptions) {
+  constructor(reason: WebhookErrorReason, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'WebhookRefused';
+    this.name = 'WebhookError';
     this.reason = reason;
   }
 }
@@ -72,7 +72,7 @@ const signaturesMax = 32;
 const unixSeconds = /^[1-9][0-9]{0,11}$/;
 
 /**
- * The event of a webhook that was signed with the secret and is from now. Throws `WebhookRefused` for every other. Webhooks
+ * The event of a webhook that was signed with the secret and is from now. Throws `WebhookError` for every other. Webhooks
  * are delivered at least once: whoever must not do a thing twice remembers the header `webhook-id`.
  */
 export function verifyWebhook({
@@ -90,7 +90,7 @@ export function verifyWebhook({
   checkTime(timestamp, Math.floor(nowMs / 1000), toleranceS);
   const expected = keys.map((key) => webhookSignature({ id, timestamp, body }, key));
   if (!expected.some((one) => sent.some((other) => isSame(one, other)))) {
-    throw new WebhookRefused(
+    throw new WebhookError(
       'BAD_SIGNATURE',
       `No signature in ${webhookHeaders.signature} is of this body by this secret. Pass the body byte for byte as it arrived, not parsed and serialised again, and the secret of the endpoint that it arrived at.`,
     );
@@ -104,7 +104,7 @@ function keysOf(secret: string | readonly string[]): readonly Uint8Array[] {
     if (!Array.isArray(secrets) || secrets.length === 0) throw new TypeError('There is no secret.');
     return secrets.map(parseWebhookSecret);
   } catch (cause) {
-    throw new WebhookRefused(
+    throw new WebhookError(
       'BAD_SECRET',
       'Pass the secret of the endpoint as it was issued, whsec_ included, or an array of such secrets.',
       { cause },
@@ -114,7 +114,7 @@ function keysOf(secret: string | readonly string[]): readonly Uint8Array[] {
 
 function checkRaw(body: unknown): void {
   if (typeof body === 'string' || body instanceof Uint8Array) return;
-  throw new WebhookRefused(
+  throw new WebhookError(
     'BAD_BODY',
     'Pass the raw body of the request, a string or Uint8Array: the signature is of its bytes, which a parsed body has lost. In Express use express.raw({ type: "application/json" }) for this route.',
   );
@@ -130,7 +130,7 @@ function header(headers: ReceivedHeaders, name: string): string {
           .flatMap(([, values = []]) => values)
           .join(' ');
   if (value) return value;
-  throw new WebhookRefused(
+  throw new WebhookError(
     'MISSING_HEADER',
     `The header ${name} is missing. Pass all headers of the request, and see that no proxy drops it.`,
   );
@@ -138,7 +138,7 @@ function header(headers: ReceivedHeaders, name: string): string {
 
 function checkTime(timestamp: string, nowS: number, toleranceS: number): void {
   if (!unixSeconds.test(timestamp)) {
-    throw new WebhookRefused(
+    throw new WebhookError(
       'BAD_TIMESTAMP',
       `${webhookHeaders.timestamp} must be Unix time in whole seconds.`,
     );
@@ -146,7 +146,7 @@ function checkTime(timestamp: string, nowS: number, toleranceS: number): void {
   const ageS = nowS - Number(timestamp);
   if (Math.abs(ageS) <= toleranceS) return;
   const [reason, where] = ageS > 0 ? (['TOO_OLD', 'behind'] as const) : (['TOO_NEW', 'ahead of'] as const);
-  throw new WebhookRefused(
+  throw new WebhookError(
     reason,
     `${webhookHeaders.timestamp} is ${Math.abs(ageS)} seconds ${where} this machine's clock (${nowS}), more than ${toleranceS}. Set the clock; if it is right, somebody sends an old webhook again.`,
   );
@@ -165,7 +165,7 @@ function parseEvent(body: string | Uint8Array): WebhookEvent {
       throw new TypeError('It is no JSON object.');
     return event as WebhookEvent;
   } catch (cause) {
-    throw new WebhookRefused(
+    throw new WebhookError(
       'BAD_BODY',
       'The body is signed, but no JSON object: it is not from this service, or the secret is used elsewhere.',
       { cause },

@@ -5,13 +5,13 @@ import { parseAuthorities } from '../evidence/log/time-stamp.ts';
 import type { TimeStampTerms } from '../evidence/log/time-stamping.ts';
 import type { Witness } from '../evidence/log/witness.ts';
 import { type ListenAddress, type TcpAddress, urlOf } from '../http/listen/address.ts';
-import { readTlsFiles, TlsFileRefused, type TlsFiles } from '../http/listen/tls-files.ts';
+import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/listen/tls-files.ts';
 import { socketPathBytesMax } from '../http/listen/unix-socket.ts';
 import { type MasterKey, parseMasterKeys } from '../keys/key-ring.ts';
 import { isLoopback, loopback, type Network, parseNetwork } from '../lib/networks.ts';
-import { type InstitutionKind, type Setting, SettingRefused } from '../payments/provider.ts';
+import { type ProviderKind, type Setting, SettingError } from '../payments/provider.ts';
 import { parseHttpUrl, parseRequiredWitnesses, parseWitnesses, parseYesOrNo } from './log-witnesses.ts';
-import { institutions } from './payment-providers.ts';
+import { providers } from './payment-providers.ts';
 import { faultOf, oneOf, type Readers, readAll, readFrom, refuse, type Source, textOf } from './settings.ts';
 
 /** The settings of a deployment, checked. */
@@ -24,7 +24,7 @@ export interface Config {
   readonly internalTls: TlsFiles | undefined;
   /** Those whose X-Forwarded-For is believed, for the log. */
   readonly trustedProxies: readonly Network[];
-  /** Where figures are read; undefined for nowhere. */
+  /** Where metrics are read; undefined for nowhere. */
   readonly metricsAddress: TcpAddress | undefined;
   readonly dataDir: string;
   /** IANA name. */
@@ -37,7 +37,7 @@ export interface Config {
   readonly logFormat: LogFormat;
   /** How long calls are still taken once the process is told to stop and says that it is not ready, in seconds. */
   readonly drainDelayS: number;
-  /** How long a buyer may take to act where the institution asks for it. */
+  /** How long a buyer may take to act where the provider asks for it. */
   readonly buyerDeadlineMs: number;
   readonly backups: RegularBackups;
   /** What the evidence log is published under; undefined for a name that a sandbox makes of its secret. */
@@ -47,12 +47,12 @@ export interface Config {
   /** The authority that stamps the evidence log; undefined for none. */
   readonly logTimeStamps: TimeStampTerms | undefined;
   readonly webhooks: WebhookSettings;
-  readonly institution: InstitutionKind;
-  /** As the `open` of the institution takes them. */
-  readonly institutionSettings: unknown;
+  readonly provider: ProviderKind;
+  /** As the `open` of the provider takes them. */
+  readonly providerSettings: unknown;
   /** A sentence for each variable that is set and was a setting once. */
   readonly retired: readonly string[];
-  /** The files that the settings name, those of institutions that are not chosen among them. */
+  /** The files that the settings name, those of providers that are not chosen among them. */
   readonly namedFiles: readonly string[];
   /** Those of them that everybody may read. */
   readonly publicFiles: readonly string[];
@@ -101,7 +101,7 @@ export type LogFormat = 'auto' | 'json' | 'text';
 export const ownMasterKeyName = 'master-key';
 const drainDelayMaxS = 60;
 
-/** The settings that every deployment has, whatever its institution. */
+/** The settings that every deployment has, whatever its provider. */
 export const settings = {
   environment: {
     variable: 'ARTSEAL_ENVIRONMENT',
@@ -171,7 +171,7 @@ export const settings = {
   metricsAddress: {
     variable: 'ARTSEAL_METRICS_ADDR',
     fallback: '127.0.0.1:9464',
-    meaning: 'where Prometheus reads figures, at /metrics, without any credentials; off for nowhere',
+    meaning: 'where Prometheus reads metrics, at /metrics, without any credentials; off for nowhere',
     read: (text: string) => (text === 'off' ? undefined : parseAddress(text)),
   },
   dataDir: {
@@ -228,7 +228,7 @@ export const settings = {
   buyerDeadline: {
     variable: 'ARTSEAL_BUYER_DEADLINE',
     fallback: '1h',
-    meaning: 'how long a buyer may take where the institution asks them to act, from 1m to 24h',
+    meaning: 'how long a buyer may take where the provider asks them to act, from 1m to 24h',
     read: parseBuyerDeadline,
   },
   backupDir: {
@@ -326,11 +326,11 @@ export const settings = {
     isPublic: true,
     read: parseAuthorities,
   },
-  institution: {
-    variable: 'ARTSEAL_PAYMENT_INSTITUTION',
+  provider: {
+    variable: 'ARTSEAL_PAYMENT_PROVIDER',
     fallback: 'simulated',
-    meaning: `who holds or reserves the money: ${institutions.map(inHelp).join(' or ')}`,
-    read: oneOf(institutions, ({ name }) => name),
+    meaning: `who holds or reserves the money: ${providers.map(inHelp).join(' or ')}`,
+    read: oneOf(providers, ({ name }) => name),
   },
 } as const satisfies Record<string, Setting>;
 
@@ -354,7 +354,7 @@ const internalTlsSettings: TlsSettings = {
 /** All settings, in the order in which the help shows them and faults are told. */
 export const allSettings: readonly Setting[] = [
   ...Object.values(settings),
-  ...institutions.flatMap((institution) => Object.values<Setting>(institution.settings)),
+  ...providers.flatMap((provider) => Object.values<Setting>(provider.settings)),
 ];
 
 /** The variables that say to `artseal call` and the like how to call a service; a sandbox on this machine needs none. */
@@ -364,31 +364,31 @@ export const clientVariables = {
   apiSecret: 'ARTSEAL_API_SECRET',
 } as const;
 
-/** Reads the settings from the environment. Throws ConfigRefused with the faults of all of them. */
+/** Reads the settings from the environment. Throws ConfigError with the faults of all of them. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   return readAll(configReaders(env));
 }
 
-/** Reads the settings of a service, of which more is asked. Throws ConfigRefused with the faults of all of them. */
+/** Reads the settings of a service, of which more is asked. Throws ConfigError with the faults of all of them. */
 export function readServingConfig(env: NodeJS.ProcessEnv): Config {
   return readAll(configReaders(env), faultsForServing);
 }
 
 /**
  * What is wrong with settings that were read, or with those of them that could be, where a service is to run on them: a
- * sentence for each fault. It is no fault elsewhere: keys and tokens of a production are issued without any institution.
+ * sentence for each fault. It is no fault elsewhere: keys and tokens of a production are issued without any provider.
  */
 export function faultsForServing(config: Partial<Config>): readonly string[] {
-  const { environment, institution, publicTls, internalTls, retired = [] } = config;
+  const { environment, provider, publicTls, internalTls, retired = [] } = config;
   const faults = [
     ...retired,
     ...faultsOfTls(publicTls, publicTlsSettings),
     ...faultsOfTls(internalTls, internalTlsSettings),
     ...sharedAddresses(config),
   ];
-  if (environment === 'production' && institution?.movesMoney === false) {
-    const rule = `must name a real institution in production, and ${institution.name} is none`;
-    faults.push(faultOf(settings.institution, rule));
+  if (environment === 'production' && provider?.movesMoney === false) {
+    const rule = `must name a real provider in production, and ${provider.name} is none`;
+    faults.push(faultOf(settings.provider, rule));
   }
   return faults;
 }
@@ -416,12 +416,12 @@ function faultsOfTls(files: TlsFiles | undefined, settingOf: TlsSettings): reado
     if (files !== undefined) readTlsFiles(files);
     return [];
   } catch (error) {
-    if (!(error instanceof TlsFileRefused)) throw error;
+    if (!(error instanceof TlsFileError)) throw error;
     return [faultOf(settingOf[error.file] ?? settingOf.certificate, error.message)];
   }
 }
 
-/** Where the public door is, as it is set: http://host:port, or https. Throws ConfigRefused. */
+/** Where the public door is, as it is set: http://host:port, or https. Throws ConfigError. */
 export function readPublicUrl(env: NodeJS.ProcessEnv): string {
   const { publicAddress, publicTls } = configReaders(env);
   publicAddress();
@@ -432,7 +432,7 @@ export function readPublicUrl(env: NodeJS.ProcessEnv): string {
 export interface Reloadable<Value> {
   /** The files; none if all of it is in variables. */
   readonly files: readonly string[];
-  /** Throws ConfigRefused. */
+  /** Throws ConfigError. */
   read(): Value;
 }
 
@@ -441,7 +441,7 @@ export interface ReloadableSettings {
   readonly masterKeys: Reloadable<MasterKeySource>;
 }
 
-/** How a service that runs on these variables reads anew what they name. Throws ConfigRefused. */
+/** How a service that runs on these variables reads anew what they name. Throws ConfigError. */
 export function reloadableSettings(env: NodeJS.ProcessEnv): ReloadableSettings {
   const readers = configReaders(env);
   const { masterKeyFile, masterKey } = settings;
@@ -460,7 +460,7 @@ export function readDataDir(env: NodeJS.ProcessEnv): string {
   return configReaders(env).dataDir();
 }
 
-/** What restoring a backup asks. Throws ConfigRefused with the faults of all of them. */
+/** What restoring a backup asks. Throws ConfigError with the faults of all of them. */
 export function readRestoreConfig(env: NodeJS.ProcessEnv): Pick<Config, 'timeZone' | 'currency'> {
   const { timeZone, currency } = configReaders(env);
   return readAll({ timeZone, currency });
@@ -496,10 +496,10 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     logWitnesses: () => readLogWitnesses(source),
     logTimeStamps: () => readLogTimeStamps(source),
     webhooks: () => readWebhooks(source),
-    institution: () => source.read(settings.institution),
-    institutionSettings: () => readInstitutionSettings(source),
+    provider: () => source.read(settings.provider),
+    providerSettings: () => readProviderSettings(source),
     retired: () =>
-      institutions
+      providers
         .flatMap(({ retired = {} }) => Object.entries(retired))
         .filter(([variable]) => env[variable])
         .map(([variable, instead]) => `${variable} ${instead}.`),
@@ -521,7 +521,7 @@ function filesOf(
 
 function readCurrency({ read }: Source): string {
   const currency = read(settings.currency);
-  const { name, otherUnits, currencies } = read(settings.institution);
+  const { name, otherUnits, currencies } = read(settings.provider);
   if (otherUnits.includes(currency))
     refuse(settings.currency, `must not be ${currency}, whose minor unit is another one at ${name}`);
   if (currencies?.includes(currency) === false)
@@ -618,9 +618,9 @@ function readWebhooks({ isSet, read }: Source): WebhookSettings {
   });
 }
 
-function readInstitutionSettings({ isSet, read }: Source): unknown {
-  const { name, settings: own } = read(settings.institution);
-  const required = `is required where ${settings.institution.variable} is ${name}`;
+function readProviderSettings({ isSet, read }: Source): unknown {
+  const { name, settings: own } = read(settings.provider);
+  const required = `is required where ${settings.provider.variable} is ${name}`;
   const readers = Object.entries<Setting>(own).map(([member, setting]) => [
     member,
     () => (isSet(setting) ? read(setting) : refuse(setting, required)),
@@ -628,7 +628,7 @@ function readInstitutionSettings({ isSet, read }: Source): unknown {
   return readAll(Object.fromEntries(readers));
 }
 
-function inHelp({ name, movesMoney }: InstitutionKind): string {
+function inHelp({ name, movesMoney }: ProviderKind): string {
   return movesMoney ? name : `${name} (sandbox only)`;
 }
 
@@ -641,7 +641,7 @@ function parseInternalAddress(text: string): ListenAddress {
   if (path === undefined) return parseAddress(text);
   const isGood = isAbsolute(path) && Buffer.byteLength(path) <= socketPathBytesMax && !/\s/.test(path);
   if (!isGood)
-    throw new SettingRefused(
+    throw new SettingError(
       `must have an absolute path of at most ${socketPathBytesMax} bytes, without blanks, behind unix:`,
     );
   return { path };
@@ -654,7 +654,7 @@ function parseNetworks(text: string): Network[] {
     .map((part) => {
       const network = parseNetwork(part.trim());
       if (network === undefined)
-        throw new SettingRefused('must be addresses and networks such as 127.0.0.1,10.0.0.0/8,fd00::/8');
+        throw new SettingError('must be addresses and networks such as 127.0.0.1,10.0.0.0/8,fd00::/8');
       return network;
     });
 }
@@ -664,7 +664,7 @@ function parseProxy(text: string): URL {
   const isGood =
     (url?.protocol === 'http:' || url?.protocol === 'https:') && url.port !== '0' && hasReadableUser(url);
   if (isGood && url.pathname === '/' && url.search === '' && url.hash === '') return url;
-  throw new SettingRefused('must be the address of a proxy, http://host:port or https://, without a path');
+  throw new SettingError('must be the address of a proxy, http://host:port or https://, without a path');
 }
 
 /** Whether user and password of a URL can be read: what is escaped in them has to be UTF-8. */
@@ -680,40 +680,40 @@ function hasReadableUser({ username, password }: URL): boolean {
 function parseAddress(text: string): TcpAddress {
   const [, host = '', digits = ''] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);
-  if (host === '' || port > 65_535) throw new SettingRefused('must be host:port with a port up to 65535');
+  if (host === '' || port > 65_535) throw new SettingError('must be host:port with a port up to 65535');
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port };
 }
 
 function parseDrainDelay(text: string): number {
   const seconds = Number(text);
   if (!/^\d{1,2}$/.test(text) || seconds > drainDelayMaxS)
-    throw new SettingRefused(`must be whole seconds from 0 to ${drainDelayMaxS}`);
+    throw new SettingError(`must be whole seconds from 0 to ${drainDelayMaxS}`);
   return seconds;
 }
 
 const msPerUnit = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const periodMaxMs = 20 * msPerUnit.d;
 
-/** Milliseconds of a period such as 90s, 15m, 24h or 7d, of a minute at least. Throws SettingRefused. */
+/** Milliseconds of a period such as 90s, 15m, 24h or 7d, of a minute at least. Throws SettingError. */
 export function parsePeriod(text: string): number {
   const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   const ms = Number(count) * msPerUnit[unit as keyof typeof msPerUnit];
   if (ms >= msPerUnit.m && ms <= periodMaxMs) return ms;
-  throw new SettingRefused('must be a period such as 15m, 24h or 7d, from 1m to 20d');
+  throw new SettingError('must be a period such as 15m, 24h or 7d, from 1m to 20d');
 }
 
-/** Reads how long a buyer may take. Throws SettingRefused. */
+/** Reads how long a buyer may take. Throws SettingError. */
 function parseBuyerDeadline(text: string): number {
   const ms = parsePeriod(text);
   if (ms <= msPerUnit.d) return ms;
-  throw new SettingRefused('must be a period such as 30m or 2h, from 1m to 24h');
+  throw new SettingError('must be a period such as 30m or 2h, from 1m to 24h');
 }
 
-/** Reads how many backups are kept. Throws SettingRefused. */
+/** Reads how many backups are kept. Throws SettingError. */
 export function parseBackupsKept(text: string): number {
   const kept = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (kept >= 1 && kept <= 1_000) return kept;
-  throw new SettingRefused('must be a whole number from 1 to 1000');
+  throw new SettingError('must be a whole number from 1 to 1000');
 }
 
 const logOriginMax = 200;
@@ -721,7 +721,7 @@ const logOriginMax = 200;
 function parseLogOrigin(text: string): string {
   const isGood = /^[!-*,-~]+$/.test(text) && !text.includes('://') && text.length <= logOriginMax;
   if (isGood) return text;
-  throw new SettingRefused(
+  throw new SettingError(
     `must be a URL without its scheme, of ASCII without blanks and +, of at most ${logOriginMax} characters`,
   );
 }
@@ -733,12 +733,12 @@ function parseTimeZone(name: string): string {
     createCalendar(name);
     return name;
   } catch {
-    throw new SettingRefused('must be an IANA time zone such as Asia/Shanghai');
+    throw new SettingError('must be an IANA time zone such as Asia/Shanghai');
   }
 }
 
 function parseCurrency(code: string): string {
   if (!Intl.supportedValuesOf('currency').includes(code))
-    throw new SettingRefused('must be an ISO 4217 code such as CNY');
+    throw new SettingError('must be an ISO 4217 code such as CNY');
   return code;
 }

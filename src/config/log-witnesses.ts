@@ -1,6 +1,6 @@
 import { parseWitnessKey } from '../evidence/log/cosignature.ts';
 import type { Witness } from '../evidence/log/witness.ts';
-import { SettingRefused } from '../payments/provider.ts';
+import { SettingError } from '../payments/provider.ts';
 import { oneOf } from './settings.ts';
 
 /** The most witnesses of a log: each is asked for each checkpoint, and adds a line to it. */
@@ -34,24 +34,24 @@ function parseWitness(line: string): Witness {
   return { key: parseWitnessKey(vkey), url: parseHttpUrl(url).replace(/\/$/, '') };
 }
 
-/** Reads how many witnesses are required. Throws SettingRefused. */
+/** Reads how many witnesses are required. Throws SettingError. */
 export function parseRequiredWitnesses(text: string): number {
   const required = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
   if (required <= witnessesMax) return required;
-  throw new SettingRefused(`must be a whole number from 0 to ${witnessesMax}`);
+  throw new SettingError(`must be a whole number from 0 to ${witnessesMax}`);
 }
 
-/** Reads whether something is done. Throws SettingRefused. */
+/** Reads whether something is done. Throws SettingError. */
 export const parseYesOrNo = oneOf([true, false], (is) => (is ? 'yes' : 'no'));
 
 /**
  * Reads the address of somebody who signs what he answers: so that plain http will do, which most authorities for time stamps
- * speak. Throws SettingRefused.
+ * speak. Throws SettingError.
  */
 export function parseHttpUrl(text: string): string {
   const url = URL.parse(text);
   const isGood =
     (url?.protocol === 'https:' || url?.protocol === 'http:') && url.username === '' && url.password === '';
   if (isGood && url.search === '' && url.hash === '') return url.href;
-  throw new SettingRefused('must be an address, https:// or http://, without a password, ? and #');
+  throw new SettingError('must be an address, https:// or http://, without a password, ? and #');
 }

@@ -1,28 +1,28 @@
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createKeyRing, type KeyRing, newMasterKeyText, parseMasterKeys } from '../keys/key-ring.ts';
-import { MasterKeyRefused } from '../keys/sealed-secrets.ts';
+import { MasterKeyError } from '../keys/sealed-secrets.ts';
 import type { MasterKeySource } from './config.ts';
 
 /**
  * Opens the key ring of a deployment. A sandbox without one gets a file of its own, mode 0600, but only while
- * its store is empty: later a new key would open nothing. Throws MasterKeyRefused.
+ * its store is empty: later a new key would open nothing. Throws MasterKeyError.
  */
 export function openKeyRing(source: MasterKeySource, isEmpty: boolean): KeyRing {
   if ('ownFile' in source && isEmpty && !existsSync(source.ownFile)) makeOwnFile(source.ownFile);
   return readKeyRing(source);
 }
 
-/** The key ring of a deployment that has one. Nothing is made. Throws MasterKeyRefused. */
+/** The key ring of a deployment that has one. Nothing is made. Throws MasterKeyError. */
 export function readKeyRing(source: MasterKeySource): KeyRing {
   if ('keys' in source) return createKeyRing(source.keys);
   const { ownFile } = source;
   if (!existsSync(ownFile))
-    throw new MasterKeyRefused(`${ownFile} is missing: put the master key of this database back.`);
+    throw new MasterKeyError(`${ownFile} is missing: put the master key of this database back.`);
   try {
     return createKeyRing(parseMasterKeys(readFileSync(ownFile, 'utf8')));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new MasterKeyRefused(`${ownFile} cannot be used: ${reason}.`, { cause: error });
+    throw new MasterKeyError(`${ownFile} cannot be used: ${reason}.`, { cause: error });
   }
 }
 

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { Environment } from '../domain/caller.ts';
 import { errorText } from '../lib/file-errors.ts';
-import { type Setting, SettingRefused } from '../payments/provider.ts';
+import { type Setting, SettingError } from '../payments/provider.ts';
 
 /** The settings cannot be used; each fault is a sentence that names a variable and what it must be. */
-export class ConfigRefused extends Error {
-  override name = 'ConfigRefused';
+export class ConfigError extends Error {
+  override name = 'ConfigError';
   readonly faults: readonly string[];
 
   constructor(faults: readonly string[]) {
@@ -22,7 +22,7 @@ export function textOf(env: NodeJS.ProcessEnv, { variable, fallback }: Setting):
 /** The settings that one environment has. */
 export interface Source {
   isSet(setting: Setting): boolean;
-  /** Throws ConfigRefused. */
+  /** Throws ConfigError. */
   read<Value>(setting: Setting<Value>): Value;
 }
 
@@ -38,8 +38,8 @@ function readSetting<Value>(setting: Setting<Value>, text: string, environment: 
   try {
     return setting.read(setting.namesFile ? readFileSync(text, 'utf8') : text, environment);
   } catch (error) {
-    if (error instanceof ConfigRefused) throw error;
-    if (!(error instanceof SettingRefused)) return refuse(setting, `cannot be used: ${errorText(error)}`);
+    if (error instanceof ConfigError) throw error;
+    if (!(error instanceof SettingError)) return refuse(setting, `cannot be used: ${errorText(error)}`);
     return refuse(setting, setting.secret ? error.message : `${error.message}, not ${JSON.stringify(text)}`);
   }
 }
@@ -51,27 +51,27 @@ export function oneOf<Value>(
 ): (text: string) => Value {
   return (text) => {
     const found = allowed.find((value) => nameOf(value) === text);
-    if (found === undefined) throw new SettingRefused(`must be ${allowed.map(nameOf).join(' or ')}`);
+    if (found === undefined) throw new SettingError(`must be ${allowed.map(nameOf).join(' or ')}`);
     return found;
   };
 }
 
-/** Refuses a setting for the rule that it breaks. Throws ConfigRefused. */
+/** Refuses a setting for the rule that it breaks. Throws ConfigError. */
 export function refuse(setting: Setting, rule: string): never {
-  throw new ConfigRefused([faultOf(setting, rule)]);
+  throw new ConfigError([faultOf(setting, rule)]);
 }
 
-/** The sentence for a setting that breaks a rule, which is worded as in SettingRefused. */
+/** The sentence for a setting that breaks a rule, which is worded as in SettingError. */
 export function faultOf({ variable }: Setting, rule: string): string {
   return `${variable} ${rule}.`;
 }
 
-/** How to read each member of something. What is read throws ConfigRefused. */
+/** How to read each member of something. What is read throws ConfigError. */
 export type Readers<T> = { readonly [Member in keyof T]: () => T[Member] };
 
 /**
  * Reads all members, and asks `faultsBesides` for the faults of those that could be read, taken together. Throws
- * ConfigRefused with every fault, each once.
+ * ConfigError with every fault, each once.
  */
 export function readAll<T extends object>(
   readers: Readers<T>,
@@ -83,11 +83,11 @@ export function readAll<T extends object>(
     try {
       read[member] = readers[member]();
     } catch (error) {
-      if (!(error instanceof ConfigRefused)) throw error;
+      if (!(error instanceof ConfigError)) throw error;
       faults.push(...error.faults);
     }
   }
   faults.push(...faultsBesides(read));
-  if (faults.length > 0) throw new ConfigRefused([...new Set(faults)]);
+  if (faults.length > 0) throw new ConfigError([...new Set(faults)]);
   return read as T;
 }

@@ -20,7 +20,7 @@ export function checkReason(reason: string): Violation[] {
 }
 
 /** One change that an operator made. */
-export interface Act extends Actor {
+export interface AuditEntry extends Actor {
   /** Counts up. */
   readonly id: number;
   /** What was done, as the command line calls it: `key suspend`. */

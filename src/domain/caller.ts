@@ -1,7 +1,7 @@
 import { filingSequenceMax } from './filing.ts';
-import type { Refusal } from './reason.ts';
+import type { ApiError } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import { FieldsRefused, refuseViolations, type Violation } from './violation.ts';
+import { refuseViolations, ValidationError, type Violation } from './violation.ts';
 
 /** Rate and quota classes of platforms. */
 export type Tier = 'TRIAL' | 'STANDARD' | 'ENTERPRISE';
@@ -107,19 +107,20 @@ export function refuseUnknownPlatform(named: object | undefined): void {
   if (named === undefined) refuseViolations([{ field: 'platform', rule: 'names no platform' }]);
 }
 
-const notFound = (field: string, rule: string): Refusal => new FieldsRefused('NOT_FOUND', [{ field, rule }]);
+const notFound = (field: string, rule: string): ApiError =>
+  new ValidationError('NOT_FOUND', [{ field, rule }]);
 
-/** The refusal of a key id that is not known. */
-export const keyNotFound = (): Refusal => notFound('keyId', 'names no key.');
+/** The error of a key id that is not known. */
+export const keyNotFound = (): ApiError => notFound('keyId', 'names no key.');
 
-/** The refusal of a name that no platform has. */
-export const platformNotFound = (): Refusal => notFound('caller', 'names no platform.');
+/** The error of a name that no platform has. */
+export const platformNotFound = (): ApiError => notFound('caller', 'names no platform.');
 
-/** The refusal of a name that neither a platform nor an internal system has. */
-export const callerNotFound = (): Refusal => notFound('caller', 'names no platform and no internal system.');
+/** The error of a name that neither a platform nor an internal system has. */
+export const callerNotFound = (): ApiError => notFound('caller', 'names no platform and no internal system.');
 
-/** The refusal of a token id that is not known. */
-export const tokenNotFound = (): Refusal => notFound('tokenId', 'names no token.');
+/** The error of a token id that is not known. */
+export const tokenNotFound = (): ApiError => notFound('tokenId', 'names no token.');
 
 /** The rules of a quota that a command line, where it is one field with `unlimited`, has to say otherwise. */
 export const quotaRules = {

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { Refusal } from './reason.ts';
+import { ApiError } from './reason.ts';
 
 const digitsHalf = 2;
 const half = 36 ** digitsHalf;
@@ -16,7 +16,10 @@ export const escrowSequenceMax = half * half;
  */
 export function escrowId(year: number, sequence: number, key: Uint8Array): string {
   if (sequence > escrowSequenceMax) {
-    throw new Refusal('ESCROW_NUMBERS_EXHAUSTED', `All ${escrowSequenceMax} escrow ids of ${year} are used.`);
+    throw new ApiError(
+      'ESCROW_NUMBERS_EXHAUSTED',
+      `All ${escrowSequenceMax} escrow ids of ${year} are used.`,
+    );
   }
   let left = Math.floor((sequence - 1) / half);
   let right = (sequence - 1) % half;

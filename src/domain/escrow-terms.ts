@@ -1,7 +1,7 @@
 import { filingErased, filingNotFound } from './filing.ts';
 import { checkMoney } from './money.ts';
 import { transfersMax } from './provenance.ts';
-import { Refusal } from './reason.ts';
+import { ApiError } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
 import type { Violation } from './violation.ts';
 
@@ -49,7 +49,7 @@ export function refuseUnsaleable(filing: FilingForSale, owner: number | undefine
   if (filedBy === undefined) throw filingNotFound();
   if (isErased) throw filingErased();
   if (owner !== undefined && filedBy !== owner) {
-    throw new Refusal(
+    throw new ApiError(
       'PERMISSION_DENIED',
       'Only the caller that filed the artwork may open an escrow for it.',
     );
@@ -57,10 +57,10 @@ export function refuseUnsaleable(filing: FilingForSale, owner: number | undefine
   if (active !== undefined) {
     const isVisible = owner === undefined || active.callerId === owner;
     const name = isVisible ? `: ${active.escrowId}` : '';
-    throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
+    throw new ApiError('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
   }
   if (transfers >= transfersMax) {
-    throw new Refusal(
+    throw new ApiError(
       'TRANSFERS_EXHAUSTED',
       `${filingNo} has ${transfersMax} transfers, the most that a filing may have; it cannot be sold again.`,
     );

@@ -1,6 +1,6 @@
 import type { EscrowTerms } from './escrow-terms.ts';
-import { Refusal } from './reason.ts';
-import { FieldsRefused } from './violation.ts';
+import { ApiError } from './reason.ts';
+import { ValidationError } from './violation.ts';
 
 /** The states of an order, by where its money is. */
 export const escrowStates = ['UNPAID', 'FROZEN', 'RELEASED', 'REFUNDED', 'CLOSED'] as const;
@@ -18,7 +18,7 @@ export interface Escrow extends EscrowTerms {
   readonly timestamp: string;
   /** Name of the caller that opened it. */
   readonly caller: string;
-  /** Until when the institution keeps its hold, Unix milliseconds; undefined where it does not say, or there is no hold. */
+  /** Until when the provider keeps its hold, Unix milliseconds; undefined where it does not say, or there is no hold. */
   readonly holdExpiresAtMs: number | undefined;
   /** What the buyer has to do before the amount can be held; undefined if nothing is to be done. */
   readonly nextAction: NextAction | undefined;
@@ -39,7 +39,7 @@ export interface EscrowChange extends Partial<AfterPayout> {
   readonly state: EscrowState;
   /** When: RFC 3339, whole seconds, numeric offset. */
   readonly at: string;
-  /** Set where a person decided the state, without the institution's word. */
+  /** Set where a person decided the state, without the provider's word. */
   readonly byOperator?: true | undefined;
 }
 
@@ -48,7 +48,7 @@ export function isByOperator({ history }: Pick<Escrow, 'history'>): boolean {
   return history.findLast(({ payment }) => payment === undefined)?.byOperator === true;
 }
 
-/** What the institution says of money that it had paid out. */
+/** What the provider says of money that it had paid out. */
 export interface AfterPayout {
   readonly payment: PayoutStatus;
   /** What the seller still has, in minor units, of PARTLY_RETURNED alone. */
@@ -62,7 +62,7 @@ export const isAfterPayout = (change: EscrowChange): change is EscrowChange & Af
 /** What can become of money that was paid out; PAID_OUT where a dispute was won. */
 export type PayoutStatus = 'PAID_OUT' | 'PARTLY_RETURNED' | 'DISPUTED' | 'RETURNED';
 
-/** What the institution is told to do: hold, pay out, give back, and see to it that no hold is made. */
+/** What the provider is told to do: hold, pay out, give back, and see to it that no hold is made. */
 export type InstructionKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
 
 /** An instruction under way, as callers are told of it. */
@@ -82,18 +82,18 @@ export function pendingOf(open: InstructionKind | undefined): PendingKind | unde
  */
 export type InstructionStatus = 'PREPARED' | 'SENT' | 'UNKNOWN' | 'CONFIRMED' | 'DECLINED';
 
-/** The refusal of a move that the state of an order does not allow. */
-export const stateConflict = (message: string): Refusal => new Refusal('ESCROW_STATE_CONFLICT', message);
+/** The error of a move that the state of an order does not allow. */
+export const stateConflict = (message: string): ApiError => new ApiError('ESCROW_STATE_CONFLICT', message);
 
-/** The refusal for an id that names no order that the caller may see. */
-export const escrowNotFound = (): Refusal =>
-  new FieldsRefused('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow.' }]);
+/** The error for an id that names no order that the caller may see. */
+export const escrowNotFound = (): ApiError =>
+  new ValidationError('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow.' }]);
 
-/** Refuses to change to another institution as long as `open` of them need the one before. Throws ESCROW_STATE_CONFLICT. */
-export function refuseChangeOfInstitution(before: string, open: number): void {
+/** Refuses to change to another provider as long as `open` of them need the one before. Throws ESCROW_STATE_CONFLICT. */
+export function refuseChangeOfProvider(before: string, open: number): void {
   if (open === 0) return;
   throw stateConflict(
-    `Orders are open at the institution ${before}: ${open}. Let them end there, or set ` +
-      `ARTSEAL_PAYMENT_INSTITUTION to ${before}.`,
+    `Orders are open at the provider ${before}: ${open}. Let them end there, or set ` +
+      `ARTSEAL_PAYMENT_PROVIDER to ${before}.`,
   );
 }

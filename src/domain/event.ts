@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { PayoutStatus } from './escrow.ts';
-import { Refusal } from './reason.ts';
-import { FieldsRefused } from './violation.ts';
+import { ApiError } from './reason.ts';
+import { ValidationError } from './violation.ts';
 
 /** What callers are told of. More may follow, so whoever reads them passes over what it does not know. */
 export const eventTypes = [
@@ -97,15 +97,15 @@ export function usageThreshold(calls: number, limit: number): number | undefined
   return usageThresholds.findLast((percent) => calls === Math.ceil((limit * percent) / 100));
 }
 
-/** The refusal of a place behind which events were kept once; `oldest` is the place of the first that still is, if one is. */
-export function eventsExpired(oldest: number | undefined): Refusal {
+/** The error of a place behind which events were kept once; `oldest` is the place of the first that still is, if one is. */
+export function eventsExpired(oldest: number | undefined): ApiError {
   const kept = oldest === undefined ? 'None is kept now' : `The oldest that is kept is ${oldest}`;
   const message = `Events behind \`after\` are not kept any more: they are for 30 days. ${kept}; leave \`after\` out to go on from there.`;
-  return new Refusal('EVENTS_EXPIRED', message);
+  return new ApiError('EVENTS_EXPIRED', message);
 }
 
-/** The refusal of a place that no event has come to yet. */
-export const eventsAhead = (newest: number): Refusal =>
-  new FieldsRefused('VALIDATION_FAILED', [
+/** The error of a place that no event has come to yet. */
+export const eventsAhead = (newest: number): ApiError =>
+  new ValidationError('VALIDATION_FAILED', [
     { field: 'after', rule: `must not be above ${newest}, the place of the newest event` },
   ]);

@@ -1,4 +1,4 @@
-/** The artwork of the examples: of the greeting, the demo and the page at `/`. Every institution takes its price. */
+/** The artwork of the examples: of the greeting, the demo and the page at `/`. Every provider takes its price. */
 export const exampleArtwork = {
   author: 'Qi Baishi',
   era: '1947',

@@ -1,4 +1,4 @@
-import { Refusal } from './reason.ts';
+import { ApiError } from './reason.ts';
 
 /** Why a filing is not to be dated by the wall clock, which may be wrong: a record that bears a wrong time bears it for ever. */
 export interface ClockFault {
@@ -64,14 +64,14 @@ export function clockFaultText({ kind, byS }: ClockFault): string {
   }
 }
 
-/** The refusal of a filing that would be dated by a clock with a fault. */
-export function clockRefusal(fault: ClockFault): Refusal {
+/** The error of a filing that would be dated by a clock with a fault. */
+export function clockError(fault: ClockFault): ApiError {
   const wayOut = fault.kind === 'BEHIND' ? 'until it has caught up' : 'until it is right again';
   const message =
     `Nothing can be filed now: ${clockFaultText(fault)}. Nothing was stored, and nothing is filed ${wayOut}, ` +
     'or until an operator who knows it to be right runs: artseal clock accept';
   const retryAfterS = Math.min(fault.kind === 'BEHIND' ? fault.byS : retryAfterMaxS, retryAfterMaxS);
-  return new Refusal('UNAVAILABLE', message, { retryAfterS });
+  return new ApiError('UNAVAILABLE', message, { retryAfterS });
 }
 
 /** Seconds, with the days that they are if there are many. */

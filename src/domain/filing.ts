@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { checkMoney } from './money.ts';
-import { Refusal } from './reason.ts';
+import { ApiError } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import { FieldsRefused, type Violation } from './violation.ts';
+import { ValidationError, type Violation } from './violation.ts';
 
 /** The six descriptive fields of an artwork, exactly as the caller sent them. */
 export interface Artwork {
@@ -68,7 +68,7 @@ export function checkFilingNumber(field: string, value: string): Violation[] {
 /** The filing number of a place in a year: AS-<year>-<6 digits>. */
 export function filingNumber(year: number, sequence: number): string {
   if (sequence > filingSequenceMax) {
-    throw new Refusal(
+    throw new ApiError(
       'FILING_NUMBERS_EXHAUSTED',
       `All ${filingSequenceMax} filing numbers of ${year} are used.`,
     );
@@ -76,9 +76,9 @@ export function filingNumber(year: number, sequence: number): string {
   return `AS-${year}-${String(sequence).padStart(6, '0')}`;
 }
 
-/** The refusal of a filing beyond the cap that its platform has in a year, which ends in so many seconds. */
-export function filingCapReached(cap: number, year: number, endsInS: number): Refusal {
-  return new Refusal(
+/** The error of a filing beyond the cap that its platform has in a year, which ends in so many seconds. */
+export function filingCapReached(cap: number, year: number, endsInS: number): ApiError {
+  return new ApiError(
     'FILING_CAP_REACHED',
     `All ${cap} filings of ${year} that the operator allows you are used.`,
     {
@@ -143,17 +143,17 @@ export function evidenceHash(evidence: Evidence): string {
   return hash('sha256', canonicalEvidence(evidence), 'hex');
 }
 
-/** The refusal for a filing number that names no filing that the caller may see. */
-export function filingNotFound(): Refusal {
-  return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing.');
+/** The error for a filing number that names no filing that the caller may see. */
+export function filingNotFound(): ApiError {
+  return new ApiError('FILING_NOT_FOUND', 'filingNo names no filing.');
 }
 
 /** How long a caller is to wait where filings are refused until an operator has acted, in seconds. */
 const rolledBackRetryAfterS = 60;
 
-/** The refusal of a filing while a witness finds that the evidence log was rolled back: its number may have been given out. */
-export function filingsHalted(): Refusal {
-  return new Refusal(
+/** The error of a filing while a witness finds that the evidence log was rolled back: its number may have been given out. */
+export function filingsHalted(): ApiError {
+  return new ApiError(
     'UNAVAILABLE',
     'Nothing can be filed now: a witness of the evidence log finds that the registry went back to an older state. ' +
       'Nothing was stored, and nothing is filed until the operator has resolved this.',
@@ -161,19 +161,19 @@ export function filingsHalted(): Refusal {
   );
 }
 
-/** The refusal for an id that names no link to evidence that the caller may revoke. */
-export const linkNotFound = (): Refusal =>
-  new FieldsRefused('LINK_NOT_FOUND', [{ field: 'linkId', rule: 'names no link.' }]);
+/** The error for an id that names no link to evidence that the caller may revoke. */
+export const linkNotFound = (): ApiError =>
+  new ValidationError('LINK_NOT_FOUND', [{ field: 'linkId', rule: 'names no link.' }]);
 
-/** The refusal for a place that no record of a filing has, or none that the caller may see; 1 is the filing itself. */
-export function recordNotFound(sequence: number): Refusal {
+/** The error for a place that no record of a filing has, or none that the caller may see; 1 is the filing itself. */
+export function recordNotFound(sequence: number): ApiError {
   if (sequence === 1) return filingNotFound();
-  return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing that has a record of this sequence.');
+  return new ApiError('FILING_NOT_FOUND', 'filingNo names no filing that has a record of this sequence.');
 }
 
-/** The refusal for the number of a filing that was erased, which says so. */
-export function filingErased(): Refusal {
-  return new Refusal(
+/** The error for the number of a filing that was erased, which says so. */
+export function filingErased(): ApiError {
+  return new ApiError(
     'FILING_NOT_FOUND',
     `filingNo names a filing that was erased: its retention of ${retentionYears} years is over.`,
   );

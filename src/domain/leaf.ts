@@ -38,7 +38,7 @@ export interface RecordLeaf {
  * - RECORDS_ERASED: records whose retention is over and whose texts and salts are gone: how many (`records`), their leaves
  *   (`leaves`: see `leafRanges`), and the latest time that those can have (`before`: Unix seconds).
  */
-export type LogActKind =
+export type LogEventKind =
   | 'LOG_BEGUN'
   | 'LOG_FORKED'
   | 'KEY_ADDED'
@@ -48,17 +48,17 @@ export type LogActKind =
   | 'RECORDS_ERASED';
 
 /** Something that happened to the log itself. */
-export interface ActLeaf {
-  readonly kind: LogActKind;
+export interface LogEventLeaf {
+  readonly kind: LogEventKind;
   /** Its place among those of the log, from 1. */
   readonly sequence: number;
   readonly timeS: number;
   /** Its members by names of Latin letters: texts and safe integers. */
-  readonly detail: LogActDetail;
+  readonly detail: LogEventDetail;
 }
 
 /** What is told of an act of the log. */
-export type LogActDetail = Readonly<Record<string, string | number>>;
+export type LogEventDetail = Readonly<Record<string, string | number>>;
 
 /** The number that acts of the log bear in the place of a filing number. */
 const actNumber = 'LOG';
@@ -77,7 +77,7 @@ export function recordLeafData({ kind, number, sequence, timeS, commitment }: Re
 }
 
 /** The data of the leaf of an act: RFC 8785 canonical JSON. */
-export function actLeafData({ kind, sequence, timeS, detail }: ActLeaf): string {
+export function actLeafData({ kind, sequence, timeS, detail }: LogEventLeaf): string {
   return JSON.stringify({
     detail: sorted(detail),
     kind,
@@ -89,7 +89,7 @@ export function actLeafData({ kind, sequence, timeS, detail }: ActLeaf): string 
 }
 
 /** Members in the order of their names, as canonical JSON has them. */
-function sorted(detail: LogActDetail): LogActDetail {
+function sorted(detail: LogEventDetail): LogEventDetail {
   return Object.fromEntries(Object.entries(detail).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 

@@ -22,16 +22,16 @@ export interface EndedInstruction {
   readonly reason?: string | undefined;
 }
 
-/** An order with what is under way for it, as it was when the institution was asked. */
+/** An order with what is under way for it, as it was when the provider was asked. */
 export interface OrderUnderWay {
   readonly state: EscrowState;
   /** Minor units. */
   readonly amount: bigint;
   /** ISO 4217 code of the amount. */
   readonly currency: string;
-  /** What the institution said that a person accepted, if one did. */
+  /** What the provider said that a person accepted, if one did. */
   readonly accepted: PaymentSnapshot | undefined;
-  /** What the institution said last of money that it had paid out; undefined as long as that was not in doubt. */
+  /** What the provider said last of money that it had paid out; undefined as long as that was not in doubt. */
   readonly afterPayout: AfterPayout | undefined;
   /** Whether it waits for a person. */
   readonly isInReview: boolean;
@@ -39,7 +39,7 @@ export interface OrderUnderWay {
   readonly open: readonly OpenInstruction[];
 }
 
-/** What the institution's word on an order comes to. */
+/** What the provider's word on an order comes to. */
 export interface UpdatePlan {
   readonly to: EscrowState;
   /** The open instructions that it ends. */
@@ -48,11 +48,11 @@ export interface UpdatePlan {
   readonly givesBack: boolean;
   /** Why a person has to look; undefined if nobody has. */
   readonly review: string | undefined;
-  /** Whether the institution did as it was told, so that the next attempt is a first one. */
+  /** Whether the provider did as it was told, so that the next attempt is a first one. */
   readonly resetsAttempts: boolean;
   /** Whether the buyer has to act before anything else happens. */
   readonly awaitsBuyer: boolean;
-  /** What the institution says now of money that it had paid out, if it said otherwise before. */
+  /** What the provider says now of money that it had paid out, if it said otherwise before. */
   readonly afterPayout: AfterPayout | undefined;
   /**
    * When to ask about the order: at once, in a while, since the buyer may have acted, after a long while, since a hold may
@@ -61,7 +61,7 @@ export interface UpdatePlan {
   readonly nextLookUp: 'NOW' | 'SOON' | 'QUIET' | 'NEVER';
 }
 
-/** Plans what the institution's word, which may be the answer to one of its instructions, means for an order. */
+/** Plans what the provider's word, which may be the answer to one of its instructions, means for an order. */
 export function planUpdate(
   order: OrderUnderWay,
   payment: PaymentSnapshot,
@@ -102,7 +102,7 @@ export function planUpdate(
 }
 
 /**
- * Why a person has to look: what the institution declines or contradicts, and whatever it says after a release. An order that
+ * Why a person has to look: what the provider declines or contradicts, and whatever it says after a release. An order that
  * is in review already gets another one only for news of its money.
  */
 function reviewOf(
@@ -116,7 +116,7 @@ function reviewOf(
   if (transition.kind === 'REVIEW')
     return [transition.why, payment.declined?.detail].filter(Boolean).join(' ');
   if (!isNews) return undefined;
-  return `The order was RELEASED; the institution says ${payment.status} after ${order.afterPayout?.payment}.`;
+  return `The order was RELEASED; the provider says ${payment.status} after ${order.afterPayout?.payment}.`;
 }
 
 const payoutStatuses: readonly PaymentStatus[] = [
@@ -126,7 +126,7 @@ const payoutStatuses: readonly PaymentStatus[] = [
   'RETURNED',
 ] satisfies PayoutStatus[];
 
-/** What the institution says of the money of an order that is, or comes to be, RELEASED, unless that was known. */
+/** What the provider says of the money of an order that is, or comes to be, RELEASED, unless that was known. */
 function newsAfterPayout(
   state: EscrowState,
   { afterPayout: before }: Pick<OrderUnderWay, 'afterPayout'>,
@@ -152,7 +152,7 @@ function nextOfDone(
   return to === 'FROZEN' || mayHoldLater ? 'QUIET' : 'NEVER';
 }
 
-/** What is left to do for an order, when the institution has said where its money is. */
+/** What is left to do for an order, when the provider has said where its money is. */
 export type NextStep =
   | { readonly kind: 'NOTHING' }
   /** It waited too long for its hold. */
@@ -178,11 +178,11 @@ export function planNextStep(
 /** Why a person has to look at an order after so many attempts in a row without an answer; undefined if nobody has yet. */
 export function reviewOfSilence(failedAttempts: number, attemptsMax: number): string | undefined {
   if (failedAttempts < attemptsMax) return undefined;
-  return `The institution left ${failedAttempts} attempts in a row without an answer.`;
+  return `The provider left ${failedAttempts} attempts in a row without an answer.`;
 }
 
 /**
- * The open instructions that the institution's word ends. Where it is the answer to one, that one is not left open, but for a
+ * The open instructions that the provider's word ends. Where it is the answer to one, that one is not left open, but for a
  * FREEZE that the buyer has to act for.
  */
 function endedBy(

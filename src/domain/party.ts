@@ -1,15 +1,15 @@
 import { type PartyRole, partyIdBounds } from './escrow-terms.ts';
-import type { Refusal } from './reason.ts';
+import type { ApiError } from './reason.ts';
 import { checkText } from './text.ts';
-import { FieldsRefused, type Violation } from './violation.ts';
+import { ValidationError, type Violation } from './violation.ts';
 
 /** The roles that a party is registered in. */
 export const partyRoles = ['BUYER', 'SELLER'] as const satisfies readonly PartyRole[];
 
-/** The institution's own names for a party, by what they name: `{ customer: 'cus_…', paymentMethod: 'pm_…' }`. */
+/** The provider's own names for a party, by what they name: `{ customer: 'cus_…', paymentMethod: 'pm_…' }`. */
 export type PartyNames = Readonly<Record<string, string>>;
 
-/** A name that the institution has for a party: its form, and what it is, in words: "a customer, cus_…". */
+/** A name that the provider has for a party: its form, and what it is, in words: "a customer, cus_…". */
 export interface PartyNameRule {
   readonly pattern: RegExp;
   readonly what: string;
@@ -21,20 +21,20 @@ export type PartyRules = Readonly<Record<PartyRole, Readonly<Record<string, Part
 /** What each of the names of a party names, by its role. */
 export type PartyMembers = Readonly<Record<PartyRole, readonly string[]>>;
 
-/** A buyer or seller to register: the buyerId or sellerId of its platform, and what the institution knows it by. */
+/** A buyer or seller to register: the buyerId or sellerId of its platform, and what the provider knows it by. */
 export interface NewParty {
   readonly role: PartyRole;
   readonly partyId: string;
   readonly names: PartyNames;
 }
 
-/** The longest name that is taken, in UTF-16 units, whatever the pattern of the institution. */
+/** The longest name that is taken, in UTF-16 units, whatever the pattern of the provider. */
 const nameLengthMax = 255;
 
-/** Why nobody is registered where the institution takes anybody. */
+/** Why nobody is registered where the provider takes anybody. */
 export const nobodyRegistered: Violation = {
   field: 'names',
-  rule: 'are for a payment institution that has to be told who a party is; at the one that is set, anybody is a party',
+  rule: 'are for a payment provider that has to be told who a party is; at the one that is set, anybody is a party',
 };
 
 /** What the names of a party have to name, by its role; undefined where nobody has to be registered. */
@@ -83,23 +83,23 @@ export function unknownParties(found: {
   readonly seller: object | undefined;
 }): Violation[] {
   const rule =
-    'is not known to the payment institution: the operator of this service registers it (artseal party add)';
+    'is not known to the payment provider: the operator of this service registers it (artseal party add)';
   return (['buyer', 'seller'] as const)
     .filter((role) => found[role] === undefined)
     .map((role) => ({ field: `${role}Id`, rule }));
 }
 
 /**
- * Refuses a buyer and a seller that are one at the institution: a name of each that names the same kind of thing, a user or a
+ * Refuses a buyer and a seller that are one at the provider: a name of each that names the same kind of thing, a user or a
  * wallet for example, is equal. One that differs alone makes no other party.
  */
 export function sameParty(buyer: PartyNames, seller: PartyNames): Violation[] {
   const shared = Object.keys(buyer).filter((member) => buyer[member] === seller[member]);
   if (shared.length === 0) return [];
-  const rule = `must differ from buyerId at the payment institution: both are registered with the same ${shared.join(' and ')}`;
+  const rule = `must differ from buyerId at the payment provider: both are registered with the same ${shared.join(' and ')}`;
   return [{ field: 'sellerId', rule }];
 }
 
-/** The refusal to remove a party that is not known. */
-export const partyNotFound = (): Refusal =>
-  new FieldsRefused('NOT_FOUND', [{ field: 'partyId', rule: 'names no party of that platform and role.' }]);
+/** The error to remove a party that is not known. */
+export const partyNotFound = (): ApiError =>
+  new ValidationError('NOT_FOUND', [{ field: 'partyId', rule: 'names no party of that platform and role.' }]);

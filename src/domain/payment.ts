@@ -1,10 +1,10 @@
 import type { EscrowState, InstructionKind } from './escrow.ts';
 
 /**
- * Where the money of an order is, as the institution says.
+ * Where the money of an order is, as the provider says.
  *
  * - ABSENT: it knows of no hold for the order; an instruction may still reach it.
- * - AWAITING_BUYER: there is no hold, and one is made as soon as the buyer has done what the institution asks for.
+ * - AWAITING_BUYER: there is no hold, and one is made as soon as the buyer has done what the provider asks for.
  * - VOID: there is no hold and there never will be: declined, or cancelled before it was made.
  * - HELD: the amount is held, or reserved, for the seller.
  * - PAID_OUT: the seller has it.
@@ -153,7 +153,7 @@ export const instructionOutcomes = {
   },
 } as const satisfies Record<InstructionKind, Record<PaymentStatus, 'CONFIRMED' | 'DECLINED' | 'OPEN'>>;
 
-/** What the institution says of the money of an order, at one moment. */
+/** What the provider says of the money of an order, at one moment. */
 export interface PaymentSnapshot {
   readonly status: PaymentStatus;
   /**
@@ -163,29 +163,29 @@ export interface PaymentSnapshot {
   readonly amount?: bigint | undefined;
   /** ISO 4217 code of the amount. */
   readonly currency?: string | undefined;
-  /** The institution's own name for the hold, if it has given one. */
+  /** The provider's own name for the hold, if it has given one. */
   readonly reference?: string | undefined;
   /** Until when what is HELD is kept, Unix milliseconds; undefined where it does not lapse, or not as far as is known. */
   readonly holdExpiresAtMs?: number | undefined;
   /** Where the buyer has to act, of AWAITING_BUYER alone: a page, by `isPage`. */
   readonly nextActionUrl?: string | undefined;
-  /** Until when they can, Unix milliseconds; undefined where the institution does not say. */
+  /** Until when they can, Unix milliseconds; undefined where the provider does not say. */
   readonly nextActionExpiresAtMs?: number | undefined;
-  /** Why an instruction was not carried out; undefined if it was, or if the institution does not say. */
+  /** Why an instruction was not carried out; undefined if it was, or if the provider does not say. */
   readonly declined?: Declined | undefined;
 }
 
 /** What the buyer is told where the reason is none of theirs. */
 export const unexplainedWords =
-  'The payment institution does not take this payment; whoever runs the registry can tell why.';
+  'The payment provider does not take this payment; whoever runs the registry can tell why.';
 
-/** Why the institution declined an instruction. */
+/** Why the provider declined an instruction. */
 export interface Declined {
-  /** The institution's own code, such as `insufficient_funds`. */
+  /** The provider's own code, such as `insufficient_funds`. */
   readonly code: string;
   /** A sentence for the buyer, which may be shown to anybody who sees the order. */
   readonly words: string;
-  /** All that the institution said, for the operator. */
+  /** All that the provider said, for the operator. */
   readonly detail: string;
 }
 
@@ -196,7 +196,7 @@ export interface OrderSnapshot {
   readonly amount: bigint;
   /** ISO 4217 code of the amount. */
   readonly currency: string;
-  /** What the institution said that a person accepted, if one did: amount, currency and status. */
+  /** What the provider said that a person accepted, if one did: amount, currency and status. */
   readonly accepted: PaymentSnapshot | undefined;
   readonly openKinds: readonly InstructionKind[];
 }
@@ -206,7 +206,7 @@ export type Transition =
   | { readonly kind: 'SETTLED'; readonly to: EscrowState; readonly givesBack: boolean }
   | { readonly kind: 'REVIEW'; readonly why: string };
 
-/** What the institution's answer means for an order. `declined` is the instruction that it declines by that, if it does. */
+/** What the provider's answer means for an order. `declined` is the instruction that it declines by that, if it does. */
 export function nextTransition(
   order: OrderSnapshot,
   payment: PaymentSnapshot,
@@ -226,12 +226,12 @@ export function nextTransition(
   const isUnasked = state === 'FROZEN' && status === 'PAID_OUT' && !openKinds.includes('RELEASE');
   if (move === 'CONTRADICTION' || isUnasked) {
     if (status === accepted?.status) return { ...stays, to: acceptedMoves[state]?.[status] ?? state };
-    return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${status}.` };
+    return { kind: 'REVIEW', why: `The order is ${state}; the provider says ${status}.` };
   }
   // A declined REFUND leaves an order FROZEN, but a RELEASE that it was to forestall is not given again without a person.
   const staysFrozen = state === 'FROZEN' && !openKinds.includes('RELEASE');
   if (couldBePaidOut && !staysFrozen && isReturn(declined)) {
-    return { kind: 'REVIEW', why: 'The institution declines to give back what it holds.' };
+    return { kind: 'REVIEW', why: 'The provider declines to give back what it holds.' };
   }
   if (move !== 'COMPENSATE') return { ...stays, to: move };
   return { ...stays, givesBack: status !== accepted?.status };
@@ -243,11 +243,11 @@ export const isReturn = (kind: InstructionKind | undefined) => kind === 'CANCEL'
 /** Where the money is counted. What was given back since is never what was agreed: a person has to accept it. */
 const countedStatuses: readonly PaymentStatus[] = ['HELD', 'PAID_OUT', 'PARTLY_RETURNED'];
 
-/** How the money that the institution holds or paid differs from what was agreed, in a sentence. */
+/** How the money that the provider holds or paid differs from what was agreed, in a sentence. */
 function differenceIn(order: OrderSnapshot, payment: PaymentSnapshot): string | undefined {
   const { status, amount, currency } = payment;
   if (!countedStatuses.includes(status)) return undefined;
   const agreed = [order, ...(order.accepted ? [order.accepted] : [])];
   if (agreed.some((sum) => sum.amount === amount && sum.currency === currency)) return undefined;
-  return `The order is over ${order.amount} ${order.currency}; the institution says ${status} ${amount} ${currency}.`;
+  return `The order is over ${order.amount} ${order.currency}; the provider says ${status} ${amount} ${currency}.`;
 }

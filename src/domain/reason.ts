@@ -1,4 +1,4 @@
-/** The closed dictionary of errors: every refusal that a caller can see has one of these reasons. */
+/** The closed dictionary of errors: every error that a caller can see has one of these reasons. */
 
 /** Connect's names of the gRPC status codes in use. */
 export type StatusCode =
@@ -63,10 +63,10 @@ export const reasons = {
 /** One word of the dictionary. */
 export type Reason = keyof typeof reasons;
 
-/** Statuses of refusals that the same call may not meet again, beside those that are the service's own fault. */
+/** Statuses of errors that the same call may not meet again, beside those that are the service's own fault. */
 const passing: readonly number[] = [401, 403, 413, 415, 429, 499];
 
-/** Whether a call that is repeated under its Idempotency-Key gets the same refusal again, and is not carried out anew. */
+/** Whether a call that is repeated under its Idempotency-Key gets the same error again, and is not carried out anew. */
 export function isFinal(reason: Reason): boolean {
   const { http } = reasons[reason];
   return http < 500 && !passing.includes(http);
@@ -83,13 +83,13 @@ export interface Hints {
 }
 
 /** A call that is refused. Its message is written for the caller: it names field and bound and holds no secret. */
-export class Refusal extends Error {
+export class ApiError extends Error {
   readonly reason: Reason;
   readonly hints: Hints;
 
   constructor(reason: Reason, message: string, hints: Hints = {}, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'Refusal';
+    this.name = 'ApiError';
     this.reason = reason;
     this.hints = hints;
   }
@@ -99,25 +99,25 @@ export class Refusal extends Error {
 const unavailableRetryAfterS = 1;
 
 /** The service cannot store anything now: overloaded, shutting down, or the store refuses. */
-export function unavailable(message: string, cause?: unknown): Refusal {
-  return new Refusal('UNAVAILABLE', message, { retryAfterS: unavailableRetryAfterS }, { cause });
+export function unavailable(message: string, cause?: unknown): ApiError {
+  return new ApiError('UNAVAILABLE', message, { retryAfterS: unavailableRetryAfterS }, { cause });
 }
 
 /** A request that did not arrive whole within so many milliseconds. */
-export function incomplete(withinMs: number): Refusal {
-  return new Refusal('TIMEOUT', `The request was not complete within ${withinMs / 1_000} seconds.`);
+export function incomplete(withinMs: number): ApiError {
+  return new ApiError('TIMEOUT', `The request was not complete within ${withinMs / 1_000} seconds.`);
 }
 
 /** The end of a call that its client gave up: its connection or its stream was closed before the answer was sent. */
-export function cancelled(): Refusal {
-  return new Refusal('CANCELLED', 'The client gave the call up.');
+export function cancelled(): ApiError {
+  return new ApiError('CANCELLED', 'The client gave the call up.');
 }
 
 /** Why a connection is closed on which its client takes nothing, holds too much, or has sent too many requests ahead. */
-export function cutOffRefusal(reason: 'stalled' | 'memory' | 'requests'): Refusal {
+export function cutOffError(reason: 'stalled' | 'memory' | 'requests'): ApiError {
   switch (reason) {
     case 'stalled':
-      return new Refusal('TIMEOUT', 'The client read nothing of its response for 20 seconds.');
+      return new ApiError('TIMEOUT', 'The client read nothing of its response for 20 seconds.');
     case 'memory':
       return unavailable(
         'Too much memory is held by clients that do not read their responses or finish their requests.',
@@ -127,9 +127,9 @@ export function cutOffRefusal(reason: 'stalled' | 'memory' | 'requests'): Refusa
   }
 }
 
-/** The refusal that an error is shown as: itself, or INTERNAL without details for anything unforeseen. */
-export function asRefusal(error: unknown): Refusal {
-  if (error instanceof Refusal) return error;
+/** The error that an error is shown as: itself, or INTERNAL without details for anything internalError. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
   const message = 'The service failed; the operator finds the cause in the log under this request id.';
-  return new Refusal('INTERNAL', message, {}, { cause: error });
+  return new ApiError('INTERNAL', message, {}, { cause: error });
 }

@@ -2,7 +2,7 @@ import type { EscrowState, InstructionKind } from './escrow.ts';
 import type { EndedInstruction, OpenInstruction } from './order-update.ts';
 import { instructionOutcomes, isReturn, type PaymentSnapshot } from './payment.ts';
 
-/** What a request or a decision leads to: an instruction to prepare, the one that is under way already, or a refusal. */
+/** What a request or a decision leads to: an instruction to prepare, the one that is under way already, or an error. */
 export type ResolutionPlan =
   | { readonly kind: 'PREPARE'; readonly instruction: InstructionKind }
   | { readonly kind: 'RESUME' }
@@ -38,8 +38,8 @@ export function planResolution(kind: 'RELEASE' | 'REFUND', order: ResolvableOrde
 }
 
 /**
- * What a person decides. About an order that waits for one: to ask the institution again; to take its word as it is; to
- * have it give back what it holds. About one that waits for the institution: to STOP that, so that it waits for a person.
+ * What a person decides. About an order that waits for one: to ask the provider again; to take its word as it is; to
+ * have it give back what it holds. About one that waits for the provider: to STOP that, so that it waits for a person.
  */
 export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN' | 'STOP';
 
@@ -47,7 +47,7 @@ export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN' | 'STOP';
 export type DecisionPlan = ResolutionPlan | { readonly kind: 'STOP' };
 
 /**
- * An order, what the institution said of it when it stopped, and whether its money was paid, out or back, by the institution's
+ * An order, what the provider said of it when it stopped, and whether its money was paid, out or back, by the provider's
  * word or a person's.
  */
 export interface OrderInReview extends ResolvableOrder {
@@ -68,7 +68,7 @@ export function planDecision(decision: Decision, order: OrderInReview): Decision
   // That a FROZEN order's amount is held was confirmed once; where a RELEASE was never answered, nothing was found since.
   const known = found ?? (state === 'FROZEN' && decision === 'RETURN' ? { status: 'HELD' } : undefined);
   if (known === undefined)
-    return conflict(`The institution has said nothing of ${escrowId}; have it asked again.`);
+    return conflict(`The provider has said nothing of ${escrowId}; have it asked again.`);
   if (decision === 'ACCEPT') {
     // Accepted, it would be held for an order that is over, and nobody would ask about it again.
     const isForgotten = state === 'CLOSED' && known.status === 'HELD' && !hasDeclinedReturn;
@@ -77,29 +77,29 @@ export function planDecision(decision: Decision, order: OrderInReview): Decision
   }
   if (known.status !== 'HELD')
     return conflict(
-      `The institution holds nothing for ${escrowId}, it says ${known.status}: accept that, or have it asked again.`,
+      `The provider holds nothing for ${escrowId}, it says ${known.status}: accept that, or have it asked again.`,
     );
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
   if (isReturn(underWay)) return { kind: 'RESUME' };
-  // A RELEASE that was not answered stays open and is not given any more: the institution says which of the two was first.
+  // A RELEASE that was not answered stays open and is not given any more: the provider says which of the two was first.
   return { kind: 'PREPARE', instruction: state === 'UNPAID' ? 'CANCEL' : 'REFUND' };
 }
 
 /**
- * Why a person cannot close an order without the institution's word; undefined if they can. A hold that comes after all goes
+ * Why a person cannot close an order without the provider's word; undefined if they can. A hold that comes after all goes
  * back to the buyer, so nothing has to be known of the FREEZE.
  */
-export function refusalToClose({
+export function errorToClose({
   escrowId,
   state,
   found,
 }: Pick<OrderInReview, 'escrowId' | 'state' | 'found'>): string | undefined {
   if (state !== 'UNPAID') return `${escrowId} is ${state}; only an UNPAID order can be closed.`;
   if (found === undefined || found.status === 'ABSENT') return undefined;
-  return `The institution says ${found.status} of ${escrowId}; have it given back, or accept it.`;
+  return `The provider says ${found.status} of ${escrowId}; have it given back, or accept it.`;
 }
 
-/** The states in which a person can end an order, and what the institution would have said for each. */
+/** The states in which a person can end an order, and what the provider would have said for each. */
 const endsSaid = { RELEASED: 'PAID_OUT', REFUNDED: 'RETURNED', CLOSED: 'VOID' } as const;
 
 /** A state in which a person can end an order. */
@@ -108,13 +108,13 @@ export type OrderEnd = keyof typeof endsSaid;
 /** The same, as they are listed. */
 export const orderEnds = Object.keys(endsSaid) as readonly OrderEnd[];
 
-/** What ending an order leads to: the end of all that is open, so that nothing of it is given any more; or a refusal. */
+/** What ending an order leads to: the end of all that is open, so that nothing of it is given any more; or an error. */
 export type EndPlan =
   | { readonly kind: 'END'; readonly ended: readonly EndedInstruction[] }
   | Extract<ResolutionPlan, { readonly kind: 'CONFLICT' }>;
 
 /**
- * Plans how a person ends an order, with evidence and without the institution's word. One that is UNPAID or FROZEN ends as they
+ * Plans how a person ends an order, with evidence and without the provider's word. One that is UNPAID or FROZEN ends as they
  * say, whether or not it waits for them. A final one keeps its state, which events and a TRANSFER may have followed: as that it
  * can be ended where it waits for a person, or where something is under way for it.
  */
@@ -147,7 +147,7 @@ function planStop(order: OrderInReview): DecisionPlan {
 
 /** For what an order waits about which nobody has to decide, and what can be done. */
 function whatItWaitsFor({ state, hasOpen }: OrderInReview): string {
-  if (hasOpen) return 'it waits for the institution or the buyer, until that is stopped.';
+  if (hasOpen) return 'it waits for the provider or the buyer, until that is stopped.';
   if (state === 'FROZEN') return 'it is FROZEN, until its caller releases or refunds it.';
   return `it is ${state}, and nothing is under way.`;
 }

@@ -1,4 +1,4 @@
-import { type Hints, type Reason, Refusal } from './reason.ts';
+import { ApiError, type Hints, type Reason } from './reason.ts';
 
 /** A field that breaks its rule. */
 export interface Violation {
@@ -11,11 +11,11 @@ export interface Violation {
 /** The rule of a text with a lone surrogate: the internal door checks it before the library would replace it, the domain for all. */
 export const wellFormedRule = 'must be well-formed Unicode: it has a lone surrogate';
 
-/** How many violations a refusal names before it only counts the rest: a body has room for thousands. */
+/** How many violations an error names before it only counts the rest: a body has room for thousands. */
 const violationsNamedMax = 20;
 
-/** A refusal on account of fields, which whoever shows it may call by other names. */
-export class FieldsRefused extends Refusal {
+/** An error on account of fields, which whoever shows it may call by other names. */
+export class ValidationError extends ApiError {
   /** Those that the message names. */
   readonly violations: readonly Violation[];
   /** How many there are beyond these. */
@@ -31,7 +31,7 @@ export class FieldsRefused extends Refusal {
 
 /** Throws VALIDATION_FAILED naming each field that fails, once, by the first rule that it breaks. */
 export function refuseViolations(violations: readonly Violation[]): void {
-  if (violations.length > 0) throw new FieldsRefused('VALIDATION_FAILED', violations);
+  if (violations.length > 0) throw new ValidationError('VALIDATION_FAILED', violations);
 }
 
 /**
@@ -52,8 +52,8 @@ function firstOfEach(violations: readonly Violation[]): Violation[] {
   return [...fields.values()];
 }
 
-/** A refusal as plain data, which can cross a thread and be stored. */
-export interface RefusalData {
+/** An error as plain data, which can cross a thread and be stored. */
+export interface ApiErrorData {
   readonly reason: Reason;
   readonly message: string;
   readonly hints: Hints;
@@ -61,18 +61,18 @@ export interface RefusalData {
   readonly more?: number | undefined;
 }
 
-/** The data of a refusal; its cause is left out. */
-export function refusalData(refusal: Refusal): RefusalData {
-  const { reason, message, hints } = refusal;
+/** The data of an error; its cause is left out. */
+export function apiErrorData(apiError: ApiError): ApiErrorData {
+  const { reason, message, hints } = apiError;
   const data = { reason, message, hints };
-  if (!(refusal instanceof FieldsRefused)) return data;
-  const { violations, more } = refusal;
+  if (!(apiError instanceof ValidationError)) return data;
+  const { violations, more } = apiError;
   return { ...data, violations, ...(more > 0 && { more }) };
 }
 
-/** The refusal that such data was made of. */
-export function refusalOf({ reason, message, hints, violations, more }: RefusalData): Refusal {
+/** The error that such data was made of. */
+export function errorOf({ reason, message, hints, violations, more }: ApiErrorData): ApiError {
   return violations === undefined
-    ? new Refusal(reason, message, hints)
-    : new FieldsRefused(reason, violations, message, more);
+    ? new ApiError(reason, message, hints)
+    : new ValidationError(reason, violations, message, more);
 }

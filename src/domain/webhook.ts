@@ -1,7 +1,7 @@
 import { type EventType, eventTypes } from './event.ts';
-import { Refusal } from './reason.ts';
+import { ApiError } from './reason.ts';
 import { checkText } from './text.ts';
-import { FieldsRefused, type Violation } from './violation.ts';
+import { ValidationError, type Violation } from './violation.ts';
 
 /** Endpoints that a caller may have. */
 export const webhooksMax = 10;
@@ -93,38 +93,38 @@ export const urlSealId = (webhookId: string): string => webhookId + urlSealEnd;
 export const webhookOfUrlSeal = (sealId: string): string | undefined =>
   sealId.endsWith(urlSealEnd) ? sealId.slice(0, -urlSealEnd.length) : undefined;
 
-/** The refusal for an id that names no endpoint that the caller may see. */
-export const webhookNotFound = (): Refusal =>
-  new FieldsRefused('WEBHOOK_NOT_FOUND', [{ field: 'webhookId', rule: 'names no webhook.' }]);
+/** The error for an id that names no endpoint that the caller may see. */
+export const webhookNotFound = (): ApiError =>
+  new ValidationError('WEBHOOK_NOT_FOUND', [{ field: 'webhookId', rule: 'names no webhook.' }]);
 
-/** The refusal of one endpoint more than a caller may have. */
-export const webhooksExhausted = (): Refusal =>
-  new Refusal('WEBHOOKS_EXHAUSTED', `A caller has ${webhooksMax} webhooks at most: delete one first.`);
+/** The error of one endpoint more than a caller may have. */
+export const webhooksExhausted = (): ApiError =>
+  new ApiError('WEBHOOKS_EXHAUSTED', `A caller has ${webhooksMax} webhooks at most: delete one first.`);
 
-/** The refusal of what a disabled endpoint is not sent. */
-export const webhookDisabled = (): Refusal =>
-  new Refusal('WEBHOOK_DISABLED', 'The webhook is disabled: enable it first.');
+/** The error of what a disabled endpoint is not sent. */
+export const webhookDisabled = (): ApiError =>
+  new ApiError('WEBHOOK_DISABLED', 'The webhook is disabled: enable it first.');
 
-/** The refusal of sending an event of a type that the endpoint is not sent. */
-export const typeNotSent = (type: EventType): Refusal =>
-  new FieldsRefused('VALIDATION_FAILED', [
+/** The error of sending an event of a type that the endpoint is not sent. */
+export const typeNotSent = (type: EventType): ApiError =>
+  new ValidationError('VALIDATION_FAILED', [
     { field: 'sequence', rule: `is of a ${type}, which the webhook is not sent` },
   ]);
 
-/** The refusal of sending an event that there is none of yet: `newest` is the sequence of the newest. */
-export const eventNotTold = (newest: number): Refusal =>
-  new FieldsRefused('VALIDATION_FAILED', [
+/** The error of sending an event that there is none of yet: `newest` is the sequence of the newest. */
+export const eventNotTold = (newest: number): ApiError =>
+  new ValidationError('VALIDATION_FAILED', [
     { field: 'sequence', rule: `must not be above ${newest}, that of the newest event` },
   ]);
 
-/** The refusal of sending an event that is not kept any more. */
-export const eventNotKept = (): Refusal =>
-  new FieldsRefused('EVENTS_EXPIRED', [
+/** The error of sending an event that is not kept any more. */
+export const eventNotKept = (): ApiError =>
+  new ValidationError('EVENTS_EXPIRED', [
     { field: 'sequence', rule: 'is of an event that is not kept any more: events are for 30 days' },
   ]);
 
-/** The refusal of sending what happened since a time of which not all is kept. */
-export const timeNotKept = (): Refusal =>
-  new FieldsRefused('EVENTS_EXPIRED', [
+/** The error of sending what happened since a time of which not all is kept. */
+export const timeNotKept = (): ApiError =>
+  new ValidationError('EVENTS_EXPIRED', [
     { field: 'since', rule: 'must not be more than 30 days ago: events are kept no longer' },
   ]);

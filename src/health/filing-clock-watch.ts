@@ -33,7 +33,7 @@ export async function watchFilingClock(
   let accepted: number | undefined;
   let fault: ClockFault | undefined;
   let isStopped = false;
-  let callOff = () => {};
+  let cancel = () => {};
 
   const setByS = () => Math.trunc((lead() - trustedLeadMs) / 1_000);
 
@@ -61,7 +61,7 @@ export async function watchFilingClock(
   async function lookRegularly(): Promise<void> {
     // A store that cannot be read says so itself.
     await look().catch(() => {});
-    if (!isStopped) callOff = clock.after(lookEveryMs, lookRegularly);
+    if (!isStopped) cancel = clock.after(lookEveryMs, lookRegularly);
   }
 
   await lookRegularly();
@@ -71,7 +71,7 @@ export async function watchFilingClock(
     refresh: look,
     stop: () => {
       isStopped = true;
-      callOff();
+      cancel();
     },
   };
 }

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
-import type { Access, Institution } from '../payments/provider.ts';
+import type { Access, PaymentProvider } from '../payments/provider.ts';
 
-/** How often the institution is asked whether it accepts the credentials, and how long for an answer, in milliseconds. */
+/** How often the provider is asked whether it accepts the credentials, and how long for an answer, in milliseconds. */
 export const accessLimits = {
   askEveryMs: 30_000,
   /** Added or taken away at random, so that many instances do not ask at the same time. */
@@ -10,17 +10,17 @@ export const accessLimits = {
   answerMs: 8_000,
 } as const;
 
-/** What is known of the credentials at the institution. */
-export interface InstitutionState {
-  /** What the institution said of them last; undefined until it did. No answer leaves it as it was. */
+/** What is known of the credentials at the provider. */
+export interface ProviderState {
+  /** What the provider said of them last; undefined until it did. No answer leaves it as it was. */
   readonly credentials: 'ACCEPTED' | 'REJECTED' | undefined;
   /** Whether the last question was answered; undefined until there was one. */
   readonly isReached: boolean | undefined;
 }
 
-/** Asks the institution again and again whether it accepts the credentials of this deployment. */
-export interface InstitutionWatch {
-  state(): InstitutionState;
+/** Asks the provider again and again whether it accepts the credentials of this deployment. */
+export interface ProviderWatch {
+  state(): ProviderState;
   /**
    * Why the service is not ready, in words for the operator: the credentials were rejected, or the first question is not
    * answered or given up yet. Undefined otherwise: without an answer filing and provenance work, and orders wait.
@@ -34,8 +34,8 @@ export interface InstitutionWatch {
 }
 
 /** What the watch works with; `random` gives 0 to 1. */
-export interface InstitutionWatchDependencies {
-  readonly institution: Pick<Institution, 'checkAccess'>;
+export interface ProviderWatchDependencies {
+  readonly provider: Pick<PaymentProvider, 'checkAccess'>;
   readonly name: string;
   readonly clock: Clock;
   readonly random: () => number;
@@ -43,11 +43,11 @@ export interface InstitutionWatchDependencies {
 }
 
 /** Asks at once, then about every half minute. Logs each change of what comes of it. */
-export function watchInstitution(dependencies: InstitutionWatchDependencies): InstitutionWatch {
-  const { institution, name, clock, random, log } = dependencies;
+export function watchProvider(dependencies: ProviderWatchDependencies): ProviderWatch {
+  const { provider, name, clock, random, log } = dependencies;
   const stopped = new AbortController();
-  let callOff = () => {};
-  let state: InstitutionState = { credentials: undefined, isReached: undefined };
+  let cancel = () => {};
+  let state: ProviderState = { credentials: undefined, isReached: undefined };
   let rejectedBecause = '';
   const answered = Promise.withResolvers<void>();
   const listeners: (() => void)[] = [];
@@ -68,26 +68,26 @@ export function watchInstitution(dependencies: InstitutionWatchDependencies): In
   function tell(access: Access): void {
     if (access.kind === 'REJECTED')
       log.error(
-        { institution: name, why: access.why },
-        'the institution rejects the credentials: orders wait, and the service is not ready until it accepts them or is ' +
+        { provider: name, why: access.why },
+        'the provider rejects the credentials: orders wait, and the service is not ready until it accepts them or is ' +
           'restarted with others',
       );
     else if (access.kind === 'UNREACHABLE')
-      log.warn({ institution: name, why: access.why }, 'the institution does not answer: orders wait for it');
-    else log.info({ institution: name }, 'the institution answers and accepts the credentials');
+      log.warn({ provider: name, why: access.why }, 'the provider does not answer: orders wait for it');
+    else log.info({ provider: name }, 'the provider answers and accepts the credentials');
   }
 
   async function ask(): Promise<void> {
-    const patience = new AbortController();
+    const timeout = new AbortController();
     const forget = clock.after(accessLimits.answerMs, () =>
-      patience.abort(new Error(`no answer within ${accessLimits.answerMs / 1_000} seconds`)),
+      timeout.abort(new Error(`no answer within ${accessLimits.answerMs / 1_000} seconds`)),
     );
-    const access = await institution.checkAccess(AbortSignal.any([stopped.signal, patience.signal]));
+    const access = await provider.checkAccess(AbortSignal.any([stopped.signal, timeout.signal]));
     forget();
     if (stopped.signal.aborted) return;
     take(access);
     const spreadMs = (2 * random() - 1) * accessLimits.spreadMs;
-    callOff = clock.after(accessLimits.askEveryMs + spreadMs, () => void ask());
+    cancel = clock.after(accessLimits.askEveryMs + spreadMs, () => void ask());
   }
 
   void ask();
@@ -101,16 +101,16 @@ export function watchInstitution(dependencies: InstitutionWatchDependencies): In
     },
     answeredWithin: async (ms) => {
       const passed = Promise.withResolvers<void>();
-      const callOff = clock.after(ms, passed.resolve);
+      const cancel = clock.after(ms, passed.resolve);
       await Promise.race([answered.promise, passed.promise]);
-      callOff();
+      cancel();
     },
     onChange: (listener) => {
       listeners.push(listener);
     },
     stop: () => {
       stopped.abort(new Error('The service stops.'));
-      callOff();
+      cancel();
     },
   };
 }

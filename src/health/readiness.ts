@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 
 /** One of the things without which the process is not ready to take calls. */
 export interface ReadinessPart {
-  /** In lower-case letters: the doors tell it to anybody, and figures have it as a label. */
+  /** In lower-case letters: the doors tell it to anybody, and metrics have it as a label. */
   readonly name: string;
   /** Whether anybody may read what is wrong. */
   readonly isPublic?: boolean;
@@ -49,7 +49,7 @@ export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, l
   let begun = 0;
   let noticed = 0;
   let isStopped = false;
-  let callOff = () => {};
+  let cancel = () => {};
 
   async function check(): Promise<readonly PartFault[]> {
     begun += 1;
@@ -76,7 +76,7 @@ export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, l
   async function checkRegularly(): Promise<void> {
     await check();
     const afterMs = failing === '' ? checkEveryMs : checkFailingEveryMs;
-    if (!isStopped) callOff = clock.after(afterMs, checkRegularly);
+    if (!isStopped) cancel = clock.after(afterMs, checkRegularly);
   }
 
   return {
@@ -89,7 +89,7 @@ export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, l
     start: checkRegularly,
     stop: () => {
       isStopped = true;
-      callOff();
+      cancel();
     },
   };
 }

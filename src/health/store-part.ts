@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
-import { Refusal } from '../domain/reason.ts';
+import { ApiError } from '../domain/reason.ts';
 import { perform, type Store } from '../store/store.ts';
 import type { ReadinessPart } from './readiness.ts';
 
@@ -18,15 +18,15 @@ const roomBytes = 1_048_576;
  * it was refused anything by its disk the part fails, until such writes have succeeded for seconds.
  */
 export function createStorePart(
-  store: Pick<Store, 'execute' | 'findFault' | 'figures' | 'storageErrors'>,
+  store: Pick<Store, 'execute' | 'findFault' | 'metrics' | 'storageErrors'>,
   clock: Clock,
 ): ReadinessPart {
   let shown: Promise<string | undefined> = Promise.resolve(undefined);
   let shownAtMs = Number.NEGATIVE_INFINITY;
   let isWriting = false;
-  /** Refusals that are over. */
+  /** ApiErrors that are over. */
   let over = store.storageErrors().refusals;
-  /** Since when writes have succeeded, and how many refusals there were by then; undefined if the last one failed. */
+  /** Since when writes have succeeded, and how many errors there were by then; undefined if the last one failed. */
   let kept: { readonly refusals: number; readonly sinceMs: number } | undefined;
 
   async function write(): Promise<string | undefined> {
@@ -39,7 +39,7 @@ export function createStorePart(
       return undefined;
     } catch (error) {
       kept = undefined;
-      const cause = error instanceof Refusal ? (error.cause ?? error) : error;
+      const cause = error instanceof ApiError ? (error.cause ?? error) : error;
       return `a write was refused: ${cause instanceof Error ? cause.message : cause}`;
     } finally {
       isWriting = false;
@@ -47,17 +47,17 @@ export function createStorePart(
   }
 
   async function refuseWithoutRoom(): Promise<void> {
-    const { files } = await store.figures();
+    const { files } = await store.metrics();
     if (files?.freeBytes !== undefined && files.freeBytes < roomBytes)
       throw new Error(`the disk has ${files.freeBytes} bytes left`);
   }
 
   /** Why the store was refused something by its disk, if that is not over. */
   function findRefusal(): string | undefined {
-    const { refusals, lastRefusal } = store.storageErrors();
+    const { refusals, lastRejection } = store.storageErrors();
     const isSteady = kept?.refusals === refusals && clock.monotonicMs() - kept.sinceMs >= steadyMs;
     if (isSteady) over = refusals;
-    return refusals > over ? lastRefusal : undefined;
+    return refusals > over ? lastRejection : undefined;
   }
 
   return {
@@ -79,12 +79,12 @@ export function createStorePart(
 /** What a write comes to, or that it takes too long. */
 async function inTime(written: Promise<string | undefined>, clock: Clock): Promise<string | undefined> {
   const late = Promise.withResolvers<string>();
-  const callOff = clock.after(writeMaxMs, () =>
+  const cancel = clock.after(writeMaxMs, () =>
     late.resolve(`a write takes longer than ${writeMaxMs / 1_000} s`),
   );
   try {
     return await Promise.race([written, late.promise]);
   } finally {
-    callOff();
+    cancel();
   }
 }

@@ -17,7 +17,7 @@ export function watchStore(
 ): () => void {
   let known: string | undefined;
   let isDamaged = false;
-  let callOff = () => {};
+  let cancel = () => {};
   const look = () => {
     const fault = store.findFault();
     if (fault !== known && fault !== undefined)
@@ -25,7 +25,7 @@ export function watchStore(
     if (fault !== known && fault === undefined)
       log.info('the database is in its place again: calls are answered');
     known = fault;
-    callOff = clock.after(lookEveryMs, look);
+    cancel = clock.after(lookEveryMs, look);
   };
   const lookForDamage = () => {
     const fault = findDamage(store);
@@ -38,6 +38,6 @@ export function watchStore(
   const ignore = store.onStorageError(lookForDamage);
   return () => {
     ignore();
-    callOff();
+    cancel();
   };
 }

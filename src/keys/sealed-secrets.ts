@@ -9,8 +9,8 @@ import type { StoredWebhook } from '../store/webhook-commands.ts';
 import { type KeyRing, SecretNotOpened, sealingKeyName } from './key-ring.ts';
 
 /** The master keys are not those that the secrets in the store were sealed under. */
-export class MasterKeyRefused extends Error {
-  override name = 'MasterKeyRefused';
+export class MasterKeyError extends Error {
+  override name = 'MasterKeyError';
 }
 
 /** What of a key its sealed secret is judged by. */
@@ -73,13 +73,13 @@ export interface Seals {
 const sealsPerUnit = 200;
 
 /**
- * Opens the secret of every key that is still good at `nowS`, Unix seconds. Throws MasterKeyRefused for the first
+ * Opens the secret of every key that is still good at `nowS`, Unix seconds. Throws MasterKeyError for the first
  * that does not open.
  */
 export async function checkSealedSecrets(execute: Execute, keyRing: KeyRing, nowS: number): Promise<void> {
   for await (const key of sealedKeys(execute)) {
     if (findUnopened([key], keyRing, nowS).length === 0) continue;
-    throw new MasterKeyRefused(
+    throw new MasterKeyError(
       `the master key does not open the secret of ${key.keyId} (${key.caller}): ` +
         `set ARTSEAL_MASTER_KEY_FILE to the file with the key ${sealingKeyName(key.sealedSecret)} of this database.`,
     );

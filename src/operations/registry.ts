@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { type Config, faultsForServing, settings } from '../config/config.ts';
 import { openKeyRing } from '../config/master-key.ts';
-import { institutions } from '../config/payment-providers.ts';
+import { providers } from '../config/payment-providers.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from '../config/sandbox-credentials.ts';
-import { ConfigRefused, refuse } from '../config/settings.ts';
+import { ConfigError, refuse } from '../config/settings.ts';
 import type { Clock } from '../domain/clock.ts';
 import { checkpointFile, checkpointFileName } from '../evidence/log/checkpoint-file.ts';
 import { requiredOrigin } from '../evidence/log/origin.ts';
@@ -40,7 +40,7 @@ export interface Registry {
 const madeLater = [
   unfinishedRestoreName,
   sandboxCredentialsName,
-  ...institutions.flatMap(({ ownFiles }) => ownFiles),
+  ...providers.flatMap(({ ownFiles }) => ownFiles),
   checkpointFileName,
   markFileName,
 ];
@@ -61,7 +61,7 @@ export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): strin
   const ownKeys = 'ownFile' in masterKeys ? [masterKeys.ownFile] : [];
   const [mark, record] = [join(dataDir, markFileName), join(dataDir, servingRecordName)];
   const own = [checkpointFile(dataDir), sandboxCredentialsFile(dataDir), mark, record, ...ownKeys];
-  const simulated = institutions
+  const simulated = providers
     .flatMap(({ ownFiles }) => ownFiles)
     .flatMap((name) => withSqliteFiles(join(dataDir, name)));
   return [...databaseFiles(dataDir), ...own, ...simulated, ...namedFiles];
@@ -80,10 +80,10 @@ export interface Serving {
   readonly isStoreInThisThread?: boolean | undefined;
 }
 
-/** Opens what a process that takes calls needs. Throws ConfigRefused, and what `openRegistry` throws. */
+/** Opens what a process that takes calls needs. Throws ConfigError, and what `openRegistry` throws. */
 export async function openForServing(config: Config, serving: Serving = {}): Promise<Registry> {
   const faults = faultsForServing(config);
-  if (faults.length > 0) throw new ConfigRefused(faults);
+  if (faults.length > 0) throw new ConfigError(faults);
   await refuseWithoutOrigin(config);
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
@@ -91,7 +91,7 @@ export async function openForServing(config: Config, serving: Serving = {}): Pro
 }
 
 /**
- * Throws ConfigRefused if serving needs the origin of the log in the settings and it is not there. Call it before the database is
+ * Throws ConfigError if serving needs the origin of the log in the settings and it is not there. Call it before the database is
  * upgraded, which keeps the older version from opening it.
  */
 async function refuseWithoutOrigin(config: Config): Promise<void> {
@@ -99,7 +99,7 @@ async function refuseWithoutOrigin(config: Config): Promise<void> {
   if (rule !== undefined) refuse(settings.logOrigin, rule);
 }
 
-/** The rule for the origin of the log if it is missing in the settings; undefined if not. Throws DatabaseRefused. */
+/** The rule for the origin of the log if it is missing in the settings; undefined if not. Throws DatabaseError. */
 export async function missingOrigin({
   environment,
   logOrigin,
@@ -121,7 +121,7 @@ export interface RegistryOptions {
 
 /**
  * Opens the store and what issues credentials into it. Throws FilesExposed if other users may change what is trusted,
- * DatabaseRefused, and MasterKeyRefused if the secrets in the store do not open.
+ * DatabaseError, and MasterKeyError if the secrets in the store do not open.
  */
 export async function openRegistry(
   config: Config,
@@ -156,7 +156,7 @@ export async function openRegistry(
   }
 }
 
-/** Brings the store to this version; `keepsCopy` if a copy is made before. Throws ConfigRefused, FilesExposed and DatabaseRefused. */
+/** Brings the store to this version; `keepsCopy` if a copy is made before. Throws ConfigError, FilesExposed and DatabaseError. */
 export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<void> {
   await refuseWithoutOrigin(config);
   refuseChangeableByOthers(trustedFiles(config));

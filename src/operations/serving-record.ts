@@ -71,7 +71,7 @@ export interface ServingTellerDependencies {
 
 export function createServingTeller(dependencies: ServingTellerDependencies): ServingTeller {
   const { dataDir, keyRing, addresses, clock, log } = dependencies;
-  let callOff = () => {};
+  let cancel = () => {};
   let isFailing = false;
 
   function tell(): void {
@@ -82,13 +82,13 @@ export function createServingTeller(dependencies: ServingTellerDependencies): Se
       if (!isFailing)
         log.warn({ err: error }, 'other commands cannot be told yet which master keys this process knows');
       isFailing = true;
-      callOff = clock.after(retryMs, tell);
+      cancel = clock.after(retryMs, tell);
     }
   }
 
   return {
     retract: () => {
-      callOff();
+      cancel();
       removeServingRecord(dataDir);
     },
     tell,

@@ -7,12 +7,12 @@ import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Violation } from '../domain/violation.ts';
 
 /**
- * A payment institution: it holds the money or has it reserved, the service instructs it and asks it.
+ * A payment provider: it holds the money or has it reserved, the service instructs it and asks it.
  *
  * Idempotence: an instruction is known by its instructionId. Given again under the same id, it has no further
  * effect, whether the first one arrived before, arrives later or is being carried out.
  *
- * Truth: `instruct` and `lookUp` resolve with what the institution has written down and will not take back; money
+ * Truth: `instruct` and `lookUp` resolve with what the provider has written down and will not take back; money
  * only moves forward (see PaymentStatus). What `instruct` resolves with is the status after the instruction: where
  * it is not the one that was asked for, the instruction is declined and will not be carried out later. The one
  * exception is a FREEZE that is AWAITING_BUYER, which goes on when the buyer has acted. After a CANCEL that left the money
@@ -24,13 +24,13 @@ import type { Violation } from '../domain/violation.ts';
  * Concurrency: calls for different orders may overlap; for one order there is one at a time. An aborted signal asks
  * to give the call up; its outcome is then not known.
  */
-export interface Institution {
+export interface PaymentProvider {
   /**
-   * Asks what the institution makes of the credentials of this deployment, by a cheap question that changes nothing and
+   * Asks what the provider makes of the credentials of this deployment, by a cheap question that changes nothing and
    * needs them. Never rejects: no answer, an aborted signal included, is UNREACHABLE.
    */
   checkAccess(signal: AbortSignal): Promise<Access>;
-  /** What of an order the institution would never hold, before anything is stored: fields of a request and their rules. */
+  /** What of an order the provider would never hold, before anything is stored: fields of a request and their rules. */
   check(terms: Terms): readonly Violation[];
   /** Gives an instruction. */
   instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot>;
@@ -39,8 +39,8 @@ export interface Institution {
   /** How notifications are sent. */
   readonly notificationMethod: NotificationMethod;
   /**
-   * Reads a notification as it came over the wire. Throws SIGNATURE_INVALID if it is not the institution's own, or
-   * too old to be; INVALID_JSON if it is, and cannot be read; VALIDATION_FAILED, with what to change at the institution, if
+   * Reads a notification as it came over the wire. Throws SIGNATURE_INVALID if it is not the provider's own, or
+   * too old to be; INVALID_JSON if it is, and cannot be read; VALIDATION_FAILED, with what to change at the provider, if
    * it is not of the kind that this deployment takes.
    */
   readNotification(notification: SentNotification): Notification;
@@ -49,12 +49,12 @@ export interface Institution {
    * `lookUp` does.
    */
   subjectOf?(resource: string, signal: AbortSignal): Promise<NotificationSubject | undefined>;
-  /** Ends whatever the institution's side has under way in this process. */
+  /** Ends whatever the provider's side has under way in this process. */
   close(): Promise<void>;
 }
 
 /**
- * What an institution makes of credentials; `why` is in words for the operator, without a secret.
+ * What a provider makes of credentials; `why` is in words for the operator, without a secret.
  *
  * - ACCEPTED: it answered what only their owner may ask.
  * - REJECTED: it refused them, or they do not allow what the service needs. Nothing will be carried out until they change.
@@ -65,7 +65,7 @@ export type Access =
   | { readonly kind: 'REJECTED' | 'UNREACHABLE'; readonly why: string };
 
 /**
- * How a request to an institution fails, for whoever looks after the deployment:
+ * How a request to a provider fails, for whoever looks after the deployment:
  *
  * - UNANSWERED: nobody waits for the answer any more.
  * - UNREACHABLE: there is no connection to it.
@@ -84,9 +84,9 @@ export const failureKinds = [
 /** One of `failureKinds`. */
 export type FailureKind = (typeof failureKinds)[number];
 
-/** Why an institution did not answer, where it knows. Its message can be logged. */
-export class InstitutionFailure extends Error {
-  override name = 'InstitutionFailure';
+/** Why a provider did not answer, where it knows. Its message can be logged. */
+export class ProviderFailure extends Error {
+  override name = 'ProviderFailure';
   readonly kind: FailureKind;
 
   constructor(kind: FailureKind, message: string) {
@@ -103,12 +103,12 @@ export interface Terms extends Pick<EscrowTerms, 'buyerId' | 'sellerId'> {
   readonly currency: string;
 }
 
-/** What the institution is told of an escrow order. */
+/** What the provider is told of an escrow order. */
 export interface PaymentOrder extends Terms {
-  /** Names the order at the institution, unique over all deployments that share an account there. */
+  /** Names the order at the provider, unique over all deployments that share an account there. */
   readonly holdId: string;
   readonly escrowId: string;
-  /** The institution's names for who pays and for who is paid; undefined where it needs none. */
+  /** The provider's names for who pays and for who is paid; undefined where it needs none. */
   readonly buyer?: PartyNames | undefined;
   readonly seller?: PartyNames | undefined;
   /** Unix milliseconds from before any instruction of it. */
@@ -141,10 +141,10 @@ export interface SentNotification {
 
 /** A genuine notification. It is a reason to ask, never an answer. */
 export interface Notification {
-  /** Unique at the institution. */
+  /** Unique at the provider. */
   readonly eventId: string;
   /**
-   * Which order it is about; undefined if it is about none of ours. A resource is something at the institution that nothing
+   * Which order it is about; undefined if it is about none of ours. A resource is something at the provider that nothing
    * of an order is stored of: `subjectOf` finds the order.
    */
   readonly about: NotificationSubject | { readonly resource: string } | undefined;
@@ -156,7 +156,7 @@ export type NotificationSubject =
   | { readonly reference: string }
   | OrdersOfBuyer;
 
-/** The orders that are or may be RELEASED of a buyer who is registered with these of the institution's names, opened since a time. */
+/** The orders that are or may be RELEASED of a buyer who is registered with these of the provider's names, opened since a time. */
 export interface OrdersOfBuyer {
   readonly buyer: PartyNames;
   /** Unix milliseconds. */
@@ -164,10 +164,10 @@ export interface OrdersOfBuyer {
 }
 
 /**
- * One of the institutions that a deployment can choose: what has to be set for it, and how it is opened. `Values` is what
+ * One of the providers that a deployment can choose: what has to be set for it, and how it is opened. `Values` is what
  * its settings are read into, a member for each.
  */
-export interface InstitutionKind<Values = unknown> {
+export interface ProviderKind<Values = unknown> {
   /** As a deployment names it, and as its database remembers it. */
   readonly name: string;
   /** False if it is a simulation, which no production is served by. */
@@ -188,20 +188,20 @@ export interface InstitutionKind<Values = unknown> {
   /** Settings that it had once, by their variables, and what there is instead; no service starts with them. */
   readonly retired?: Readonly<Record<string, string>>;
   /** Opens it with what its settings were read into. The libraries that it is made of are loaded here, not before. */
-  open(values: Values, surroundings: Surroundings): Promise<Institution>;
+  open(values: Values, surroundings: Surroundings): Promise<PaymentProvider>;
 }
 
-/** What an institution finds in the process that it is opened in. */
+/** What a provider finds in the process that it is opened in. */
 export interface Surroundings {
   /** A folder that exists. */
   readonly dataDir: string;
   readonly clock: Clock;
-  /** Where an institution within this process posts its notifications; undefined until the service listens. */
-  ownDoor(): OwnDoor | undefined;
+  /** Where a provider within this process posts its notifications; undefined until the service listens. */
+  ownListener(): OwnListener | undefined;
 }
 
 /** Where the service itself takes notifications. */
-export interface OwnDoor {
+export interface OwnListener {
   readonly url: string;
   /** PEM: of the certificate that it shows, whatever its name and whoever issued it; undefined without TLS. */
   readonly certificate: string | undefined;
@@ -210,7 +210,7 @@ export interface OwnDoor {
 /** A setting: its variable of the environment, and how what it says is read. */
 export interface Setting<Value = unknown> {
   readonly variable: string;
-  /** What it is when unset; '' if there is nothing that it could be, and then an institution's own has to be set. */
+  /** What it is when unset; '' if there is nothing that it could be, and then a provider's own has to be set. */
   readonly fallback: string;
   /** What it is for, as the help shows it. */
   readonly meaning: string;
@@ -223,13 +223,13 @@ export interface Setting<Value = unknown> {
   /** Set where everybody may read that file. */
   readonly isPublic?: true;
   /**
-   * Reads the value, or the text of the file that it names. Throws SettingRefused with the rule that it breaks, any other
+   * Reads the value, or the text of the file that it names. Throws SettingError with the rule that it breaks, any other
    * Error with the reason why it cannot be used, and what `environment` throws where that cannot be read.
    */
   read(text: string, environment: () => Environment): Value;
 }
 
 /** A setting breaks a rule, which is the message and follows the name of the variable: "must be https". */
-export class SettingRefused extends Error {
-  override name = 'SettingRefused';
+export class SettingError extends Error {
+  override name = 'SettingError';
 }

@@ -1,25 +1,25 @@
 import { isSecure } from '../domain/address.ts';
 import type { Environment } from '../domain/caller.ts';
-import { SettingRefused } from './provider.ts';
+import { SettingError } from './provider.ts';
 
-/** Reads a text of this form. Throws SettingRefused with the rule otherwise. */
+/** Reads a text of this form. Throws SettingError with the rule otherwise. */
 export function matching(text: string, pattern: RegExp, rule: string): string {
-  if (!pattern.test(text)) throw new SettingRefused(rule);
+  if (!pattern.test(text)) throw new SettingError(rule);
   return text;
 }
 
 /**
- * Reads the origin of an API: in production the institution's own alone. Throws SettingRefused, and what `environment` throws,
+ * Reads the origin of an API: in production the provider's own alone. Throws SettingError, and what `environment` throws,
  * which is not asked before the rest is in order: so that is told as well.
  */
 export function readOrigin(text: string, own: string, environment: () => Environment): string {
   const url = URL.parse(text);
   if (url === null || url.href !== `${url.origin}/`) {
-    throw new SettingRefused(`must be an origin such as ${own}, without a path`);
+    throw new SettingError(`must be an origin such as ${own}, without a path`);
   }
-  if (!isSecure(url)) throw new SettingRefused('must be https, or http on a loopback address');
+  if (!isSecure(url)) throw new SettingError('must be https, or http on a loopback address');
   if (environment() === 'production' && url.origin !== own) {
-    throw new SettingRefused(`must be ${own} in production`);
+    throw new SettingError(`must be ${own} in production`);
   }
   return url.origin;
 }

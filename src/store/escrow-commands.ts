@@ -11,7 +11,7 @@ export interface Work extends CallerRef {
   readonly instructionId: string;
 }
 
-/** An instruction to the institution, and its order as it is now. */
+/** An instruction to the provider, and its order as it is now. */
 export interface Instruction {
   readonly instructionId: string;
   readonly kind: InstructionKind;
@@ -41,7 +41,7 @@ export interface EscrowCommands {
     readonly takes: {
       readonly terms: EscrowTerms;
       readonly violations: readonly Violation[];
-      /** What the institution has to be told of them; undefined where anybody is a party. */
+      /** What the provider has to be told of them; undefined where anybody is a party. */
       readonly parties: PartyMembers | undefined;
       readonly at: BusinessTime;
       readonly work: Work;

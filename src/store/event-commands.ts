@@ -4,13 +4,13 @@ import type { Event } from '../domain/event.ts';
 export const eventPageMax = 100;
 
 /** An event with the name of its caller. */
-export interface ToldEvent extends Event {
+export interface EventWithCaller extends Event {
   readonly caller: string;
 }
 
 /** Some events, oldest first. */
 export interface EventPage {
-  readonly events: readonly ToldEvent[];
+  readonly events: readonly EventWithCaller[];
   /** Where to go on: behind the last of them, or, without any, where it began. */
   readonly next: number;
 }
@@ -31,7 +31,7 @@ export interface EventCommands {
     readonly gives: EventPage;
   };
   /**
-   * Writes an event for each FROZEN order whose hold ends within `holdWarningS` of `nowMs`, once for each end that the institution
+   * Writes an event for each FROZEN order whose hold ends within `holdWarningS` of `nowMs`, once for each end that the provider
    * says; how many. `limit` at most.
    */
   TellEndingHolds: {

@@ -30,14 +30,14 @@ export interface OpenInstructions {
   readonly kind: InstructionKind;
   readonly status: Extract<InstructionStatus, 'PREPARED' | 'SENT' | 'UNKNOWN'>;
   readonly count: number;
-  /** Attempts in a row at their orders that the institution left without an answer, all together. */
+  /** Attempts in a row at their orders that the provider left without an answer, all together. */
   readonly failedAttempts: number;
   /** When the oldest of them was written down, Unix milliseconds. */
   readonly oldestAtMs: number;
 }
 
 /** Endpoints, and what is to be sent to them. */
-export interface WebhookFigures {
+export interface WebhookMetrics {
   /** Those that are enabled, and took what they were sent last; those that did not; those that are disabled. */
   readonly healthy: number;
   readonly failing: number;
@@ -64,7 +64,7 @@ export interface CapUse {
 }
 
 /** What an operator watches of the registry. */
-export interface RegistryFigures {
+export interface RegistryMetrics {
   /** How many numbers of the year were given out or left out, which is the last one. */
   readonly filingNumbers: number;
   readonly escrowNumbers: number;
@@ -79,24 +79,24 @@ export interface RegistryFigures {
   readonly holdsEnding: number;
   /** Of `openInstructionsMax` at most. */
   readonly openInstructions: readonly OpenInstructions[];
-  /** When the order was due that the institution is to be asked about first, Unix milliseconds; undefined if none is. */
+  /** When the order was due that the provider is to be asked about first, Unix milliseconds; undefined if none is. */
   readonly nextLookUpAtMs: number | undefined;
   /** Keys that are to end within each of `keyEndsS` and have not ended yet. */
   readonly keysEnding: readonly number[];
   /** The position of the newest event; 0 if there was none. */
   readonly newestEvent: number;
-  readonly webhooks: WebhookFigures;
+  readonly webhooks: WebhookMetrics;
 }
 
 /** What an operator watches. */
-export interface FigureCommands {
+export interface MetricCommands {
   /**
-   * Figures of the registry as of `nowMs`, Unix milliseconds; numbers of a year of the business calendar. It takes some
+   * Metrics of the registry as of `nowMs`, Unix milliseconds; numbers of a year of the business calendar. It takes some
    * milliseconds for each hundred thousand orders that are open, or that were opened since the oldest of them was, and for each
    * thousand webhooks.
    */
-  ReadFigures: {
+  ReadMetrics: {
     readonly takes: { readonly nowMs: number; readonly year: number };
-    readonly gives: RegistryFigures;
+    readonly gives: RegistryMetrics;
   };
 }

@@ -40,7 +40,7 @@ export interface Imported {
 }
 
 /**
- * The parties of each platform or internal system: whom its buyerIds and sellerIds name at the institution. What is
+ * The parties of each platform or internal system: whom its buyerIds and sellerIds name at the provider. What is
  * registered never changes, it is replaced or removed, so that an order goes on with the parties that it was opened for.
  */
 export interface PartyCommands {

@@ -8,20 +8,20 @@ import type { Instruction } from './escrow-commands.ts';
 import type { BusinessTime } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
 
-/** How long a notification is remembered, in seconds: longer than an institution repeats it. */
+/** How long a notification is remembered, in seconds: longer than a provider repeats it. */
 export const notificationRetentionS = 2_592_000;
 
 /** An order with all that reconciling it needs. */
 export interface EscrowCase {
   readonly order: Escrow;
-  /** The instruction id of its FREEZE, by which the institution knows it. */
+  /** The instruction id of its FREEZE, by which the provider knows it. */
   readonly holdId: string;
   /** Unix milliseconds. */
   readonly openedAtMs: number;
-  /** The institution's own name for the hold. */
+  /** The provider's own name for the hold. */
   readonly reference: string | undefined;
   /**
-   * The institution's names for who pays and for who is paid, as registered when the order was opened. Of an order from
+   * The provider's names for who pays and for who is paid, as registered when the order was opened. Of an order from
    * before there were any, those of now; undefined where nobody is registered.
    */
   readonly buyer: PartyNames | undefined;
@@ -30,7 +30,7 @@ export interface EscrowCase {
   readonly failedAttempts: number;
   /** Why it waits for a person. */
   readonly review: string | undefined;
-  /** What the institution said that a person accepted; undefined if none did. */
+  /** What the provider said that a person accepted; undefined if none did. */
   readonly accepted: PaymentSnapshot | undefined;
   /** How many notifications have come about it, and decisions of a person with them. */
   readonly notificationCount: number;
@@ -38,7 +38,7 @@ export interface EscrowCase {
   readonly open: readonly OpenInstruction[];
 }
 
-/** What the institution's answer changes about an order. */
+/** What the provider's answer changes about an order. */
 export interface OrderUpdate {
   readonly escrowId: string;
   readonly from: EscrowState;
@@ -49,17 +49,17 @@ export interface OrderUpdate {
   /** An instruction that it makes necessary. */
   readonly prepared: { readonly instructionId: string; readonly kind: InstructionKind } | undefined;
   readonly reference: string | undefined;
-  /** Unix milliseconds; undefined if the institution does not say, and then what is known stays. */
+  /** Unix milliseconds; undefined if the provider does not say, and then what is known stays. */
   readonly holdExpiresAtMs: number | undefined;
   /** What the buyer has to do from now on; undefined for nothing. */
   readonly nextAction: NextAction | undefined;
   /** What is appended to the history besides the state. */
   readonly afterPayout: AfterPayout | undefined;
-  /** Why a person has to look, and what the institution said, if anything; the order is not due until one decided. */
+  /** Why a person has to look, and what the provider said, if anything; the order is not due until one decided. */
   readonly review: { readonly why: string; readonly found: PaymentSnapshot | undefined } | undefined;
-  /** Whether the institution did as it was told, so that the next attempt is a first one. */
+  /** Whether the provider did as it was told, so that the next attempt is a first one. */
   readonly resetsAttempts: boolean;
-  /** EscrowCase.notificationCount of when the institution was asked. If more have come since, the order is due at once. */
+  /** EscrowCase.notificationCount of when the provider was asked. If more have come since, the order is due at once. */
   readonly notificationCount: number;
   /** Unix milliseconds; undefined for never. */
   readonly lookUpAtMs: number | undefined;
@@ -80,7 +80,7 @@ export interface CaseSelection {
 }
 
 /**
- * The ledger of what the institution was told, and what it said. The state of an order changes by compare-and-swap
+ * The ledger of what the provider was told, and what it said. The state of an order changes by compare-and-swap
  * alone, and with each change go the end of the instructions that it answers, its row of history and, for RELEASED, the
  * TRANSFER record: all of it or nothing.
  */
@@ -96,7 +96,7 @@ export interface ReconciliationCommands {
     readonly gives: undefined;
   };
   /**
-   * Notes that the institution did not answer; the order is due again at `lookUpAtMs`, or earlier if notifications
+   * Notes that the provider did not answer; the order is due again at `lookUpAtMs`, or earlier if notifications
    * have come since it had so many `notificationCount`.
    */
   NoteUnanswered: {
@@ -108,7 +108,7 @@ export interface ReconciliationCommands {
     readonly gives: undefined;
   };
   /**
-   * Writes down what the institution's answer changes: the order after it. Undefined, and nothing is written, if the order
+   * Writes down what the provider's answer changes: the order after it. Undefined, and nothing is written, if the order
    * has changed since, was cancelled since and would come to be FROZEN, or waits for a person; one that is RELEASED may wait
    * for one.
    */
@@ -119,14 +119,14 @@ export interface ReconciliationCommands {
   /** An order, to reconcile it. */
   FindCase: { readonly takes: { readonly escrowId: string }; readonly gives: EscrowCase | undefined };
   /**
-   * Takes the institution that orders are reconciled with from now on. Refused with ESCROW_STATE_CONFLICT if there are orders
+   * Takes the provider that orders are reconciled with from now on. Refused with ESCROW_STATE_CONFLICT if there are orders
    * that another one is still to be asked about, or that wait for a person.
    */
-  UseInstitution: { readonly takes: { readonly name: string }; readonly gives: undefined };
+  UseProvider: { readonly takes: { readonly name: string }; readonly gives: undefined };
   /** Makes all orders with an open instruction due. */
   ResumeOpen: { readonly takes: { readonly nowMs: number }; readonly gives: undefined };
   /**
-   * Orders to ask the institution about: of each caller that has some those that are longest due, `perCaller` at most;
+   * Orders to ask the provider about: of each caller that has some those that are longest due, `perCaller` at most;
    * those due later than `horizonMs`, which the clock was set back from, come last. Callers come in the order of their ids, so
    * many at most as `callers` says, the one behind `after` first and the first of all behind the last.
    */
@@ -181,8 +181,8 @@ export interface ReconciliationCommands {
     readonly gives: EscrowCase;
   };
   /**
-   * Closes an UNPAID order without the institution's word, and makes it due: a hold that comes after all goes back. Refused with
-   * ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `refusalToClose` says.
+   * Closes an UNPAID order without the provider's word, and makes it due: a hold that comes after all goes back. Refused with
+   * ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `errorToClose` says.
    */
   CloseOrder: {
     readonly takes: { readonly by: Actor; readonly escrowId: string; readonly at: BusinessTime };

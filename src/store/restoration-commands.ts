@@ -6,7 +6,7 @@ export interface RestorationCommands {
    * Notes that the store is served, Unix seconds, if it was restored and not served since: the filing numbers that are left out for
    * that are leaves of the evidence log from now on, NUMBERS_SKIPPED.
    */
-  NoteServed: { readonly takes: { readonly atS: number }; readonly gives: undefined };
+  RecordServing: { readonly takes: { readonly atS: number }; readonly gives: undefined };
 }
 
 /** A restoration from a backup. */

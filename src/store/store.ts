@@ -1,5 +1,5 @@
 import type { Environment } from '../domain/caller.ts';
-import { type RefusalData, refusalOf } from '../domain/violation.ts';
+import { type ApiErrorData, errorOf } from '../domain/violation.ts';
 import type { DistributionData } from '../lib/distribution.ts';
 import type { ActCommands } from './audit-commands.ts';
 import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.ts';
@@ -8,7 +8,7 @@ import type { EventCommands } from './event-commands.ts';
 import type { EvidenceCommands } from './evidence-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
 import type { LogCommands } from './log-commands.ts';
-import type { FigureCommands } from './metric-commands.ts';
+import type { MetricCommands } from './metric-commands.ts';
 import type { PartyCommands } from './party-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
 import type { RestorationCommands } from './restoration-commands.ts';
@@ -34,11 +34,11 @@ import type { WebhookCommands } from './webhook-commands.ts';
  */
 export interface Store {
   /**
-   * Carries out a unit: all of it in one transaction, or nothing. Rejects with Refusal UNAVAILABLE when the store cannot
+   * Carries out a unit: all of it in one transaction, or nothing. Rejects with ApiError UNAVAILABLE when the store cannot
    * take it or keep it (disk full, held by another process, overloaded, closed). Any other error is an effect that failed in
    * a way that is not foreseen: it leaves nothing, and the admission may have been kept.
    */
-  execute<K extends Kind>(unit: Unit<K>): Promise<Executed<K>>;
+  execute<K extends Kind>(unit: StoreRequest<K>): Promise<Executed<K>>;
   /** The key of that name, from memory: with all changes of this process, and those of others within a second. */
   findKey(apiKey: string): StoredKey | undefined;
   /** The same for a service token that is not revoked, by its SHA-256; it may have expired. */
@@ -76,10 +76,10 @@ export interface Store {
    * others within a second; undefined for callers that are not known. Gives what ends it.
    */
   onEvents(listener: EventListener): () => void;
-  /** Units that were taken and have not resolved yet. */
+  /** CallTransaction that were taken and have not resolved yet. */
   unitsInFlight(): number;
-  /** What an operator watches of the store itself. Rejects with Refusal UNAVAILABLE when it is gone. */
-  figures(): Promise<StoreFigures>;
+  /** What an operator watches of the store itself. Rejects with ApiError UNAVAILABLE when it is gone. */
+  metrics(): Promise<StoreMetrics>;
   /** Resolves with why, if the store is lost to this process for good; never otherwise. All units are refused then. */
   readonly lost: Promise<Error>;
   /** Carries out what was submitted and gives up the resources; further units are refused with UNAVAILABLE. */
@@ -102,14 +102,14 @@ export interface StorageErrors {
    * holds the store.
    */
   readonly refusals: number;
-  readonly lastRefusal: string | undefined;
+  readonly lastRejection: string | undefined;
   /** The first damage that was found in the store itself: what can be read is returned, and the rest never is. */
   readonly damage: string | undefined;
 }
 
 /** What a store does and holds, since it was opened. */
-export interface StoreFigures {
-  /** Units that were taken and have not resolved yet. */
+export interface StoreMetrics {
+  /** CallTransaction that were taken and have not resolved yet. */
   readonly unitsInFlight: number;
   /** How many units shared each transaction that wrote. */
   readonly transactionUnits: DistributionData;
@@ -127,7 +127,7 @@ export interface StoreFigures {
 /** What should not happen, and how often it did. */
 export interface IncidentCounts {
   /** Filings that were refused since the clock may be wrong. */
-  readonly clockRefusals: number;
+  readonly clockRejections: number;
   /**
    * Reads of records that are not what was recorded, by their evidence hash or by the evidence log, and of parts of the store
    * that are damaged; none was returned.
@@ -154,13 +154,13 @@ export interface Commands
     CallerCommands,
     PartyCommands,
     ActCommands,
-    FigureCommands,
+    MetricCommands,
     RestorationCommands,
     RetentionCommands,
     EventCommands,
     WebhookCommands {
   /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */
-  Refuse: { readonly takes: { readonly refusal: RefusalData }; readonly gives: never };
+  Refuse: { readonly takes: { readonly apiError: ApiErrorData }; readonly gives: never };
   /** Changes nothing, yet goes to disk like what does: done, it proves that the store takes writes. */
   RewriteNothing: { readonly takes: object; readonly gives: undefined };
 }
@@ -187,13 +187,13 @@ export const shares = {
 } as const;
 
 /** What takes effect together: letting a call in, and what it asks for. Either may be missing. */
-export interface Unit<K extends Kind = Kind> {
+export interface StoreRequest<K extends Kind = Kind> {
   /** Whose share of the store it uses: the id of a caller, or one of `shares`; that of the service if left out. */
   readonly share?: number | undefined;
   readonly admission?: Admission | undefined;
   /**
    * The idempotency key of a call that was admitted by an earlier unit. What becomes of this effect replaces what is kept for
-   * repetitions, under the rules of IdempotencyClaim; another refusal leaves it as it is.
+   * repetitions, under the rules of IdempotencyClaim; another error leaves it as it is.
    */
   readonly continues?: IdempotencyClaim | undefined;
   readonly effect?: Command<K> | undefined;
@@ -231,7 +231,7 @@ export const idempotencyRetentionS = 604_800;
 
 /**
  * A key that a call wants to be known by. It keeps what became of the effect: DONE, and REFUSED for a final reason
- * (`isFinal`); another refusal leaves it free. Where the effect gave an Instruction, a repetition is given that instruction
+ * (`isFinal`); another error leaves it free. Where the effect gave an Instruction, a repetition is given that instruction
  * as it is by then, and `isReplay` once it has ended.
  */
 export interface IdempotencyClaim {
@@ -256,7 +256,7 @@ export interface QuotaClaim {
 
 /** What became of a unit. */
 export interface Executed<K extends Kind = Kind> {
-  readonly outcome: Outcome<K>;
+  readonly outcome: CommandResult<K>;
   /** Calls counted in the month of the quota claim, this one included if it was; undefined without a claim. */
   readonly calls?: number | undefined;
   /** Id of the earlier call that claimed the idempotency key for the same request, if one did. */
@@ -270,15 +270,15 @@ export interface Executed<K extends Kind = Kind> {
  *
  * `isReplay` tells that an earlier call under the same idempotency key was given this, and that nothing was done.
  */
-export type Outcome<K extends Kind = Kind> =
+export type CommandResult<K extends Kind = Kind> =
   | { readonly kind: 'DONE'; readonly result: Result<K>; readonly isReplay: boolean }
-  | { readonly kind: 'REFUSED'; readonly refusal: RefusalData; readonly isReplay: boolean }
+  | { readonly kind: 'REFUSED'; readonly apiError: ApiErrorData; readonly isReplay: boolean }
   | { readonly kind: 'NOT_ADMITTED'; readonly why: AdmissionFault };
 
 /** Why a call is not let in. */
 export type AdmissionFault = 'NONCE_REUSED' | 'IDEMPOTENCY_KEY_REUSED' | 'QUOTA_EXCEEDED';
 
-/** Carries out one command. Throws the Refusal that it meets. */
+/** Carries out one command. Throws the ApiError that it meets. */
 export type Execute = <K extends Kind>(command: Command<K>) => Promise<Result<K>>;
 
 /** Reads size and roots of the tree of the evidence log. */
@@ -290,7 +290,7 @@ export const executorOf =
   (command) =>
     perform(store, command, share);
 
-/** Carries out one command by itself. Throws the Refusal that it meets. */
+/** Carries out one command by itself. Throws the ApiError that it meets. */
 export async function perform<K extends Kind>(
   store: Pick<Store, 'execute'>,
   command: Command<K>,
@@ -298,7 +298,7 @@ export async function perform<K extends Kind>(
 ): Promise<Result<K>> {
   const { outcome } = await store.execute<K>({ share, effect: command });
   if (outcome.kind === 'DONE') return outcome.result;
-  if (outcome.kind === 'REFUSED') throw refusalOf(outcome.refusal);
+  if (outcome.kind === 'REFUSED') throw errorOf(outcome.apiError);
   throw new Error(`A command without admission was not admitted: ${outcome.why}.`);
 }
 

@@ -1,6 +1,6 @@
 import type { Actor } from '../domain/audit-entry.ts';
 import type { DeliveryStatus, EventFilter, WebhookStatus } from '../domain/webhook.ts';
-import type { ToldEvent } from './event-commands.ts';
+import type { EventWithCaller } from './event-commands.ts';
 import type { CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
 
@@ -61,7 +61,7 @@ export interface StoredDelivery {
   readonly callerId: number;
   /** Of the event, among those of its caller. */
   readonly sequence: number;
-  readonly type: ToldEvent['type'];
+  readonly type: EventWithCaller['type'];
   readonly status: DeliveryStatus;
   /** How often it was sent. */
   readonly attempts: number;
@@ -84,7 +84,7 @@ export interface SendingWebhook extends StoredWebhook {
 
 /** An event to send, and how often it was sent. */
 export interface DueDelivery {
-  readonly event: ToldEvent;
+  readonly event: EventWithCaller;
   readonly attempts: number;
 }
 
@@ -99,7 +99,7 @@ export interface WebhookWork {
 }
 
 /** What came of one attempt. */
-export interface AttemptOutcome {
+export interface DeliveryResult {
   readonly id: number;
   readonly sequence: number;
   /** How often the event was sent, this time included. */
@@ -250,7 +250,7 @@ export interface WebhookCommands {
    * last asked for, which is PENDING from now on, or WAITING for an earlier event of its resource. What is not kept any more has
    * FAILED. `underWay` are sequences that are being sent, which are left out.
    */
-  TakeWork: {
+  ClaimDeliveries: {
     readonly takes: {
       readonly id: number;
       readonly nowMs: number;
@@ -264,8 +264,8 @@ export interface WebhookCommands {
    * due. An endpoint all attempts at which failed for `failingMaxS` is disabled, with an event. What came of attempts at an
    * endpoint that is gone is dropped. Some deliveries whose events are not kept any more are deleted.
    */
-  NoteAttempts: {
-    readonly takes: { readonly outcomes: readonly AttemptOutcome[] };
+  RecordAttempts: {
+    readonly takes: { readonly outcomes: readonly DeliveryResult[] };
     readonly gives: NotedAttempts;
   };
 }

@@ -1,4 +1,4 @@
-import { Refusal } from '../domain/reason.ts';
+import { ApiError } from '../domain/reason.ts';
 import type { Command, Execute } from './store.ts';
 
 /**
@@ -17,6 +17,6 @@ export async function deleteWebhook(
 }
 
 function doneIfGone(error: unknown): { readonly isDone: boolean } {
-  if (error instanceof Refusal && error.reason === 'WEBHOOK_NOT_FOUND') return { isDone: true };
+  if (error instanceof ApiError && error.reason === 'WEBHOOK_NOT_FOUND') return { isDone: true };
   throw error;
 }

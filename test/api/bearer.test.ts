@@ -5,7 +5,7 @@ import { type Scope, scopes, type TokenTerms } from '../../src/domain/token.ts';
 import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { refusal } from '../support/rejected.ts';
+import { apiError } from '../support/rejected.ts';
 import { startService } from '../support/service.ts';
 import { operatorTerms, tokenTerms } from '../support/tokens.ts';
 
@@ -34,7 +34,7 @@ test('a token for a platform identifies that platform, until it is suspended', a
   const { callerId, caller, isPlatform } = check(`Bearer ${token}`);
   assert.deepEqual([callerId, caller, isPlatform], [stored.platform?.callerId, platform, true]);
   await service.execute({ kind: 'SetPlatformStatus', by: tester, name: platform, status: 'SUSPENDED' });
-  assert.throws(() => check(`Bearer ${token}`), refusal('KEY_SUSPENDED', /platform is suspended/));
+  assert.throws(() => check(`Bearer ${token}`), apiError('KEY_SUSPENDED', /platform is suspended/));
   await service.execute({ kind: 'SetPlatformStatus', by: tester, name: platform, status: 'ACTIVE' });
   assert.equal(check(`Bearer ${token}`).caller, platform);
 });
@@ -47,7 +47,7 @@ test('a token ends exactly at its time', async () => {
   clock.advance(1);
   assert.throws(
     () => check(`Bearer ${token}`),
-    refusal('AUTH_HEADER_INVALID', /neither revoked nor expired/),
+    apiError('AUTH_HEADER_INVALID', /neither revoked nor expired/),
   );
 });
 
@@ -58,7 +58,7 @@ test('the scheme is told in any case', async () => {
 
 test('no header is missing', () => {
   for (const nothing of [null, ''])
-    assert.throws(() => check(nothing), refusal('AUTH_HEADER_MISSING', /Authorization/));
+    assert.throws(() => check(nothing), apiError('AUTH_HEADER_MISSING', /Authorization/));
 });
 
 test('whatever is not a valid token is refused with one message that shows nothing of it', async () => {
@@ -93,7 +93,7 @@ test('whatever is not a valid token is refused with one message that shows nothi
       () => check(sent),
       (error: Error) => {
         messages.add(error.message);
-        return refusal('AUTH_HEADER_INVALID')(error);
+        return apiError('AUTH_HEADER_INVALID')(error);
       },
     );
   }

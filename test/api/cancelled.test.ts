@@ -11,13 +11,13 @@ import { rawRequest } from '../support/raw-http.ts';
 import { escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { headersOf } from '../support/signed-request.ts';
-import { openTestInstitution } from '../support/simulator.ts';
+import { openTestProvider } from '../support/simulator.ts';
 import { typedClients } from '../support/typed-clients.ts';
 
-const institution = openTestInstitution(fileScope);
-institution.treat({ FREEZE: 'KEPT_BACK' });
+const provider = openTestProvider(fileScope);
+provider.treat({ FREEZE: 'KEPT_BACK' });
 const env = { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
-const service = await startService(fileScope, { institution, env });
+const service = await startService(fileScope, { provider, env });
 const platform = await service.platform();
 const token = await service.token(true);
 const infoLevel = 30;
@@ -41,10 +41,10 @@ async function assertCancelled(door: string, operation: string, giveUp: () => Pr
       .find((found) => found.msg === 'call' && found.operation === operation),
   );
   assert.deepEqual([line.reason, line.level], ['CANCELLED', infoLevel], JSON.stringify(line));
-  // Figures are a second old at most.
-  const ends = await eventually('the figures', 60_000, async () => {
-    const figures = await scrape(`http://${service.metricsAddress}/metrics`);
-    const found = figures
+  // Metrics are a second old at most.
+  const ends = await eventually('the metrics', 60_000, async () => {
+    const metrics = await scrape(`http://${service.metricsAddress}/metrics`);
+    const found = metrics
       .labelsOf('artseal_calls_total')
       .filter((labels) => labels.door === door && labels.operation === operation && labels.reason !== 'OK')
       .map(({ reason }) => reason);
@@ -55,12 +55,12 @@ async function assertCancelled(door: string, operation: string, giveUp: () => Pr
 
 const opening = 'artseal.v1.EscrowService/CreateEscrow';
 
-/** Waits until the institution has an order in hand, gives up with `giveUp`, and has the order answered. */
+/** Waits until the provider has an order in hand, gives up with `giveUp`, and has the order answered. */
 async function whileItIsOpened(giveUp: () => void): Promise<void> {
-  const before = institution.instructions.length;
-  await eventually('the order is in hand', 60_000, () => institution.instructions.length > before);
+  const before = provider.instructions.length;
+  await eventually('the order is in hand', 60_000, () => provider.instructions.length > before);
   giveUp();
-  await institution.answer();
+  await provider.answer();
 }
 
 const isHttp2 = ([name]: readonly [string, unknown]) => name.endsWith('HTTP/2');

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPlaces } from '../../src/api/concurrency-limit.ts';
-import { Refusal } from '../../src/domain/reason.ts';
+import { createConcurrencyLimit } from '../../src/api/concurrency-limit.ts';
+import { ApiError } from '../../src/domain/reason.ts';
 
 const rules = { ofAll: 3, ofEach: 2, tooMany: 'You have two.', full: 'All are taken.' };
 
 const refused = (reason: string, message: string) => (error: unknown) =>
-  error instanceof Refusal && error.reason === reason && error.message === message;
+  error instanceof ApiError && error.reason === reason && error.message === message;
 
 test('one who has enough is refused, whoever else has places, and all when none is left', () => {
-  const { enter, taken } = createPlaces<string>(rules);
+  const { enter, taken } = createConcurrencyLimit<string>(rules);
   const leave = enter('a');
   enter('a');
   assert.throws(() => enter('a'), refused('RATE_LIMITED', 'You have two.'));
@@ -24,7 +24,7 @@ test('one who has enough is refused, whoever else has places, and all when none 
 });
 
 test('whoever gave back all has as many as before', () => {
-  const { enter, taken } = createPlaces<number>(rules);
+  const { enter, taken } = createConcurrencyLimit<number>(rules);
   for (let time = 0; time < 3; time += 1) {
     const leaves = [enter(1), enter(1)];
     assert.throws(() => enter(1), refused('RATE_LIMITED', 'You have two.'));

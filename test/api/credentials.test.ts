@@ -7,8 +7,8 @@ import {
   readCredentials,
   type SentCredentials,
 } from '../../src/api/credentials.ts';
-import type { Refusal } from '../../src/domain/reason.ts';
-import { refusal } from '../support/rejected.ts';
+import type { ApiError } from '../../src/domain/reason.ts';
+import { apiError } from '../support/rejected.ts';
 
 const sent: SentCredentials = {
   apiKey: ['ak_sandbox_0123456789abcdef'],
@@ -28,7 +28,7 @@ for (const part of parts) {
   const header = credentialHeaders[part];
   test(`${header} absent or empty is missing, and named`, () => {
     for (const values of [[], [''], ['', '']]) {
-      const missing = refusal('AUTH_HEADER_MISSING', new RegExp(header));
+      const missing = apiError('AUTH_HEADER_MISSING', new RegExp(header));
       assert.throws(() => readCredentials({ ...sent, [part]: values }), missing);
     }
   });
@@ -40,7 +40,7 @@ for (const part of parts) {
       [value, ''],
       ['', value],
     ]) {
-      const invalid = refusal('AUTH_HEADER_INVALID', new RegExp(`${header}.*more than once`));
+      const invalid = apiError('AUTH_HEADER_INVALID', new RegExp(`${header}.*more than once`));
       assert.throws(() => readCredentials({ ...sent, [part]: values }), invalid);
     }
   });
@@ -50,7 +50,7 @@ test('a missing header is told before an invalid one, wherever the two stand', (
   for (const part of parts) {
     for (const other of parts.filter((candidate) => candidate !== part)) {
       const both = { ...sent, [part]: ['\x7f', '\x7f'], [other]: [] };
-      const missing = refusal('AUTH_HEADER_MISSING', new RegExp(credentialHeaders[other]));
+      const missing = apiError('AUTH_HEADER_MISSING', new RegExp(credentialHeaders[other]));
       assert.throws(() => readCredentials(both), missing);
     }
   }
@@ -80,8 +80,8 @@ for (const [part, what, value] of malformed) {
     assert.throws(
       () => readCredentials({ ...sent, [part]: [value] }),
       (error) => {
-        refusal('AUTH_HEADER_INVALID', new RegExp(credentialHeaders[part]))(error);
-        return !(error as Refusal).message.includes(value);
+        apiError('AUTH_HEADER_INVALID', new RegExp(credentialHeaders[part]))(error);
+        return !(error as ApiError).message.includes(value);
       },
     );
   });
@@ -108,8 +108,8 @@ test('a timestamp 301 seconds off is refused with the clock of the server', () =
     assert.throws(
       () => checkTimestamp(String(nowS + difference), nowS * 1_000 + 999),
       (error) => {
-        refusal('TIMESTAMP_EXPIRED', /300 seconds/)(error);
-        return (error as Refusal).hints.serverTimeS === nowS;
+        apiError('TIMESTAMP_EXPIRED', /300 seconds/)(error);
+        return (error as ApiError).hints.serverTimeS === nowS;
       },
     );
   }
@@ -134,7 +134,7 @@ const otherForms = [
 
 for (const form of otherForms) {
   test(`${JSON.stringify(form)} is no timestamp`, () => {
-    const expired = refusal('TIMESTAMP_EXPIRED', /X-Timestamp.*ten digits/);
+    const expired = apiError('TIMESTAMP_EXPIRED', /X-Timestamp.*ten digits/);
     assert.throws(() => checkTimestamp(form, nowS * 1_000), expired);
   });
 }

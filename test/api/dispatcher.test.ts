@@ -18,8 +18,8 @@ import { createDispatcher } from '../../src/api/dispatcher.ts';
 import { implement, type Operation, operation, parsed, streaming } from '../../src/api/operation.ts';
 import type { Principal } from '../../src/api/principal.ts';
 import type { Scope } from '../../src/domain/token.ts';
-import { FieldsRefused, refusalData, refusalOf, type Violation } from '../../src/domain/violation.ts';
-import { refusal } from '../support/rejected.ts';
+import { apiErrorData, errorOf, ValidationError, type Violation } from '../../src/domain/violation.ts';
+import { apiError } from '../support/rejected.ts';
 import { ledger } from '../support/tokens.ts';
 
 const { getProvenance: method } = ProvenanceService.method;
@@ -87,7 +87,7 @@ test("the violations of the door and of the operation are refused together, the 
   const sent = [broken('colour', 'is not part of this request'), broken('size', 'must be a string')];
   await assert.rejects(
     invoke(platform, sent),
-    refusal(
+    apiError(
       'VALIDATION_FAILED',
       /^colour is not part of this request; size must be a string; price is required; era is x$/,
     ),
@@ -103,14 +103,14 @@ test('each field is named once, by the first of its violations', async () => {
   });
   await assert.rejects(
     invoke(platform, [broken('price', 'must be a whole number')]),
-    refusal('VALIDATION_FAILED', /^price must be a whole number; era is one$/),
+    apiError('VALIDATION_FAILED', /^price must be a whole number; era is one$/),
   );
   assert.equal(runs(), 0);
 });
 
 test('a violation of the door alone keeps the operation from running', async () => {
   const { invoke, runs } = dispatching({});
-  await assert.rejects(invoke(platform, [broken('x', 'is unknown')]), refusal('VALIDATION_FAILED'));
+  await assert.rejects(invoke(platform, [broken('x', 'is unknown')]), apiError('VALIDATION_FAILED'));
   assert.equal(runs(), 0);
   await invoke(platform, []);
   assert.equal(runs(), 1);
@@ -123,10 +123,10 @@ test('a message names a limited number of fields and counts the rest', async () 
     assert.ok(error.message.length < 1_000, error.message);
     assert.match(error.message, /^field0 is unknown; .*; and \d+ more$/);
     // What is stored of it is no longer than what is told.
-    assert.ok(error instanceof FieldsRefused);
-    const data = refusalData(error);
+    assert.ok(error instanceof ValidationError);
+    const data = apiErrorData(error);
     assert.ok(JSON.stringify(data).length < 5_000);
-    assert.deepEqual(refusalData(refusalOf(data)), data);
+    assert.deepEqual(apiErrorData(errorOf(data)), data);
     return true;
   });
 });
@@ -135,7 +135,7 @@ test('an operation for operators is refused to all others before its request is 
   const parse = () => assert.fail('The request of somebody who may not ask was parsed.');
   const { invoke, runs } = dispatching({ parse }, 'operate');
   for (const principal of [platform, service]) {
-    await assert.rejects(invoke(principal, [broken('x', 'is unknown')]), refusal('PERMISSION_DENIED'));
+    await assert.rejects(invoke(principal, [broken('x', 'is unknown')]), apiError('PERMISSION_DENIED'));
   }
   assert.equal(runs(), 0);
   const { invoke: invokeAllowed } = dispatching({}, 'operate');
@@ -147,12 +147,12 @@ test('a method that nobody implements is not found', async () => {
   const request = create(GetProvenanceRequestSchema);
   await assert.rejects(
     dispatcher.invoke(method, request, { principal: operator, execute, executeNext: execute, pause }),
-    refusal('NOT_FOUND'),
+    apiError('NOT_FOUND'),
   );
 });
 
 test('what an operation throws is passed on as it is', async () => {
-  const error = new TypeError('unforeseen');
+  const error = new TypeError('internalError');
   const { invoke } = dispatching({ run: () => Promise.reject(error) });
   await assert.rejects(invoke(), (thrown) => thrown === error);
 });
@@ -199,14 +199,14 @@ test('the answers of a stream become messages, one by one', async () => {
     create(WatchEventsResponseSchema, { next: 8n }),
   ]);
   const wrong = stream(watchEvents, create(WatchEventsRequestSchema, { after: -1n }), call);
-  await assert.rejects(wrong.next(), refusal('VALIDATION_FAILED', /^after must not be below 0$/));
+  await assert.rejects(wrong.next(), apiError('VALIDATION_FAILED', /^after must not be below 0$/));
   const forbidden = stream(watchEvents, create(WatchEventsRequestSchema), {
     ...call,
     principal: { ...ledger, scopes: ['file'] },
   });
-  await assert.rejects(forbidden.next(), refusal('PERMISSION_DENIED'));
+  await assert.rejects(forbidden.next(), apiError('PERMISSION_DENIED'));
   const nobodys = createDispatcher([]).stream(watchEvents, create(WatchEventsRequestSchema), call);
-  await assert.rejects(nobodys.next(), refusal('NOT_FOUND'));
+  await assert.rejects(nobodys.next(), apiError('NOT_FOUND'));
 });
 
 test('a method is implemented by an operation of its kind alone', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pino from 'pino';
 import { logCall, type RequestEvent } from '../../src/api/request-event.ts';
-import { type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
+import { ApiError, type Reason, reasons } from '../../src/domain/reason.ts';
 
 const { debug, info, warn, error } = pino.levels.values;
 
@@ -26,21 +26,21 @@ function levelsOf(event: RequestEvent, status: number): number[] {
 
 for (const [reason, what, level] of levels) {
   test(`${reason}, ${what}, is logged as ${pino.levels.labels[level ?? 0]}`, () => {
-    const refusal = new Refusal(reason, 'x');
-    assert.deepEqual(levelsOf({ requestId: '1', refusal }, reasons[reason].http), [level]);
+    const apiError = new ApiError(reason, 'x');
+    assert.deepEqual(levelsOf({ requestId: '1', apiError }, reasons[reason].http), [level]);
   });
 }
 
 test('a question for health leaves a line for debugging alone, unless it or its answer is wrong', () => {
   const probe = { requestId: '1', isProbe: true };
   assert.deepEqual(levelsOf(probe, 200), [debug]);
-  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('UNAVAILABLE', 'x') }, 503), [debug]);
-  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('METHOD_NOT_ALLOWED', 'x') }, 405), [info]);
-  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('INTERNAL', 'x') }, 500), [error]);
+  assert.deepEqual(levelsOf({ ...probe, apiError: new ApiError('UNAVAILABLE', 'x') }, 503), [debug]);
+  assert.deepEqual(levelsOf({ ...probe, apiError: new ApiError('METHOD_NOT_ALLOWED', 'x') }, 405), [info]);
+  assert.deepEqual(levelsOf({ ...probe, apiError: new ApiError('INTERNAL', 'x') }, 500), [error]);
 });
 
 test('that there was no room for what anybody may ask for is no error of the service', () => {
   const open = { requestId: '1', isForAnybody: true };
-  assert.deepEqual(levelsOf({ ...open, refusal: new Refusal('UNAVAILABLE', 'x') }, 503), [info]);
-  assert.deepEqual(levelsOf({ ...open, refusal: new Refusal('INTERNAL', 'x') }, 500), [error]);
+  assert.deepEqual(levelsOf({ ...open, apiError: new ApiError('UNAVAILABLE', 'x') }, 503), [info]);
+  assert.deepEqual(levelsOf({ ...open, apiError: new ApiError('INTERNAL', 'x') }, 500), [error]);
 });

@@ -4,11 +4,11 @@ import { create, type DescMethodUnary } from '@bufbuild/protobuf';
 import { EventService } from '../../gen/artseal/v1/event_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { createDispatcher, type Dispatcher } from '../../src/api/dispatcher.ts';
-import type { Outcome, RoutedCall } from '../../src/api/incoming-call.ts';
+import type { CallResult, RoutedCall } from '../../src/api/incoming-call.ts';
 import { type Call, implement, operation, parsed, streaming } from '../../src/api/operation.ts';
 import { createCalls } from '../../src/api/pipeline.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
-import { Refusal } from '../../src/domain/reason.ts';
+import { ApiError } from '../../src/domain/reason.ts';
 import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { sandbox } from '../store/promises/fixtures.ts';
@@ -44,7 +44,7 @@ async function openCalls(t: TestContext, dispatcher: Dispatcher, stored: Promise
   };
 }
 
-const reasonOf = ({ answer }: Outcome) => (answer instanceof Refusal ? answer.reason : 'none');
+const reasonOf = ({ answer }: CallResult) => (answer instanceof ApiError ? answer.reason : 'none');
 
 test('calls whose callers are gone count until they end; what comes on top is refused at once', {
   timeout: 60_000,

@@ -215,7 +215,7 @@ for (const name of [
   'token',
   'escrow',
   'retention',
-  'acts',
+  'audit-log',
   'sign',
   'call',
   'demo',

@@ -14,7 +14,7 @@ async function registryOfAlice(t: TestContext) {
     return printed;
   };
   const acts = async (...words: string[]) =>
-    (await artseal('acts', '--json', ...words)).map((line) => JSON.parse(line));
+    (await artseal('audit-log', '--json', ...words)).map((line) => JSON.parse(line));
   return { env, keyId: platforms[0]?.keyId ?? assert.fail(), artseal, acts };
 }
 
@@ -36,7 +36,7 @@ test('each change is shown with who made it, why, and what it changed, newest fi
     issued.map(({ action }) => action),
     ['token create', 'key create'],
   );
-  const lines = await artseal('acts');
+  const lines = await artseal('audit-log');
   assert.match(lines[1] ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 {2}key suspend +key_/);
   assert.match(
     lines[1] ?? '',
@@ -48,7 +48,7 @@ test('whoever calls themselves what breaks lines is named in one', async (t) => 
   const { env, keyId } = await registryOfAlice(t);
   const forging = { ...env, SUDO_USER: 'mallory\n2026-11-21  key resume\u001b[2J', SUDO_UID: '0\u202e' };
   await runHere(['key', 'suspend', keyId], forging);
-  const { printed } = await runHere(['acts', '--json'], env);
+  const { printed } = await runHere(['audit-log', '--json'], env);
   assert.equal(
     JSON.parse(printed[0] ?? '').actor,
     'user mallory\ufffd2026-11-21  key resume\ufffd[2J (0\ufffd)',
@@ -61,7 +61,7 @@ test('what changes nothing and what only reads is no act', async (t) => {
   await artseal('key', 'resume', keyId);
   await artseal('key', 'list');
   await artseal('secrets', 'reseal');
-  await artseal('acts');
+  await artseal('audit-log');
   assert.deepEqual(await acts(), before);
 });
 
@@ -86,7 +86,7 @@ test('acts are shown since a date, a time, or so long ago', async (t) => {
 test('a date begins where the business is done', async (t) => {
   const { env } = await registryOfAlice(t);
   const since = async (zone: string, date: string) => {
-    const words = ['acts', '--since', date];
+    const words = ['audit-log', '--since', date];
     return (await runHere(words, { ...env, ARTSEAL_TIME_ZONE: zone })).printed.length;
   };
   // 1790000000 is 2026-09-21T14:13:20Z.
@@ -95,11 +95,11 @@ test('a date begins where the business is done', async (t) => {
 });
 
 for (const since of ['yesterday', '2026-13-01', '2026-02-30', '2026-11-21T09:15:00', '7', '-7d', '7w']) {
-  test(`acts --since ${since} is not understood`, async (t) => {
+  test(`audit-log --since ${since} is not understood`, async (t) => {
     const { env } = await registryOfAlice(t);
-    const { code, errors } = await runHere(['acts', `--since=${since}`], env);
+    const { code, errors } = await runHere(['audit-log', `--since=${since}`], env);
     assert.equal(code, 2);
-    assert.match(errors.join('\n'), /^artseal: acts takes --since as in 2026-11-21, .* 7d, not '/);
+    assert.match(errors.join('\n'), /^artseal: audit-log takes --since as in 2026-11-21, .* 7d, not '/);
     assert.ok(errors.join().includes(`not '${since}'`), errors.join());
   });
 }

@@ -42,7 +42,7 @@ test('the clock is shown with its verdict, and accepted with the server running 
   assert.match((await artseal('show'))[2] ?? '', /are taken, unless the log of a running server says/);
   await service.close();
   assert.match(JSON.parse((await artseal('accept', '--json'))[0] ?? '').accepted, instant);
-  const { printed } = await runHere(['acts', '--json'], env);
+  const { printed } = await runHere(['audit-log', '--json'], env);
   const accepted = printed.map((line) => JSON.parse(line)).filter(({ action }) => action === 'clock accept');
   assert.equal(accepted.at(-1)?.reason, 'it was an hour ahead');
 });

@@ -8,7 +8,7 @@ import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const atStripe = {
-  ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+  ARTSEAL_PAYMENT_PROVIDER: 'stripe',
   ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
   ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
 };
@@ -97,7 +97,7 @@ test('a name that is given twice is no matter of chance', async (t) => {
   assert.deepEqual(await listed(), []);
 });
 
-test('the simulated institution needs nobody registered, and says so', async (t) => {
+test('the simulated provider needs nobody registered, and says so', async (t) => {
   const { party, importing, listed } = await deployment(t, {});
   const named = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's', '--names', 'account=acct_1'];
   for (const { code, errors } of [await party('add', ...named), await importing({ platforms: {} })]) {

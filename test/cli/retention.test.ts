@@ -72,7 +72,7 @@ test('a purge shows what would go and changes nothing; with --erase it is gone f
     assert.deepEqual(holding(dataDir, mark(place)), [], mark(place));
   assert.deepEqual(holding(dataDir, 'author who stays'), ['artseal.db']);
 
-  const { printed } = await runHere(['acts', '--json'], env);
+  const { printed } = await runHere(['audit-log', '--json'], env);
   const acts = printed.map((line) => JSON.parse(line)).filter(({ action }) => action === 'retention purge');
   assert.deepEqual(
     acts.map(({ subject, reason, after }) => [subject, reason, after.filings]),

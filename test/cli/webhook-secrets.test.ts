@@ -37,7 +37,7 @@ test('where the master key is lost, secrets reissue gives webhooks another secre
   });
   assert.deepEqual([mended.json.url, mended.json.status], [url, 'ENABLED']);
   const acts = await again.execute({
-    kind: 'ListActs',
+    kind: 'ListAuditLog',
     sinceS: undefined,
     page: { from: undefined, size: 9 },
   });

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { type ReceivedHeaders, verifyWebhook, WebhookRefused } from '../../src/client/index.ts';
+import { type ReceivedHeaders, verifyWebhook, WebhookError } from '../../src/client/index.ts';
 import { newWebhookSecret, signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import { eventBody, publishedCases, webhookCases } from '../support/webhook-cases.ts';
 
@@ -18,13 +18,13 @@ const headers = sign(eventBody);
 const event = JSON.parse(eventBody);
 
 const refused = (reason: string) => (error: unknown) =>
-  error instanceof WebhookRefused && error.name === 'WebhookRefused' && error.reason === reason;
+  error instanceof WebhookError && error.name === 'WebhookError' && error.reason === reason;
 
-for (const { name, nowS: momentS, refusal, ...received } of [...publishedCases, ...webhookCases(nowS)]) {
-  test(`a webhook is ${refusal ?? 'accepted'}: ${name}`, () => {
+for (const { name, nowS: momentS, apiError, ...received } of [...publishedCases, ...webhookCases(nowS)]) {
+  test(`a webhook is ${apiError ?? 'accepted'}: ${name}`, () => {
     const verify = () => verifyWebhook({ ...received, nowMs: momentS * 1000 });
-    if (refusal === undefined) assert.deepEqual(verify(), JSON.parse(received.body));
-    else assert.throws(verify, refused(refusal));
+    if (apiError === undefined) assert.deepEqual(verify(), JSON.parse(received.body));
+    else assert.throws(verify, refused(apiError));
   });
 }
 

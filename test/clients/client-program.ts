@@ -20,13 +20,13 @@ export async function assertSale(t: TestContext, program: string, words: string[
   const { url, extended } = await startLaterRelease(t, publicUrl);
   const access = { ARTSEAL_URL: url, ARTSEAL_API_KEY: apiKey, ARTSEAL_API_SECRET: apiSecret };
   const { stdout } = await run(program, words, { env: { ...env, ...access } });
-  const { receipt, filing, opened, released, refusal, provenance, created, webhooks } = JSON.parse(stdout);
+  const { receipt, filing, opened, released, apiError, provenance, created, webhooks } = JSON.parse(stdout);
   assert.equal(filing.hash, evidenceHash({ ...filing, price: BigInt(filing.price) }));
   assert.deepEqual({ ...filing, ...receipt }, filing);
   assert.deepEqual(extended, ['getFiling', 'releaseEscrow', 'createWebhook', 'listWebhooks']);
   assert.equal(opened.state, 'FROZEN');
   assert.equal(released.state, 'RELEASED');
-  assert.equal(refusal.code, 'ESCROW_STATE_CONFLICT');
+  assert.equal(apiError.code, 'ESCROW_STATE_CONFLICT');
   assert.deepEqual(
     provenance.records.map(({ event }: { event: string }) => event),
     ['SUBMITTED', 'TRANSFER'],

@@ -25,7 +25,7 @@ test(title, { skip: skipUnlessInstalled('python3') }, async (t) => {
   const cases = webhookCases(Math.floor(Date.now() / 1000));
   assert.deepEqual(await answersOf('python', [program], cases, { env, cwd }), expectedOf(cases));
 
-  const genuine = [...publishedCases, ...cases.filter(({ refusal }) => refusal === undefined)];
+  const genuine = [...publishedCases, ...cases.filter(({ apiError }) => apiError === undefined)];
   const signed = await answersOf('python', [program, 'sign'], genuine, { env, cwd });
   for (const [index, { name, headers, nowS, ...webhook }] of genuine.entries()) {
     const signature = signed[index]?.[1] ?? '';

@@ -32,5 +32,5 @@ export async function answersOf(
 
 /** What it has to say of them. */
 export function expectedOf(cases: readonly WebhookCase[]): [name: string, answer: string][] {
-  return cases.map(({ name, refusal }) => [name, refusal === undefined ? 'accepted' : 'refused']);
+  return cases.map(({ name, apiError }) => [name, apiError === undefined ? 'accepted' : 'refused']);
 }

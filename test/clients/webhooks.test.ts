@@ -15,7 +15,7 @@ import { publishedCases, type WebhookCase, webhookCases } from '../support/webho
 import { run } from './client-program.ts';
 import { answersOf, expectedOf } from './webhook-program.ts';
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const section = documentText('docs/platforms.md', 'Receiving webhooks');
 const codeIn = (language: string) => codeBlocks(section, language).at(-1) ?? '';
 
@@ -35,7 +35,7 @@ function caseWithoutSecret(): WebhookCase {
   const { 'webhook-id': id = '', 'webhook-timestamp': timestamp = '' } = headers;
   const signature = webhookSignature({ id, timestamp, body: webhook.body }, new Uint8Array());
   const forged = { ...headers, 'webhook-signature': signature };
-  return { ...webhook, name: 'no secret', secret: '', headers: forged, refusal: 'BAD_SECRET' };
+  return { ...webhook, name: 'no secret', secret: '', headers: forged, apiError: 'BAD_SECRET' };
 }
 
 const cases = [documentedCase(), ...publishedCases, ...webhookCases(1_795_222_800), caseWithoutSecret()];
@@ -100,9 +100,9 @@ test('the receiver of the document in Node answers 2xx to what is to be believed
   t.after(() => receiver.kill('SIGKILL'));
   const post = ({ headers, body }: WebhookCase) =>
     fetch(`http://${address}/`, { method: 'POST', headers, body });
-  await eventually('it listens', patienceMs, () => post(genuine).then(Boolean, () => undefined));
+  await eventually('it listens', timeoutMs, () => post(genuine).then(Boolean, () => undefined));
   for (const webhook of sent) {
     const { status } = await post(webhook);
-    assert.equal(status, webhook.refusal === undefined ? 204 : 400, webhook.name);
+    assert.equal(status, webhook.apiError === undefined ? 204 : 400, webhook.name);
   }
 });

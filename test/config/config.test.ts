@@ -12,10 +12,10 @@ import {
   readServingConfig,
   unknownSettings,
 } from '../../src/config/config.ts';
-import { institutions } from '../../src/config/payment-providers.ts';
-import { ConfigRefused } from '../../src/config/settings.ts';
+import { providers } from '../../src/config/payment-providers.ts';
+import { ConfigError } from '../../src/config/settings.ts';
 import { loopback } from '../../src/lib/networks.ts';
-import type { InstitutionKind, Setting } from '../../src/payments/provider.ts';
+import type { ProviderKind, Setting } from '../../src/payments/provider.ts';
 import { simulated } from '../../src/payments/simulated/settings.ts';
 import { naming } from '../support/config-error.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -46,8 +46,8 @@ describe('without any setting', () => {
       logWitnesses: undefined,
       logTimeStamps: undefined,
       webhooks: { networks: loopback, plainLoopback: true, proxy: undefined, authorities: undefined },
-      institution: simulated,
-      institutionSettings: {},
+      provider: simulated,
+      providerSettings: {},
       retired: [],
       namedFiles: [],
       publicFiles: [],
@@ -96,7 +96,7 @@ describe('a valid value is taken', () => {
     ['ARTSEAL_DRAIN_DELAY', '60', { drainDelayS: 60 }],
     ['ARTSEAL_BUYER_DEADLINE', '1m', { buyerDeadlineMs: 60_000 }],
     ['ARTSEAL_BUYER_DEADLINE', '24h', { buyerDeadlineMs: 86_400_000 }],
-    ['ARTSEAL_PAYMENT_INSTITUTION', 'simulated', { institution: simulated }],
+    ['ARTSEAL_PAYMENT_PROVIDER', 'simulated', { provider: simulated }],
     ...(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map(
       (logLevel): [string, string, Partial<Config>] => ['ARTSEAL_LOG_LEVEL', logLevel, { logLevel }],
     ),
@@ -137,7 +137,7 @@ describe('another value is refused, naming the variable', () => {
     ['ARTSEAL_ENVIRONMENT', ['Sandbox', 'staging', 'sandbox ', ' ']],
     ['ARTSEAL_TIME_ZONE', ['Mars/Olympus', 'local', '+08:00', '2026-01-01T00:00[Asia/Shanghai]', ' UTC']],
     ['ARTSEAL_CURRENCY', ['cny', 'CN', 'CNYX', '¥', 'C1Y', 'CNY\n']],
-    ['ARTSEAL_PAYMENT_INSTITUTION', ['bank', 'Simulated', 'Stripe', 'simulated,stripe']],
+    ['ARTSEAL_PAYMENT_PROVIDER', ['bank', 'Simulated', 'Stripe', 'simulated,stripe']],
     ['ARTSEAL_LOG_LEVEL', ['loud', 'INFO', '30']],
     ['ARTSEAL_BUYER_DEADLINE', ['59s', '25h', '0', '-1h', '1']],
     ['ARTSEAL_DRAIN_DELAY', ['61', '-1', '1.5', '5s', '1e1', ' 5', '١']],
@@ -305,35 +305,35 @@ describe('production', () => {
     assert.throws(() => readConfig(production), naming('ARTSEAL_MASTER_KEY '));
   });
 
-  test('is not served by the simulated institution, named or by default, but keys are issued for it', () => {
-    for (const institution of ['', 'simulated']) {
-      const env = { ...production, ARTSEAL_MASTER_KEY: hex, ARTSEAL_PAYMENT_INSTITUTION: institution };
+  test('is not served by the simulated provider, named or by default, but keys are issued for it', () => {
+    for (const provider of ['', 'simulated']) {
+      const env = { ...production, ARTSEAL_MASTER_KEY: hex, ARTSEAL_PAYMENT_PROVIDER: provider };
       const [fault, ...others] = faultsForServing(readConfig(env));
-      assert.match(fault ?? '', /^ARTSEAL_PAYMENT_INSTITUTION must .* and simulated is none\.$/);
+      assert.match(fault ?? '', /^ARTSEAL_PAYMENT_PROVIDER must .* and simulated is none\.$/);
       assert.deepEqual(others, []);
     }
   });
 
-  test('is served by an institution that moves money, and a sandbox by any', () => {
-    for (const institution of institutions) {
-      assert.deepEqual(faultsForServing({ environment: 'sandbox', institution }), []);
-      const faults = faultsForServing({ environment: 'production', institution });
-      assert.equal(faults.length, institution.movesMoney ? 0 : 1, institution.name);
+  test('is served by a provider that moves money, and a sandbox by any', () => {
+    for (const provider of providers) {
+      assert.deepEqual(faultsForServing({ environment: 'sandbox', provider }), []);
+      const faults = faultsForServing({ environment: 'production', provider });
+      assert.equal(faults.length, provider.movesMoney ? 0 : 1, provider.name);
     }
   });
 });
 
-describe('the settings of the institutions', () => {
-  const settingsOf = ({ settings }: InstitutionKind) => Object.values<Setting>(settings);
+describe('the settings of the providers', () => {
+  const settingsOf = ({ settings }: ProviderKind) => Object.values<Setting>(settings);
 
   test('are named after them, and no two are the same', () => {
-    for (const institution of institutions) {
-      for (const { variable } of settingsOf(institution)) {
-        assert.ok(variable.startsWith(`ARTSEAL_${institution.name.toUpperCase()}_`), variable);
+    for (const provider of providers) {
+      for (const { variable } of settingsOf(provider)) {
+        assert.ok(variable.startsWith(`ARTSEAL_${provider.name.toUpperCase()}_`), variable);
       }
     }
     const names = [
-      ...institutions.map(({ name }) => name),
+      ...providers.map(({ name }) => name),
       ...allSettings.map(({ variable }) => variable),
       ...Object.values(clientVariables),
     ];
@@ -342,32 +342,32 @@ describe('the settings of the institutions', () => {
 
   test('are told of in the manual of their folder', () => {
     const read = (path: string) => readFileSync(join(import.meta.dirname, '..', '..', path), 'utf8');
-    for (const institution of institutions.filter(({ movesMoney }) => movesMoney)) {
-      const manual = read(`src/payments/${institution.name}/README.md`);
-      for (const { variable } of settingsOf(institution)) {
+    for (const provider of providers.filter(({ movesMoney }) => movesMoney)) {
+      const manual = read(`src/payments/${provider.name}/README.md`);
+      for (const { variable } of settingsOf(provider)) {
         assert.ok(manual.includes(`\n| \`${variable}\` | `), variable);
       }
     }
   });
 
-  test('are not read while another institution is set', () => {
+  test('are not read while another provider is set', () => {
     const config = readConfig({ ARTSEAL_STRIPE_API_KEY: 'x' });
-    assert.deepEqual([config.institution, config.institutionSettings], [simulated, {}]);
+    assert.deepEqual([config.provider, config.providerSettings], [simulated, {}]);
   });
 
   test('that there were once keep a service from starting, and no command from taking over what they named', () => {
     const env = { ARTSEAL_STRIPE_PARTIES_FILE: '/nowhere/parties.json' };
     const atStripe = {
-      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_PAYMENT_PROVIDER: 'stripe',
       ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
       ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_Abc',
     };
-    for (const institution of [{}, atStripe]) {
+    for (const provider of [{}, atStripe]) {
       const fault =
         /^ARTSEAL_STRIPE_PARTIES_FILE is no setting any more.*artseal party import.*docs\/migrating-parties\.md/;
-      assert.throws(() => readServingConfig({ ...env, ...institution }), { message: fault });
-      assert.equal(readConfig({ ...env, ...institution }).retired.length, 1);
-      assert.deepEqual(readServingConfig(institution).retired, []);
+      assert.throws(() => readServingConfig({ ...env, ...provider }), { message: fault });
+      assert.equal(readConfig({ ...env, ...provider }).retired.length, 1);
+      assert.deepEqual(readServingConfig(provider).retired, []);
     }
   });
 });
@@ -375,11 +375,11 @@ describe('the settings of the institutions', () => {
 test('a secret is not repeated in a fault', () => {
   const secret = 'not-to-be\nrepeated';
   const secrets = allSettings.filter((setting) => setting.secret);
-  assert.ok(secrets.length > institutions.length);
-  for (const { name } of institutions) {
+  assert.ok(secrets.length > providers.length);
+  for (const { name } of providers) {
     const env = Object.fromEntries(secrets.map(({ variable }) => [variable, secret]));
     assert.throws(
-      () => readConfig({ ...env, ARTSEAL_PAYMENT_INSTITUTION: name }),
+      () => readConfig({ ...env, ARTSEAL_PAYMENT_PROVIDER: name }),
       ({ message }: Error) => message.includes('ARTSEAL_MASTER_KEY ') && !/not-to-be|repeated/.test(message),
     );
   }
@@ -398,7 +398,7 @@ test('each file is read once, for it may be a pipe', (t) => {
   };
   const config = readServingConfig({
     ARTSEAL_MASTER_KEY_FILE: pipe('keys', `main:${hex}`),
-    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
     ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
     ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_Abc',
   });
@@ -410,7 +410,7 @@ describe('all faults are told at once', () => {
     try {
       read();
     } catch (error) {
-      assert.ok(error instanceof ConfigRefused, String(error));
+      assert.ok(error instanceof ConfigError, String(error));
       assert.equal(error.message, error.faults.join('\n'));
       return error.faults.map((fault) => fault.split(' ')[0] ?? '');
     }
@@ -447,7 +447,7 @@ describe('all faults are told at once', () => {
         'ARTSEAL_WEBHOOK_NETWORKS',
         'ARTSEAL_WEBHOOK_PROXY',
         'ARTSEAL_WEBHOOK_CA',
-        'ARTSEAL_PAYMENT_INSTITUTION',
+        'ARTSEAL_PAYMENT_PROVIDER',
       ],
     );
   });
@@ -456,7 +456,7 @@ describe('all faults are told at once', () => {
     const env = {
       ARTSEAL_ENVIRONMENT: 'staging',
       ARTSEAL_CURRENCY: 'cny',
-      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_PAYMENT_PROVIDER: 'stripe',
       ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
       ARTSEAL_STRIPE_URL: 'ftp://stripe.example',
     };
@@ -466,11 +466,11 @@ describe('all faults are told at once', () => {
     );
   });
 
-  test('also that production needs a real institution, where it is to be served', () => {
+  test('also that production needs a real provider, where it is to be served', () => {
     const env = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_LOG_LEVEL: 'loud' };
     assert.deepEqual(
       faultsOf(() => readServingConfig(env)),
-      ['ARTSEAL_MASTER_KEY_FILE', 'ARTSEAL_LOG_LEVEL', 'ARTSEAL_PAYMENT_INSTITUTION'],
+      ['ARTSEAL_MASTER_KEY_FILE', 'ARTSEAL_LOG_LEVEL', 'ARTSEAL_PAYMENT_PROVIDER'],
     );
     assert.deepEqual(readServingConfig({}), readConfig({}));
   });
@@ -479,7 +479,7 @@ describe('all faults are told at once', () => {
     const both = (one: string, other = one) => ({ ARTSEAL_PUBLIC_ADDR: one, ARTSEAL_INTERNAL_ADDR: other });
     const same = both('127.0.0.1:9000');
     const fault = 'ARTSEAL_PUBLIC_ADDR and ARTSEAL_INTERNAL_ADDR must differ.';
-    assert.throws(() => readServingConfig(same), { name: 'ConfigRefused', message: fault });
+    assert.throws(() => readServingConfig(same), { name: 'ConfigError', message: fault });
     assert.deepEqual(faultsForServing(readConfig(same)), [fault]);
     const three = { ...same, ARTSEAL_METRICS_ADDR: '127.0.0.1:9000' };
     assert.deepEqual(faultsForServing(readConfig(three)), [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
-import { ConfigRefused } from '../../src/config/settings.ts';
+import { ConfigError } from '../../src/config/settings.ts';
 import { confidentialFiles, trustedFiles } from '../../src/operations/registry.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
 import { naming } from '../support/config-error.ts';
@@ -54,7 +54,7 @@ test('another address of a proxy is refused, and its password is not repeated', 
     assert.throws(
       () => webhooksOf({ ARTSEAL_WEBHOOK_PROXY: text }),
       (error) => {
-        assert.ok(error instanceof ConfigRefused);
+        assert.ok(error instanceof ConfigError);
         assert.match(error.message, /^ARTSEAL_WEBHOOK_PROXY must be the address of a proxy/);
         assert.doesNotMatch(error.message, /s3cret/);
         return true;

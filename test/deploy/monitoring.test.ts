@@ -89,7 +89,7 @@ test('the panels of the dashboard have an id each', () => {
   assert.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
 });
 
-test('rules and dashboard ask for figures that there are, and no figure is left out of the dashboard', async () => {
+test('rules and dashboard ask for metrics that there are, and no metric is left out of the dashboard', async () => {
   const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(fileScope));
   const service = await startService(fileScope, {
     env: {

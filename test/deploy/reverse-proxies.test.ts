@@ -194,7 +194,7 @@ for (const proxy of Object.values(reverseProxies)) {
       assert.equal(answer.text, recorderAnswer);
       assert.equal(answer.headers['content-encoding'], undefined);
       assert.equal(answer.headers['x-request-id'], recorderRequestId);
-      assert.equal(answer.headers['keep-alive'], undefined, 'the patience of the service, not of the proxy');
+      assert.equal(answer.headers['keep-alive'], undefined, 'the timeout of the service, not of the proxy');
     });
 
     await t.test('is a header as often as it came, and none for compressed answers', async () => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { escrowId, escrowSequenceMax } from '../../src/domain/escrow-id.ts';
 import { createRandom } from '../support/random.ts';
-import { refusal } from '../support/rejected.ts';
+import { apiError } from '../support/rejected.ts';
 
 const key = randomBytes(32);
 
@@ -19,7 +19,7 @@ test('an escrow id is ES, the year and four of 0-9 A-Z', () => {
 
 test('a year has 36^4 ids, and then they are exhausted', () => {
   assert.equal(escrowSequenceMax, 36 ** 4);
-  const exhausted = refusal('ESCROW_NUMBERS_EXHAUSTED', /1679616.*2026/);
+  const exhausted = apiError('ESCROW_NUMBERS_EXHAUSTED', /1679616.*2026/);
   assert.throws(() => escrowId(2026, escrowSequenceMax + 1, key), exhausted);
 });
 

@@ -13,9 +13,9 @@ import {
 import {
   type Decision,
   type DecisionPlan,
+  errorToClose,
   planDecision,
   planResolution,
-  refusalToClose,
 } from '../../src/domain/resolution.ts';
 
 const terms = {
@@ -224,7 +224,7 @@ for (const [pair, money, cell] of documentedTransitions) {
   });
 }
 
-test('a person is told what the order says and what the institution says', () => {
+test('a person is told what the order says and what the provider says', () => {
   const order = {
     state: 'FROZEN',
     amount: 500n,
@@ -234,18 +234,18 @@ test('a person is told what the order says and what the institution says', () =>
   } as const;
   assert.deepEqual(nextTransition(order, { status: 'HELD', amount: 499n, currency: 'USD' }), {
     kind: 'REVIEW',
-    why: 'The order is over 500 CNY; the institution says HELD 499 USD.',
+    why: 'The order is over 500 CNY; the provider says HELD 499 USD.',
   });
   assert.deepEqual(nextTransition(order, { status: 'VOID' }), {
     kind: 'REVIEW',
-    why: 'The order is FROZEN; the institution says VOID.',
+    why: 'The order is FROZEN; the provider says VOID.',
   });
 });
 
 const escrowId = 'ES-2026-0000';
 const underWays = [undefined, 'RELEASE', 'REFUND', 'CANCEL'] as const;
 
-/** An outcome in a word: what is prepared, = for what goes on, x for a refusal. */
+/** An outcome in a word: what is prepared, = for what goes on, x for an error. */
 function outcomeOf(outcome: DecisionPlan): string {
   if (outcome.kind === 'PREPARE') return outcome.instruction;
   if (outcome.kind === 'STOP') return 'STOP';
@@ -326,9 +326,9 @@ for (const state of escrowStates) {
     assert.equal(outcomes('STOP', { isStopped: false }), 'STOP STOP STOP STOP');
   });
 
-  test(`an order that is ${state} is ${state === 'UNPAID' ? '' : 'not '}closed without the institution`, () => {
+  test(`an order that is ${state} is ${state === 'UNPAID' ? '' : 'not '}closed without the provider`, () => {
     const isRefused = (found: PaymentSnapshot | undefined) =>
-      refusalToClose({ escrowId, state, found }) !== undefined;
+      errorToClose({ escrowId, state, found }) !== undefined;
     assert.equal(isRefused(undefined), state !== 'UNPAID');
     for (const status of statuses) {
       assert.equal(isRefused({ status }), state !== 'UNPAID' || status !== 'ABSENT');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clockRefusal, findClockFault } from '../../src/domain/filing-clock.ts';
+import { clockError, findClockFault } from '../../src/domain/filing-clock.ts';
 
 const nowS = Date.UTC(2026, 10, 22, 12) / 1_000;
 const dayS = 86_400;
@@ -31,13 +31,13 @@ test('a clock that is more than 366 days ahead of the newest filing is wrong, wh
 });
 
 test('callers are told how wrong it is, what to do, and to come back within a minute', () => {
-  const { reason, message, hints } = clockRefusal({ kind: 'BEHIND', byS: 12 });
+  const { reason, message, hints } = clockError({ kind: 'BEHIND', byS: 12 });
   assert.deepEqual([reason, hints], ['UNAVAILABLE', { retryAfterS: 12 }]);
   assert.match(message, /the clock is 12 s behind the newest record\..*nothing was stored/i);
   assert.match(message, /artseal clock accept$/);
-  const far = clockRefusal({ kind: 'BEHIND', byS: 10 * dayS });
+  const far = clockError({ kind: 'BEHIND', byS: 10 * dayS });
   assert.equal(far.hints.retryAfterS, 60);
   assert.match(far.message, /864000 s \(10 days\)/);
-  assert.match(clockRefusal({ kind: 'SET', byS: -2 * dayS }).message, /was set back by 172800 s \(2 days\)/);
-  assert.equal(clockRefusal({ kind: 'AHEAD', byS: 400 * dayS }).hints.retryAfterS, 60);
+  assert.match(clockError({ kind: 'SET', byS: -2 * dayS }).message, /was set back by 172800 s \(2 days\)/);
+  assert.equal(clockError({ kind: 'AHEAD', byS: 400 * dayS }).hints.retryAfterS, 60);
 });

@@ -11,7 +11,7 @@ import {
   nextFilingNumber,
   retentionYears,
 } from '../../src/domain/filing.ts';
-import { refusal } from '../support/rejected.ts';
+import { apiError } from '../support/rejected.ts';
 import { artwork } from '../support/samples.ts';
 import vectors from '../testdata/evidence-hash.json' with { type: 'json' };
 
@@ -31,7 +31,7 @@ test('the next number of a year follows its last one, and the first one is 1', (
 
 test('after 999999 the numbers of a year are exhausted', () => {
   assert.equal(filingSequenceMax, 999_999);
-  const exhausted = refusal('FILING_NUMBERS_EXHAUSTED', /999999.*2026/);
+  const exhausted = apiError('FILING_NUMBERS_EXHAUSTED', /999999.*2026/);
   assert.throws(() => filingNumber(2026, 1_000_000), exhausted);
   assert.throws(() => nextFilingNumber(2026, 'AS-2026-999999'), exhausted);
 });

@@ -37,7 +37,7 @@ for (const state of escrowStates) {
   });
 }
 
-/** How each open instruction ends, as if the institution had said so: + is carried out, - is not, and never will be. */
+/** How each open instruction ends, as if the provider had said so: + is carried out, - is not, and never will be. */
 const documentedInstructions: Readonly<Record<OrderEnd, Readonly<Record<InstructionKind, '+' | '-'>>>> = {
   RELEASED: { FREEZE: '+', RELEASE: '+', REFUND: '-', CANCEL: '-' },
   REFUNDED: { FREEZE: '+', RELEASE: '-', REFUND: '+', CANCEL: '+' },
@@ -61,7 +61,7 @@ for (const end of orderEnds) {
   });
 }
 
-test('a state is a person’s word until the institution gives another; what it says of the money changes nothing', () => {
+test('a state is a person’s word until the provider gives another; what it says of the money changes nothing', () => {
   const at = '2026-11-21T12:00:00+00:00';
   const isMarked = (...history: Escrow['history']) => isByOperator({ history });
   const released = { state: 'RELEASED', at, byOperator: true } as const;

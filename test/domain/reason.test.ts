@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { asRefusal, Refusal, reasons, unavailable } from '../../src/domain/reason.ts';
+import { ApiError, reasons, toApiError, unavailable } from '../../src/domain/reason.ts';
 import { refuseViolations } from '../../src/domain/violation.ts';
-import { refusal } from '../support/rejected.ts';
+import { apiError } from '../support/rejected.ts';
 
 /** The published dictionary: reason, HTTP status, status code of the internal door. */
 const dictionary = `
@@ -59,16 +59,16 @@ test('every reason has its published HTTP status and status code, and there are 
 
 test('what is not foreseen is INTERNAL without details, its cause kept for the log', () => {
   const cause = new TypeError('SELECT secret FROM api_key');
-  const refused = asRefusal(cause);
+  const refused = toApiError(cause);
   assert.equal(refused.reason, 'INTERNAL');
   assert.doesNotMatch(refused.message, /SELECT|secret|api_key|TypeError/);
   assert.equal(refused.cause, cause);
-  for (const thrown of [undefined, null, 'text', 7]) assert.equal(asRefusal(thrown).reason, 'INTERNAL');
+  for (const thrown of [undefined, null, 'text', 7]) assert.equal(toApiError(thrown).reason, 'INTERNAL');
 });
 
-test('a refusal stays what it is', () => {
-  const refused = new Refusal('ESCROW_ACTIVE', 'x');
-  assert.equal(asRefusal(refused), refused);
+test('a apiError stays what it is', () => {
+  const refused = new ApiError('ESCROW_ACTIVE', 'x');
+  assert.equal(toApiError(refused), refused);
 });
 
 test('a service that cannot store says when to come again', () => {
@@ -77,7 +77,7 @@ test('a service that cannot store says when to come again', () => {
   assert.ok((refused.hints.retryAfterS ?? 0) >= 1);
 });
 
-test('violations become one refusal that names each field once', () => {
+test('violations become one apiError that names each field once', () => {
   refuseViolations([]);
   const violations = [
     { field: 'author', rule: 'is required' },
@@ -85,7 +85,7 @@ test('violations become one refusal that names each field once', () => {
     { field: 'author', rule: 'must be short' },
   ];
   const both = /^author is required; price must be a number$/;
-  assert.throws(() => refuseViolations(violations), refusal('VALIDATION_FAILED', both));
+  assert.throws(() => refuseViolations(violations), apiError('VALIDATION_FAILED', both));
 });
 
 test('a flood of violations makes a message of bounded length that says how many there are more', () => {
@@ -93,7 +93,7 @@ test('a flood of violations makes a message of bounded length that says how many
   assert.throws(
     () => refuseViolations(violations),
     (error) => {
-      assert.ok(error instanceof Refusal);
+      assert.ok(error instanceof ApiError);
       assert.match(error.message, /^f0 is wrong; f1 is wrong; .*and 4980 more$/);
       return error.message.length < 1_000;
     },

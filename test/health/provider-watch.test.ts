@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
-import { accessLimits, watchInstitution } from '../../src/health/provider-watch.ts';
+import { accessLimits, watchProvider } from '../../src/health/provider-watch.ts';
 import type { Access } from '../../src/payments/provider.ts';
 import { createManualClock } from '../support/clock.ts';
 
@@ -9,14 +9,14 @@ const accepted: Access = { kind: 'ACCEPTED' };
 const rejected: Access = { kind: 'REJECTED', why: 'the key was revoked' };
 const unreachable: Access = { kind: 'UNREACHABLE', why: 'nobody there' };
 
-/** A watch over an institution that answers as it is told; undefined for no answer at all. */
+/** A watch over a provider that answers as it is told; undefined for no answer at all. */
 function watched(t: TestContext, first: Access | undefined, random = () => 0.5) {
   const clock = createManualClock();
   const lines: { level: number; msg: string; why?: string }[] = [];
   const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
   let answer = first;
   let asked = 0;
-  const institution = {
+  const provider = {
     checkAccess: async (signal: AbortSignal): Promise<Access> => {
       asked += 1;
       if (answer !== undefined) return answer;
@@ -26,7 +26,7 @@ function watched(t: TestContext, first: Access | undefined, random = () => 0.5) 
       return promise;
     },
   };
-  const watch = watchInstitution({ institution, name: 'bank', clock, random, log });
+  const watch = watchProvider({ provider, name: 'bank', clock, random, log });
   t.after(watch.stop);
   // What was asked is answered without time passing.
   const settle = () => new Promise(setImmediate);
@@ -71,7 +71,7 @@ test('rejected credentials are an error once, and a fault of readiness until the
   assert.deepEqual(levels(), [50, 40, 30]);
 });
 
-test('an institution that cannot be reached is a warning and no fault', async (t) => {
+test('a provider that cannot be reached is a warning and no fault', async (t) => {
   const { watch, levels, settle, next } = watched(t, unreachable);
   await settle();
   assert.deepEqual(watch.state(), { credentials: undefined, isReached: false });

@@ -62,7 +62,7 @@ test('a call that is refused a write is a fault at once, and each one begins the
   const { store, clock, part, disk } = await openPart(t);
   const refuseOne = async () => {
     disk.failCommits(0, 1);
-    await assert.rejects(perform(store, { kind: 'NoteServed', atS: 1 }), { reason: 'UNAVAILABLE' });
+    await assert.rejects(perform(store, { kind: 'RecordServing', atS: 1 }), { reason: 'UNAVAILABLE' });
     disk.heal();
   };
   assert.equal(await part.findFault(), undefined);
@@ -91,14 +91,14 @@ test('while another process holds the store a write fails, and works as soon as 
   assert.equal(await part.findFault(), undefined);
 });
 
-test('after a refusal the disk needs room for more than the write that is tried', async (t) => {
+test('after a apiError the disk needs room for more than the write that is tried', async (t) => {
   const { store, clock, disk } = await openPart(t);
   let freeBytes = 1_048_575;
-  const figures: Store['figures'] = async () => {
-    const told = await store.figures();
+  const metrics: Store['metrics'] = async () => {
+    const told = await store.metrics();
     return { ...told, files: told.files && { ...told.files, freeBytes } };
   };
-  const part = createStorePart({ ...store, figures }, clock);
+  const part = createStorePart({ ...store, metrics }, clock);
   assert.equal(await part.findFault(), undefined, 'as long as nothing was refused');
   disk.failCommits(0, 1);
   clock.advance(1_000);

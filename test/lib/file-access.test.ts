@@ -26,7 +26,7 @@ function folderOf(t: TestContext, mode: number): string {
   return folder;
 }
 
-function refusalOf(...paths: string[]): string {
+function errorOf(...paths: string[]): string {
   try {
     refuseChangeableByOthers(paths);
   } catch (error) {
@@ -46,7 +46,7 @@ for (const [make, safe, exposed] of [
       const path = make(t, mode);
       const shownMode = mode.toString(8).padStart(4, '0');
       assert.equal(
-        refusalOf(path),
+        errorOf(path),
         `${path} (mode ${shownMode}) may be changed by other users of this machine: chmod go-w '${path}'.`,
       );
     }
@@ -63,7 +63,7 @@ for (const [make, safe, exposed] of [
 
 test('all that is exposed is named at once', { skip: noUsers }, (t) => {
   const paths = [fileOf(t, 0o666), fileOf(t, 0o600), folderOf(t, 0o777)];
-  const message = refusalOf(...paths);
+  const message = errorOf(...paths);
   assert.deepEqual(
     paths.map((path) => message.includes(path)),
     [true, false, true],
@@ -73,7 +73,7 @@ test('all that is exposed is named at once', { skip: noUsers }, (t) => {
 test('behind a link it is the file that counts', { skip: noUsers }, (t) => {
   const link = join(temporaryFolder(t), 'link');
   symlinkSync(fileOf(t, 0o620), link);
-  assert.match(refusalOf(link), /mode 0620/);
+  assert.match(errorOf(link), /mode 0620/);
 });
 
 test('the folder of a target counts like that of a database: who may change it can exchange the file', {
@@ -85,7 +85,7 @@ test('the folder of a target counts like that of a database: who may change it c
   const [link, second] = [join(safe, 'link'), join(temporaryFolder(t), 'second')];
   symlinkSync(relative(safe, join(exposed, 'target')), link);
   symlinkSync(link, second);
-  for (const path of [link, second]) assert.match(refusalOf(path), new RegExp(`^${exposed} \\(mode 0777\\)`));
+  for (const path of [link, second]) assert.match(errorOf(path), new RegExp(`^${exposed} \\(mode 0777\\)`));
   chmodSync(exposed, 0o755);
   refuseChangeableByOthers([link, second]);
 });

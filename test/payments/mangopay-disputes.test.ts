@@ -7,12 +7,12 @@ import { instruct, lookUp } from './provider-suite.ts';
 /** An order that is held, and the pay-in that filled the wallet of its buyer. */
 async function held(t: TestContext) {
   const open = await opened(t);
-  const { standIn, institution, order, buyers } = open;
+  const { standIn, provider, order, buyers } = open;
   const asked = order();
-  const { reference } = await instruct(institution, asked, 'FREEZE');
+  const { reference } = await instruct(provider, asked, 'FREEZE');
   const payIn = standIn.payIns.find(({ CreditedWalletId }) => CreditedWalletId === buyers.rich.wallet);
   const found = async (which: PaymentOrder = asked) => {
-    const { status, amount: sum } = await lookUp(institution, which);
+    const { status, amount: sum } = await lookUp(provider, which);
     return [status, sum];
   };
   return { ...open, asked: { ...asked, reference }, payIn: payIn ?? assert.fail(), found };
@@ -22,24 +22,24 @@ const money = (Amount: number) => ({ Currency: 'EUR', Amount });
 
 describe('a pay-in that is disputed before the release', () => {
   test('lets nothing be released as long as that is open, and then what it was held for', async (t) => {
-    const { standIn, institution, asked, payIn, seller, balance, found } = await held(t);
+    const { standIn, provider, asked, payIn, seller, balance, found } = await held(t);
     const { Id } = standIn.dispute(payIn.Id);
-    const refused = await instruct(institution, asked, 'RELEASE');
+    const refused = await instruct(provider, asked, 'RELEASE');
     assert.deepEqual([refused.status, refused.amount], ['HELD', BigInt(amount)]);
     assert.equal(refused.declined?.detail, `dispute ${Id} of pay-in ${payIn.Id} is PENDING_CLIENT_ACTION`);
     assert.match(refused.declined?.words ?? '', /^The buyer contests a payment .* until that is decided\.$/);
     assert.deepEqual(await found(), ['HELD', BigInt(amount)]);
     assert.equal(balance(seller.wallet), 0);
     standIn.endDispute(Id, 'WON');
-    assert.equal((await instruct(institution, asked, 'RELEASE', 'again')).status, 'PAID_OUT');
+    assert.equal((await instruct(provider, asked, 'RELEASE', 'again')).status, 'PAID_OUT');
   });
 
   test('and lost lets nothing be released; the money can go back', async (t) => {
-    const { standIn, institution, asked, payIn } = await held(t);
+    const { standIn, provider, asked, payIn } = await held(t);
     standIn.endDispute(standIn.dispute(payIn.Id, { DisputeType: 'NOT_CONTESTABLE' }).Id, 'LOST');
-    const refused = await instruct(institution, asked, 'RELEASE');
+    const refused = await instruct(provider, asked, 'RELEASE');
     assert.match(refused.declined?.words ?? '', /^The buyer's bank took back a payment/);
-    assert.equal((await instruct(institution, asked, 'REFUND')).status, 'RETURNED');
+    assert.equal((await instruct(provider, asked, 'REFUND')).status, 'RETURNED');
   });
 
   for (const [what, more] of [
@@ -48,14 +48,14 @@ describe('a pay-in that is disputed before the release', () => {
     ['one that was over before the hold', { ResultCode: 'LOST', ClosedDate: 1 }],
   ] as const) {
     test(`${what} does not matter`, async (t) => {
-      const { standIn, institution, asked, payIn } = await held(t);
+      const { standIn, provider, asked, payIn } = await held(t);
       standIn.dispute(payIn.Id, { Status: 'CLOSED', ClosedDate: payIn.CreationDate + 9, ...more });
-      assert.equal((await instruct(institution, asked, 'RELEASE')).status, 'PAID_OUT');
+      assert.equal((await instruct(provider, asked, 'RELEASE')).status, 'PAID_OUT');
     });
   }
 
   test('lets nothing be released by an earlier request that arrives later', async (t) => {
-    const { standIn, institution, asked, payIn, seller, balance, found } = await held(t);
+    const { standIn, provider, asked, payIn, seller, balance, found } = await held(t);
     const [there, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     t.after(() => gate.resolve());
     const onTheWay = () => {
@@ -63,10 +63,10 @@ describe('a pay-in that is disputed before the release', () => {
       return gate.promise;
     };
     standIn.failNext(/^POST \/transfers$/, { onTheWay });
-    const earlier = instruct(institution, asked, 'RELEASE');
+    const earlier = instruct(provider, asked, 'RELEASE');
     await there.promise;
     standIn.dispute(payIn.Id);
-    assert.equal((await instruct(institution, asked, 'RELEASE')).declined?.code, 'disputed');
+    assert.equal((await instruct(provider, asked, 'RELEASE')).declined?.code, 'disputed');
     gate.resolve();
     assert.equal((await earlier).status, 'HELD');
     assert.equal(balance(seller.wallet), 0);
@@ -74,9 +74,9 @@ describe('a pay-in that is disputed before the release', () => {
   });
 
   test('of which Mangopay gives no answer: nothing is released', async (t) => {
-    const { standIn, institution, asked, seller, balance } = await held(t);
+    const { standIn, provider, asked, seller, balance } = await held(t);
     standIn.failNext(/\/disputes$/, { status: 503 });
-    await assert.rejects(instruct(institution, asked, 'RELEASE'), { kind: 'FAILED' });
+    await assert.rejects(instruct(provider, asked, 'RELEASE'), { kind: 'FAILED' });
     assert.equal(balance(seller.wallet), 0);
   });
 });
@@ -101,8 +101,8 @@ describe('a pay-in that is disputed after the release', () => {
     ['is withdrawn', { ResultCode: 'VOID' }, 'PAID_OUT', amount],
   ] as const) {
     test(`${what}: ${status}`, async (t) => {
-      const { standIn, institution, asked, payIn, found } = await held(t);
-      await instruct(institution, asked, 'RELEASE');
+      const { standIn, provider, asked, payIn, found } = await held(t);
+      await instruct(provider, asked, 'RELEASE');
       const closed = { Status: 'CLOSED', ClosedDate: payIn.CreationDate + 9 } as const;
       standIn.dispute(payIn.Id, ends && { ...closed, ...ends });
       assert.deepEqual(await found(), [status, BigInt(left)]);
@@ -111,8 +111,8 @@ describe('a pay-in that is disputed after the release', () => {
   }
 
   test('what the seller paid back counts as well', async (t) => {
-    const { standIn, institution, asked, payIn, found } = await held(t);
-    await instruct(institution, asked, 'RELEASE');
+    const { standIn, provider, asked, payIn, found } = await held(t);
+    await instruct(provider, asked, 'RELEASE');
     standIn.refundOutside(standIn.transfers.at(-1)?.Id ?? assert.fail(), 100_000);
     const lost = { Status: 'CLOSED', ResultCode: 'LOST', DisputedFunds: money(50_000) } as const;
     standIn.dispute(payIn.Id, { ...lost, ClosedDate: payIn.CreationDate + 9 });
@@ -120,8 +120,8 @@ describe('a pay-in that is disputed after the release', () => {
   });
 
   test('is of no order that was held before the buyer paid it in', async (t) => {
-    const { standIn, institution, asked, buyers, found } = await held(t);
-    await instruct(institution, asked, 'RELEASE');
+    const { standIn, provider, asked, buyers, found } = await held(t);
+    await instruct(provider, asked, 'RELEASE');
     const later = standIn.payIn(buyers.rich.wallet, amount);
     later.CreationDate = holdIn(standIn, asked).CreationDate + 1;
     standIn.dispute(later.Id);
@@ -130,18 +130,18 @@ describe('a pay-in that is disputed after the release', () => {
 });
 
 test('the hooks of a dispute lead to the orders of its buyer since the pay-in', async (t) => {
-  const { standIn, institution, payIn, buyers } = await held(t);
+  const { standIn, provider, payIn, buyers } = await held(t);
   const { Id } = standIn.dispute(payIn.Id);
   const { signal } = new AbortController();
   for (const eventType of ['DISPUTE_CREATED', 'DISPUTE_CLOSED']) {
-    const { about } = institution.readNotification(hook(standIn.hookSecret, eventType, Id, 1_800_000_000));
+    const { about } = provider.readNotification(hook(standIn.hookSecret, eventType, Id, 1_800_000_000));
     assert.deepEqual(about, { resource: `/disputes/${Id}` });
   }
-  assert.deepEqual(await institution.subjectOf?.(`/disputes/${Id}`, signal), {
+  assert.deepEqual(await provider.subjectOf?.(`/disputes/${Id}`, signal), {
     buyer: { wallet: buyers.rich.wallet },
     openedSinceMs: (payIn.CreationDate - 3_600) * 1_000,
   });
-  assert.equal(await institution.subjectOf?.('/disputes/dispute_gone', signal), undefined);
+  assert.equal(await provider.subjectOf?.('/disputes/dispute_gone', signal), undefined);
   const document = hook(standIn.hookSecret, 'DISPUTE_DOCUMENT_CREATED', 'doc_1', 1_800_000_000);
-  assert.equal(institution.readNotification(document).about, undefined);
+  assert.equal(provider.readNotification(document).about, undefined);
 });

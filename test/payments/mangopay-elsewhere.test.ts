@@ -9,9 +9,9 @@ import { instruct, lookUp } from './provider-suite.ts';
 /** An order that is held, and where its money could go besides. */
 async function held(t: TestContext) {
   const open = await opened(t);
-  const { standIn, institution, order } = open;
+  const { standIn, provider, order } = open;
   const asked = order();
-  const { reference } = await instruct(institution, asked, 'FREEZE');
+  const { reference } = await instruct(provider, asked, 'FREEZE');
   const wallet = holdIn(standIn, asked).CreditedWalletId ?? assert.fail();
   const elsewhere = standIn.party('OWNER', 'EUR', 0).wallet;
   return { ...open, asked: { ...asked, reference }, wallet, elsewhere };
@@ -73,10 +73,10 @@ describe('staff move the money of an order', () => {
   for (const [what, act, left, found] of acts) {
     test(`${what}: a person has to look, and learns what was found`, async (t) => {
       const open = await held(t);
-      const { institution, asked, seller, balance } = open;
+      const { provider, asked, seller, balance } = open;
       act(open);
       const atSeller = balance(seller.wallet);
-      const payment = await lookUp(institution, asked);
+      const payment = await lookUp(provider, asked);
       assert.deepEqual([payment.status, payment.amount], ['HELD', BigInt(left)]);
       assert.match(payment.declined?.detail ?? '', found);
       for (const isReleasing of [false, true]) {
@@ -85,56 +85,56 @@ describe('staff move the money of an order', () => {
         assert.match(review ?? '', new RegExp(found.source.replace('^', '')));
       }
       // Nothing is added to it by a release of ours.
-      assert.deepEqual(await instruct(institution, asked, 'RELEASE'), payment);
+      assert.deepEqual(await instruct(provider, asked, 'RELEASE'), payment);
       assert.equal(balance(seller.wallet), atSeller);
-      assert.deepEqual(await lookUp(institution, { ...asked, reference: undefined }), payment);
+      assert.deepEqual(await lookUp(provider, { ...asked, reference: undefined }), payment);
     });
   }
 
   test('to the seller with the tag of the order: a release only where one is under way', async (t) => {
-    const { standIn, institution, asked, wallet, seller } = await held(t);
+    const { standIn, provider, asked, wallet, seller } = await held(t);
     standIn.transferOutside(wallet, seller.wallet, amount, asked.holdId);
-    const payment = await lookUp(institution, asked);
+    const payment = await lookUp(provider, asked);
     assert.deepEqual([payment.status, payment.amount], ['PAID_OUT', BigInt(amount)]);
-    assert.match(planOf(asked, payment).review ?? '', /FROZEN; the institution says PAID_OUT/);
+    assert.match(planOf(asked, payment).review ?? '', /FROZEN; the provider says PAID_OUT/);
     assert.equal(planOf(asked, payment, true).to, 'RELEASED');
   });
 
   test('elsewhere and back: the order goes on', async (t) => {
-    const { standIn, institution, asked, wallet, seller, elsewhere, balance } = await held(t);
+    const { standIn, provider, asked, wallet, seller, elsewhere, balance } = await held(t);
     for (const to of [elsewhere, seller.wallet]) {
       standIn.refundOutside(standIn.transferOutside(wallet, to, amount).Id);
-      const { status, amount: left } = await lookUp(institution, asked);
+      const { status, amount: left } = await lookUp(provider, asked);
       assert.deepEqual([status, left], ['HELD', BigInt(amount)]);
     }
-    const paid = await instruct(institution, asked, 'RELEASE');
+    const paid = await instruct(provider, asked, 'RELEASE');
     assert.deepEqual([paid.status, paid.amount], ['PAID_OUT', BigInt(amount)]);
     assert.equal(balance(seller.wallet), amount);
   });
 
   test('a part elsewhere: a refund gives back the rest, and is done once a person accepts that', async (t) => {
-    const { standIn, institution, asked, wallet, elsewhere, buyers, balance } = await held(t);
+    const { standIn, provider, asked, wallet, elsewhere, buyers, balance } = await held(t);
     standIn.transferOutside(wallet, elsewhere, 50_000);
-    const back = await instruct(institution, asked, 'REFUND');
+    const back = await instruct(provider, asked, 'REFUND');
     assert.deepEqual([back.status, back.amount], ['HELD', 0n]);
     assert.equal(balance(buyers.rich.wallet), 100 * amount - 50_000);
-    assert.equal((await lookUp(institution, { ...asked, amount: 0n })).status, 'RETURNED');
+    assert.equal((await lookUp(provider, { ...asked, amount: 0n })).status, 'RETURNED');
   });
 
   test('all of it elsewhere: neither a refund nor a cancel moves anything', async (t) => {
-    const { standIn, institution, asked, wallet, elsewhere } = await held(t);
+    const { standIn, provider, asked, wallet, elsewhere } = await held(t);
     standIn.transferOutside(wallet, elsewhere, amount);
-    const payment = await lookUp(institution, asked);
+    const payment = await lookUp(provider, asked);
     const before = standIn.transfers.length;
     for (const kind of ['REFUND', 'CANCEL'] as const) {
-      assert.deepEqual(await instruct(institution, asked, kind), payment);
+      assert.deepEqual(await instruct(provider, asked, kind), payment);
     }
     assert.equal(standIn.transfers.length, before);
   });
 
   test('to the buyer: that is a refund', async (t) => {
-    const { standIn, institution, asked, wallet, buyers } = await held(t);
+    const { standIn, provider, asked, wallet, buyers } = await held(t);
     standIn.transferOutside(wallet, buyers.rich.wallet, amount);
-    assert.equal((await lookUp(institution, asked)).status, 'RETURNED');
+    assert.equal((await lookUp(provider, asked)).status, 'RETURNED');
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import Mangopay from 'mangopay4-nodejs-sdk';
-import { createMangopayInstitution } from '../../src/payments/mangopay/provider.ts';
+import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
 import type { PartyOfStandIn, SeenRequest } from '../support/mangopay-world.ts';
@@ -55,10 +55,10 @@ async function askAll(standIn: MangopayStandIn, buyer: PartyOfStandIn) {
   };
 }
 
-/** Everything that an institution asks, for two orders. */
+/** Everything that a provider asks, for two orders. */
 async function liveThrough(t: TestContext, standIn: MangopayStandIn, buyer: PartyOfStandIn) {
-  const institution = createMangopayInstitution(standIn, Date.now);
-  t.after(() => institution.close());
+  const provider = createMangopayProvider(standIn, Date.now);
+  t.after(() => provider.close());
   const seller = standIn.party('OWNER', 'EUR', 0);
   const orderOf = (holdId: string): PaymentOrder => ({
     ...{ holdId, escrowId: 'ES-2026-0001', buyerId: 'b', sellerId: 's', buyer, seller },
@@ -66,17 +66,17 @@ async function liveThrough(t: TestContext, standIn: MangopayStandIn, buyer: Part
   });
   const [sold, returned, cancelled] = [orderOf(randomUUID()), orderOf(randomUUID()), orderOf(randomUUID())];
   const { signal } = new AbortController();
-  await institution.checkAccess(signal);
-  const { reference } = await instruct(institution, sold, 'FREEZE');
-  await instruct(institution, { ...sold, reference }, 'FREEZE');
-  await instruct(institution, { ...sold, reference }, 'RELEASE');
-  await instruct(institution, returned, 'FREEZE');
-  await instruct(institution, returned, 'REFUND');
-  await instruct(institution, cancelled, 'CANCEL');
-  await lookUp(institution, sold);
+  await provider.checkAccess(signal);
+  const { reference } = await instruct(provider, sold, 'FREEZE');
+  await instruct(provider, { ...sold, reference }, 'FREEZE');
+  await instruct(provider, { ...sold, reference }, 'RELEASE');
+  await instruct(provider, returned, 'FREEZE');
+  await instruct(provider, returned, 'REFUND');
+  await instruct(provider, cancelled, 'CANCEL');
+  await lookUp(provider, sold);
   const refund = standIn.transfers.find(({ Nature }) => Nature === 'REFUND');
-  await institution.subjectOf?.(`/refunds/${refund?.Id}`, signal);
-  await institution.subjectOf?.(`/disputes/${standIn.disputes[0]?.Id}`, signal);
+  await provider.subjectOf?.(`/refunds/${refund?.Id}`, signal);
+  await provider.subjectOf?.(`/disputes/${standIn.disputes[0]?.Id}`, signal);
 }
 
 /** A request without what differs between any two: its ids, its key and the order of its members. */

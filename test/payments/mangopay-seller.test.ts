@@ -29,9 +29,9 @@ describe("a seller's wallet that cannot be right", () => {
   for (const [what, sellerOf, words] of faults) {
     test(`${what}: nothing is held, and no FREEZE holds anything later`, async (t) => {
       const open = await opened(t);
-      const { standIn, institution, order, buyers, seller, balance } = open;
+      const { standIn, provider, order, buyers, seller, balance } = open;
       const asked = order('rich', { seller: sellerOf(open) });
-      const refused = await instruct(institution, asked, 'FREEZE');
+      const refused = await instruct(provider, asked, 'FREEZE');
       assert.equal(refused.status, 'VOID');
       assert.equal(refused.declined?.code, 'seller_wallet');
       assert.match(refused.declined?.words ?? '', words);
@@ -40,74 +40,74 @@ describe("a seller's wallet that cannot be right", () => {
         true,
       );
       for (const later of [asked, { ...asked, seller }]) {
-        assert.equal((await instruct(institution, later, 'FREEZE')).status, 'VOID');
-        assert.equal((await lookUp(institution, later)).status, 'VOID');
+        assert.equal((await instruct(provider, later, 'FREEZE')).status, 'VOID');
+        assert.equal((await lookUp(provider, later)).status, 'VOID');
       }
       assert.equal(balance(buyers.rich.wallet), 100 * amount);
     });
 
     test(`${what} by the time of the release: that is declined, and the money stays held`, async (t) => {
       const open = await opened(t);
-      const { standIn, institution, order, seller } = open;
+      const { standIn, provider, order, seller } = open;
       const asked = order();
-      const { reference } = await instruct(institution, asked, 'FREEZE');
+      const { reference } = await instruct(provider, asked, 'FREEZE');
       const wrong = { ...asked, reference, seller: sellerOf(open) };
-      const refused = await instruct(institution, wrong, 'RELEASE');
+      const refused = await instruct(provider, wrong, 'RELEASE');
       assert.deepEqual([refused.status, refused.amount], ['HELD', BigInt(amount)]);
       assert.match(refused.declined?.words ?? '', words);
       assert.equal(standIn.transfers.length, 1);
-      const paid = await instruct(institution, { ...wrong, seller }, 'RELEASE', 'again');
+      const paid = await instruct(provider, { ...wrong, seller }, 'RELEASE', 'again');
       assert.equal(paid.status, 'PAID_OUT');
     });
   }
 
   test('is not known yet where Mangopay gives no answer: nothing is held, and it is asked again', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(/^GET \/wallets\/[^/]+$/, { status: 503 });
-    await assert.rejects(instruct(institution, asked, 'FREEZE'), { kind: 'FAILED' });
+    await assert.rejects(instruct(provider, asked, 'FREEZE'), { kind: 'FAILED' });
     assert.deepEqual(standIn.transfers, []);
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
   });
 });
 
 describe('a seller who has to authenticate before the wallet is shown', () => {
-  test('is not sold for: the refusal says what to do', async (t) => {
-    const { standIn, institution, order, seller } = await opened(t);
+  test('is not sold for: the apiError says what to do', async (t) => {
+    const { standIn, provider, order, seller } = await opened(t);
     standIn.hideWallets(seller.user);
-    const refused = await instruct(institution, order(), 'FREEZE');
+    const refused = await instruct(provider, order(), 'FREEZE');
     assert.equal(refused.status, 'VOID');
     const words = `The seller's wallet ${seller.wallet} cannot be checked: its owner has to authenticate at Mangopay first.`;
     assert.equal(refused.declined?.words, words);
   });
 
   test('after the hold is paid: the wallet was checked then', async (t) => {
-    const { standIn, institution, order, seller, balance } = await opened(t);
+    const { standIn, provider, order, seller, balance } = await opened(t);
     const asked = order();
-    await instruct(institution, asked, 'FREEZE');
+    await instruct(provider, asked, 'FREEZE');
     standIn.hideWallets(seller.user);
-    assert.equal((await instruct(institution, asked, 'RELEASE')).status, 'PAID_OUT');
+    assert.equal((await instruct(provider, asked, 'RELEASE')).status, 'PAID_OUT');
     assert.equal(balance(seller.wallet), amount);
   });
 });
 
 test('a FREEZE whose hold is there already is not given back for the wallet of the seller', async (t) => {
-  const { standIn, institution, order, seller } = await opened(t);
+  const { standIn, provider, order, seller } = await opened(t);
   const asked = order();
-  await instruct(institution, asked, 'FREEZE');
+  await instruct(provider, asked, 'FREEZE');
   standIn.hideWallets(seller.user);
-  assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+  assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
 });
 
 test('a FREEZE that is on its way while the wallet turns out wrong holds nothing when it arrives', async (t) => {
-  const { standIn, institution, order, seller, buyers, balance } = await opened(t);
+  const { standIn, provider, order, seller, buyers, balance } = await opened(t);
   const asked = order();
   standIn.failNext(/^POST \/transfers$/, 'lose-answer');
-  await assert.rejects(instruct(institution, asked, 'FREEZE'));
+  await assert.rejects(instruct(provider, asked, 'FREEZE'));
   // The list of the order's wallet does not have the hold yet.
   const [hold = assert.fail()] = standIn.transfers.splice(0);
   const wrong = { ...asked, seller: { ...seller, wallet: 'wlt_m_mistyped' } };
-  const given = instruct(institution, wrong, 'FREEZE');
+  const given = instruct(provider, wrong, 'FREEZE');
   standIn.failNext(/^GET \/transfers/, { onTheWay: async () => void standIn.transfers.push(hold) });
   assert.equal((await given).status, 'RETURNED');
   assert.equal(balance(buyers.rich.wallet), 100 * amount);

@@ -7,7 +7,7 @@ import { naming } from '../support/config-error.ts';
 
 describe('Mangopay', () => {
   const atMangopay = {
-    ARTSEAL_PAYMENT_INSTITUTION: 'mangopay',
+    ARTSEAL_PAYMENT_PROVIDER: 'mangopay',
     ARTSEAL_CURRENCY: 'EUR',
     ARTSEAL_MANGOPAY_CLIENT_ID: 'artseal-1',
     ARTSEAL_MANGOPAY_API_KEY: 'an-api-key-of-32-characters-1234',
@@ -19,12 +19,12 @@ describe('Mangopay', () => {
     ARTSEAL_ENVIRONMENT: 'production',
     ARTSEAL_MASTER_KEY: '0123456789abcdef'.repeat(4),
   };
-  const settingsOf = (env: NodeJS.ProcessEnv) => readConfig(env).institutionSettings as MangopaySettings;
+  const settingsOf = (env: NodeJS.ProcessEnv) => readConfig(env).providerSettings as MangopaySettings;
 
   test('is set up by its settings, and is where its environment is', () => {
     const config = readConfig(atMangopay);
-    assert.equal(config.institution, mangopay);
-    assert.deepEqual(config.institutionSettings, {
+    assert.equal(config.provider, mangopay);
+    assert.deepEqual(config.providerSettings, {
       clientId: 'artseal-1',
       apiKey: 'an-api-key-of-32-characters-1234',
       escrowUser: 'user_m_01JRJM5RR5NYQDN0S6QWJJDRMR',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
-import { createMangopayInstitution } from '../../src/payments/mangopay/provider.ts';
+import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
 import type { PaymentOrder, SentNotification } from '../../src/payments/provider.ts';
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
 
@@ -10,11 +10,11 @@ export const amount = 1_250_000;
 
 type Buyer = 'rich' | 'poor' | 'owner';
 
-/** A stand-in and an institution that takes it for Mangopay. */
+/** A stand-in and a provider that takes it for Mangopay. */
 export async function opened(t: TestContext, now: () => number = Date.now) {
   const standIn = await startMangopayStandIn(t);
-  const institution = createMangopayInstitution(standIn, now);
-  t.after(() => institution.close());
+  const provider = createMangopayProvider(standIn, now);
+  t.after(() => provider.close());
   const buyers = {
     rich: standIn.party('PAYER', 'EUR', 100 * amount),
     poor: standIn.party('PAYER', 'EUR', amount - 1),
@@ -40,7 +40,7 @@ export async function opened(t: TestContext, now: () => number = Date.now) {
   };
   const balance = (wallet: string | undefined) =>
     standIn.wallets.find(({ Id }) => Id === wallet)?.Balance.Amount ?? assert.fail();
-  return { standIn, institution, order, buyers, seller, balance };
+  return { standIn, provider, order, buyers, seller, balance };
 }
 
 /** The transfer that holds the amount of an order. */

@@ -6,27 +6,27 @@ import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
-import { Refusal } from '../../src/domain/reason.ts';
-import { createMangopayInstitution } from '../../src/payments/mangopay/provider.ts';
-import type { FailureKind, Institution, PaymentOrder } from '../../src/payments/provider.ts';
+import { ApiError } from '../../src/domain/reason.ts';
+import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
+import type { FailureKind, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Fault } from '../support/mangopay-stand-in.ts';
 import { amount, holdIn, hook, opened } from './mangopay-support.ts';
-import { type InstitutionEngine, institutionSuite, instruct, lookUp } from './provider-suite.ts';
+import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
 
 const hourMs = 3_600_000;
 const limitMs = 60_000;
 const holdRequest = /^POST \/transfers$/;
 
-const engine: InstitutionEngine = {
+const engine: ProviderEngine = {
   has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack', 'disputes'],
   lapses: false,
   open: async (t) => {
-    const { standIn, institution, order, buyers } = await opened(t);
+    const { standIn, provider, order, buyers } = await opened(t);
     standIn.askToAuthenticate(buyers.owner.user);
     let sent = 0;
     return {
-      institution,
+      provider,
       order: (buyer) => order(buyer === 'declined' ? 'poor' : 'rich'),
       awaitsBuyer: {
         order: () => order('owner'),
@@ -69,18 +69,18 @@ const engine: InstitutionEngine = {
   },
 };
 
-institutionSuite('at Mangopay', engine);
+providerSuite('at Mangopay', engine);
 
 test('what Mangopay is told of a hold, its release and another one that is given back', async (t) => {
-  const { standIn, institution, order, seller, balance } = await opened(t);
+  const { standIn, provider, order, seller, balance } = await opened(t);
   const { escrowUser } = standIn;
   const [asked, given] = [order(), order()];
-  const { reference } = await instruct(institution, asked, 'FREEZE');
+  const { reference } = await instruct(provider, asked, 'FREEZE');
   const [wallet = assert.fail()] = standIn.wallets.filter(({ Owners }) => Owners[0] === escrowUser);
   assert.equal(balance(wallet.Id), amount);
-  await instruct(institution, { ...asked, reference }, 'RELEASE');
-  await instruct(institution, given, 'FREEZE');
-  await instruct(institution, given, 'REFUND');
+  await instruct(provider, { ...asked, reference }, 'RELEASE');
+  await instruct(provider, given, 'FREEZE');
+  await instruct(provider, given, 'REFUND');
   const posts = standIn.requests.filter(({ method }) => method === 'POST');
   const [made, held, released, , , refunded, ...more] = posts;
   assert.deepEqual(more, []);
@@ -118,9 +118,9 @@ test('what Mangopay is told of a hold, its release and another one that is given
 
 describe('a hold that Mangopay does not make is VOID with the reason, and stays so', () => {
   test('for want of money', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order('poor');
-    const refused = await instruct(institution, asked, 'FREEZE');
+    const refused = await instruct(provider, asked, 'FREEZE');
     const { Id } = holdIn(standIn, asked);
     const declined = {
       code: '001001',
@@ -128,8 +128,8 @@ describe('a hold that Mangopay does not make is VOID with the reason, and stays 
       detail: `${Id}, 001001: Unsufficient wallet balance`,
     };
     assert.deepEqual(refused, { status: 'VOID', reference: Id, declined });
-    assert.deepEqual(await lookUp(institution, asked), refused);
-    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
+    assert.deepEqual(await lookUp(provider, asked), refused);
+    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
   });
 
   const refusals: readonly (readonly [string, Partial<PaymentOrder>, RegExp])[] = [
@@ -140,42 +140,42 @@ describe('a hold that Mangopay does not make is VOID with the reason, and stays 
   for (const [what, more, detail] of refusals) {
     test(`${what}, for good, even when the keys are forgotten`, async (t) => {
       let nowMs = Date.now();
-      const { standIn, institution, order, buyers } = await opened(t, () => nowMs);
+      const { standIn, provider, order, buyers } = await opened(t, () => nowMs);
       const seller = standIn.party('OWNER', more.currency ?? 'EUR', 0);
       const asked = order('rich', { ...more, seller });
-      const refused = await instruct(institution, asked, 'FREEZE');
+      const refused = await instruct(provider, asked, 'FREEZE');
       assert.equal(refused.status, 'VOID');
       assert.match(refused.declined?.detail ?? '', detail);
       assert.match(refused.declined?.detail ?? '', /^status 400, /);
       assert.doesNotMatch(refused.declined?.detail ?? '', /standin-api-key/);
-      assert.match(refused.declined?.words ?? '', /^The payment institution does not take this payment;/);
+      assert.match(refused.declined?.words ?? '', /^The payment provider does not take this payment;/);
       nowMs += 25 * hourMs;
       standIn.forgetKeys();
       const mended = { ...asked, buyer: buyers.rich, currency: 'EUR' };
-      assert.equal((await instruct(institution, mended, 'FREEZE')).status, 'VOID');
-      assert.equal((await lookUp(institution, asked)).status, 'VOID');
+      assert.equal((await instruct(provider, mended, 'FREEZE')).status, 'VOID');
+      assert.equal((await lookUp(provider, asked)).status, 'VOID');
     });
   }
 
   test('403, of which the answer was lost: ABSENT, then VOID by the FREEZE once more', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order('rich', { buyer: { user: 'user_gone', wallet: 'wlt_gone' } });
     standIn.failNext(holdRequest, 'lose-answer');
-    await assert.rejects(instruct(institution, asked, 'FREEZE'));
-    assert.equal((await lookUp(institution, asked)).status, 'ABSENT');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
-    assert.equal((await lookUp(institution, asked)).status, 'VOID');
+    await assert.rejects(instruct(provider, asked, 'FREEZE'));
+    assert.equal((await lookUp(provider, asked)).status, 'ABSENT');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await lookUp(provider, asked)).status, 'VOID');
   });
 
   test('a wallet of the order that is not made: VOID, and CANCEL as well', async (t) => {
-    const { standIn, institution, order, balance, buyers } = await opened(t);
+    const { standIn, provider, order, balance, buyers } = await opened(t);
     const asked = order();
-    standIn.failNext(/^POST \/wallets$/, { refusal: 403 });
-    const refused = await instruct(institution, asked, 'FREEZE');
+    standIn.failNext(/^POST \/wallets$/, { apiError: 403 });
+    const refused = await instruct(provider, asked, 'FREEZE');
     assert.equal(refused.status, 'VOID');
     assert.match(refused.declined?.detail ?? '', /^status 403/);
-    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
     assert.equal(balance(buyers.rich.wallet), 100 * amount);
   });
 });
@@ -194,20 +194,20 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     for (const [what, fault, found, kind] of faults) {
       const status = request === '/wallets' ? 'ABSENT' : found;
       test(`FREEZE, POST ${request}, ${what}: ${kind}, and ${status}; CANCEL ends it`, async (t) => {
-        const { standIn, institution, order, balance, buyers } = await opened(t);
+        const { standIn, provider, order, balance, buyers } = await opened(t);
         const asked = order();
         const pattern = new RegExp(`^POST ${request}$`);
         standIn.failNext(pattern, fault);
-        await assert.rejects(instruct(institution, asked, 'FREEZE'), { name: 'InstitutionFailure', kind });
+        await assert.rejects(instruct(provider, asked, 'FREEZE'), { name: 'ProviderFailure', kind });
         // One attempt alone: to try again is for whoever gave the instruction.
         const sent = standIn.requests.filter(({ method, path }) => pattern.test(`${method} ${path}`));
         assert.ok(sent.length <= 1);
-        assert.equal((await lookUp(institution, asked)).status, status);
-        const ended = await instruct(institution, asked, 'CANCEL');
+        assert.equal((await lookUp(provider, asked)).status, status);
+        const ended = await instruct(provider, asked, 'CANCEL');
         assert.equal(ended.status, status === 'HELD' ? 'RETURNED' : 'VOID');
         const hasWallet = standIn.wallets.some(({ Owners }) => Owners[0] === standIn.escrowUser);
-        assert.deepEqual(await lookUp(institution, asked), hasWallet ? ended : { status: 'ABSENT' });
-        assert.equal((await instruct(institution, asked, 'FREEZE')).status, ended.status);
+        assert.deepEqual(await lookUp(provider, asked), hasWallet ? ended : { status: 'ABSENT' });
+        assert.equal((await instruct(provider, asked, 'FREEZE')).status, ended.status);
         assert.equal(balance(buyers.rich.wallet), 100 * amount);
       });
     }
@@ -225,15 +225,15 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
       ['CANCEL', /refunds$/, 'RETURNED'],
     ] as const) {
       test(`${kind}, ${fault}: the look-up tells, and the same again ends it, once`, async (t) => {
-        const { standIn, institution, order, balance, seller } = await opened(t);
+        const { standIn, provider, order, balance, seller } = await opened(t);
         const held = order();
-        const { reference } = await instruct(institution, held, 'FREEZE');
+        const { reference } = await instruct(provider, held, 'FREEZE');
         const asked = { ...held, reference };
         standIn.failNext(pattern, fault);
-        await assert.rejects(instruct(institution, asked, kind));
-        assert.equal((await lookUp(institution, asked)).status, done ? status : 'HELD');
-        assert.equal((await instruct(institution, asked, kind)).status, status);
-        assert.equal((await lookUp(institution, asked)).status, status);
+        await assert.rejects(instruct(provider, asked, kind));
+        assert.equal((await lookUp(provider, asked)).status, done ? status : 'HELD');
+        assert.equal((await instruct(provider, asked, kind)).status, status);
+        assert.equal((await lookUp(provider, asked)).status, status);
         assert.equal(balance(seller.wallet), kind === 'RELEASE' ? amount : 0);
       });
     }
@@ -246,10 +246,10 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     const { port } = nobody.address() as AddressInfo;
     nobody.close();
     await once(nobody, 'close');
-    const institution = createMangopayInstitution({ ...standIn, url: `http://127.0.0.1:${port}` }, Date.now);
+    const provider = createMangopayProvider({ ...standIn, url: `http://127.0.0.1:${port}` }, Date.now);
     const message = 'Mangopay: token, cause ECONNREFUSED';
-    const refused = { name: 'InstitutionFailure', kind: 'UNREACHABLE', message };
-    await assert.rejects(instruct(institution, order(), 'FREEZE'), refused);
+    const refused = { name: 'ProviderFailure', kind: 'UNREACHABLE', message };
+    await assert.rejects(instruct(provider, order(), 'FREEZE'), refused);
   });
 
   test('a redirect is not followed: the credentials go nowhere else', async (t) => {
@@ -260,17 +260,17 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     t.after(() => elsewhere.close());
     await once(elsewhere, 'listening');
     const { port } = elsewhere.address() as AddressInfo;
-    const institution = createMangopayInstitution({ ...standIn, url: `http://127.0.0.1:${port}` }, Date.now);
-    await assert.rejects(instruct(institution, order(), 'FREEZE'), { kind: 'UNREACHABLE' });
+    const provider = createMangopayProvider({ ...standIn, url: `http://127.0.0.1:${port}` }, Date.now);
+    await assert.rejects(instruct(provider, order(), 'FREEZE'), { kind: 'UNREACHABLE' });
     assert.equal(standIn.tokens(), 0);
-    await institution.close();
+    await provider.close();
   });
 
   test('the error has no secret', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     for (const status of [401, 429, 500]) {
       standIn.failNext(holdRequest, { status });
-      const error = await instruct(institution, order(), 'FREEZE').catch((thrown) => thrown);
+      const error = await instruct(provider, order(), 'FREEZE').catch((thrown) => thrown);
       assert.equal(error.message, `Mangopay: POST /transfers, status ${status}, request req-standin`);
       assert.doesNotMatch(
         inspect(error, { depth: 9, showHidden: true }),
@@ -293,10 +293,10 @@ function heldUp(t: TestContext) {
 }
 
 /** Gives a FREEZE and gives it up when the request is there. */
-async function givenUp(institution: Institution, order: PaymentOrder, there: Promise<void>) {
+async function givenUp(provider: PaymentProvider, order: PaymentOrder, there: Promise<void>) {
   const given = new AbortController();
   const instruction = { ...order, kind: 'FREEZE', instructionId: order.holdId } as const;
-  const rejected = assert.rejects(institution.instruct(instruction, given.signal), /given up/);
+  const rejected = assert.rejects(provider.instruct(instruction, given.signal), /given up/);
   await there;
   given.abort(new Error('given up'));
   await rejected;
@@ -305,66 +305,66 @@ async function givenUp(institution: Institution, order: PaymentOrder, there: Pro
 describe('CANCEL and FREEZE cross', () => {
   for (const request of ['/transfers', '/wallets']) {
     test(`the CANCEL overtakes POST ${request}: VOID, and the FREEZE holds nothing when it arrives`, async (t) => {
-      const { standIn, institution, order, balance, buyers } = await opened(t);
+      const { standIn, provider, order, balance, buyers } = await opened(t);
       const asked = order();
       const { wait, there, letThrough } = heldUp(t);
       standIn.failNext(new RegExp(`^POST ${request}$`), { onTheWay: wait });
-      await givenUp(institution, asked, there);
-      const cancelled = await instruct(institution, asked, 'CANCEL');
+      await givenUp(provider, asked, there);
+      const cancelled = await instruct(provider, asked, 'CANCEL');
       assert.equal(cancelled.status, 'VOID');
       const before = standIn.requests.length;
       letThrough();
       await eventually('the FREEZE', limitMs, () => standIn.requests.length > before);
-      assert.deepEqual(await lookUp(institution, asked), cancelled);
-      assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+      assert.deepEqual(await lookUp(provider, asked), cancelled);
+      assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
       assert.equal(balance(buyers.rich.wallet), 100 * amount);
     });
   }
 
   test('the FREEZE is being carried out: the CANCEL does not know, and gives it back later', async (t) => {
-    const { standIn, institution, order, balance, buyers } = await opened(t);
+    const { standIn, provider, order, balance, buyers } = await opened(t);
     const asked = order();
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(holdRequest, { until: wait });
-    await givenUp(institution, asked, there);
-    await assert.rejects(instruct(institution, asked, 'CANCEL'), /under way/);
+    await givenUp(provider, asked, there);
+    await assert.rejects(instruct(provider, asked, 'CANCEL'), /under way/);
     letThrough();
     await eventually('the hold', limitMs, () => standIn.transfers.length === 1);
-    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'RETURNED');
+    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'RETURNED');
     assert.equal(balance(buyers.rich.wallet), 100 * amount);
   });
 
   test('the FREEZE arrives between the look-up of the CANCEL and its use of the key', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(holdRequest, { onTheWay: wait });
-    const cancelled = instruct(institution, asked, 'CANCEL');
+    const cancelled = instruct(provider, asked, 'CANCEL');
     await there;
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
     letThrough();
     assert.equal((await cancelled).status, 'RETURNED');
   });
 
   test('the CANCEL breaks off before the wallet is closed: VOID when given again', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(/^PUT /, 'lose-request');
-    await assert.rejects(instruct(institution, asked, 'CANCEL'));
-    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    await assert.rejects(instruct(provider, asked, 'CANCEL'));
+    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
   });
 });
 
 test('a RELEASE and a REFUND that cross are carried out once', async (t) => {
-  const { standIn, institution, order, balance, buyers, seller } = await opened(t);
+  const { standIn, provider, order, balance, buyers, seller } = await opened(t);
   const asked = order();
-  await instruct(institution, asked, 'FREEZE');
+  await instruct(provider, asked, 'FREEZE');
   const { wait, there, letThrough } = heldUp(t);
   standIn.failNext(holdRequest, { onTheWay: wait });
-  const released = instruct(institution, asked, 'RELEASE');
+  const released = instruct(provider, asked, 'RELEASE');
   await there;
-  assert.equal((await instruct(institution, asked, 'REFUND')).status, 'RETURNED');
+  assert.equal((await instruct(provider, asked, 'REFUND')).status, 'RETURNED');
   letThrough();
   assert.equal((await released).status, 'RETURNED');
   assert.equal(balance(seller.wallet), 0);
@@ -380,12 +380,12 @@ describe('the keys that Mangopay forgets', () => {
   ] as const) {
     test(`a day after ${course}, a FREEZE makes no second hold: ${status}`, async (t) => {
       let nowMs = Date.now();
-      const { standIn, institution, order, balance, buyers } = await opened(t, () => nowMs);
+      const { standIn, provider, order, balance, buyers } = await opened(t, () => nowMs);
       const asked = order();
-      for (const kind of course.split(' ')) await instruct(institution, asked, kind as InstructionKind);
+      for (const kind of course.split(' ')) await instruct(provider, asked, kind as InstructionKind);
       nowMs += 25 * hourMs;
       standIn.forgetKeys();
-      assert.equal((await instruct(institution, asked, 'FREEZE')).status, status);
+      assert.equal((await instruct(provider, asked, 'FREEZE')).status, status);
       assert.equal(balance(buyers.rich.wallet), left * amount);
     });
   }
@@ -395,9 +395,9 @@ describe('the keys that Mangopay forgets', () => {
     ['CANCEL', 'VOID'],
   ] as const) {
     test(`a day after nothing has arrived, ${kind}: ${status}`, async (t) => {
-      const { institution, order } = await opened(t);
+      const { provider, order } = await opened(t);
       const asked = order('rich', { openedAtMs: Date.now() - 25 * hourMs });
-      assert.equal((await instruct(institution, asked, kind)).status, status);
+      assert.equal((await instruct(provider, asked, kind)).status, status);
     });
   }
 });
@@ -405,27 +405,27 @@ describe('the keys that Mangopay forgets', () => {
 describe('a buyer who has to authenticate', () => {
   async function waiting(t: TestContext) {
     const open = await opened(t);
-    const { standIn, institution, order, buyers } = open;
+    const { standIn, provider, order, buyers } = open;
     standIn.askToAuthenticate(buyers.owner.user);
     const asked = order('owner');
-    const answer = await instruct(institution, asked, 'FREEZE');
+    const answer = await instruct(provider, asked, 'FREEZE');
     const { Id } = holdIn(standIn, asked);
     return { ...open, asked, answer, transferId: Id };
   }
 
   test('is waited for, by the URL that Mangopay gives', async (t) => {
-    const { institution, asked, answer, transferId } = await waiting(t);
+    const { provider, asked, answer, transferId } = await waiting(t);
     const nextActionUrl = `https://sca.sandbox.mangopay.com/?token=sca_${transferId}`;
     const { nextActionExpiresAtMs = 0, ...told } = answer;
     assert.deepEqual(told, { status: 'AWAITING_BUYER', reference: transferId, nextActionUrl });
     assert.ok(nextActionExpiresAtMs > Date.now() && nextActionExpiresAtMs <= Date.now() + 600_000);
-    assert.deepEqual(await lookUp(institution, asked), answer);
-    assert.deepEqual(await lookUp(institution, { ...asked, reference: transferId }), answer);
-    assert.deepEqual(await instruct(institution, asked, 'FREEZE'), answer);
+    assert.deepEqual(await lookUp(provider, asked), answer);
+    assert.deepEqual(await lookUp(provider, { ...asked, reference: transferId }), answer);
+    assert.deepEqual(await instruct(provider, asked, 'FREEZE'), answer);
   });
 
   test('is not sent to what is no page: nothing is known as long as the transfer waits', async (t) => {
-    const { standIn, institution, asked } = await waiting(t);
+    const { standIn, provider, asked } = await waiting(t);
     const transfer = holdIn(standIn, asked);
     for (const RedirectUrl of [
       'javascript:alert(1)',
@@ -433,7 +433,7 @@ describe('a buyer who has to authenticate', () => {
       'https://bank.example@evil.example/',
     ]) {
       transfer.PendingUserAction = { RedirectUrl };
-      for (const answer of [lookUp(institution, asked), instruct(institution, asked, 'FREEZE')])
+      for (const answer of [lookUp(provider, asked), instruct(provider, asked, 'FREEZE')])
         await assert.rejects(answer, {
           message: `Mangopay: transfer ${transfer.Id} waits for the buyer at what is no page`,
         });
@@ -441,30 +441,30 @@ describe('a buyer who has to authenticate', () => {
   });
 
   test('confirms: HELD', async (t) => {
-    const { standIn, institution, asked, transferId } = await waiting(t);
+    const { standIn, provider, asked, transferId } = await waiting(t);
     standIn.authenticated(transferId, true);
-    const held = await lookUp(institution, asked);
+    const held = await lookUp(provider, asked);
     assert.equal(held.status, 'HELD');
-    assert.deepEqual(await instruct(institution, asked, 'FREEZE'), held);
+    assert.deepEqual(await instruct(provider, asked, 'FREEZE'), held);
   });
 
   test('lets the time run out: VOID, with the reason in words', async (t) => {
-    const { standIn, institution, asked, transferId } = await waiting(t);
+    const { standIn, provider, asked, transferId } = await waiting(t);
     standIn.authenticated(transferId, false);
-    const { status, declined } = await lookUp(institution, asked);
+    const { status, declined } = await lookUp(provider, asked);
     assert.equal(status, 'VOID');
     assert.equal(declined?.code, '007102');
     assert.match(declined?.words ?? '', /not confirmed within ten minutes/);
   });
 
   test('fails for a reason without an end: as much of it is kept as an operator reads', async (t) => {
-    const { standIn, institution, asked, transferId } = await waiting(t);
+    const { standIn, provider, asked, transferId } = await waiting(t);
     standIn.authenticated(transferId, false);
     Object.assign(holdIn(standIn, asked), {
       ResultCode: '9'.repeat(5_000),
       ResultMessage: 'x'.repeat(50_000),
     });
-    const { declined } = await lookUp(institution, asked);
+    const { declined } = await lookUp(provider, asked);
     assert.deepEqual([declined?.code, declined?.detail.length], ['9'.repeat(64), 500]);
   });
 
@@ -473,12 +473,12 @@ describe('a buyer who has to authenticate', () => {
     [false, 'VOID'],
   ] as const) {
     test(`is not waited for any more: no answer until Mangopay knows, then ${status}`, async (t) => {
-      const { standIn, institution, asked, transferId, balance, buyers } = await waiting(t);
+      const { standIn, provider, asked, transferId, balance, buyers } = await waiting(t);
       for (const kind of ['CANCEL', 'REFUND'] as const) {
-        await assert.rejects(instruct(institution, asked, kind), /waits for the buyer/);
+        await assert.rejects(instruct(provider, asked, kind), /waits for the buyer/);
       }
       standIn.authenticated(transferId, isConfirmed);
-      assert.equal((await instruct(institution, asked, 'CANCEL')).status, status);
+      assert.equal((await instruct(provider, asked, 'CANCEL')).status, status);
       assert.equal(balance(buyers.owner.wallet), 100 * amount);
     });
   }
@@ -486,24 +486,24 @@ describe('a buyer who has to authenticate', () => {
 
 describe('what others do at Mangopay', () => {
   test('a part of a hold is given back: what is left is told', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    const { reference = '' } = await instruct(institution, asked, 'FREEZE');
+    const { reference = '' } = await instruct(provider, asked, 'FREEZE');
     standIn.refundOutside(reference, 50_000);
-    const left = await lookUp(institution, asked);
+    const left = await lookUp(provider, asked);
     assert.deepEqual([left.status, left.amount], ['HELD', BigInt(amount - 50_000)]);
-    assert.equal((await instruct(institution, asked, 'REFUND')).status, 'RETURNED');
+    assert.equal((await instruct(provider, asked, 'REFUND')).status, 'RETURNED');
   });
 
   test('after a release the seller pays back, and the hook of it leads to the order', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    const { reference = '' } = await instruct(institution, asked, 'FREEZE');
-    await instruct(institution, asked, 'RELEASE');
+    const { reference = '' } = await instruct(provider, asked, 'FREEZE');
+    await instruct(provider, asked, 'RELEASE');
     const release = standIn.transfers.at(-1)?.Id ?? assert.fail();
     const part = standIn.refundOutside(release, 50_000);
     const told = async () => {
-      const { status, amount: left } = await lookUp(institution, { ...asked, reference });
+      const { status, amount: left } = await lookUp(provider, { ...asked, reference });
       return [status, left];
     };
     assert.deepEqual(await told(), ['PARTLY_RETURNED', BigInt(amount - 50_000)]);
@@ -513,53 +513,53 @@ describe('what others do at Mangopay', () => {
     assert.deepEqual(await told(), ['RETURNED', BigInt(amount)]);
 
     const sent = hook(standIn.hookSecret, 'TRANSFER_REFUND_SUCCEEDED', part.Id, 1_800_000_000);
-    const { about } = institution.readNotification(sent);
+    const { about } = provider.readNotification(sent);
     const resource = `/refunds/${part.Id}`;
     assert.deepEqual(about, { resource });
     const { signal } = new AbortController();
-    assert.deepEqual(await institution.subjectOf?.(resource, signal), { holdId: asked.holdId });
-    assert.equal(await institution.subjectOf?.('/refunds/xfer_refund_gone', signal), undefined);
+    assert.deepEqual(await provider.subjectOf?.(resource, signal), { holdId: asked.holdId });
+    assert.equal(await provider.subjectOf?.('/refunds/xfer_refund_gone', signal), undefined);
     standIn.failNext(/^GET \/refunds/, { status: 503 });
-    await assert.rejects(institution.subjectOf?.(resource, signal) ?? assert.fail(), { kind: 'FAILED' });
+    await assert.rejects(provider.subjectOf?.(resource, signal) ?? assert.fail(), { kind: 'FAILED' });
   });
 
   test('a seller who cannot be paid: the RELEASE is declined, and the money stays held', async (t) => {
-    const { institution, order, buyers } = await opened(t);
+    const { provider, order, buyers } = await opened(t);
     const asked = order('rich', { seller: buyers.poor });
-    await instruct(institution, asked, 'FREEZE');
-    const toPayer = await instruct(institution, asked, 'RELEASE');
+    await instruct(provider, asked, 'FREEZE');
+    const toPayer = await instruct(provider, asked, 'RELEASE');
     assert.deepEqual([toPayer.status, toPayer.declined?.code], ['HELD', '002702']);
-    assert.equal((await instruct(institution, asked, 'REFUND')).status, 'RETURNED');
+    assert.equal((await instruct(provider, asked, 'REFUND')).status, 'RETURNED');
   });
 
   test('an escrow user who would have to authenticate: no answer, and a word to the operator', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    await instruct(institution, asked, 'FREEZE');
+    await instruct(provider, asked, 'FREEZE');
     standIn.askToAuthenticate(standIn.escrowUser);
     for (let sent = 0; sent < 2; sent += 1) {
-      await assert.rejects(instruct(institution, asked, 'RELEASE'), /ARTSEAL_MANGOPAY_ESCROW_USER/);
+      await assert.rejects(instruct(provider, asked, 'RELEASE'), /ARTSEAL_MANGOPAY_ESCROW_USER/);
     }
-    assert.equal((await lookUp(institution, asked)).status, 'HELD');
+    assert.equal((await lookUp(provider, asked)).status, 'HELD');
     standIn.authenticated(standIn.transfers.at(-1)?.Id ?? assert.fail(), false);
-    const refused = await instruct(institution, asked, 'RELEASE');
+    const refused = await instruct(provider, asked, 'RELEASE');
     assert.deepEqual([refused.status, refused.declined?.code], ['HELD', '007102']);
   });
 });
 
 describe('a look-up without a reference', () => {
   test('finds an order among more than a page of others', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     const [asked = assert.fail(), ...others] = Array.from({ length: 130 }, () =>
       order('rich', { amount: 1n }),
     );
-    const first = await instruct(institution, asked, 'FREEZE');
-    await Promise.all(others.map((other) => instruct(institution, other, 'FREEZE')));
-    assert.deepEqual(await lookUp(institution, asked), first);
+    const first = await instruct(provider, asked, 'FREEZE');
+    await Promise.all(others.map((other) => instruct(provider, other, 'FREEZE')));
+    assert.deepEqual(await lookUp(provider, asked), first);
   });
 
   test('ends with the wallets from before the order, but allows for another clock', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     const sinceS = Math.floor(asked.openedAtMs / 1000) - 600;
     const wallet = standIn.wallets[0] ?? assert.fail();
@@ -567,32 +567,32 @@ describe('a look-up without a reference', () => {
     const before = (made: number) => ({ ...mine, Id: `wlt_${made}`, CreationDate: sinceS - 1 });
     standIn.wallets.unshift(...Array.from({ length: 300 }, (_, made) => before(made)));
     const pages = () => standIn.requests.filter(({ path }) => path.endsWith('/wallets')).length;
-    assert.equal((await lookUp(institution, asked)).status, 'ABSENT');
+    assert.equal((await lookUp(provider, asked)).status, 'ABSENT');
     assert.equal(pages(), 1);
     standIn.wallets.push(
       ...Array.from({ length: 100 }, (_, made) => ({ ...before(made), CreationDate: sinceS })),
     );
-    assert.equal((await lookUp(institution, asked)).status, 'ABSENT');
+    assert.equal((await lookUp(provider, asked)).status, 'ABSENT');
     assert.equal(pages(), 3);
   });
 
   test('gives up, rather than saying ABSENT, where the newest do not come first', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const wallet = standIn.wallets[0] ?? assert.fail();
     for (const age of [1, 2]) {
       const CreationDate = wallet.CreationDate - age;
       standIn.wallets.push({ ...wallet, Id: `wlt_${age}`, Owners: [standIn.escrowUser], CreationDate });
     }
-    await assert.rejects(lookUp(institution, order()), /not in the order/);
+    await assert.rejects(lookUp(provider, order()), /not in the order/);
   });
 
   test('gives up, rather than saying ABSENT, where there are too many', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const wallet = standIn.wallets[0] ?? assert.fail();
     for (let made = 0; made < 5_000; made += 1) {
       standIn.wallets.push({ ...wallet, Id: `wlt_${made}`, Owners: [standIn.escrowUser] });
     }
-    await assert.rejects(lookUp(institution, order()), /more than 5000/);
+    await assert.rejects(lookUp(provider, order()), /more than 5000/);
   });
 });
 
@@ -600,16 +600,16 @@ describe('credentials', () => {
   const { signal } = new AbortController();
 
   test('are accepted where they may read the escrow user', async (t) => {
-    const { standIn, institution } = await opened(t);
-    assert.deepEqual(await institution.checkAccess(signal), { kind: 'ACCEPTED' });
+    const { standIn, provider } = await opened(t);
+    assert.deepEqual(await provider.checkAccess(signal), { kind: 'ACCEPTED' });
     standIn.revokeKey(true);
-    const { kind } = await institution.checkAccess(signal);
+    const { kind } = await provider.checkAccess(signal);
     assert.equal(kind, 'REJECTED');
     standIn.revokeKey(false);
-    assert.deepEqual(await institution.checkAccess(signal), { kind: 'ACCEPTED' });
+    assert.deepEqual(await provider.checkAccess(signal), { kind: 'ACCEPTED' });
     standIn.failNext(/users/, { status: 503 });
-    assert.equal((await institution.checkAccess(signal)).kind, 'UNREACHABLE');
-    assert.equal((await institution.checkAccess(AbortSignal.abort())).kind, 'UNREACHABLE');
+    assert.equal((await provider.checkAccess(signal)).kind, 'UNREACHABLE');
+    assert.equal((await provider.checkAccess(AbortSignal.abort())).kind, 'UNREACHABLE');
   });
 
   test('are of no use with an escrow user who is none, or cannot receive money', async (t) => {
@@ -618,45 +618,45 @@ describe('credentials', () => {
       ['user_gone', /does not exist/],
       [buyers.rich.user, /PAYER/],
     ] as const) {
-      const institution = createMangopayInstitution({ ...standIn, escrowUser }, Date.now);
-      const access = await institution.checkAccess(signal);
+      const provider = createMangopayProvider({ ...standIn, escrowUser }, Date.now);
+      const access = await provider.checkAccess(signal);
       assert.ok(access.kind === 'REJECTED');
       assert.match(access.why, why);
-      await institution.close();
+      await provider.close();
     }
   });
 
   test('get one token for all calls, until shortly before its end or until it is refused', async (t) => {
     let nowMs = Date.now();
-    const { standIn, institution, order } = await opened(t, () => nowMs);
-    await Promise.all(Array.from({ length: 5 }, () => lookUp(institution, order())));
+    const { standIn, provider, order } = await opened(t, () => nowMs);
+    await Promise.all(Array.from({ length: 5 }, () => lookUp(provider, order())));
     assert.equal(standIn.tokens(), 1);
     nowMs += 1_139_000;
-    await lookUp(institution, order());
+    await lookUp(provider, order());
     assert.equal(standIn.tokens(), 1);
     nowMs += 2_000;
-    await lookUp(institution, order());
+    await lookUp(provider, order());
     assert.equal(standIn.tokens(), 2);
     standIn.endTokens();
-    await assert.rejects(lookUp(institution, order()), { kind: 'CREDENTIALS_REJECTED' });
-    assert.equal((await lookUp(institution, order())).status, 'ABSENT');
+    await assert.rejects(lookUp(provider, order()), { kind: 'CREDENTIALS_REJECTED' });
+    assert.equal((await lookUp(provider, order())).status, 'ABSENT');
   });
 });
 
 test('amounts that no JSON number has are refused before anything is stored', async (t) => {
-  const { institution } = await opened(t);
+  const { provider } = await opened(t);
   const check = (amountOf: bigint) =>
-    institution.check({ amount: amountOf, currency: 'EUR', buyerId: 'b', sellerId: 's' });
+    provider.check({ amount: amountOf, currency: 'EUR', buyerId: 'b', sellerId: 's' });
   const most = BigInt(Number.MAX_SAFE_INTEGER);
   assert.deepEqual([check(1n), check(most)], [[], []]);
   assert.deepEqual(check(most + 1n), [{ field: 'amount', rule: 'must be at most 9007199254740991' }]);
 });
 
 test('hooks that cannot be read are refused, and those of other kinds are about nothing', async (t) => {
-  const { standIn, institution } = await opened(t);
+  const { standIn, provider } = await opened(t);
   const read = (query: string) => {
     const sent = { ...hook('', '', '', 1), query: `secret=${standIn.hookSecret}${query}` };
-    return institution.readNotification(sent);
+    return provider.readNotification(sent);
   };
   const other = read('&EventType=PAYIN_NORMAL_SUCCEEDED&RessourceId=12&Date=1');
   assert.deepEqual(other, { eventId: 'PAYIN_NORMAL_SUCCEEDED 12 1', about: undefined });
@@ -667,17 +667,17 @@ test('hooks that cannot be read are refused, and those of other kinds are about 
     '&EventType=TRANSFER_NORMAL_SUCCEEDED&RessourceId=1&RessourceId=2&Date=1',
     '&EventType=TRANSFER_NORMAL_SUCCEEDED&RessourceId=1&Date=now',
   ]) {
-    const unreadable = (error: unknown) => error instanceof Refusal && error.reason === 'INVALID_JSON';
+    const unreadable = (error: unknown) => error instanceof ApiError && error.reason === 'INVALID_JSON';
     assert.throws(() => read(query), unreadable, query);
   }
 });
 
 test('closing ends what is under way', async (t) => {
-  const { standIn, institution, order } = await opened(t);
+  const { standIn, provider, order } = await opened(t);
   const { wait, there } = heldUp(t);
   standIn.failNext(holdRequest, { until: wait });
-  const rejected = assert.rejects(instruct(institution, order(), 'FREEZE'), /closed/);
+  const rejected = assert.rejects(instruct(provider, order(), 'FREEZE'), /closed/);
   await there;
-  await institution.close();
+  await provider.close();
   await rejected;
 });

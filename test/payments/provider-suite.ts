@@ -3,16 +3,16 @@ import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { Declined, PaymentSnapshot, PaymentStatus } from '../../src/domain/payment.ts';
-import { Refusal } from '../../src/domain/reason.ts';
+import { ApiError } from '../../src/domain/reason.ts';
 import type {
-  Institution,
   PaymentInstruction,
   PaymentOrder,
+  PaymentProvider,
   SentNotification,
 } from '../../src/payments/provider.ts';
 
 /**
- * What not every institution has.
+ * What not every provider has.
  *
  * - tellsWhy: it says why it declines.
  * - awaitsBuyer: it may ask the buyer to act before it makes a hold; callsOff: that can be called off before the buyer has.
@@ -21,19 +21,19 @@ import type {
  */
 export type Capability = 'tellsWhy' | 'awaitsBuyer' | 'callsOff' | 'takesBack' | 'takesPartBack' | 'disputes';
 
-/** An institution, as the suite sees it. */
-export interface InstitutionEngine {
-  open(test: TestContext): Promise<OpenInstitution>;
+/** A provider, as the suite sees it. */
+export interface ProviderEngine {
+  open(test: TestContext): Promise<OpenProvider>;
   /** What it has of that: its parts of the suite are run, and `open` gives what they need. */
   readonly has?: readonly Capability[];
   /** False where a hold never runs out. */
   readonly lapses?: false;
 }
 
-/** An institution at work, and what else the suite needs to be done there. */
-export interface OpenInstitution {
-  readonly institution: Institution;
-  /** An order that the institution has not heard of; with a buyer whose hold it declines, if asked. */
+/** A provider at work, and what else the suite needs to be done there. */
+export interface OpenProvider {
+  readonly provider: PaymentProvider;
+  /** An order that the provider has not heard of; with a buyer whose hold it declines, if asked. */
   order(buyer?: 'declined'): PaymentOrder;
   /** Lets the hold of an order run out. */
   lapse(order: PaymentOrder): Promise<void>;
@@ -61,23 +61,23 @@ export interface BuyersPart {
 /** All or half of what the seller has goes back to the buyer; the buyer contests it, and loses or wins that. */
 export type PayoutEvent = 'RETURN_ALL' | 'RETURN_PART' | 'DISPUTE' | 'DISPUTE_WON' | 'DISPUTE_LOST';
 
-/** More than an institution may take a notification for fresh, in seconds. */
+/** More than a provider may take a notification for fresh, in seconds. */
 const longAgoS = 3_600;
 
 /** Gives an instruction, under an id of its own unless one is named; that of a FREEZE is the holdId. */
 export function instruct(
-  institution: Institution,
+  provider: PaymentProvider,
   order: PaymentOrder,
   kind: InstructionKind,
   instructionId = kind === 'FREEZE' ? order.holdId : `${order.holdId}-${kind}`,
 ): Promise<PaymentSnapshot> {
   const instruction: PaymentInstruction = { ...order, kind, instructionId };
-  return institution.instruct(instruction, new AbortController().signal);
+  return provider.instruct(instruction, new AbortController().signal);
 }
 
 /** Asks where the money of an order is. */
-export function lookUp(institution: Institution, order: PaymentOrder): Promise<PaymentSnapshot> {
-  return institution.lookUp(order, new AbortController().signal);
+export function lookUp(provider: PaymentProvider, order: PaymentOrder): Promise<PaymentSnapshot> {
+  return provider.lookUp(order, new AbortController().signal);
 }
 
 /** After what has been done for an order, in this order, each instruction answers this. */
@@ -108,9 +108,9 @@ const courses: readonly (readonly [string, PaymentStatus])[] = [
   ['FREEZE lapse FREEZE', 'LAPSED'],
 ];
 
-/** What every institution promises. */
-export function institutionSuite(name: string, engine: InstitutionEngine): void {
-  describe(`institution ${name}`, () => {
+/** What every provider promises. */
+export function providerSuite(name: string, engine: ProviderEngine): void {
+  describe(`provider ${name}`, () => {
     describe('instructions', () => instructionPromises(engine));
     describe('look-ups', () => lookUpPromises(engine));
     describe('notifications', () => notificationPromises(engine));
@@ -121,27 +121,27 @@ export function institutionSuite(name: string, engine: InstitutionEngine): void 
     test('once it is closed, nothing is asked of it any more', async (t) => {
       const open = await engine.open(t);
       const order = open.order();
-      await instruct(open.institution, order, 'FREEZE');
-      await open.institution.close();
-      await assert.rejects(lookUp(open.institution, order), /closed/);
-      await assert.rejects(instruct(open.institution, order, 'RELEASE'), /closed/);
+      await instruct(open.provider, order, 'FREEZE');
+      await open.provider.close();
+      await assert.rejects(lookUp(open.provider, order), /closed/);
+      await assert.rejects(instruct(open.provider, order, 'RELEASE'), /closed/);
     });
   });
 }
 
 /** Takes the steps of a course, with the reference from the answers or without; the last answer. */
-async function take(open: OpenInstitution, order: PaymentOrder, course: string, remembers: boolean) {
+async function take(open: OpenProvider, order: PaymentOrder, course: string, remembers: boolean) {
   let payment: PaymentSnapshot = { status: 'ABSENT' };
   let reference: string | undefined;
   for (const step of course.split(' ')) {
     if (remembers) reference = payment.reference ?? reference;
     if (step === 'lapse') await open.lapse(order);
-    else payment = await instruct(open.institution, { ...order, reference }, step as InstructionKind);
+    else payment = await instruct(open.provider, { ...order, reference }, step as InstructionKind);
   }
   return payment;
 }
 
-function instructionPromises(engine: InstitutionEngine): void {
+function instructionPromises(engine: ProviderEngine): void {
   const possible = courses.filter(([course]) => engine.lapses !== false || !course.includes('lapse'));
   for (const [course, status] of possible) {
     for (const remembers of [true, false]) {
@@ -150,7 +150,7 @@ function instructionPromises(engine: InstitutionEngine): void {
         const order = open.order();
         const answered = await take(open, order, course, remembers);
         assert.equal(answered.status, status);
-        assert.deepEqual(await lookUp(open.institution, order), answered);
+        assert.deepEqual(await lookUp(open.provider, order), answered);
       });
     }
   }
@@ -159,44 +159,41 @@ function instructionPromises(engine: InstitutionEngine): void {
     test(`${kind} again under the same id answers the same and does no more`, async (t) => {
       const open = await engine.open(t);
       const order = open.order();
-      if (kind !== 'FREEZE') await instruct(open.institution, order, 'FREEZE');
-      const first = await instruct(open.institution, order, kind);
-      assert.deepEqual(await instruct(open.institution, order, kind), first);
-      assert.deepEqual(
-        await instruct(open.institution, { ...order, reference: first.reference }, kind),
-        first,
-      );
-      assert.deepEqual(await lookUp(open.institution, order), first);
+      if (kind !== 'FREEZE') await instruct(open.provider, order, 'FREEZE');
+      const first = await instruct(open.provider, order, kind);
+      assert.deepEqual(await instruct(open.provider, order, kind), first);
+      assert.deepEqual(await instruct(open.provider, { ...order, reference: first.reference }, kind), first);
+      assert.deepEqual(await lookUp(open.provider, order), first);
     });
   }
 
   test('under another id, what is done already answers the same', async (t) => {
     const open = await engine.open(t);
     const order = open.order();
-    await instruct(open.institution, order, 'FREEZE');
-    const first = await instruct(open.institution, order, 'RELEASE');
-    assert.deepEqual(await instruct(open.institution, order, 'RELEASE', 'another-id'), first);
+    await instruct(open.provider, order, 'FREEZE');
+    const first = await instruct(open.provider, order, 'RELEASE');
+    assert.deepEqual(await instruct(open.provider, order, 'RELEASE', 'another-id'), first);
   });
 
   test('a buyer who is declined: VOID, at once and for good', async (t) => {
     const open = await engine.open(t);
     const order = open.order('declined');
-    assert.deepEqual(open.institution.check(order), []);
+    assert.deepEqual(open.provider.check(order), []);
     for (const kind of ['FREEZE', 'FREEZE', 'RELEASE', 'CANCEL', 'FREEZE'] as const) {
-      assert.equal((await instruct(open.institution, order, kind)).status, 'VOID', kind);
+      assert.equal((await instruct(open.provider, order, kind)).status, 'VOID', kind);
     }
-    assert.equal((await lookUp(open.institution, order)).status, 'VOID');
+    assert.equal((await lookUp(open.provider, order)).status, 'VOID');
   });
 
   test('orders do not touch each other', async (t) => {
     const open = await engine.open(t);
     const orders = [open.order(), open.order(), open.order()] as const;
-    await Promise.all(orders.map((order) => instruct(open.institution, order, 'FREEZE')));
+    await Promise.all(orders.map((order) => instruct(open.provider, order, 'FREEZE')));
     await Promise.all([
-      instruct(open.institution, orders[0], 'RELEASE'),
-      instruct(open.institution, orders[1], 'REFUND'),
+      instruct(open.provider, orders[0], 'RELEASE'),
+      instruct(open.provider, orders[1], 'REFUND'),
     ]);
-    const held = await Promise.all(orders.map((order) => lookUp(open.institution, order)));
+    const held = await Promise.all(orders.map((order) => lookUp(open.provider, order)));
     assert.deepEqual(
       held.map(({ status }) => status),
       ['PAID_OUT', 'RETURNED', 'HELD'],
@@ -208,15 +205,15 @@ function instructionPromises(engine: InstitutionEngine): void {
     const open = await engine.open(t);
     const order = open.order();
     const instruction: PaymentInstruction = { ...order, kind: 'FREEZE', instructionId: order.holdId };
-    await assert.rejects(open.institution.instruct(instruction, AbortSignal.abort()));
-    await assert.rejects(open.institution.lookUp(order, AbortSignal.abort()));
+    await assert.rejects(open.provider.instruct(instruction, AbortSignal.abort()));
+    await assert.rejects(open.provider.lookUp(order, AbortSignal.abort()));
   });
 }
 
-function lookUpPromises(engine: InstitutionEngine): void {
+function lookUpPromises(engine: ProviderEngine): void {
   test('an order that was never heard of is ABSENT', async (t) => {
     const open = await engine.open(t);
-    assert.deepEqual(await lookUp(open.institution, open.order()), { status: 'ABSENT' });
+    assert.deepEqual(await lookUp(open.provider, open.order()), { status: 'ABSENT' });
   });
 
   const kept = ['FREEZE', 'FREEZE RELEASE', 'FREEZE REFUND', 'FREEZE CANCEL'];
@@ -225,118 +222,118 @@ function lookUpPromises(engine: InstitutionEngine): void {
       const open = await engine.open(t);
       const order = open.order();
       await take(open, order, course, true);
-      const payment = await lookUp(open.institution, order);
+      const payment = await lookUp(open.provider, order);
       assert.equal(payment.amount, order.amount);
       assert.equal(payment.currency, order.currency);
       assert.ok(payment.reference);
-      assert.deepEqual(await lookUp(open.institution, { ...order, reference: payment.reference }), payment);
+      assert.deepEqual(await lookUp(open.provider, { ...order, reference: payment.reference }), payment);
     });
   }
 
   test('asking changes nothing', async (t) => {
     const open = await engine.open(t);
     const order = open.order();
-    await lookUp(open.institution, order);
-    const held = await instruct(open.institution, order, 'FREEZE');
+    await lookUp(open.provider, order);
+    const held = await instruct(open.provider, order, 'FREEZE');
     assert.equal(held.status, 'HELD');
-    assert.deepEqual(await lookUp(open.institution, order), await lookUp(open.institution, order));
+    assert.deepEqual(await lookUp(open.provider, order), await lookUp(open.provider, order));
   });
 }
 
-function reasonPromises(engine: InstitutionEngine): void {
+function reasonPromises(engine: ProviderEngine): void {
   test('why a buyer is declined is told: a code, words for the buyer, all of it for the operator', async (t) => {
     const open = await engine.open(t);
     const order = open.order('declined');
-    const { declined } = await instruct(open.institution, order, 'FREEZE');
+    const { declined } = await instruct(open.provider, order, 'FREEZE');
     assertReason(declined);
-    assert.deepEqual((await instruct(open.institution, order, 'FREEZE')).declined, declined);
-    const taken = await instruct(open.institution, open.order(), 'FREEZE');
+    assert.deepEqual((await instruct(open.provider, order, 'FREEZE')).declined, declined);
+    const taken = await instruct(open.provider, open.order(), 'FREEZE');
     assert.equal(taken.declined, undefined);
   });
 }
 
 function assertReason(declined: Declined | undefined): void {
-  assert.ok(declined !== undefined, 'the institution says why');
+  assert.ok(declined !== undefined, 'the provider says why');
   assert.match(declined.code, /^\w+$/);
   assert.match(declined.words, /^[A-Z].*\.$/);
   assert.notEqual(declined.detail, '');
 }
 
-/** The part of an opened institution that it says it has. */
+/** The part of an opened provider that it says it has. */
 function partOf<Part>(part: Part | undefined): Part {
-  assert.ok(part !== undefined, 'the institution has this part');
+  assert.ok(part !== undefined, 'the provider has this part');
   return part;
 }
 
-function buyerPromises(engine: InstitutionEngine, has: ReadonlySet<Capability>): void {
+function buyerPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): void {
   const opened = async (t: TestContext) => {
     const open = await engine.open(t);
     const buyer = partOf(open.awaitsBuyer);
     const order = buyer.order();
-    assert.deepEqual(open.institution.check(order), []);
-    const asked = await instruct(open.institution, order, 'FREEZE');
+    assert.deepEqual(open.provider.check(order), []);
+    const asked = await instruct(open.provider, order, 'FREEZE');
     assert.equal(asked.status, 'AWAITING_BUYER');
     return { ...open, buyer, order, asked, remembered: { ...order, reference: asked.reference } };
   };
 
   test('AWAITING_BUYER tells where the buyer has to act, as often as it is asked', async (t) => {
-    const { institution, order, asked, remembered } = await opened(t);
+    const { provider, order, asked, remembered } = await opened(t);
     assert.match(asked.nextActionUrl ?? '', /^https?:\/\/\S+$/);
     assert.equal(asked.declined, undefined);
     for (const each of [order, remembered]) {
-      assert.deepEqual(await lookUp(institution, each), asked);
-      assert.deepEqual(await instruct(institution, each, 'FREEZE'), asked);
+      assert.deepEqual(await lookUp(provider, each), asked);
+      assert.deepEqual(await instruct(provider, each, 'FREEZE'), asked);
     }
   });
 
   test('a buyer who has acted: HELD, and then as ever', async (t) => {
-    const { institution, buyer, order, remembered } = await opened(t);
+    const { provider, buyer, order, remembered } = await opened(t);
     await buyer.act(order, 'DONE');
-    const held = await lookUp(institution, order);
+    const held = await lookUp(provider, order);
     assert.deepEqual([held.status, held.amount, held.currency], ['HELD', order.amount, order.currency]);
     assert.equal(held.nextActionUrl, undefined);
-    assert.deepEqual(await lookUp(institution, remembered), held);
-    assert.deepEqual(await instruct(institution, remembered, 'FREEZE'), held);
-    assert.equal((await instruct(institution, remembered, 'RELEASE')).status, 'PAID_OUT');
+    assert.deepEqual(await lookUp(provider, remembered), held);
+    assert.deepEqual(await instruct(provider, remembered, 'FREEZE'), held);
+    assert.equal((await instruct(provider, remembered, 'RELEASE')).status, 'PAID_OUT');
   });
 
   test('a buyer who has tried and failed may try again, or is declined with the reason', async (t) => {
-    const { institution, buyer, order, asked } = await opened(t);
+    const { provider, buyer, order, asked } = await opened(t);
     await buyer.act(order, 'FAILED');
-    const found = await lookUp(institution, order);
+    const found = await lookUp(provider, order);
     // Where nothing is known any more, the FREEZE is given again.
-    const payment = found.status === 'ABSENT' ? await instruct(institution, order, 'FREEZE') : found;
+    const payment = found.status === 'ABSENT' ? await instruct(provider, order, 'FREEZE') : found;
     if (payment.status !== asked.status) {
       assert.equal(payment.status, 'VOID');
       assertReason(payment.declined);
     }
-    assert.equal((await instruct(institution, order, 'CANCEL')).status, 'VOID');
+    assert.equal((await instruct(provider, order, 'CANCEL')).status, 'VOID');
   });
 
   if (!has.has('callsOff')) {
     test('given up while the buyer is awaited: no answer before the buyer has acted, then all goes back', async (t) => {
-      const { institution, buyer, order, remembered } = await opened(t);
+      const { provider, buyer, order, remembered } = await opened(t);
       for (const kind of ['CANCEL', 'REFUND'] as const) {
-        await assert.rejects(instruct(institution, remembered, kind));
+        await assert.rejects(instruct(provider, remembered, kind));
       }
       await buyer.act(order, 'DONE');
-      assert.equal((await instruct(institution, remembered, 'CANCEL')).status, 'RETURNED');
-      assert.equal((await lookUp(institution, order)).status, 'RETURNED');
+      assert.equal((await instruct(provider, remembered, 'CANCEL')).status, 'RETURNED');
+      assert.equal((await lookUp(provider, order)).status, 'RETURNED');
     });
     return;
   }
   for (const kind of ['CANCEL', 'REFUND'] as const) {
     test(`${kind} while the buyer is awaited: VOID, whatever the buyer does then`, async (t) => {
-      const { institution, buyer, order, remembered } = await opened(t);
-      assert.equal((await instruct(institution, remembered, kind)).status, 'VOID');
+      const { provider, buyer, order, remembered } = await opened(t);
+      assert.equal((await instruct(provider, remembered, kind)).status, 'VOID');
       await buyer.act(order, 'DONE').catch(() => {});
-      assert.equal((await lookUp(institution, order)).status, 'VOID');
-      assert.equal((await instruct(institution, order, 'FREEZE')).status, 'VOID');
+      assert.equal((await lookUp(provider, order)).status, 'VOID');
+      assert.equal((await instruct(provider, order, 'FREEZE')).status, 'VOID');
     });
   }
 }
 
-/** Where events after a pay-out lead, by what an institution has to have for them. */
+/** Where events after a pay-out lead, by what a provider has to have for them. */
 const payoutCourses: readonly (readonly [Capability, readonly PayoutEvent[], PaymentStatus])[] = [
   ['takesBack', ['RETURN_ALL'], 'RETURNED'],
   ['takesPartBack', ['RETURN_PART'], 'PARTLY_RETURNED'],
@@ -346,66 +343,66 @@ const payoutCourses: readonly (readonly [Capability, readonly PayoutEvent[], Pay
   ['disputes', ['DISPUTE', 'DISPUTE_LOST'], 'RETURNED'],
 ];
 
-function payoutPromises(engine: InstitutionEngine, has: ReadonlySet<Capability>): void {
+function payoutPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): void {
   for (const [needed, events, status] of payoutCourses.filter(([capability]) => has.has(capability))) {
     test(`${events.join(', ')}: ${status}, and nothing moves it any more`, async (t) => {
       const open = await engine.open(t);
       const order = open.order();
-      const { reference } = await instruct(open.institution, order, 'FREEZE');
-      assert.equal((await instruct(open.institution, { ...order, reference }, 'RELEASE')).status, 'PAID_OUT');
+      const { reference } = await instruct(open.provider, order, 'FREEZE');
+      assert.equal((await instruct(open.provider, { ...order, reference }, 'RELEASE')).status, 'PAID_OUT');
       const happen = partOf(open.takesBack);
       for (const event of events) await happen(order, event);
-      const payment = await lookUp(open.institution, order);
+      const payment = await lookUp(open.provider, order);
       assert.equal(payment.status, status, needed);
       if (status === 'PARTLY_RETURNED') assert.equal(payment.amount, order.amount - order.amount / 2n);
       assert.equal(payment.currency, order.currency);
-      assert.deepEqual(await lookUp(open.institution, { ...order, reference }), payment);
+      assert.deepEqual(await lookUp(open.provider, { ...order, reference }), payment);
       for (const kind of ['RELEASE', 'REFUND', 'CANCEL', 'FREEZE'] as const) {
-        assert.equal((await instruct(open.institution, { ...order, reference }, kind)).status, status, kind);
+        assert.equal((await instruct(open.provider, { ...order, reference }, kind)).status, status, kind);
       }
-      assert.deepEqual(await lookUp(open.institution, order), payment);
+      assert.deepEqual(await lookUp(open.provider, order), payment);
     });
   }
 }
 
-function notificationPromises(engine: InstitutionEngine): void {
+function notificationPromises(engine: ProviderEngine): void {
   const refused = (error: unknown) => {
-    assert.ok(error instanceof Refusal, String(error));
+    assert.ok(error instanceof ApiError, String(error));
     assert.equal(error.reason, 'SIGNATURE_INVALID');
     return true;
   };
   const opened = async (t: TestContext) => {
     const open = await engine.open(t);
     const order = open.order();
-    const held = await instruct(open.institution, order, 'FREEZE');
+    const held = await instruct(open.provider, order, 'FREEZE');
     return { ...open, order, held, sent: open.notification(order, nowS()) };
   };
 
   test('a genuine one names the order, and itself', async (t) => {
-    const { institution, order, held, sent, notification } = await opened(t);
-    const read = institution.readNotification(sent);
+    const { provider, order, held, sent, notification } = await opened(t);
+    const read = provider.readNotification(sent);
     const { about } = read;
     assert.ok(about !== undefined);
     // Something else of the order would lead there by a question.
-    const named = 'resource' in about ? await institution.subjectOf?.(about.resource, noEnd()) : about;
+    const named = 'resource' in about ? await provider.subjectOf?.(about.resource, noEnd()) : about;
     const { reference } = held;
     assert.deepEqual(named, named && 'reference' in named ? { reference } : { holdId: order.holdId });
     assert.notEqual(read.eventId, '');
-    const other = institution.readNotification(notification(order, nowS()));
+    const other = provider.readNotification(notification(order, nowS()));
     assert.notEqual(other.eventId, read.eventId);
   });
 
   test('the same bytes again are the same notification', async (t) => {
-    const { institution, sent } = await opened(t);
-    assert.deepEqual(institution.readNotification(sent), institution.readNotification(sent));
+    const { provider, sent } = await opened(t);
+    assert.deepEqual(provider.readNotification(sent), provider.readNotification(sent));
   });
 
   test('one that is not its own, or too old, is refused', async (t) => {
-    const { institution, sent, forgeries = signedForgeries } = await opened(t);
+    const { provider, sent, forgeries = signedForgeries } = await opened(t);
     const all = forgeries(sent);
     assert.ok(all.length > 0);
     for (const forged of all) {
-      assert.throws(() => institution.readNotification(forged), refused, inspect(forged));
+      assert.throws(() => provider.readNotification(forged), refused, inspect(forged));
     }
   });
 }

@@ -326,7 +326,7 @@ describe('seeded script', () => {
     delayMaxMs: 500,
   };
 
-  /** A day at the institution: what was answered, posted and written down. */
+  /** A day at the provider: what was answered, posted and written down. */
   async function day(t: Cleanup, seed: number): Promise<unknown> {
     const { connection, simulator, pass, clock, posted } = openTestSimulator(t, {
       script: seededScript(seed, rates),

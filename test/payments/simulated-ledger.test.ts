@@ -37,7 +37,7 @@ function tell(
   return ledger.carryOut(told, given, nowMs).status;
 }
 
-describe('rules of the simulated institution', () => {
+describe('rules of the simulated provider', () => {
   const ended: PaymentStatus[] = ['PAID_OUT', 'PARTLY_RETURNED', 'DISPUTED', 'RETURNED', 'LAPSED'];
   const statuses: PaymentStatus[] = ['ABSENT', 'AWAITING_BUYER', 'VOID', 'HELD', ...ended];
   const expected: Record<InstructionKind, PaymentStatus[]> = {
@@ -73,7 +73,7 @@ describe('rules of the simulated institution', () => {
   }
 });
 
-describe('ledger of the simulated institution', () => {
+describe('ledger of the simulated provider', () => {
   test('an instruction under the id of an earlier one has no effect', (t) => {
     const ledger = open(t);
     assert.equal(tell(ledger, 'FREEZE'), 'HELD');
@@ -146,7 +146,7 @@ describe('ledger of the simulated institution', () => {
   test('a buyer who has to act: the hold is made when they do, and lasts from then on', (t) => {
     const dataDir = temporaryFolder(t);
     const ledger = open(t, dataDir);
-    const nextActionUrl = 'https://simulated-institution.invalid/act/hold-1';
+    const nextActionUrl = 'https://simulated-provider.invalid/act/hold-1';
     assert.equal(tell(ledger, 'FREEZE', '', startMs, mustAct), 'AWAITING_BUYER');
     assert.equal(tell(ledger, 'FREEZE', '', startMs, mustAct), 'AWAITING_BUYER', 'again');
     assert.equal(tell(ledger, 'RELEASE'), 'AWAITING_BUYER');
@@ -254,7 +254,7 @@ describe('ledger of the simulated institution', () => {
       return { connection, shape: new Map(shape.all()) };
     };
     const { connection, shape: now } = tables();
-    const added = ['awaited_hold', 'after_payout', 'planned_event', 'refusal'];
+    const added = ['awaited_hold', 'after_payout', 'planned_event', 'apiError'];
     for (const name of added) connection.exec(`DROP TABLE ${name}`);
     connection.exec(
       `INSERT INTO hold VALUES (1, 'hold-1', 'ES-2026-1', 'PAID_OUT', 128000000, 'CNY', ${startMs})`,

@@ -9,7 +9,7 @@ import {
 } from '../../src/payments/simulated/deliveries.ts';
 import { faultless, type NotificationFault, type Script } from '../../src/payments/simulated/faults.ts';
 import { signatureHeader, signatureToleranceS } from '../../src/payments/simulated/notifications.ts';
-import { refusal } from '../support/rejected.ts';
+import { apiError } from '../support/rejected.ts';
 import {
   instruction,
   never,
@@ -28,7 +28,7 @@ function inTurn(...faults: readonly NotificationFault[]): Script {
 
 const ids = (events: readonly { readonly eventId: string }[]) => events.map(({ eventId }) => eventId);
 
-describe('notifications of the simulated institution', () => {
+describe('notifications of the simulated provider', () => {
   test('each change is told once, a moment later, and nothing else is', async (t) => {
     const { connection, pass, events } = openTestSimulator(t);
     await connection.instruct(instruction('FREEZE'), never);
@@ -162,7 +162,7 @@ describe('notifications of the simulated institution', () => {
   });
 });
 
-describe('reading a notification of the simulated institution', () => {
+describe('reading a notification of the simulated provider', () => {
   const nowS = startMs / 1000;
   const genuine = Buffer.from('{"id":"sim-evt-9","type":"hold.changed","holdId":"hold-9"}');
   const sign = (body: Uint8Array, timestamp: number | string = nowS, key = testSecret) =>
@@ -211,13 +211,13 @@ describe('reading a notification of the simulated institution', () => {
     for (const [what, signatures] of forged) {
       assert.throws(
         () => connection.readNotification(notification(genuine, ...signatures)),
-        refusal('SIGNATURE_INVALID', /sim-signature/),
+        apiError('SIGNATURE_INVALID', /sim-signature/),
         what,
       );
     }
     assert.throws(
       () => connection.readNotification({ method: 'POST', query: '', headers: {}, body: genuine, nowS }),
-      refusal('SIGNATURE_INVALID'),
+      apiError('SIGNATURE_INVALID'),
     );
   });
 
@@ -227,7 +227,7 @@ describe('reading a notification of the simulated institution', () => {
     for (const body of [...bodies.map((text) => Buffer.from(text)), Buffer.from([0x22, 0xff, 0x22])]) {
       assert.throws(
         () => connection.readNotification(notification(body, sign(body))),
-        refusal('INVALID_JSON'),
+        apiError('INVALID_JSON'),
         body.toString(),
       );
     }

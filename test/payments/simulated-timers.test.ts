@@ -7,7 +7,7 @@ import { createTimers } from '../../src/payments/simulated/timers.ts';
 import { createManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-describe('timers of the simulated institution', () => {
+describe('timers of the simulated provider', () => {
   test('what the disk had no room for is tried again, and no other error is kept back', () => {
     const clock = createManualClock();
     const timers = createTimers(clock);
@@ -31,27 +31,27 @@ describe('timers of the simulated institution', () => {
     const clock = createManualClock();
     const timers = createTimers(clock);
     const unexpected = () => assert.fail('called back');
-    const callOff = timers.after(10, unexpected);
+    const cancel = timers.after(10, unexpected);
     timers.end();
     assert.equal(clock.nextDueMs(), undefined);
     timers.now(unexpected);
     timers.after(10, unexpected);
     assert.equal(clock.nextDueMs(), undefined);
-    callOff();
+    cancel();
   });
 
   test('an open simulator with all kinds of work to do does not keep the process alive', (t) => {
     const module = (path: string) => JSON.stringify(join(import.meta.dirname, path));
     const simulated = module('../../src/payments/simulated/provider.ts');
     const program = `
-      const { createSimulatedInstitution } = await import(${simulated});
+      const { createSimulatedProvider } = await import(${simulated});
       const { systemClock } = await import(${module('../../src/operations/registry.ts')});
       const { instruction, order, never } = await import(${module('simulated-support.ts')});
-      const institution = createSimulatedInstitution({
+      const provider = createSimulatedProvider({
         dataDir: process.argv[1], clock: systemClock, deliver: () => Promise.reject(new Error('not there')),
       });
       for (const buyerId of ['buyer', 'sim-slow', 'sim-silent', 'sim-lapse', 'sim-duplicate']) {
-        void institution.instruct(instruction('FREEZE', order(buyerId, { buyerId })), never);
+        void provider.instruct(instruction('FREEZE', order(buyerId, { buyerId })), never);
       }`;
     const { status, stderr } = spawnSync(
       process.execPath,

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { faultless } from '../../src/payments/simulated/faults.ts';
 import { signNotification } from '../../src/payments/simulated/notifications.ts';
-import { createSimulatedInstitution } from '../../src/payments/simulated/provider.ts';
+import { createSimulatedProvider } from '../../src/payments/simulated/provider.ts';
 import { holdLastsMs } from '../../src/payments/simulated/run.ts';
 import { partyPrefixes, scriptByParties } from '../../src/payments/simulated/script-by-parties.ts';
 import { createManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { institutionSuite } from './provider-suite.ts';
+import { providerSuite } from './provider-suite.ts';
 import {
   fate,
   faultsInTurn,
@@ -24,14 +24,14 @@ import {
 const booked = { amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-1' };
 const held = { ...booked, status: 'HELD', holdExpiresAtMs: startMs + holdLastsMs };
 
-institutionSuite('simulated', {
+providerSuite('simulated', {
   has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes'],
   open: async (t) => {
     const { simulator, connection, clock } = openTestSimulator(t, { script: scriptByParties() });
     let orders = 0;
     let events = 0;
     return {
-      institution: connection,
+      provider: connection,
       order: (buyer) => {
         orders += 1;
         return order(String(orders), buyer === 'declined' ? { buyerId: `${partyPrefixes.declined}-1` } : {});
@@ -55,7 +55,7 @@ institutionSuite('simulated', {
   },
 });
 
-describe('simulated institution', () => {
+describe('simulated provider', () => {
   test('holds, pays out, and tells the same when asked', async (t) => {
     const { connection } = openTestSimulator(t);
     assert.deepEqual(
@@ -173,7 +173,7 @@ describe('simulated institution', () => {
         posts += 1;
       },
     };
-    const first = createSimulatedInstitution(options);
+    const first = createSimulatedProvider(options);
     await first.instruct(instruction('FREEZE'), never);
     const silent = first.instruct(instruction('FREEZE', order('2', { buyerId: 'sim-silent-2' })), never);
     const failed = assert.rejects(silent, /closed/);
@@ -183,7 +183,7 @@ describe('simulated institution', () => {
     clock.advance(60_000);
     assert.equal(posts, 0);
     await first.close();
-    const second = createSimulatedInstitution(options);
+    const second = createSimulatedProvider(options);
     assert.equal((await second.lookUp(order(), never)).status, 'HELD');
     clock.advance(60_000);
     await turn();

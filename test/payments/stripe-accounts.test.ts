@@ -11,15 +11,15 @@ const accountsOf = (standIn: StripeStandIn) =>
 
 describe('a direct charge', () => {
   test("is the seller's from the first request to the last", async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order('buyer', { seller: { account: 'acct_2' } });
-    const { reference } = await instruct(institution, asked, 'FREEZE');
+    const { reference } = await instruct(provider, asked, 'FREEZE');
     assert.equal(reference, 'acct_2/pi_1');
     const known = { ...asked, reference };
-    await lookUp(institution, known);
-    await instruct(institution, known, 'RELEASE');
+    await lookUp(provider, known);
+    await instruct(provider, known, 'RELEASE');
     standIn.dispute('pi_1', 1);
-    assert.equal((await lookUp(institution, known)).status, 'DISPUTED');
+    assert.equal((await lookUp(provider, known)).status, 'DISPUTED');
     assert.deepEqual([...accountsOf(standIn)], ['acct_2']);
     const [intent] = standIn.intents;
     assert.equal(intent?.customer, null);
@@ -27,11 +27,11 @@ describe('a direct charge', () => {
   });
 
   test('that its seller captured is a sale where a RELEASE is open alone, whatever the seller marks it with', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    await instruct(institution, asked, 'FREEZE');
+    await instruct(provider, asked, 'FREEZE');
     standIn.captureAsSeller('pi_1', { artseal_captured: 'yes', artseal_released: asked.holdId });
-    const payment = await lookUp(institution, asked);
+    const payment = await lookUp(provider, asked);
     assert.equal(payment.status, 'PAID_OUT');
     const { amount, currency } = asked;
     const frozen = {
@@ -44,14 +44,14 @@ describe('a direct charge', () => {
     } as const;
     const plan = (...open: OpenInstruction[]) => planUpdate({ ...frozen, open }, payment);
     assert.equal(plan().to, 'FROZEN');
-    assert.match(plan().review ?? '', /FROZEN; the institution says PAID_OUT/);
+    assert.match(plan().review ?? '', /FROZEN; the provider says PAID_OUT/);
     const release = { instructionId: 'released', kind: 'RELEASE', status: 'UNKNOWN' } as const;
     assert.deepEqual([plan(release).to, plan(release).review], ['RELEASED', undefined]);
   });
 
   test('without its reference it is looked for on the account, then where orders of before are', async (t) => {
-    const { standIn, institution, order } = await opened(t);
-    assert.deepEqual(await lookUp(institution, order()), { status: 'ABSENT' });
+    const { standIn, provider, order } = await opened(t);
+    assert.deepEqual(await lookUp(provider, order()), { status: 'ABSENT' });
     const asked = standIn.requests.map(({ headers, params }) => [headers['stripe-account'], params.customer]);
     assert.deepEqual(asked, [
       ['acct_1', undefined],
@@ -60,15 +60,15 @@ describe('a direct charge', () => {
   });
 
   test('a FREEZE that is given again clones the card once', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(/^POST \/v1\/payment_intents$/, 'lose-request');
-    await assert.rejects(instruct(institution, asked, 'FREEZE'));
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+    await assert.rejects(instruct(provider, asked, 'FREEZE'));
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
     standIn.failNext(/^POST \/v1\/payment_methods$/, 'lose-answer');
     const other = order();
-    await assert.rejects(instruct(institution, other, 'FREEZE'));
-    assert.equal((await instruct(institution, other, 'FREEZE')).status, 'HELD');
+    await assert.rejects(instruct(provider, other, 'FREEZE'));
+    assert.equal((await instruct(provider, other, 'FREEZE')).status, 'HELD');
     const charged = standIn.requests.filter(({ params }) => params.amount !== undefined);
     assert.deepEqual(
       charged.map(({ params }) => params.payment_method),
@@ -98,12 +98,12 @@ describe("an order of before, whose PaymentIntent is on the platform's own accou
   ] as const) {
     test(`${kind} with its reference and without: ${status}`, async (t) => {
       for (const reference of kind === 'FREEZE' ? [undefined] : ['pi_1', undefined]) {
-        const { standIn, institution, order } = await opened(t);
+        const { standIn, provider, order } = await opened(t);
         // A FREEZE is preceded by a look-up where the order is old, and recovery looks up first in any case.
         const asked = order('buyer', { reference, openedAtMs: Date.now() - 13 * 3_600_000 });
         await madeBefore(standIn, asked);
-        assert.deepEqual((await lookUp(institution, asked)).reference, 'pi_1');
-        assert.equal((await instruct(institution, asked, kind)).status, status);
+        assert.deepEqual((await lookUp(provider, asked)).reference, 'pi_1');
+        assert.equal((await instruct(provider, asked, kind)).status, status);
         assert.equal(standIn.intents.length, 1);
       }
     });

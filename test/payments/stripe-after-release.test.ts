@@ -7,7 +7,7 @@ import { opened } from './stripe-support.ts';
 
 const amount = 1_250_000;
 
-/** What is done at Stripe after an order of `amount` was released, and what the institution then says of the money. */
+/** What is done at Stripe after an order of `amount` was released, and what the provider then says of the money. */
 const cases: readonly (readonly [
   string,
   (standIn: StripeStandIn) => void,
@@ -87,44 +87,44 @@ const cases: readonly (readonly [
 describe('after a release', () => {
   for (const [what, change, status, left] of cases) {
     test(`${what}: ${status}`, async (t) => {
-      const { standIn, institution, order } = await opened(t);
+      const { standIn, provider, order } = await opened(t);
       const asked = order();
-      await instruct(institution, asked, 'FREEZE');
-      const { reference } = await instruct(institution, asked, 'RELEASE');
+      await instruct(provider, asked, 'FREEZE');
+      const { reference } = await instruct(provider, asked, 'RELEASE');
       change(standIn);
       const expected = { status, amount: BigInt(left), currency: 'CNY', reference };
-      assert.deepEqual(await lookUp(institution, asked), expected);
+      assert.deepEqual(await lookUp(provider, asked), expected);
       // What an instruction answers is no other than what a look-up says.
-      assert.deepEqual(await instruct(institution, { ...asked, reference }, 'RELEASE'), expected);
-      assert.deepEqual(await instruct(institution, asked, 'FREEZE'), expected);
+      assert.deepEqual(await instruct(provider, { ...asked, reference }, 'RELEASE'), expected);
+      assert.deepEqual(await instruct(provider, asked, 'FREEZE'), expected);
     });
   }
 
   test('only what was ever contested is asked about', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    await instruct(institution, asked, 'FREEZE');
-    await instruct(institution, asked, 'RELEASE');
+    await instruct(provider, asked, 'FREEZE');
+    await instruct(provider, asked, 'RELEASE');
     assert.equal(standIn.requests.filter(({ path }) => path === '/v1/disputes').length, 0);
   });
 
   test('less was captured by somebody else: what was not is no refund', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    await instruct(institution, asked, 'FREEZE');
-    await instruct(institution, { ...asked, amount: 1_000_000n }, 'RELEASE');
-    assert.equal((await lookUp(institution, asked)).status, 'PAID_OUT');
+    await instruct(provider, asked, 'FREEZE');
+    await instruct(provider, { ...asked, amount: 1_000_000n }, 'RELEASE');
+    assert.equal((await lookUp(provider, asked)).status, 'PAID_OUT');
     standIn.refund('pi_1', 400_000);
-    const { status, amount: kept } = await lookUp(institution, asked);
+    const { status, amount: kept } = await lookUp(provider, asked);
     assert.deepEqual({ status, kept }, { status: 'PARTLY_RETURNED', kept: 600_000n });
   });
 });
 
 test('a hold says until when it is kept', async (t) => {
-  const { standIn, institution, order } = await opened(t);
+  const { standIn, provider, order } = await opened(t);
   const asked = order();
-  const held = await instruct(institution, asked, 'FREEZE');
+  const held = await instruct(provider, asked, 'FREEZE');
   const created = standIn.intents[0]?.created ?? 0;
   assert.equal(held.holdExpiresAtMs, (created + 7 * 24 * 3600) * 1000);
-  assert.deepEqual(await lookUp(institution, asked), held);
+  assert.deepEqual(await lookUp(provider, asked), held);
 });

@@ -7,7 +7,7 @@ import { opened } from './stripe-support.ts';
 const isTaken = (amount: bigint, currency: string) => checkAmount({ amount, currency }).length === 0;
 
 test('amounts are bounded by currency, before the order is stored', async (t) => {
-  const { institution, order } = await opened(t);
+  const { provider, order } = await opened(t);
   for (const [currency, least] of [
     ['USD', 50n],
     ['GBP', 30n],
@@ -23,10 +23,10 @@ test('amounts are bounded by currency, before the order is stored', async (t) =>
     assert.equal(isTaken(99_999_999n, currency), true, currency);
     assert.equal(isTaken(100_000_000n, currency), false, currency);
   }
-  assert.deepEqual(institution.check(order('buyer', { amount: 1n, currency: 'USD' })), [
+  assert.deepEqual(provider.check(order('buyer', { amount: 1n, currency: 'USD' })), [
     {
       field: 'amount',
-      rule: 'must be from 50 to 99999999, in minor units of USD, at this payment institution',
+      rule: 'must be from 50 to 99999999, in minor units of USD, at this payment provider',
     },
   ]);
 });
@@ -37,7 +37,7 @@ test('currencies with three decimals are taken in tens', () => {
     assert.deepEqual(checkAmount({ amount: 12_345n, currency }), [
       {
         field: 'amount',
-        rule: `must end in 0: this payment institution takes no single thousandths of ${currency}`,
+        rule: `must end in 0: this payment provider takes no single thousandths of ${currency}`,
       },
     ]);
   }

@@ -9,13 +9,13 @@ const returnUrl = 'https://artseal.example/back?order=1';
 async function asked(t: TestContext) {
   const at = await opened(t, { returnUrl });
   const order = at.order('authentication');
-  const answered = await instruct(at.institution, order, 'FREEZE');
+  const answered = await instruct(at.provider, order, 'FREEZE');
   return { ...at, order, answered };
 }
 
 describe('a card whose issuer wants the buyer to confirm', () => {
   test('is AWAITING_BUYER at the address where the buyer does, as often as it is asked', async (t) => {
-    const { standIn, institution, order, answered } = await asked(t);
+    const { standIn, provider, order, answered } = await asked(t);
     assert.deepEqual(answered, {
       status: 'AWAITING_BUYER',
       nextActionUrl: `${standIn.url}/3ds/pi_1`,
@@ -24,24 +24,24 @@ describe('a card whose issuer wants the buyer to confirm', () => {
     const made = standIn.requests.find(({ path }) => path === '/v1/payment_intents');
     assert.equal(made?.params.return_url, returnUrl);
     assert.equal(made.params.off_session, undefined);
-    assert.deepEqual(await lookUp(institution, order), answered);
-    assert.deepEqual(await instruct(institution, order, 'FREEZE'), answered);
+    assert.deepEqual(await lookUp(provider, order), answered);
+    assert.deepEqual(await instruct(provider, order, 'FREEZE'), answered);
     assert.equal(standIn.intents.length, 1);
   });
 
   test('is HELD once the buyer did', async (t) => {
-    const { standIn, institution, order } = await asked(t);
+    const { standIn, provider, order } = await asked(t);
     standIn.authenticate('pi_1', true);
-    assert.equal((await lookUp(institution, order)).status, 'HELD');
-    assert.equal((await instruct(institution, order, 'FREEZE')).status, 'HELD');
-    assert.equal((await instruct(institution, order, 'RELEASE')).status, 'PAID_OUT');
+    assert.equal((await lookUp(provider, order)).status, 'HELD');
+    assert.equal((await instruct(provider, order, 'FREEZE')).status, 'HELD');
+    assert.equal((await instruct(provider, order, 'RELEASE')).status, 'PAID_OUT');
   });
 
   test('is ABSENT where the buyer could not, and VOID with the reason when the FREEZE is given again', async (t) => {
-    const { standIn, institution, order } = await asked(t);
+    const { standIn, provider, order } = await asked(t);
     standIn.authenticate('pi_1', false);
-    assert.equal((await lookUp(institution, order)).status, 'ABSENT');
-    const { status, declined } = await instruct(institution, order, 'FREEZE');
+    assert.equal((await lookUp(provider, order)).status, 'ABSENT');
+    const { status, declined } = await instruct(provider, order, 'FREEZE');
     assert.equal(status, 'VOID');
     assert.equal(declined?.code, 'payment_intent_authentication_failure');
     assert.match(declined.words, /did not confirm/);
@@ -49,24 +49,24 @@ describe('a card whose issuer wants the buyer to confirm', () => {
 
   for (const kind of ['CANCEL', 'REFUND'] as const) {
     test(`is VOID after ${kind}, and nothing is reserved by confirming then`, async (t) => {
-      const { standIn, institution, order } = await asked(t);
-      assert.equal((await instruct(institution, order, kind)).status, 'VOID');
+      const { standIn, provider, order } = await asked(t);
+      assert.equal((await instruct(provider, order, kind)).status, 'VOID');
       assert.throws(() => standIn.authenticate('pi_1', true), /asks for nothing/);
-      assert.equal((await instruct(institution, order, 'FREEZE')).status, 'VOID');
+      assert.equal((await instruct(provider, order, 'FREEZE')).status, 'VOID');
     });
   }
 
   test('is released by nobody: it stays AWAITING_BUYER', async (t) => {
-    const { institution, order, answered } = await asked(t);
-    assert.deepEqual(await instruct(institution, order, 'RELEASE'), answered);
+    const { provider, order, answered } = await asked(t);
+    assert.deepEqual(await instruct(provider, order, 'RELEASE'), answered);
   });
 
   test('is not VOID where the account of the seller cannot be reached any more: the buyer may confirm yet', async (t) => {
-    const { standIn, institution, order, answered } = await asked(t);
+    const { standIn, provider, order, answered } = await asked(t);
     const known = { ...order, reference: answered.reference };
     standIn.failNext(/./, { status: 403, code: 'account_invalid' });
-    await assert.rejects(instruct(institution, known, 'FREEZE'), /account_invalid/);
-    assert.deepEqual(await instruct(institution, known, 'FREEZE'), answered);
+    await assert.rejects(instruct(provider, known, 'FREEZE'), /account_invalid/);
+    assert.deepEqual(await instruct(provider, known, 'FREEZE'), answered);
     assert.equal(standIn.requests.at(-1)?.method, 'GET');
   });
 
@@ -77,26 +77,26 @@ describe('a card whose issuer wants the buyer to confirm', () => {
     '/3ds',
   ])
     test(`is as good as none where it is to be confirmed at ${url}`, async (t) => {
-      const { standIn, institution, order } = await asked(t);
+      const { standIn, provider, order } = await asked(t);
       const [intent = assert.fail()] = standIn.intents;
       intent.next_action = { type: 'redirect_to_url', redirect_to_url: { url } };
-      assert.deepEqual(await lookUp(institution, order), { status: 'ABSENT' });
-      const { status, declined } = await instruct(institution, order, 'FREEZE');
+      assert.deepEqual(await lookUp(provider, order), { status: 'ABSENT' });
+      const { status, declined } = await instruct(provider, order, 'FREEZE');
       assert.deepEqual([status, declined?.code], ['VOID', 'authentication_required']);
     });
 
   test('goes on after the setting was changed in between', async (t) => {
-    const { standIn, institution, order, answered } = await asked(t);
-    const { createStripeInstitution } = await import('../../src/payments/stripe/provider.ts');
-    const without = createStripeInstitution({ ...standIn, returnUrl: undefined });
+    const { standIn, provider, order, answered } = await asked(t);
+    const { createStripeProvider } = await import('../../src/payments/stripe/provider.ts');
+    const without = createStripeProvider({ ...standIn, returnUrl: undefined });
     t.after(() => without.close());
     assert.deepEqual(await instruct(without, order, 'FREEZE'), answered);
     standIn.authenticate('pi_1', true);
-    assert.equal((await instruct(institution, order, 'FREEZE')).status, 'HELD');
+    assert.equal((await instruct(provider, order, 'FREEZE')).status, 'HELD');
   });
 
   test('a good card is not asked about', async (t) => {
-    const { institution, order } = await opened(t, { returnUrl });
-    assert.equal((await instruct(institution, order(), 'FREEZE')).status, 'HELD');
+    const { provider, order } = await opened(t, { returnUrl });
+    assert.equal((await instruct(provider, order(), 'FREEZE')).status, 'HELD');
   });
 });

@@ -18,10 +18,10 @@ describe('why Stripe declined', () => {
     ['unknown-card', 'resource_missing', /does not take this payment/],
   ] as const) {
     test(`${buyer}: ${code}, each time it is asked`, async (t) => {
-      const { institution, order } = await opened(t);
+      const { provider, order } = await opened(t);
       const asked = order(buyer);
       for (let given = 0; given < 2; given += 1) {
-        const { status, declined } = await instruct(institution, asked, 'FREEZE');
+        const { status, declined } = await instruct(provider, asked, 'FREEZE');
         assert.equal(status, 'VOID');
         // What was only asked for has no error at Stripe to be read again.
         if (buyer === 'action' && given > 0) continue;
@@ -32,19 +32,19 @@ describe('why Stripe declined', () => {
   }
 
   test('a code that must not be told is in the detail for the operator alone', async (t) => {
-    const { institution, order } = await opened(t);
-    const { declined } = await instruct(institution, order('stolen'), 'FREEZE');
+    const { provider, order } = await opened(t);
+    const { declined } = await instruct(provider, order('stolen'), 'FREEZE');
     assert.match(declined?.detail ?? '', /card_declined.*stolen_card.*req_standin/);
     assert.doesNotMatch(`${declined?.code} ${declined?.words}`, /stolen/);
-    const unsaid = await instruct(institution, order('declined'), 'FREEZE');
+    const unsaid = await instruct(provider, order('declined'), 'FREEZE');
     assert.equal(declined?.words, unsaid.declined?.words);
     assert.equal(declined?.code, unsaid.declined?.code);
   });
 
   test('has no number of a card, customer or secret', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     for (const buyer of ['insufficient', 'unknown-customer', 'unknown-card']) {
-      const { declined } = await instruct(institution, order(buyer), 'FREEZE');
+      const { declined } = await instruct(provider, order(buyer), 'FREEZE');
       assert.doesNotMatch(inspect(declined), /4242|cus_\w|pm_\w|secret_\w/);
     }
     const { detail } = declinedFor({
@@ -59,30 +59,30 @@ describe('why Stripe declined', () => {
   });
 
   test('comes with what was released in vain, and is not there once it was', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     const asked = order();
-    await instruct(institution, asked, 'FREEZE');
-    const kept = await instruct(institution, { ...asked, amount: 2_000_000n }, 'RELEASE');
+    await instruct(provider, asked, 'FREEZE');
+    const kept = await instruct(provider, { ...asked, amount: 2_000_000n }, 'RELEASE');
     assert.equal(kept.status, 'HELD');
     assert.equal(kept.declined?.code, 'amount_too_large');
-    assert.equal((await instruct(institution, asked, 'RELEASE')).declined, undefined);
+    assert.equal((await instruct(provider, asked, 'RELEASE')).declined, undefined);
   });
 
   test('a look-up of an order that was declined tells it as well', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     const asked = order('insufficient');
-    await instruct(institution, asked, 'FREEZE');
-    assert.equal((await lookUp(institution, asked)).declined?.code, 'insufficient_funds');
+    await instruct(provider, asked, 'FREEZE');
+    assert.equal((await lookUp(provider, asked)).declined?.code, 'insufficient_funds');
   });
 });
 
-describe('a refusal that Stripe does not save ends the order at once', () => {
+describe('a apiError that Stripe does not save ends the order at once', () => {
   test('a customer that is unknown: VOID with the reason, and the key is used up', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order('unknown-customer');
     for (let sent = 0; sent < 2; sent += 1)
       standIn.failNext(/^POST \/v1\/payment_methods$/, { status: 400, code: 'resource_missing' });
-    const { status, declined } = await instruct(institution, asked, 'FREEZE');
+    const { status, declined } = await instruct(provider, asked, 'FREEZE');
     assert.equal(status, 'VOID');
     assert.equal(declined?.code, 'resource_missing');
     assert.deepEqual(
@@ -91,20 +91,20 @@ describe('a refusal that Stripe does not save ends the order at once', () => {
     );
     // The customer is there again, and the FREEZE arrives that was on its way: nothing comes of it.
     standIn.customers.add('cus_gone');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
   });
 
   test('a customer that is unknown, and the answer was lost: CANCEL ends it', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order('unknown-customer');
     standIn.failNext(/^POST \/v1\/payment_methods$/, 'lose-answer');
-    await assert.rejects(instruct(institution, asked, 'FREEZE'));
-    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
-    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
+    await assert.rejects(instruct(provider, asked, 'FREEZE'));
+    assert.deepEqual(await lookUp(provider, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
   });
 
   test('a FREEZE that is still being carried out: not known yet', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     const gate = Promise.withResolvers<void>();
     const there = Promise.withResolvers<void>();
@@ -115,32 +115,32 @@ describe('a refusal that Stripe does not save ends the order at once', () => {
         return gate.promise;
       },
     });
-    const first = instruct(institution, asked, 'FREEZE');
+    const first = instruct(provider, asked, 'FREEZE');
     await there.promise;
     for (let sent = 0; sent < 2; sent += 1)
       standIn.failNext(/^POST \/v1\/payment_methods$/, { status: 400, code: 'resource_missing' });
-    await assert.rejects(instruct(institution, asked, 'FREEZE'), /StripeIdempotencyError/);
+    await assert.rejects(instruct(provider, asked, 'FREEZE'), /StripeIdempotencyError/);
     gate.resolve();
     assert.equal((await first).status, 'HELD');
   });
 
   test('a currency that the account does not take: nothing can be made there, VOID', async (t) => {
-    const { standIn, institution, order } = await opened(t);
-    const { status, declined } = await instruct(institution, order('buyer', { currency: 'XPF' }), 'FREEZE');
+    const { standIn, provider, order } = await opened(t);
+    const { status, declined } = await instruct(provider, order('buyer', { currency: 'XPF' }), 'FREEZE');
     assert.equal(status, 'VOID');
     assert.match(declined?.detail ?? '', /Invalid currency/);
     assert.deepEqual(standIn.intents, []);
   });
 
   test('an account that is none: VOID for a FREEZE, not known for anything else', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     const asked = order('buyer', { seller: { account: 'acct_9' } });
-    const { status, declined } = await instruct(institution, asked, 'FREEZE');
+    const { status, declined } = await instruct(provider, asked, 'FREEZE');
     assert.equal(status, 'VOID');
     assert.equal(declined?.code, 'account_invalid');
     // It says nothing of the credentials.
     const unknown = { kind: 'FAILED', message: /account_invalid/ };
-    await assert.rejects(lookUp(institution, asked), unknown);
-    await assert.rejects(instruct(institution, asked, 'CANCEL'), unknown);
+    await assert.rejects(lookUp(provider, asked), unknown);
+    await assert.rejects(instruct(provider, asked, 'CANCEL'), unknown);
   });
 });

@@ -8,11 +8,11 @@ import { naming } from '../support/config-error.ts';
 describe('Stripe', () => {
   /** The settings of a sandbox at Stripe. */
   const atStripe = {
-    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
     ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
     ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_Abc+/=',
   };
-  const settingsOf = (env: NodeJS.ProcessEnv) => readConfig(env).institutionSettings as StripeSettings;
+  const settingsOf = (env: NodeJS.ProcessEnv) => readConfig(env).providerSettings as StripeSettings;
   const live = {
     ARTSEAL_ENVIRONMENT: 'production',
     ARTSEAL_MASTER_KEY: '0123456789abcdef'.repeat(4),
@@ -21,8 +21,8 @@ describe('Stripe', () => {
 
   test('is set up by its settings', () => {
     const config = readConfig(atStripe);
-    assert.equal(config.institution, stripe);
-    assert.deepEqual(config.institutionSettings, {
+    assert.equal(config.provider, stripe);
+    assert.deepEqual(config.providerSettings, {
       apiKey: 'sk_test_51Abc',
       webhookSecret: 'whsec_Abc+/=',
       url: 'https://api.stripe.com',

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
-import { createStripeInstitution } from '../../src/payments/stripe/provider.ts';
+import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
 
 const buyer = (paymentMethod: string, customer = 'cus_1') => ({ customer, paymentMethod });
@@ -21,14 +21,14 @@ export const buyers: Readonly<Record<string, { customer: string; paymentMethod: 
 
 let orders = 0;
 
-/** A stand-in and an institution that takes it for Stripe. */
+/** A stand-in and a provider that takes it for Stripe. */
 export async function opened(
   t: TestContext,
   { now, returnUrl }: { now?: () => number; returnUrl?: string } = {},
 ) {
   const standIn = await startStripeStandIn(t);
-  const institution = createStripeInstitution({ ...standIn, returnUrl }, now);
-  t.after(() => institution.close());
+  const provider = createStripeProvider({ ...standIn, returnUrl }, now);
+  t.after(() => provider.close());
   const order = (buyerId = 'buyer', more: Partial<PaymentOrder> = {}): PaymentOrder => {
     orders += 1;
     return {
@@ -45,5 +45,5 @@ export async function opened(
       ...more,
     };
   };
-  return { standIn, institution, order };
+  return { standIn, provider, order };
 }

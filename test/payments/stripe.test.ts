@@ -7,23 +7,23 @@ import { inspect } from 'node:util';
 import Stripe from 'stripe';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
-import { Refusal } from '../../src/domain/reason.ts';
-import type { FailureKind, Institution, PaymentOrder } from '../../src/payments/provider.ts';
+import { ApiError } from '../../src/domain/reason.ts';
+import type { FailureKind, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
 import { apiVersion } from '../../src/payments/stripe/api-version.ts';
-import { createStripeInstitution } from '../../src/payments/stripe/provider.ts';
+import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
 import { eventually } from '../support/eventually.ts';
 import { cards, type Fault } from '../support/stripe-stand-in.ts';
-import { type InstitutionEngine, institutionSuite, instruct, lookUp } from './provider-suite.ts';
+import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
 import { opened } from './stripe-support.ts';
 
 const hourMs = 3_600_000;
 const limitMs = 60_000;
 const freezeRequest = /^POST \/v1\/payment_intents$/;
 
-const engine: InstitutionEngine = {
+const engine: ProviderEngine = {
   has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes'],
   open: async (t) => {
-    const { standIn, institution, order } = await opened(t, { returnUrl: 'https://platform.example/paid' });
+    const { standIn, provider, order } = await opened(t, { returnUrl: 'https://platform.example/paid' });
     const intentOf = ({ holdId }: PaymentOrder) => {
       const intent = standIn.intents.find(({ metadata }) => metadata.artseal_hold === holdId);
       assert.ok(intent);
@@ -32,7 +32,7 @@ const engine: InstitutionEngine = {
     let events = 0;
     const disputes = new Map<string, ReturnType<typeof standIn.dispute>>();
     return {
-      institution,
+      provider,
       order,
       lapse: async (asked) => standIn.expire(intentOf(asked).id),
       awaitsBuyer: {
@@ -70,13 +70,13 @@ const engine: InstitutionEngine = {
   },
 };
 
-institutionSuite('at Stripe', engine);
+providerSuite('at Stripe', engine);
 
 test('what Stripe is told of a hold, and of its release', async (t) => {
-  const { standIn, institution, order } = await opened(t);
+  const { standIn, provider, order } = await opened(t);
   const asked = order();
-  const { reference } = await instruct(institution, asked, 'FREEZE');
-  await instruct(institution, { ...asked, reference }, 'RELEASE');
+  const { reference } = await instruct(provider, asked, 'FREEZE');
+  await instruct(provider, { ...asked, reference }, 'RELEASE');
   const [cloned, made, captured, ...more] = standIn.requests;
   assert.deepEqual(more, []);
   assert.ok(cloned && made && captured);
@@ -118,31 +118,31 @@ test('a redirect is not followed: the key goes nowhere else', async (t) => {
   t.after(() => elsewhere.close());
   await once(elsewhere, 'listening');
   const { port } = elsewhere.address() as AddressInfo;
-  const institution = createStripeInstitution({
+  const provider = createStripeProvider({
     ...standIn,
     url: `http://127.0.0.1:${port}`,
     returnUrl: undefined,
   });
-  await assert.rejects(instruct(institution, order(), 'FREEZE'), /StripeConnectionError/);
+  await assert.rejects(instruct(provider, order(), 'FREEZE'), /StripeConnectionError/);
   assert.deepEqual(standIn.requests, []);
 });
 
 test('an order from before its parties were registered says who has to register them', async (t) => {
-  const { standIn, institution, order } = await opened(t);
+  const { standIn, provider, order } = await opened(t);
   for (const nameless of [{ buyer: undefined }, { seller: undefined }])
     await assert.rejects(
-      instruct(institution, order('buyer', nameless), 'FREEZE'),
+      instruct(provider, order('buyer', nameless), 'FREEZE'),
       /of the order is not known: artseal party add/,
     );
   assert.deepEqual(standIn.requests, []);
 });
 
 test('what has a reference is looked up without the names of its parties', async (t) => {
-  const { institution, order } = await opened(t);
-  const { reference } = await instruct(institution, order(), 'FREEZE');
+  const { provider, order } = await opened(t);
+  const { reference } = await instruct(provider, order(), 'FREEZE');
   const nameless = order('buyer', { buyer: undefined, seller: undefined });
-  await assert.rejects(lookUp(institution, nameless), /of the order is not known/);
-  assert.equal((await lookUp(institution, { ...nameless, reference })).status, 'HELD');
+  await assert.rejects(lookUp(provider, nameless), /of the order is not known/);
+  assert.equal((await lookUp(provider, { ...nameless, reference })).status, 'HELD');
 });
 
 describe('a hold that Stripe does not make is VOID, and stays so', () => {
@@ -163,22 +163,22 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
   ];
   for (const [what, buyerId, more] of cases) {
     test(what, async (t) => {
-      const { standIn, institution, order } = await opened(t);
+      const { standIn, provider, order } = await opened(t);
       const asked = order(buyerId, more);
       for (const kind of ['FREEZE', 'FREEZE', 'FREEZE'] as const) {
-        assert.equal((await instruct(institution, asked, kind)).status, 'VOID');
+        assert.equal((await instruct(provider, asked, kind)).status, 'VOID');
       }
       const open = standIn.intents.filter(({ status }) => status !== 'canceled');
       assert.deepEqual(open, []);
     });
   }
 
-  test('refused without the refusal being saved: the key is used up', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+  test('refused without the apiError being saved: the key is used up', async (t) => {
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     for (let sent = 0; sent < 2; sent += 1) standIn.failNext(freezeRequest, { status: 400 });
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
     assert.deepEqual(
       standIn.intents.map(({ status }) => status),
       ['canceled'],
@@ -186,20 +186,20 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
   });
 
   test('refused once, in passing: the second attempt holds', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     standIn.failNext(freezeRequest, { status: 400 });
-    assert.equal((await instruct(institution, order(), 'FREEZE')).status, 'HELD');
+    assert.equal((await instruct(provider, order(), 'FREEZE')).status, 'HELD');
     assert.equal(standIn.intents.length, 1);
   });
 
   test('a decline whose answer was lost: ABSENT, then VOID by the FREEZE once more', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order('declined');
     standIn.failNext(freezeRequest, 'lose-answer');
-    await assert.rejects(instruct(institution, asked, 'FREEZE'));
-    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
-    assert.equal((await lookUp(institution, asked)).status, 'VOID');
+    await assert.rejects(instruct(provider, asked, 'FREEZE'));
+    assert.deepEqual(await lookUp(provider, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await lookUp(provider, asked)).status, 'VOID');
   });
 });
 
@@ -218,13 +218,13 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
   ];
   for (const [what, fault, status, kind] of faults) {
     test(`FREEZE, ${what}: ${kind}, and ${status}`, async (t) => {
-      const { standIn, institution, order } = await opened(t);
+      const { standIn, provider, order } = await opened(t);
       const asked = order();
       standIn.failNext(freezeRequest, fault);
-      await assert.rejects(instruct(institution, asked, 'FREEZE'), { name: 'InstitutionFailure', kind });
+      await assert.rejects(instruct(provider, asked, 'FREEZE'), { name: 'ProviderFailure', kind });
       // One attempt alone: to try again is for whoever gave the instruction.
       assert.ok(standIn.requests.filter(({ path }) => path === '/v1/payment_intents').length <= 1);
-      assert.equal((await lookUp(institution, asked)).status, status);
+      assert.equal((await lookUp(provider, asked)).status, status);
       assert.ok(standIn.intents.length <= 1);
     });
   }
@@ -235,27 +235,27 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     ['CANCEL', 'cancel', 'RETURNED'],
   ] as const) {
     test(`${kind}, the answer is lost: ${status}, and the same again`, async (t) => {
-      const { standIn, institution, order } = await opened(t);
+      const { standIn, provider, order } = await opened(t);
       const held = order();
-      const { reference } = await instruct(institution, held, 'FREEZE');
+      const { reference } = await instruct(provider, held, 'FREEZE');
       const asked = { ...held, reference };
       standIn.failNext(new RegExp(`^POST .*/${path}$`), 'lose-answer');
-      await assert.rejects(instruct(institution, asked, kind));
-      assert.equal((await lookUp(institution, asked)).status, status);
-      assert.equal((await instruct(institution, asked, kind)).status, status);
+      await assert.rejects(instruct(provider, asked, kind));
+      assert.equal((await lookUp(provider, asked)).status, status);
+      assert.equal((await instruct(provider, asked, kind)).status, status);
     });
   }
 
   test('a saved 500 of a FREEZE stays one until Stripe forgets the key; the look-up tells what was done', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(freezeRequest, 'fail-and-save');
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      await assert.rejects(instruct(institution, asked, 'FREEZE'), /status 500/);
-      assert.equal((await lookUp(institution, asked)).status, 'ABSENT');
+      await assert.rejects(instruct(provider, asked, 'FREEZE'), /status 500/);
+      assert.equal((await lookUp(provider, asked)).status, 'ABSENT');
     }
     standIn.forgetKeys();
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
   });
 
   for (const [kind, path, status] of [
@@ -265,13 +265,13 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
   ] as const) {
     for (const fault of ['fail-and-save', 'do-and-fail'] as const) {
       test(`${kind}, ${fault}: given again, it has a key of its own and is not blocked by the 500`, async (t) => {
-        const { standIn, institution, order } = await opened(t);
+        const { standIn, provider, order } = await opened(t);
         const held = order();
-        const { reference } = await instruct(institution, held, 'FREEZE');
+        const { reference } = await instruct(provider, held, 'FREEZE');
         const asked = { ...held, reference };
         standIn.failNext(new RegExp(`^POST .*/${path}$`), fault);
-        await assert.rejects(instruct(institution, asked, kind), /status 500/);
-        assert.equal((await instruct(institution, asked, kind)).status, status);
+        await assert.rejects(instruct(provider, asked, kind), /status 500/);
+        assert.equal((await instruct(provider, asked, kind)).status, status);
         const keys = standIn.requests
           .filter((request) => request.path.endsWith(path))
           .map(({ idempotencyKey }) => idempotencyKey);
@@ -281,22 +281,22 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     }
 
     test(`${kind} while something else is at work on the payment: tried again later`, async (t) => {
-      const { standIn, institution, order } = await opened(t);
+      const { standIn, provider, order } = await opened(t);
       const asked = order();
-      await instruct(institution, asked, 'FREEZE');
+      await instruct(provider, asked, 'FREEZE');
       standIn.failNext(new RegExp(`^POST .*/${path}$`), { status: 429, code: 'lock_timeout' });
-      const unknown = { name: 'InstitutionFailure', kind: 'FAILED', message: /lock_timeout/ };
-      await assert.rejects(instruct(institution, asked, kind), unknown);
-      assert.equal((await instruct(institution, asked, kind)).status, status);
+      const unknown = { name: 'ProviderFailure', kind: 'FAILED', message: /lock_timeout/ };
+      await assert.rejects(instruct(provider, asked, kind), unknown);
+      assert.equal((await instruct(provider, asked, kind)).status, status);
     });
   }
 
   test('a FREEZE that is being processed', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     const asked = order('processing');
-    await assert.rejects(instruct(institution, asked, 'FREEZE'), /processing/);
-    await assert.rejects(lookUp(institution, asked), /processing/);
-    await assert.rejects(instruct(institution, asked, 'CANCEL'), /processing/);
+    await assert.rejects(instruct(provider, asked, 'FREEZE'), /processing/);
+    await assert.rejects(lookUp(provider, asked), /processing/);
+    await assert.rejects(instruct(provider, asked, 'CANCEL'), /processing/);
   });
 
   test('nobody is there', async (t) => {
@@ -306,21 +306,21 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     const { port } = nobody.address() as AddressInfo;
     nobody.close();
     await once(nobody, 'close');
-    const institution = createStripeInstitution({
+    const provider = createStripeProvider({
       ...standIn,
       url: `http://127.0.0.1:${port}`,
       returnUrl: undefined,
     });
     const message = 'Stripe: StripeConnectionError, cause ECONNREFUSED';
-    const refused = { name: 'InstitutionFailure', kind: 'UNREACHABLE', message };
-    await assert.rejects(instruct(institution, order(), 'FREEZE'), refused);
+    const refused = { name: 'ProviderFailure', kind: 'UNREACHABLE', message };
+    await assert.rejects(instruct(provider, order(), 'FREEZE'), refused);
   });
 
   test('the error has no secret and nothing of the buyer', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     for (const status of [401, 403, 429, 500]) {
       standIn.failNext(freezeRequest, { status });
-      const error = await instruct(institution, order(), 'FREEZE').catch((thrown) => thrown);
+      const error = await instruct(provider, order(), 'FREEZE').catch((thrown) => thrown);
       assert.match(error.message, /^Stripe: Stripe\w+Error, status \d+, request req_standin$/);
       assert.doesNotMatch(
         inspect(error, { depth: 9, showHidden: true }),
@@ -344,81 +344,81 @@ describe('CANCEL and FREEZE cross', () => {
   }
 
   /** Gives a FREEZE and gives it up when the request is there. */
-  async function givenUp(institution: Institution, order: PaymentOrder, there: Promise<void>) {
+  async function givenUp(provider: PaymentProvider, order: PaymentOrder, there: Promise<void>) {
     const given = new AbortController();
     const instruction = { ...order, kind: 'FREEZE', instructionId: order.holdId } as const;
-    const rejected = assert.rejects(institution.instruct(instruction, given.signal), /given up/);
+    const rejected = assert.rejects(provider.instruct(instruction, given.signal), /given up/);
     await there;
     given.abort(new Error('given up'));
     await rejected;
   }
 
   test('the CANCEL is first: VOID, and the FREEZE holds nothing when it arrives', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(freezeRequest, { onTheWay: wait });
-    await givenUp(institution, asked, there);
-    const cancelled = await instruct(institution, asked, 'CANCEL');
+    await givenUp(provider, asked, there);
+    const cancelled = await instruct(provider, asked, 'CANCEL');
     assert.equal(cancelled.status, 'VOID');
     const before = standIn.requests.length;
     letThrough();
     await eventually('the FREEZE', limitMs, () => standIn.requests.length > before);
-    assert.deepEqual(await lookUp(institution, asked), cancelled);
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.deepEqual(await lookUp(provider, asked), cancelled);
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
     assert.equal(standIn.intents.length, 1);
   });
 
   test('the FREEZE is being carried out: the CANCEL does not know, and gives it back later', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(freezeRequest, { until: wait });
-    await givenUp(institution, asked, there);
-    await assert.rejects(instruct(institution, asked, 'CANCEL'), /StripeIdempotencyError/);
+    await givenUp(provider, asked, there);
+    await assert.rejects(instruct(provider, asked, 'CANCEL'), /StripeIdempotencyError/);
     letThrough();
     await eventually('the hold', limitMs, () => standIn.intents.length === 1);
-    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'RETURNED');
+    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'RETURNED');
   });
 
   test('the FREEZE arrives between the look-up of the CANCEL and its use of the key', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(freezeRequest, { onTheWay: wait });
-    const cancelled = instruct(institution, asked, 'CANCEL');
+    const cancelled = instruct(provider, asked, 'CANCEL');
     await there;
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
     letThrough();
     assert.equal((await cancelled).status, 'RETURNED');
   });
 
   test('the FREEZE was refused, its answer lost: the CANCEL does not know, the FREEZE does', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order('buyer', { amount: 1n });
     standIn.failNext(freezeRequest, 'lose-answer');
-    await assert.rejects(instruct(institution, asked, 'FREEZE'));
-    await assert.rejects(instruct(institution, asked, 'CANCEL'), /StripeIdempotencyError/);
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    await assert.rejects(instruct(provider, asked, 'FREEZE'));
+    await assert.rejects(instruct(provider, asked, 'CANCEL'), /StripeIdempotencyError/);
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
   });
 
   test('the CANCEL of an amount that Stripe does not take is VOID as well', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     for (const amount of [1n, 100_000_000n]) {
       const asked = order('buyer', { amount });
-      assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
-      assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+      assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
+      assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
     }
   });
 
   test('the CANCEL breaks off between its two requests: ABSENT, and VOID when given again', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(/^POST .*\/cancel$/, 'lose-request');
-    await assert.rejects(instruct(institution, asked, 'CANCEL'));
-    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
-    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    await assert.rejects(instruct(provider, asked, 'CANCEL'));
+    assert.deepEqual(await lookUp(provider, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
   });
 });
 
@@ -431,76 +431,76 @@ describe('the keys that Stripe forgets', () => {
   ] as const) {
     test(`a day after ${course}, a FREEZE makes no second hold: ${status}`, async (t) => {
       let nowMs = Date.now();
-      const { standIn, institution, order } = await opened(t, { now: () => nowMs });
+      const { standIn, provider, order } = await opened(t, { now: () => nowMs });
       const asked = order();
-      for (const kind of course.split(' ')) await instruct(institution, asked, kind as InstructionKind);
+      for (const kind of course.split(' ')) await instruct(provider, asked, kind as InstructionKind);
       nowMs += 25 * hourMs;
       standIn.forgetKeys();
-      assert.equal((await instruct(institution, asked, 'FREEZE')).status, status);
+      assert.equal((await instruct(provider, asked, 'FREEZE')).status, status);
       assert.equal(standIn.intents.length, 1);
     });
   }
 
   test('a day after nothing has arrived, a FREEZE holds', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     const asked = order('buyer', { openedAtMs: Date.now() - 25 * hourMs });
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
   });
 });
 
 describe('a look-up', () => {
   test('tells the amount and the currency as Stripe does, whatever was asked', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    await instruct(institution, asked, 'FREEZE');
+    await instruct(provider, asked, 'FREEZE');
     const [intent] = standIn.intents;
     assert.ok(intent);
     Object.assign(intent, { amount_capturable: 7, currency: 'usd' });
-    const { amount, currency } = await lookUp(institution, asked);
+    const { amount, currency } = await lookUp(provider, asked);
     assert.deepEqual({ amount, currency }, { amount: 7n, currency: 'USD' });
   });
 
   test('finds an order among more than a page of one seller, of several buyers', async (t) => {
-    const { institution, order } = await opened(t);
+    const { provider, order } = await opened(t);
     const [asked, ...others] = Array.from({ length: 130 }, (_, place) =>
       order(place % 9 === 8 ? 'other-buyer' : 'buyer'),
     );
     assert.ok(asked);
-    const first = await instruct(institution, asked, 'FREEZE');
-    for (const other of others) await instruct(institution, other, 'FREEZE');
-    assert.deepEqual(await lookUp(institution, asked), first);
+    const first = await instruct(provider, asked, 'FREEZE');
+    for (const other of others) await instruct(provider, other, 'FREEZE');
+    assert.deepEqual(await lookUp(provider, asked), first);
   });
 
   test('gives up, rather than saying ABSENT, where a seller has too many', async (t) => {
-    const { standIn, institution, order } = await opened(t);
-    await instruct(institution, order(), 'FREEZE');
+    const { standIn, provider, order } = await opened(t);
+    await instruct(provider, order(), 'FREEZE');
     const [intent] = standIn.intents;
     assert.ok(intent);
     for (let made = 0; made < 2_000; made += 1) standIn.intents.push({ ...intent, id: `pi_many${made}` });
-    await assert.rejects(lookUp(institution, order()), /more than 2000/);
+    await assert.rejects(lookUp(provider, order()), /more than 2000/);
   });
 
   test('is not kept from an order by what its seller was paid long after it', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    const held = await instruct(institution, asked, 'FREEZE');
+    const held = await instruct(provider, asked, 'FREEZE');
     const [intent] = standIn.intents;
     assert.ok(intent);
     const later = { ...intent, created: intent.created + 3 * 86_400, metadata: {} };
     for (let made = 0; made < 2_000; made += 1) standIn.intents.push({ ...later, id: `pi_later${made}` });
-    assert.deepEqual(await lookUp(institution, asked), held);
+    assert.deepEqual(await lookUp(provider, asked), held);
   });
 
   test('does not look before the order was opened, but allows for another clock', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    await lookUp(institution, asked);
+    await lookUp(provider, asked);
     const since = Number(standIn.requests[0]?.params['created[gte]']);
     assert.equal(since, Math.floor(asked.openedAtMs / 1000) - 600);
   });
 
   test('tells an authorisation that ran out from one that was cancelled by Stripe or by us', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     for (const [reason, charge, status] of [
       ['automatic', 'succeeded', 'LAPSED'],
       ['expired', 'succeeded', 'LAPSED'],
@@ -510,36 +510,36 @@ describe('a look-up', () => {
       [null, 'failed', 'VOID'],
     ] as const) {
       const asked = order();
-      await instruct(institution, asked, 'FREEZE');
+      await instruct(provider, asked, 'FREEZE');
       const intent = standIn.intents.at(-1);
       assert.ok(intent?.latest_charge);
       const latest_charge = { ...intent.latest_charge, status: charge };
       Object.assign(intent, { status: 'canceled', cancellation_reason: reason, latest_charge });
-      assert.equal((await lookUp(institution, asked)).status, status, `${reason} ${charge}`);
+      assert.equal((await lookUp(provider, asked)).status, status, `${reason} ${charge}`);
     }
   });
 
   test('says nothing about a status that it does not know', async (t) => {
-    const { standIn, institution, order } = await opened(t);
+    const { standIn, provider, order } = await opened(t);
     const asked = order();
-    await instruct(institution, asked, 'FREEZE');
+    await instruct(provider, asked, 'FREEZE');
     Object.assign(standIn.intents[0] ?? {}, { status: 'requires_review' });
-    await assert.rejects(lookUp(institution, asked), /requires_review/);
+    await assert.rejects(lookUp(provider, asked), /requires_review/);
   });
 });
 
 test('closing ends what is under way', async (t) => {
-  const { standIn, institution, order } = await opened(t);
+  const { standIn, provider, order } = await opened(t);
   const gate = Promise.withResolvers<void>();
   t.after(() => gate.resolve());
   standIn.failNext(freezeRequest, { until: () => gate.promise });
-  const outcome = instruct(institution, order(), 'FREEZE');
+  const outcome = instruct(provider, order(), 'FREEZE');
   const rejected = assert.rejects(outcome, /closed/);
   const isThere = () => standIn.requests.some(({ path }) => path === '/v1/payment_intents');
   await eventually('the request', limitMs, isThere);
-  await institution.close();
+  await provider.close();
   await rejected;
-  await assert.rejects(lookUp(institution, order()), /closed/);
+  await assert.rejects(lookUp(provider, order()), /closed/);
 });
 
 describe('notifications of Stripe', () => {
@@ -552,30 +552,30 @@ describe('notifications of Stripe', () => {
     nowS: nowS + laterS,
   });
   const refusedFor = (reason: string) => (error: unknown) =>
-    error instanceof Refusal && error.reason === reason;
+    error instanceof ApiError && error.reason === reason;
 
   test('are taken for 300 seconds by the clock that is passed in', async (t) => {
-    const { standIn, institution } = await opened(t);
+    const { standIn, provider } = await opened(t);
     const { body, signature } = standIn.event('evt_1', 'payment_intent.succeeded', intent, nowS);
     const expected = { eventId: 'evt_1', about: { holdId: 'hold-x' } };
     for (const laterS of [-10, 0, 300]) {
-      assert.deepEqual(institution.readNotification(sent(body, signature, laterS)), expected);
+      assert.deepEqual(provider.readNotification(sent(body, signature, laterS)), expected);
     }
     assert.throws(
-      () => institution.readNotification(sent(body, signature, 301)),
+      () => provider.readNotification(sent(body, signature, 301)),
       refusedFor('SIGNATURE_INVALID'),
     );
   });
 
   test('are taken with one of several signatures, as while a secret is being rolled', async (t) => {
-    const { standIn, institution } = await opened(t);
+    const { standIn, provider } = await opened(t);
     const { body, signature } = standIn.event('evt_1', 'payment_intent.succeeded', intent, nowS);
     const rolled = signature.replace('v1=', `v1=${'a'.repeat(64)},v1=`);
-    assert.equal(institution.readNotification(sent(body, rolled)).eventId, 'evt_1');
+    assert.equal(provider.readNotification(sent(body, rolled)).eventId, 'evt_1');
   });
 
   test('are refused with a malformed signature of any kind', async (t) => {
-    const { standIn, institution } = await opened(t);
+    const { standIn, provider } = await opened(t);
     const { body, signature } = standIn.event('evt_1', 'payment_intent.succeeded', intent, nowS);
     const [time = '', mac = ''] = signature.split(',');
     for (const malformed of [
@@ -591,7 +591,7 @@ describe('notifications of Stripe', () => {
       `${time},${mac.replace('v1', 'v0')}`,
     ]) {
       assert.throws(
-        () => institution.readNotification(sent(body, malformed)),
+        () => provider.readNotification(sent(body, malformed)),
         refusedFor('SIGNATURE_INVALID'),
         malformed,
       );
@@ -599,7 +599,7 @@ describe('notifications of Stripe', () => {
   });
 
   test('of a charge name the order by its metadata, of anything else by the payment', async (t) => {
-    const { standIn, institution } = await opened(t);
+    const { standIn, provider } = await opened(t);
     const reference = 'acct_1/pi_7';
     const cases: readonly (readonly [object, object, unknown])[] = [
       [
@@ -623,22 +623,22 @@ describe('notifications of Stripe', () => {
     ];
     for (const [object, more, about] of cases) {
       const { body, signature } = standIn.event('evt_1', 'charge.dispute.created', object, nowS, more);
-      assert.deepEqual(institution.readNotification(sent(body, signature)), { eventId: 'evt_1', about });
+      assert.deepEqual(provider.readNotification(sent(body, signature)), { eventId: 'evt_1', about });
     }
   });
 
   test('of another mode, another shape or another release are refused, with what to change', async (t) => {
-    const { standIn, institution } = await opened(t);
-    const live = createStripeInstitution({ ...standIn, returnUrl: undefined, apiKey: 'rk_live_1' });
+    const { standIn, provider } = await opened(t);
+    const live = createStripeProvider({ ...standIn, returnUrl: undefined, apiKey: 'rk_live_1' });
     t.after(() => live.close());
-    const cases: readonly (readonly [Institution, object, RegExp | undefined])[] = [
-      [institution, { livemode: true }, /of live mode: let a webhook endpoint of test mode/],
+    const cases: readonly (readonly [PaymentProvider, object, RegExp | undefined])[] = [
+      [provider, { livemode: true }, /of live mode: let a webhook endpoint of test mode/],
       [live, { livemode: false }, /of test mode: let a webhook endpoint of live mode/],
       [live, { livemode: true }, undefined],
-      [institution, { object: 'v2.core.event' }, /thin event: .*payload style/],
-      [institution, { api_version: '2020-08-27' }, /API version 2020-08-27: .*2026-10-28\.endive/],
-      [institution, { api_version: '2026-11-25.endive' }, undefined],
-      [institution, { api_version: null }, undefined],
+      [provider, { object: 'v2.core.event' }, /thin event: .*payload style/],
+      [provider, { api_version: '2020-08-27' }, /API version 2020-08-27: .*2026-10-28\.endive/],
+      [provider, { api_version: '2026-11-25.endive' }, undefined],
+      [provider, { api_version: null }, undefined],
     ];
     for (const [at, more, message] of cases) {
       const { body, signature } = standIn.event('evt_1', 'charge.refunded', {}, nowS, more);
@@ -650,13 +650,13 @@ describe('notifications of Stripe', () => {
   });
 
   test('that are genuine and cannot be read are INVALID_JSON', async (t) => {
-    const { standIn, institution } = await opened(t);
+    const { standIn, provider } = await opened(t);
     const texts = ['', 'x', '{', 'null', '1', '[]', '{}', '{"id":1}', '{"id":""}'];
     for (const body of [...texts.map((text) => Buffer.from(text)), Buffer.from('{"id":"\x80"}', 'latin1')]) {
       // The library decodes leniently, and signs what it decoded.
       const signature = standIn.sign(body.toString(), nowS);
       assert.throws(
-        () => institution.readNotification(sent(body, signature)),
+        () => provider.readNotification(sent(body, signature)),
         refusedFor('INVALID_JSON'),
         body.toString(),
       );
@@ -668,34 +668,34 @@ describe('what Stripe makes of the credentials', () => {
   const anyTime = () => new AbortController().signal;
 
   test('is asked by a read that changes nothing, in the words of what came of it', async (t) => {
-    const { standIn, institution } = await opened(t);
-    assert.deepEqual(await institution.checkAccess(anyTime()), { kind: 'ACCEPTED' });
+    const { standIn, provider } = await opened(t);
+    assert.deepEqual(await provider.checkAccess(anyTime()), { kind: 'ACCEPTED' });
     assert.deepEqual(
       standIn.requests.map(({ method, path }) => `${method} ${path}`),
       ['GET /v1/payment_intents'],
     );
     standIn.revokeKey(true);
-    const revoked = await institution.checkAccess(anyTime());
+    const revoked = await provider.checkAccess(anyTime());
     assert.ok(revoked.kind === 'REJECTED' && /API key.*401/.test(revoked.why), inspect(revoked));
     standIn.revokeKey(false);
     standIn.failNext(/^GET/, { status: 403 });
-    const restricted = await institution.checkAccess(anyTime());
+    const restricted = await provider.checkAccess(anyTime());
     assert.ok(restricted.kind === 'REJECTED' && /permission.*403/.test(restricted.why), inspect(restricted));
     assert.equal(inspect([revoked, restricted]).includes(standIn.apiKey), false);
   });
 
   test('is not known where it gives no answer or one that says nothing of them', async (t) => {
-    const { standIn, institution } = await opened(t);
+    const { standIn, provider } = await opened(t);
     for (const fault of [{ status: 429 }, { status: 503 }, 'fail-and-save', 'lose-request'] as const) {
       standIn.failNext(/^GET/, fault);
-      const access = await institution.checkAccess(anyTime());
+      const access = await provider.checkAccess(anyTime());
       assert.ok(access.kind === 'UNREACHABLE' && access.why !== '', inspect(access));
     }
     const forEver = Promise.withResolvers<void>();
     t.after(() => forEver.resolve());
     standIn.failNext(/^GET/, { until: () => forEver.promise });
     const giveUp = new AbortController();
-    const asked = institution.checkAccess(giveUp.signal);
+    const asked = provider.checkAccess(giveUp.signal);
     giveUp.abort(new Error('no answer within a while'));
     assert.deepEqual(await asked, { kind: 'UNREACHABLE', why: 'no answer within a while' });
   });

@@ -166,7 +166,7 @@ test('tar opens a backup, and sha256sum finds all of it right', {
   assert.match(taken.stdout, /it holds the sandbox's own master key \(its secrets are sealed under: main\)/);
   execFileSync('tar', ['xf', target, '-C', folder]);
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
-  const names = ['artseal.db', 'simulated-institution.db', 'sandbox-credentials.json', 'master-key'];
+  const names = ['artseal.db', 'simulated-provider.db', 'sandbox-credentials.json', 'master-key'];
   const checked = execFileSync('sha256sum', ['-c', 'SHA256SUMS'], { cwd: folder, encoding: 'utf8' });
   assert.deepEqual(
     checked.trim().split('\n'),
@@ -202,7 +202,7 @@ test('serve takes backups by itself, makes up for a missed one, and ends with on
   const env = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_BACKUP_DIR: folder, ARTSEAL_BACKUP_KEEP: '1' };
   const first = await serveWatched(t, env);
   await eventually('the first backup', brokenAfterMs, () => first.stderr().includes('a backup was taken'));
-  const told = await eventually('the figures', brokenAfterMs, async () => {
+  const told = await eventually('the metrics', brokenAfterMs, async () => {
     const { value } = await scrape(first.metricsUrl);
     return value('artseal_backup_taken_seconds') !== 0 && value;
   });
@@ -227,7 +227,7 @@ test('serve takes backups by itself, makes up for a missed one, and ends with on
   await eventually('the failure', brokenAfterMs, () => away.stderr().includes('no backup could be taken'));
   assert.match(away.stderr(), /"level":50,.*"reason":"artseal: .*away/);
   const failing = async () => (await scrape(away.metricsUrl)).value('artseal_backup_failing') === 1;
-  await eventually('the figure', brokenAfterMs, failing);
+  await eventually('the metric', brokenAfterMs, failing);
   assert.equal(await away.stop(), 0);
 
   const empty = join(folder, 'empty');
@@ -252,8 +252,8 @@ test('a command of a newer version beside an older server changes nothing and sa
   raw.pragma(`user_version = ${newestSchema - 1}`);
   const env = { ARTSEAL_DATA_DIR: dataDir };
   const listed = await runBounded(t, ['key', 'list'], env);
-  const refusal = `schema ${newestSchema - 1}\\), and another artseal serves it: use the commands of that version`;
-  assertOneLine(listed, 1, new RegExp(refusal));
+  const apiError = `schema ${newestSchema - 1}\\), and another artseal serves it: use the commands of that version`;
+  assertOneLine(listed, 1, new RegExp(apiError));
   assert.match(
     (await runCommand(['upgrade', '--check'], env)).stdout,
     /an artseal serves it: stop that first/,

@@ -15,7 +15,7 @@ import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const sizeMax = 160_000_000;
 const failed = 1;
 const usage = 2;
@@ -63,7 +63,7 @@ async function serve(t: TestContext, executable: string, { cwd, env }: Machine) 
   child.stderr.on('data', (chunk) => {
     log += chunk;
   });
-  const url = await eventually('it is ready', patienceMs, () => {
+  const url = await eventually('it is ready', timeoutMs, () => {
     assert.equal(child.exitCode, null, log);
     return /^artseal ready public=(\S+)/m.exec(output)?.[1];
   });
@@ -134,7 +134,7 @@ describe('the executable', { timeout: 300_000 }, () => {
     mkdirSync(backups);
     const env = { ...machine.env, ARTSEAL_BACKUP_DIR: backups };
     const first = await serve(t, executable, { ...machine, env });
-    await eventually('a backup is taken', patienceMs, () => first.log().includes('a backup was taken'));
+    await eventually('a backup is taken', timeoutMs, () => first.log().includes('a backup was taken'));
     await file(machine, first.url);
     const done = async (...words: string[]) => {
       const { code, stdout, stderr } = await run(executable, words, machine);
@@ -186,7 +186,7 @@ describe('the executable', { timeout: 300_000 }, () => {
     const { child, stop, log } = await serve(t, executable, machine);
     child.kill('SIGUSR1');
     child.kill('SIGHUP');
-    await eventually('a later signal is answered', patienceMs, () => /SIGHUP/.test(log()) || undefined);
+    await eventually('a later signal is answered', timeoutMs, () => /SIGHUP/.test(log()) || undefined);
     assert.equal(await stop('SIGTERM'), 0);
     assert.doesNotMatch(log(), /Debugger/);
   });

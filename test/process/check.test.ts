@@ -54,12 +54,12 @@ const contentOf = (folder: string) =>
       .digest('hex'),
   ]);
 
-/** The settings of a deployment whose institution is Stripe, and the stand-in that takes its place. */
+/** The settings of a deployment whose provider is Stripe, and the stand-in that takes its place. */
 async function withStripe(t: TestContext, dataDir: string) {
   const standIn = await startStripeStandIn(t);
   const env = {
     ARTSEAL_DATA_DIR: dataDir,
-    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
     ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
     ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
     ARTSEAL_STRIPE_URL: standIn.url,
@@ -196,13 +196,13 @@ test('all that is wrong is told in one run, each with what to do', async (t) => 
     ARTSEAL_INTERNAL_ADDR: held,
   });
   assert.equal(code, 1);
-  assert.deepEqual(faulty(), ['files', 'master key', 'address', 'institution']);
+  assert.deepEqual(faulty(), ['files', 'master key', 'address', 'provider']);
   assert.match(of('files').join(), /artseal\.db \(mode 0666\) may be changed by other users.*chmod go-w/);
   assert.deepEqual(of('master key'), [
     'fault: 2 secrets sealed under a master key main that is not there: put it back, nothing is signed or verified with them',
   ]);
   assert.match(of('address').join(), new RegExp(`fault: ${held} of ARTSEAL_INTERNAL_ADDR .*EADDRINUSE`));
-  assert.match(of('institution').join(), /^fault: stripe rejects the credentials: .*401.*set others/);
+  assert.match(of('provider').join(), /^fault: stripe rejects the credentials: .*401.*set others/);
   assert.match(of('settings').join(), /warning: ARTSEAL_DATADIR is no setting/);
   const text = JSON.stringify(findings);
   for (const secret of [standIn.apiKey, standIn.webhookSecret, hexKey])
@@ -396,19 +396,19 @@ test('the folder of regular backups is looked at, and the age of the last verifi
   }
 });
 
-test('an institution is asked with the credentials, and may give no answer', async (t) => {
+test('a provider is asked with the credentials, and may give no answer', async (t) => {
   const dataDir = temporaryFolder(t);
   await makeSandbox(dataDir);
   const { standIn, env } = await withStripe(t, dataDir);
   const accepted = await check(env);
-  assert.deepEqual([accepted.code, accepted.of('institution')], [0, ['ok: stripe accepts the credentials']]);
+  assert.deepEqual([accepted.code, accepted.of('provider')], [0, ['ok: stripe accepts the credentials']]);
   assert.deepEqual(
     standIn.requests.map(({ method }) => method),
     ['GET'],
   );
   const nobody = await check({ ...env, ARTSEAL_STRIPE_URL: `http://${await freeAddress()}` });
   assert.equal(nobody.code, 1);
-  assert.match(nobody.of('institution').join(), /^fault: stripe gives no answer: .*ECONNREFUSED/);
+  assert.match(nobody.of('provider').join(), /^fault: stripe gives no answer: .*ECONNREFUSED/);
 });
 
 describe('a database', () => {
@@ -516,7 +516,7 @@ test('a clock is doubted by the newest filing', async (t) => {
   assert.match(await told(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
 });
 
-test('a start with credentials that the institution rejects says so at once, and serves what needs none', {
+test('a start with credentials that the provider rejects says so at once, and serves what needs none', {
   timeout: 300_000,
 }, async (t) => {
   const dataDir = temporaryFolder(t);
@@ -531,15 +531,15 @@ test('a start with credentials that the institution rejects says so at once, and
       .split('\n')
       .find((text) => text.includes('rejects the credentials')),
   );
-  const { level, institution, why } = JSON.parse(line);
-  assert.deepEqual([level, institution], [50, 'stripe']);
+  const { level, provider, why } = JSON.parse(line);
+  assert.deepEqual([level, provider], [50, 'stripe']);
   assert.match(why, /API key.*401/);
   const ready = async () => {
     const answer = await fetch(`${service.publicUrl}/readyz`);
     return { status: answer.status, text: await answer.text() };
   };
   const { status, text } = await ready();
-  assert.deepEqual([status, /institution/.test(text)], [503, true], text);
+  assert.deepEqual([status, /provider/.test(text)], [503, true], text);
   assert.equal((await fileArtwork(service, platform)).status, 200);
   assert.equal(await service.stop(), 0);
 });

@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { serveCommand } from '../support/command.ts';
 import { issueInto } from '../support/issued.ts';
@@ -53,7 +53,7 @@ test('after kill -9 a damaged database is refused with what SQLite says and what
   closeSync(disk);
   for (const isStoreInThisThread of [true, false]) {
     await assert.rejects(startService(t, { dataDir, isStoreInThisThread }), (error) => {
-      assert.ok(error instanceof DatabaseRefused, `${error}`);
+      assert.ok(error instanceof DatabaseError, `${error}`);
       assert.match(
         error.message,
         /artseal\.db is damaged: .*(page|malformed).*artseal restore.*operations\.md/s,

@@ -17,7 +17,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 /** Enough that the table has a page that neither the start nor the newest filings need. */
 const filings = 200;
 
@@ -62,7 +62,7 @@ test('a damaged page turns readiness off for good, is counted and logged, and ch
   const provenance = async (filingNo: string) => (await askProvenance(service, platform, filingNo)).status;
   const counted = async () =>
     (await scrape(service.metricsUrl)).value('artseal_damaged_record_reads_total') ?? 0;
-  await eventually('it is ready, as nothing has read the page', patienceMs, async () => {
+  await eventually('it is ready, as nothing has read the page', timeoutMs, async () => {
     return (await ready())[0] === 200;
   });
   assert.equal(await counted(), 0);
@@ -73,11 +73,11 @@ test('a damaged page turns readiness off for good, is counted and logged, and ch
   assert.equal((await health.check({})).status, Status.NOT_SERVING);
   assert.equal(await provenance(sound), 200, 'what can be read is returned');
   assert.deepEqual(await ready(), notReady, 'until the process ends');
-  await eventually('it is counted', patienceMs, async () => (await counted()) > 0);
+  await eventually('it is counted', timeoutMs, async () => (await counted()) > 0);
   const metrics = await scrape(service.metricsUrl);
   assert.equal(metrics.value('artseal_ready_part', { part: 'database' }), 0);
   assert.equal(metrics.value('artseal_ready_part', { part: 'store' }), 1);
-  await eventually('it is logged', patienceMs, () =>
+  await eventually('it is logged', timeoutMs, () =>
     service.stderr().includes('"msg":"not ready: database"}\n'),
   );
   const lines = service

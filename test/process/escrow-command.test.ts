@@ -6,7 +6,7 @@ import { type CommandResult, runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { assertRefused } from '../support/rejected.ts';
 import { startService, type TestService } from '../support/service.ts';
-import { openTestInstitution, type Report } from '../support/simulator.ts';
+import { openTestProvider, type Report } from '../support/simulator.ts';
 
 /** Says of what it holds that it is one unit less. */
 const oneMissing: Report = (_, payment) =>
@@ -27,9 +27,9 @@ async function jsonOf(command: Promise<CommandResult>): Promise<Record<string, u
 }
 
 async function orderInNeed(t: Parameters<typeof startService>[0]) {
-  const institution = openTestInstitution(t);
-  institution.report(oneMissing);
-  const service = await startService(t, { institution, limits: { pollMs: 20 } });
+  const provider = openTestProvider(t);
+  provider.report(oneMissing);
+  const service = await startService(t, { provider, limits: { pollMs: 20 } });
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assertRefused(await openEscrow(service, platform, filingNo), 503, 'PAYMENT_PENDING');
@@ -40,11 +40,11 @@ async function orderInNeed(t: Parameters<typeof startService>[0]) {
       const found = await service.execute({ kind: 'GetEscrow', escrowId, owner: undefined });
       return found?.state === state;
     });
-  return { institution, service, platform, order, escrowId, becomes };
+  return { provider, service, platform, order, escrowId, becomes };
 }
 
 test('an order that needs a person is listed with the reason, and asked about again when told to', async (t) => {
-  const { institution, service, platform, order, escrowId, becomes } = await orderInNeed(t);
+  const { provider, service, platform, order, escrowId, becomes } = await orderInNeed(t);
   assert.equal(order.state, 'UNPAID');
   assert.equal(order.caller, platform.caller);
   assert.match(String(order.review), /128000000 CNY.*127999999 CNY/);
@@ -53,11 +53,11 @@ test('an order that needs a person is listed with the reason, and asked about ag
   const listed = await artseal(service, 'escrow', 'list');
   assert.match(
     listed.stdout,
-    new RegExp(`^${escrowId}  UNPAID .*127999999.*; at the institution: ${order.reference}$`, 'm'),
+    new RegExp(`^${escrowId}  UNPAID .*127999999.*; at the provider: ${order.reference}$`, 'm'),
   );
   assert.match(String(order.reference), /^sim-hold-/);
 
-  institution.report();
+  provider.report();
   assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--look-again', ...why)).code, 0);
   await becomes('FROZEN');
   assert.deepEqual(await jsonOf(artseal(service, 'escrow', 'list', '--review', '--json')), []);
@@ -68,16 +68,16 @@ test('an order that needs a person is listed with the reason, and asked about ag
 
 test('orders are listed with the end of their hold, and with that of the time that the buyer has', async (t) => {
   const holdExpiresAtMs = Date.UTC(2099, 0, 1);
-  const institution = openTestInstitution(t);
-  institution.report((_, payment) => ({ ...payment, holdExpiresAtMs }));
-  const service = await startService(t, { institution });
+  const provider = openTestProvider(t);
+  provider.report((_, payment) => ({ ...payment, holdExpiresAtMs }));
+  const service = await startService(t, { provider });
   const platform = await service.platform();
   const open = async () => {
     const { filingNo } = (await fileArtwork(service, platform)).json;
     return (await openEscrow(service, platform, filingNo)).json.escrowId;
   };
   const frozen = await open();
-  institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: 'https://bank.example/act' }));
+  provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: 'https://bank.example/act' }));
   const waiting = await open();
 
   const orders = await jsonOf(artseal(service, 'escrow', 'list', '--json'));
@@ -96,7 +96,7 @@ test('orders are listed with the end of their hold, and with that of the time th
       /does not wait for a decision: it is FROZEN, until its caller releases or refunds it/,
     ],
     [frozen, '--stop', /waits for nothing: it is FROZEN/],
-    [waiting, '--accept', /does not wait for a decision: it waits for the institution or the buyer/],
+    [waiting, '--accept', /does not wait for a decision: it waits for the provider or the buyer/],
   ] as const) {
     const env = { ARTSEAL_DATA_DIR: service.dataDir };
     const { code, errors } = await runHere(['escrow', 'resolve', escrowId, decision, ...why], env);
@@ -105,7 +105,7 @@ test('orders are listed with the end of their hold, and with that of the time th
   }
 });
 
-test("a person may accept the institution's word", async (t) => {
+test("a person may accept the provider's word", async (t) => {
   const { service, escrowId, becomes } = await orderInNeed(t);
   assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--accept', ...why)).code, 0);
   await becomes('FROZEN');

@@ -18,7 +18,7 @@ import { commandEnvironment, serveWatched } from '../support/watched-command.ts'
 type Asked = 'CREATE' | 'RELEASE' | 'REFUND';
 
 /**
- * Before and after each commit and each call to the institution, in their order, with what is on disk of the instruction
+ * Before and after each commit and each call to the provider, in their order, with what is on disk of the instruction
  * then, at both sides. Once it is PREPARED, it is the service's to carry out.
  */
 const points = {
@@ -49,7 +49,7 @@ const untouched = {
 
 const child = join(import.meta.dirname, 'children', 'serve-and-die.ts');
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 /** Due later than this, an order is not looked after for as long as a test takes. */
 const quietMs = 900_000;
 
@@ -75,7 +75,7 @@ async function serveAndDie(t: TestContext, dataDir: string, point: string): Prom
   service.stdout.setEncoding('utf8').on('data', (chunk) => {
     output += chunk;
   });
-  const [, publicUrl = ''] = await eventually(`${point}: it is ready`, patienceMs, () => {
+  const [, publicUrl = ''] = await eventually(`${point}: it is ready`, timeoutMs, () => {
     assert.deepEqual([service.exitCode, service.signalCode], [null, null], `it ended early: ${output}`);
     return /^artseal ready public=(\S+)/m.exec(output) ?? undefined;
   });
@@ -138,7 +138,7 @@ function read<T>(dataDir: string, file: string, sql: string, ...values: string[]
 async function becomesQuiet(dataDir: string, filingNo: string): Promise<void> {
   const sql =
     'SELECT notification_count AS notifications, look_up_at_ms AS dueAtMs FROM escrow WHERE filing_no = ?';
-  await eventually(`the order of ${filingNo} is quiet`, patienceMs, () => {
+  await eventually(`the order of ${filingNo} is quiet`, timeoutMs, () => {
     const [order] = read<{ notifications: number; dueAtMs: number }>(dataDir, 'artseal.db', sql, filingNo);
     return order !== undefined && order.notifications > 0 && order.dueAtMs > Date.now() + quietMs;
   });
@@ -160,7 +160,7 @@ function onDisk(dataDir: string, filingNo: string) {
   );
   const transfers = ours(`SELECT 1 FROM provenance_record WHERE event = 'TRANSFER' AND filing_no = ?`);
   const theirs = <T>(sql: string) =>
-    read<T>(dataDir, 'simulated-institution.db', sql, operations[0]?.instructionId ?? '');
+    read<T>(dataDir, 'simulated-provider.db', sql, operations[0]?.instructionId ?? '');
   return {
     orders,
     operations,
@@ -202,13 +202,13 @@ function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Po
     'what the service wrote down',
   );
   const carriedOut = given.filter((operation) => operation.kind === kind);
-  assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the institution carried out');
+  assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the provider carried out');
   const ids = (file: string, query: string) => read<{ id: string }>(dataDir, file, query).map(({ id }) => id);
   const written = new Set(ids('artseal.db', 'SELECT instruction_id AS id FROM escrow_instruction'));
-  const unwritten = ids('simulated-institution.db', 'SELECT operation_id AS id FROM operation').filter(
+  const unwritten = ids('simulated-provider.db', 'SELECT operation_id AS id FROM operation').filter(
     (id) => !written.has(id),
   );
-  assert.deepEqual(unwritten, [], 'what the institution carried out and the service did not write down');
+  assert.deepEqual(unwritten, [], 'what the provider carried out and the service did not write down');
 }
 
 function kindOf(state: string): string {
@@ -228,7 +228,7 @@ async function assertRecovers(
     assert.deepEqual(onDisk(dataDir, filingNo).orders, []);
     return;
   }
-  await eventually(`the order of ${filingNo} is ${history.at(-1)}`, patienceMs, () => {
+  await eventually(`the order of ${filingNo} is ${history.at(-1)}`, timeoutMs, () => {
     const { operations } = onDisk(dataDir, filingNo);
     return operations.every(({ status }) => status === 'CONFIRMED');
   });

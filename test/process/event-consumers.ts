@@ -12,7 +12,7 @@ import { send } from '../support/signed-request.ts';
 import { bearer, sending } from '../support/typed-clients.ts';
 
 /** An event as the feed tells it. */
-export type ToldEvent = WebhookEvent['data'] & { readonly sequence: number };
+export type EventWithCaller = WebhookEvent['data'] & { readonly sequence: number };
 
 /** A service that is killed and started again. */
 export interface Reborn {
@@ -28,14 +28,14 @@ const waitSeconds = 1;
 
 /** Events in the order in which they came, for as long as they are gathered. */
 export interface Gathering {
-  readonly events: readonly ToldEvent[];
+  readonly events: readonly EventWithCaller[];
   /** Resolves once nothing more is gathered. */
   readonly ended: Promise<void>;
 }
 
 /** Reads the feed of a platform from its beginning; after each death of the service it goes on where it was. */
 export function poll(service: Reborn, platform: IssuedPlatform, signal: AbortSignal): Gathering {
-  const events: ToldEvent[] = [];
+  const events: EventWithCaller[] = [];
   let after = 0;
   async function ask(): Promise<void> {
     const { publicUrl } = await service.running();
@@ -56,8 +56,8 @@ export function poll(service: Reborn, platform: IssuedPlatform, signal: AbortSig
 }
 
 /** All that is behind a place of a platform's feed, page by page. */
-export async function readFeed(publicUrl: string, platform: IssuedPlatform): Promise<ToldEvent[]> {
-  const events: ToldEvent[] = [];
+export async function readFeed(publicUrl: string, platform: IssuedPlatform): Promise<EventWithCaller[]> {
+  const events: EventWithCaller[] = [];
   for (;;) {
     const target = `/api/v1/events?after=${events.at(-1)?.sequence ?? 0}`;
     const { status, text, json } = await send(publicUrl, platform, { target });
@@ -69,7 +69,7 @@ export async function readFeed(publicUrl: string, platform: IssuedPlatform): Pro
 
 /** What a stream tells, by the platform that it is about. */
 export interface Watching {
-  readonly events: ReadonlyMap<string, readonly ToldEvent[]>;
+  readonly events: ReadonlyMap<string, readonly EventWithCaller[]>;
   readonly ended: Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export function watchOver(
   platform: string | undefined,
   signal: AbortSignal,
 ): Watching {
-  const events = new Map<string, ToldEvent[]>();
+  const events = new Map<string, EventWithCaller[]>();
   let after: bigint | undefined;
   async function watch(): Promise<void> {
     const { internalUrl: baseUrl } = await service.running();
@@ -113,6 +113,6 @@ export function watchOver(
 }
 
 /** The message of an event as the feed has it. */
-function plain(event: Event): ToldEvent {
-  return { ...(toJson(EventSchema, event) as object as ToldEvent), sequence: Number(event.sequence) };
+function plain(event: Event): EventWithCaller {
+  return { ...(toJson(EventSchema, event) as object as EventWithCaller), sequence: Number(event.sequence) };
 }

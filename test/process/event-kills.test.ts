@@ -8,7 +8,7 @@ import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { createRandom } from '../support/random.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { poll, type Reborn, readFeed, type ToldEvent, watchOver } from './event-consumers.ts';
+import { type EventWithCaller, poll, type Reborn, readFeed, watchOver } from './event-consumers.ts';
 import { happenedTo, lineOf, sell } from './event-load.ts';
 import { type MoodyReceiver, startMoodyReceiver } from './moody-receiver.ts';
 
@@ -22,7 +22,7 @@ const platforms = 4;
 const answersMax = 80;
 
 /** How long what is broken takes to be reported, in milliseconds. */
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 
 const authority = makeAuthority(fileScope);
 
@@ -57,7 +57,11 @@ async function addWebhook(publicUrl: string, platform: IssuedPlatform, receiver:
 }
 
 /** Asserts that a feed tells each of what happened once, in places without gaps, what was answered among it. */
-function assertComplete(feed: readonly ToldEvent[], happened: readonly string[], answered: Iterable<string>) {
+function assertComplete(
+  feed: readonly EventWithCaller[],
+  happened: readonly string[],
+  answered: Iterable<string>,
+) {
   assert.deepEqual(
     feed.map(({ sequence }) => sequence),
     feed.map((_, place) => place + 1),
@@ -69,7 +73,7 @@ function assertComplete(feed: readonly ToldEvent[], happened: readonly string[],
 }
 
 /** Asserts that each event of a feed arrived at an endpoint, always the same, those of a resource first in their order. */
-function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: readonly ToldEvent[]) {
+function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: readonly EventWithCaller[]) {
   const arrivals = receiver.arrivals(pathOf(platform));
   const bodies = new Map<string, string>();
   for (const { id, body } of arrivals)
@@ -83,7 +87,7 @@ function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: 
   assert.equal(bodies.size, feed.length, 'nothing else arrived');
   const events = new Map(feed.map((event) => [event.id, event]));
   for (const some of [arrivals, arrivals.filter(({ isAccepted }) => isAccepted)]) {
-    const firsts = [...new Set(some.map(({ id }) => id))].map((id) => events.get(id) as ToldEvent);
+    const firsts = [...new Set(some.map(({ id }) => id))].map((id) => events.get(id) as EventWithCaller);
     assert.equal(firsts.length, feed.length);
     for (const [resource, own] of Map.groupBy(firsts, ({ escrowId, filingNo }) => escrowId ?? filingNo)) {
       const sequences = own.map(({ sequence }) => sequence);
@@ -98,7 +102,7 @@ function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: 
 }
 
 test(`feed, streams and webhooks miss nothing through ${kills} kills under load`, {
-  timeout: 3 * patienceMs + kills * 20_000,
+  timeout: 3 * timeoutMs + kills * 20_000,
 }, async (t: TestContext) => {
   const random = createRandom();
   t.diagnostic(`seed ${random.seed}`);
@@ -121,14 +125,14 @@ test(`feed, streams and webhooks miss nothing through ${kills} kills under load`
   const watchers = [undefined, first.caller].map((name) => watchOver(service, token, name, leaving.signal));
   for (let life = 1; life <= kills; life += 1) {
     const enough = selling.answers() + 1 + random.below(answersMax);
-    await eventually('calls are answered', patienceMs, () => selling.answers() >= enough);
+    await eventually('calls are answered', timeoutMs, () => selling.answers() >= enough);
     await service.kill();
     await service.start();
   }
   closing.abort();
   await selling.ended;
 
-  const happened = await eventually('all orders come to rest', patienceMs, () => happenedTo(dataDir));
+  const happened = await eventually('all orders come to rest', timeoutMs, () => happenedTo(dataDir));
   const last = await service.running();
   const feeds = await Promise.all(issued.map((platform) => readFeed(last.publicUrl, platform)));
   const events = feeds.reduce((sum, { length }) => sum + length, 0);
@@ -138,7 +142,7 @@ test(`feed, streams and webhooks miss nothing through ${kills} kills under load`
       polls[place]?.events,
       ...watchers.map((watcher) => watcher.events.get(platform.caller)),
     ];
-    await eventually(`all ${feed.length} events of ${platform.caller} come`, patienceMs, () => {
+    await eventually(`all ${feed.length} events of ${platform.caller} come`, timeoutMs, () => {
       const accepted = receiver.arrivals(pathOf(platform)).filter(({ isAccepted }) => isAccepted);
       const arrived = new Set(accepted.map(({ id }) => id));
       return (

@@ -100,7 +100,7 @@ export function sell(
   return { answers: () => answers, answered, ended: Promise.all(sellers) };
 }
 
-/** Whether the same call may be answered otherwise in a while: its order waits for the institution, or for another answer. */
+/** Whether the same call may be answered otherwise in a while: its order waits for the provider, or for another answer. */
 function isUnsettled({ status, json }: RestAnswer): boolean {
   return status === 503 || json.code === 'IDEMPOTENCY_IN_PROGRESS';
 }

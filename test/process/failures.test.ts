@@ -191,7 +191,7 @@ describe('a setting that cannot be used is named', { concurrency: 4, timeout: 30
   test('production without any, and all that it lacks at once', async (t) => {
     const { code, stdout, stderr } = await serve(t, { ARTSEAL_ENVIRONMENT: 'production' });
     assert.deepEqual([code, stdout], [setUpWrong, '']);
-    assert.match(stderr, /^artseal: ARTSEAL_MASTER_KEY_FILE .*\nartseal: ARTSEAL_PAYMENT_INSTITUTION .*\n$/);
+    assert.match(stderr, /^artseal: ARTSEAL_MASTER_KEY_FILE .*\nartseal: ARTSEAL_PAYMENT_PROVIDER .*\n$/);
   });
 
   test('a malformed master key, which is not repeated in the message', async (t) => {
@@ -268,7 +268,7 @@ describe('what other users of the machine may change is refused', {
       writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}');
       const made = [
         ...['artseal.db-wal', 'artseal.db-shm', 'artseal.db-journal', 'serving.lock', 'serving.lock-journal'],
-        ...['serving.json', 'log-verified', 'simulated-institution.db', 'simulated-institution.db-wal'],
+        ...['serving.json', 'log-verified', 'simulated-provider.db', 'simulated-provider.db-wal'],
       ];
       for (const name of made) writeFileSync(join(dataDir, name), '');
       const files = ['artseal.db', 'master-key', 'sandbox-credentials.json', ...made].map((name) =>

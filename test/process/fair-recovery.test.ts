@@ -11,7 +11,7 @@ import { serveWatched } from '../support/watched-command.ts';
 /** Many times what an order has to wait that waits for none of another platform, and a fraction of what it would otherwise. */
 const fairMs = 10_000;
 
-test('150 orders that the institution is silent about do not keep those of another platform waiting', async (t) => {
+test('150 orders that the provider is silent about do not keep those of another platform waiting', async (t) => {
   const dataDir = temporaryFolder(t);
   const { platforms } = await issueInto(dataDir, 2);
   const [silent = assert.fail(), fair = assert.fail()] = platforms;

@@ -72,12 +72,13 @@ describe('the first start of an empty sandbox', { concurrency: 2, timeout: 300_0
     assert.equal(modeOf(join(dataDir, 'master-key')), 0o600);
     assert.equal(modeOf(dataDir) & 0o077, 0);
     await bothWork(service, dataDir);
-    const { acts } = (await typedCall(service.internalUrl, credentials.token, 'AdminService/ListActs', {}))
-      .json;
+    const { entries } = (
+      await typedCall(service.internalUrl, credentials.token, 'AdminService/ListAuditLog', {})
+    ).json;
     for (const [place, action] of ['token create', 'key create'].entries()) {
-      assert.equal(acts[place].action, action);
-      assert.equal(acts[place].reason, 'the first start of a sandbox');
-      assert.match(acts[place].actor, /^user \S+ \(\d+\)$/);
+      assert.equal(entries[place].action, action);
+      assert.equal(entries[place].reason, 'the first start of a sandbox');
+      assert.match(entries[place].actor, /^user \S+ \(\d+\)$/);
     }
   });
 

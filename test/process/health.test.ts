@@ -32,7 +32,7 @@ import {
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 /** How often, and how many times, readiness is asked whether it stays as it is: longer than it takes to turn on. */
 const [lookEveryMs, looks] = [250, 32];
 /** Enough for the service, little enough to be filled at once. */
@@ -64,7 +64,7 @@ const readinessLines = (service: WatchedService) =>
   logLines(service).filter(({ msg }) => /^(not )?ready/.test(msg));
 
 const hasLogged = ({ stderr }: WatchedService, msg: string) =>
-  eventually(`${msg} is logged`, patienceMs, () => stderr().includes(`"msg":"${msg}"}\n`));
+  eventually(`${msg} is logged`, timeoutMs, () => stderr().includes(`"msg":"${msg}"}\n`));
 
 /** How long a service that has ended was draining, by its log. */
 function drainedMs(service: WatchedService): number {
@@ -110,7 +110,7 @@ async function serveOnSmallDisk(t: TestContext) {
   const file = () => send(service.publicUrl, { apiKey, apiSecret }, filing);
   const fillUp = async () => {
     fill(join(onDisk, 'fill'));
-    await eventually('a filing is refused', patienceMs, async () => (await file()).status === 503);
+    await eventually('a filing is refused', timeoutMs, async () => (await file()).status === 503);
   };
   return { service, dataDir, onDisk, file, fillUp, makeRoom: () => rmSync(join(onDisk, 'fill')) };
 }
@@ -153,7 +153,7 @@ test('a refused filing turns readiness off at once, until writes have succeeded 
   const watch = watchHealth(service, watching.signal, (status) => {
     if (status !== watched.at(-1)) watched.push(status);
   });
-  await eventually('the first status is told', patienceMs, () => watched.length === 1);
+  await eventually('the first status is told', timeoutMs, () => watched.length === 1);
 
   for (let time = 1; time <= 2; time += 1) {
     await fillUp();
@@ -173,7 +173,7 @@ test('a refused filing turns readiness off at once, until writes have succeeded 
     const { SERVING, NOT_SERVING } = Status;
     const expected = [SERVING, ...Array.from({ length: time }, () => [NOT_SERVING, SERVING]).flat()];
     // Nobody asks: the service finds out by itself.
-    await eventually('the change is told', patienceMs, () => watched.length >= expected.length);
+    await eventually('the change is told', timeoutMs, () => watched.length >= expected.length);
     assert.deepEqual(watched, expected, 'each change once');
     assert.equal(await statusOf(service, '/readyz'), 200);
     assert.equal((await health.check({})).status, Status.SERVING);
@@ -219,18 +219,18 @@ async function saidOf(service: WatchedService, dataDir: string, part: string, la
   const answer = await fetch(`${service.publicUrl}/readyz`);
   const { message } = (await answer.json()) as { message?: string };
   const isReady = Number(answer.ok);
-  // Those who scrape within a second share the figures of the first.
-  await eventually('the figures say so', patienceMs, async () => {
+  // Those who scrape within a second share the metrics of the first.
+  await eventually('the metrics say so', timeoutMs, async () => {
     return (await scrape(service.metricsUrl)).value('artseal_ready') === isReady;
   });
-  const figures = await scrape(service.metricsUrl);
+  const metrics = await scrape(service.metricsUrl);
   const checked = run(['check', '--json'], dataDir, launcher);
   const findings = linesOf(checked.stdout).map((line): Finding => JSON.parse(line));
   const [change] = readinessLines(service).slice(-1);
   return {
     readyz: [answer.status, message],
     health: (await healthOf(service).check({})).status,
-    metrics: [figures.value('artseal_ready'), figures.value('artseal_ready_part', { part })],
+    metrics: [metrics.value('artseal_ready'), metrics.value('artseal_ready_part', { part })],
     check: checked.status,
     faults: findings.filter(({ level }) => level === 'fault').map((finding) => [finding.part, finding.text]),
     log: change && [change.msg, change.faults?.map(({ fault }: { fault: string }) => fault)],
@@ -266,7 +266,7 @@ test('of a full disk and of a restored registry /readyz, metrics, check and log 
   const { json } = await file();
   assert.match(json.filingNo, /^AS-/);
   // Nothing is published behind the backup, so that the restored log goes on.
-  await eventually('all is published', patienceMs, async () => {
+  await eventually('all is published', timeoutMs, async () => {
     const { value } = await scrape(service.metricsUrl);
     const leaves = value('artseal_evidence_log_leaves');
     return leaves !== undefined && leaves > 0 && leaves === value('artseal_evidence_log_published_leaves');
@@ -308,7 +308,7 @@ test('of a full disk and of a restored registry /readyz, metrics, check and log 
 
   const log = `${again.publicUrl}/log`;
   const vkey = (await (await fetch(`${log}/vkey`)).text()).trim();
-  await eventually('what was skipped is published', patienceMs, async () => {
+  await eventually('what was skipped is published', timeoutMs, async () => {
     const { code, printed } = await runHere(['log', 'audit', log, '--key', vkey, '--json'], {});
     return code === 0 && /NUMBERS_SKIPPED/.test(printed.join('\n'));
   });

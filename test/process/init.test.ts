@@ -31,7 +31,7 @@ function production(t: TestContext): Record<string, string> & { readonly ARTSEAL
     ARTSEAL_DATA_DIR: join(folder, 'data'),
     ARTSEAL_MASTER_KEY_FILE: keys,
     ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
-    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
     ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
     ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
   };
@@ -126,10 +126,10 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
   });
 
   test('init of a production says in a line what serve will refuse', async (t) => {
-    const env = { ...production(t), ARTSEAL_PAYMENT_INSTITUTION: 'simulated' };
+    const env = { ...production(t), ARTSEAL_PAYMENT_PROVIDER: 'simulated' };
     const made = await runBounded(t, ['init'], env);
     assert.equal(made.code, 0, made.stderr);
-    assert.match(made.stdout, /^before artseal serve: ARTSEAL_PAYMENT_INSTITUTION must name a real .*\.$/m);
+    assert.match(made.stdout, /^before artseal serve: ARTSEAL_PAYMENT_PROVIDER must name a real .*\.$/m);
   });
 
   test('init of a sandbox makes a master key as well, and the first start gives credentials', async (t) => {
@@ -145,7 +145,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assert.match(service.stdout(), /sandbox-credentials\.json/);
 
     rmSync(join(dataDir, 'artseal.db'));
-    const own = ['sandbox-credentials.json', 'simulated-institution.db', 'log-checkpoint', 'log-verified'];
+    const own = ['sandbox-credentials.json', 'simulated-provider.db', 'log-checkpoint', 'log-verified'];
     for (const proof of [...own, 'serving.lock']) {
       const message = new RegExp(`artseal\\.db is missing, but ${proof} is there`);
       assertOneLine(await runBounded(t, ['init'], env), failed, message);

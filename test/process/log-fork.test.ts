@@ -65,7 +65,7 @@ test('behind an older database the log goes on as a fork that names the last che
   const kept = `${file}.${before.origin.replace('/', '_')}.old`;
   assert.equal(readFileSync(kept, 'utf8'), last);
   assert.ok(!existsSync(file));
-  const acts = await runCommand(['acts', '--json'], env);
+  const acts = await runCommand(['audit-log', '--json'], env);
   assert.partialDeepStrictEqual(JSON.parse(acts.stdout.split('\n')[0] ?? ''), {
     action: 'evidence fork',
     subject: name,

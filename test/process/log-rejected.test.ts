@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 test('a database that is behind what was published is not served, nor one that was forged; the right one is', {
   timeout: 300_000,
@@ -42,11 +42,11 @@ test('a database that is behind what was published is not served, nor one that w
   // Killed, it loses nothing; without its write-ahead log the database is behind.
   const second = await serveWatched(t, env);
   await filed(second.publicUrl);
-  await eventually('a checkpoint', patienceMs, () => published() === 4);
+  await eventually('a checkpoint', timeoutMs, () => published() === 4);
   // A running server honours another key, which is a leaf as well.
   const rotated = await runBounded(t, ['evidence', 'rotate-key', '--json'], env);
   const { vkey } = JSON.parse(rotated.stdout);
-  await eventually('both keys sign', patienceMs, () => published() === 5);
+  await eventually('both keys sign', timeoutMs, () => published() === 5);
   const note = readFileSync(file, 'utf8');
   assert.equal(note.split('\n— ').length, 3);
   assert.equal(readCheckpoint(note, [readVerifierKey(vkey)]).isSigned, true);

@@ -15,12 +15,12 @@ const settledWithinMs = 60_000;
 const amount = 1_280_000;
 const holdRequest = /^POST \/transfers$/;
 
-/** The settings of a deployment whose institution is Mangopay; `standIn` takes its place. */
+/** The settings of a deployment whose provider is Mangopay; `standIn` takes its place. */
 function settingsFor(folder: string, standIn: MangopayStandIn) {
   return {
     ARTSEAL_DATA_DIR: folder,
     ARTSEAL_CURRENCY: 'EUR',
-    ARTSEAL_PAYMENT_INSTITUTION: 'mangopay',
+    ARTSEAL_PAYMENT_PROVIDER: 'mangopay',
     ARTSEAL_MANGOPAY_CLIENT_ID: standIn.clientId,
     ARTSEAL_MANGOPAY_API_KEY: standIn.apiKey,
     ARTSEAL_MANGOPAY_ESCROW_USER: standIn.escrowUser,

@@ -134,7 +134,7 @@ test('a cap on filings is agreed, raised and removed, and holds within a second'
   await artseal('platform', 'set', 'capped', '--filing-cap', 'none', '--reason', 'agreed');
   await eventually('there is no cap', honouredMs, async () => (await file()).status === 200);
   const [{ action, reason, before, after }] = JSON.parse(
-    `[${(await artseal('acts', '--json')).split('\n')[0]}]`,
+    `[${(await artseal('audit-log', '--json')).split('\n')[0]}]`,
   );
   assert.deepEqual([action, reason], ['platform set', 'agreed']);
   assert.deepEqual(

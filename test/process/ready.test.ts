@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 test('artseal ready tells by its exit code whether the service is ready', { timeout: 300_000 }, async (t) => {
   const folder = temporaryFolder(t);
@@ -19,7 +19,7 @@ test('artseal ready tells by its exit code whether the service is ready', { time
   assert.deepEqual(await ask(), { code: 0, stdout: 'ready\n', stderr: '' });
 
   service.child.kill('SIGTERM');
-  const draining = await eventually('it is not ready', patienceMs, async () => {
+  const draining = await eventually('it is not ready', timeoutMs, async () => {
     const answer = await ask();
     return answer.code !== 0 && answer;
   });

@@ -15,7 +15,7 @@ import { typedCall } from '../support/typed-json.ts';
 import { serveWatched } from '../support/watched-command.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 test('a service whose database is moved or replaced refuses all calls, and goes on when it is back', {
   timeout: 300_000,
@@ -34,7 +34,7 @@ test('a service whose database is moved or replaced refuses all calls, and goes 
       .split('\n')
       .filter((line) => line.includes(text)).length;
   const isLogged = (text: string, times: number) =>
-    eventually(`${times} × ${text}`, patienceMs, () => logged(text) === times);
+    eventually(`${times} × ${text}`, timeoutMs, () => logged(text) === times);
   assert.match((await file()).json.filingNo, /-000001$/);
 
   await t.test('moved: a write is refused at once, a read within seconds', async () => {

@@ -16,7 +16,7 @@ import { serveWatched, type WatchedService } from '../support/watched-command.ts
 const noProc = statSync('/proc/self/fd', { throwIfNoEntry: false }) === undefined;
 const slowConnections = 200;
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
 async function running(t: TestContext, env: Record<string, string> = {}) {
@@ -51,7 +51,7 @@ test('slow clients keep nobody from being answered', { skip: noProc, timeout: 30
     ...(await slowly(t, service.publicUrl, slowConnections)),
     ...(await slowly(t, service.internalUrl, slowConnections)),
   ];
-  await eventually('all slow connections are accepted', patienceMs, () => {
+  await eventually('all slow connections are accepted', timeoutMs, () => {
     return openFiles(service) >= before + sockets.length;
   });
 
@@ -65,7 +65,7 @@ test('slow clients keep nobody from being answered', { skip: noProc, timeout: 30
 
   await t.test('and nothing of them is left when they are gone', async () => {
     for (const socket of sockets) socket.destroy();
-    await eventually('their files are closed', patienceMs, () => openFiles(service) < before + 10);
+    await eventually('their files are closed', timeoutMs, () => openFiles(service) < before + 10);
   });
 });
 
@@ -128,7 +128,7 @@ test('connections that came to an end leave no files open', { skip: noProc, time
   for (const [how, end] of Object.entries(endings)) {
     await t.test(how, async () => {
       for (let connection = 0; connection < 20; connection += 1) await end(service, t);
-      await eventually('their files are closed', patienceMs, () => openFiles(service) < before + 10);
+      await eventually('their files are closed', timeoutMs, () => openFiles(service) < before + 10);
     });
   }
 });

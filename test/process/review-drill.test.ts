@@ -8,15 +8,15 @@ import { runShell, serveWatched } from '../support/watched-command.ts';
 
 /** What each drill of the document shows, in its order; the first of them is the reason that the table has. */
 const expected: readonly (readonly RegExp[])[] = [
-  [/The order is over 12800000 CNY; the institution says HELD 12800001 CNY\./, /^ES-\S+ +CLOSED/m],
-  [/The order is UNPAID; the institution says PAID_OUT\./, /^ES-\S+ +RELEASED/m, /"event":"TRANSFER"/],
-  [/The institution declines to give back what it holds\./, /institution_refused/, /^ES-\S+ +CLOSED/m],
+  [/The order is over 12800000 CNY; the provider says HELD 12800001 CNY\./, /^ES-\S+ +CLOSED/m],
+  [/The order is UNPAID; the provider says PAID_OUT\./, /^ES-\S+ +RELEASED/m, /"event":"TRANSFER"/],
+  [/The provider declines to give back what it holds\./, /provider_refused/, /^ES-\S+ +CLOSED/m],
   [/An operator stopped it\./, /^ES-\S+ +CLOSED/m],
-  [/The order is RELEASED; the institution says RETURNED\./, /"state":"RELEASED".*"payment":"RETURNED"/],
+  [/The order is RELEASED; the provider says RETURNED\./, /"state":"RELEASED".*"payment":"RETURNED"/],
 ];
 
 /** How long the drills may take together, in milliseconds. */
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 
 test('the drill of each reason for which an order needs a person works when pasted', async (t) => {
   const document = readFileSync(join(projectFolder, 'docs', 'operations.md'), 'utf8');
@@ -34,7 +34,7 @@ test('the drill of each reason for which an order needs a person works when past
     .map((word) => `'${word}'`);
   const artseal = `artseal() { ${quoted.join(' ')} "$@"; }`;
   const env = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_URL: publicUrl };
-  const run = (drill: string) => runShell(t, [artseal, shared, drill].join('\n'), env, patienceMs);
+  const run = (drill: string) => runShell(t, [artseal, shared, drill].join('\n'), env, timeoutMs);
   const results = await Promise.all(drills.map(run));
   for (const [place, { code, stdout, stderr }] of results.entries()) {
     assert.equal(code, 0, `${drills[place]}${stdout}${stderr}`);

@@ -14,7 +14,7 @@ import { serveWatched, type WatchedService } from '../support/watched-command.ts
 import { startWitness } from '../support/witness-stand-in.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const origin = 'log.example/artseal';
 
 /**
@@ -51,7 +51,7 @@ async function setBack(t: TestContext, settings: Record<string, string> = {}) {
     const before = witness.cosigned.get(origin)?.size ?? 0;
     const { status, json } = await file(service, key);
     assert.equal(status, 200);
-    await eventually('a cosignature', patienceMs, () => (witness.cosigned.get(origin)?.size ?? 0) > before);
+    await eventually('a cosignature', timeoutMs, () => (witness.cosigned.get(origin)?.size ?? 0) > before);
     await stop(service);
     return json.filingNo;
   };
@@ -72,7 +72,7 @@ const readiness = async ({ publicUrl }: WatchedService) => {
   return [answer.status, await answer.text()] as const;
 };
 
-const figure = async ({ metricsUrl }: WatchedService, name: string) =>
+const metric = async ({ metricsUrl }: WatchedService, name: string) =>
   (await scrape(metricsUrl)).value(`artseal_evidence_log_${name}`);
 
 test('a registry that was set back files nothing from its first moment on, until the witness cosigns again', {
@@ -82,7 +82,7 @@ test('a registry that was set back files nothing from its first moment on, until
   const { dataDir, newest, witness, platform, numbers, file, serve, stop } = setting;
   const [first, second] = numbers;
   const older = await serve();
-  const leaves = await figure(older, 'leaves');
+  const leaves = await metric(older, 'leaves');
   const refused = await file(older);
   assert.deepEqual([refused.status, refused.json.code], [503, 'UNAVAILABLE']);
   assert.match(refused.json.message, /^Nothing can be filed now: a witness .* Nothing was stored, /);
@@ -90,9 +90,9 @@ test('a registry that was set back files nothing from its first moment on, until
   const [status, said] = await readiness(older);
   assert.equal(status, 503);
   assert.match(said, /Not ready: witnesses\./);
-  assert.equal(await figure(older, 'rolled_back'), 1);
+  assert.equal(await metric(older, 'rolled_back'), 1);
   // Lines of the log are written some at a time.
-  await eventually('the log', patienceMs, () => older.stderr().includes('not ready: witnesses'));
+  await eventually('the log', timeoutMs, () => older.stderr().includes('not ready: witnesses'));
   const logged = older.stdout() + older.stderr();
   assert.match(
     logged,
@@ -105,23 +105,23 @@ test('a registry that was set back files nothing from its first moment on, until
   assert.deepEqual([repeated.status, repeated.json.filingNo], [200, first]);
   const asked = await send(older.publicUrl, platform, { target: `/api/v1/provenance/${first}` });
   assert.equal(asked.status, 200);
-  assert.equal(await figure(older, 'leaves'), leaves);
+  assert.equal(await metric(older, 'leaves'), leaves);
   await stop(older);
 
   rmSync(dataDir, { recursive: true });
   renameSync(newest, dataDir);
   const back = await serve();
   assert.deepEqual(await readiness(back), [200, '{"status":"ok"}']);
-  assert.equal(await figure(back, 'rolled_back'), 0);
+  assert.equal(await metric(back, 'rolled_back'), 0);
   assert.equal((await file(back)).json.filingNo, `${second?.slice(0, -1)}3`);
   // A witness that is wrong stops filing, and does so no longer than it is wrong.
-  await eventually('a cosignature', patienceMs, async () => (await figure(back, 'published_leaves')) === 5);
+  await eventually('a cosignature', timeoutMs, async () => (await metric(back, 'published_leaves')) === 5);
   const cosigned = witness.cosigned.get(origin) ?? assert.fail();
   witness.cosigned.set(origin, { ...cosigned, size: 1_000 });
   assert.equal((await file(back)).status, 200);
-  await eventually('a refusal', patienceMs, async () => (await file(back)).status === 503);
+  await eventually('a apiError', timeoutMs, async () => (await file(back)).status === 503);
   witness.cosigned.set(origin, cosigned);
-  await eventually('a filing', patienceMs, async () => (await file(back)).status === 200);
+  await eventually('a filing', timeoutMs, async () => (await file(back)).status === 200);
   assert.deepEqual(await readiness(back), [200, '{"status":"ok"}']);
 });
 
@@ -142,7 +142,7 @@ test('a registry that was set back files again once it is forked, and the witnes
   const forked = await serve();
   assert.deepEqual(await readiness(forked), [200, '{"status":"ok"}']);
   assert.equal((await file(forked)).status, 200);
-  await eventually('a cosignature', patienceMs, () => witness.cosigned.has(`${origin}/2`));
+  await eventually('a cosignature', timeoutMs, () => witness.cosigned.has(`${origin}/2`));
 });
 
 test('where no witness is required, and where it is set so, one that finds the log rolled back stops nothing', {
@@ -152,7 +152,7 @@ test('where no witness is required, and where it is set so, one that finds the l
   for (const settings of [{}, required]) {
     const { file, serve } = await setBack(t, settings);
     const older = await serve();
-    await eventually('what it says', patienceMs, async () => (await figure(older, 'rolled_back')) === 1);
+    await eventually('what it says', timeoutMs, async () => (await metric(older, 'rolled_back')) === 1);
     assert.equal((await file(older)).status, 200);
     assert.deepEqual(await readiness(older), [200, '{"status":"ok"}']);
   }

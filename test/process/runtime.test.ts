@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commandEnvironment } from '../support/watched-command.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const probe = pathToFileURL(join(import.meta.dirname, 'children', 'runtime-probe.mjs'));
 
 /** Everything that may start the service, as a script of the shell. */
@@ -45,7 +45,7 @@ function startGroup(t: TestContext, script: string, env: Record<string, string>)
     });
   }
   const wrote = (pattern: RegExp) =>
-    eventually(`${script}: ${pattern}`, patienceMs, () => {
+    eventually(`${script}: ${pattern}`, timeoutMs, () => {
       assert.equal(child.exitCode, null, written);
       return pattern.exec(written) ?? undefined;
     });

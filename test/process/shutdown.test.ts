@@ -24,7 +24,7 @@ import { commandEnvironment, serveWatched, type WatchedService } from '../suppor
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const listFilings = 'FilingService/ListFilings';
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 interface Running extends WatchedService {
   readonly dataDir: string;
@@ -57,7 +57,7 @@ const isRefused = async (url: string): Promise<boolean> => {
 };
 
 const isClosed = ({ publicUrl, internalUrl }: Running): Promise<boolean> =>
-  eventually('new connections are refused', patienceMs, async () => {
+  eventually('new connections are refused', timeoutMs, async () => {
     return (await isRefused(publicUrl)) && (await isRefused(internalUrl));
   });
 
@@ -198,7 +198,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     assert.deepEqual(stored, answered.toSorted());
   });
 
-  test('a call that waits for the payment institution is answered before the end', async (t) => {
+  test('a call that waits for the payment provider is answered before the end', async (t) => {
     const service = await running(t);
     const { json } = await send(service.publicUrl, service.platform, filing);
     const terms = { ...escrowTerms(json.filingNo), buyerId: 'sim-silent' };
@@ -206,7 +206,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
       target: '/api/v1/escrow',
       body: JSON.stringify(terms),
     });
-    const order = await eventually('the order is stored', patienceMs, async () => {
+    const order = await eventually('the order is stored', timeoutMs, async () => {
       const list = await typedCall(service.internalUrl, service.token, 'EscrowService/ListEscrows', {});
       return list.json.escrows?.[0];
     });
@@ -363,7 +363,7 @@ async function runningUnread(t: TestContext) {
     publicUrl,
     end: (signal: NodeJS.Signals): Promise<number | null | 'HUNG'> => {
       child.kill(signal);
-      return Promise.race([exited, delay(patienceMs, 'HUNG' as const, { ref: false })]);
+      return Promise.race([exited, delay(timeoutMs, 'HUNG' as const, { ref: false })]);
     },
   };
 }

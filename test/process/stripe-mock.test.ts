@@ -55,18 +55,17 @@ test('every request that Stripe gets is one that its own stand-in takes', { skip
   const url = await startStripeMock(t, program ?? assert.fail());
   const kinds = new Set<string>();
   for (const options of [{}, { returnUrl }]) {
-    const { standIn, institution, order } = await opened(t, options);
-    await institution.checkAccess(new AbortController().signal);
+    const { standIn, provider, order } = await opened(t, options);
+    await provider.checkAccess(new AbortController().signal);
     const asked = order();
-    for (const kind of ['CANCEL', 'FREEZE'] as InstructionKind[]) await instruct(institution, asked, kind);
+    for (const kind of ['CANCEL', 'FREEZE'] as InstructionKind[]) await instruct(provider, asked, kind);
     const released = order();
-    for (const kind of ['FREEZE', 'RELEASE'] as InstructionKind[])
-      await instruct(institution, released, kind);
+    for (const kind of ['FREEZE', 'RELEASE'] as InstructionKind[]) await instruct(provider, released, kind);
     standIn.dispute(standIn.intents.at(-1)?.id ?? '', 1);
-    await lookUp(institution, released);
+    await lookUp(provider, released);
     const refunded = order();
-    for (const kind of ['FREEZE', 'REFUND'] as InstructionKind[]) await instruct(institution, refunded, kind);
-    await instruct(institution, order('authentication'), 'FREEZE');
+    for (const kind of ['FREEZE', 'REFUND'] as InstructionKind[]) await instruct(provider, refunded, kind);
+    await instruct(provider, order('authentication'), 'FREEZE');
 
     for (const request of standIn.requests) {
       const kind = `${request.method} ${request.path.replace(/pi_\d+/, 'pi')}`;

@@ -27,11 +27,11 @@ const partiesOfBefore = {
   sellers: { 'seller-1': 'acct_1', 'seller-2': 'acct_2' },
 };
 
-/** The settings of a deployment whose institution is Stripe; `standIn` takes its place. */
+/** The settings of a deployment whose provider is Stripe; `standIn` takes its place. */
 function settingsFor(folder: string, standIn: { url: string; apiKey: string; webhookSecret: string }) {
   return {
     ARTSEAL_DATA_DIR: folder,
-    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
     ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
     ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
     ARTSEAL_STRIPE_URL: standIn.url,
@@ -39,7 +39,7 @@ function settingsFor(folder: string, standIn: { url: string; apiKey: string; web
   };
 }
 
-/** The real command with Stripe as its institution, and two platforms, the first of them with parties. */
+/** The real command with Stripe as its provider, and two platforms, the first of them with parties. */
 async function servedByStripe(t: TestContext) {
   const standIn = await startStripeStandIn(t);
   const dataDir = temporaryFolder(t);
@@ -317,7 +317,7 @@ test('an order whose account at Stripe is gone is ended by an operator, with evi
       end === 'RELEASED' ? ['SUBMITTED', 'TRANSFER'] : ['SUBMITTED'],
     );
     assert.equal((await sell(filingNo, 'seller-2')).state, 'FROZEN', 'it can be sold again');
-    const [act] = (await run('acts', '--json')).stdout.split('\n').map((line) => JSON.parse(line || '{}'));
+    const [act] = (await run('audit-log', '--json')).stdout.split('\n').map((line) => JSON.parse(line || '{}'));
     assert.partialDeepStrictEqual(act, {
       ...{ action: 'escrow resolve', subject: escrowId, reason: 'letter of 3 March' },
       before: { state: 'FROZEN', review: 'An operator stopped it.' },
@@ -337,7 +337,7 @@ test('two settings lead from the stand-in to Stripe itself', async (t) => {
   assert.doesNotMatch(live.stderr, /sk_live_1/);
 });
 
-test('a sandbox with open orders of the simulated institution does not start with Stripe', async (t) => {
+test('a sandbox with open orders of the simulated provider does not start with Stripe', async (t) => {
   const dataDir = temporaryFolder(t);
   const { platforms } = await issueInto(dataDir, 1);
   const [platform = assert.fail()] = platforms;
@@ -352,7 +352,7 @@ test('a sandbox with open orders of the simulated institution does not start wit
   });
   const { code, stderr } = await runCommand(['serve'], { ...stripe, ...anyAddresses });
   assert.equal(code, 1);
-  assert.match(stderr, /simulated: 1.*ARTSEAL_PAYMENT_INSTITUTION/);
+  assert.match(stderr, /simulated: 1.*ARTSEAL_PAYMENT_PROVIDER/);
 });
 
 test('a platform charges its own parties alone, from the moment that they are registered', {

@@ -200,7 +200,7 @@ test('neither a handshake that is not done nor a connection that is kept holds u
   assert.equal(await closingOf(t, own, sockets), 'by itself');
 });
 
-test('the simulated institution notifies the service over TLS', async (t) => {
+test('the simulated provider notifies the service over TLS', async (t) => {
   const own = await startService(t, { env: settingsOf(certificate) });
   const seller = await own.platform();
   const { filingNo } = (await fileArtwork(own, seller)).json;

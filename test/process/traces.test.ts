@@ -37,7 +37,7 @@ const otherTraceId = traceId.replaceAll('0', '1');
 /** Of a caller that says not to sample. */
 const unsampled = { traceparent: `00-${otherTraceId}-${parentSpanId}-00` };
 
-test('spans of a call, of its units and of what the institution is asked go to the collector', async (t) => {
+test('spans of a call, of its units and of what the provider is asked go to the collector', async (t) => {
   const collector = await startCollector(t);
   const service = await serveTraced(t, {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -76,12 +76,12 @@ test('spans of a call, of its units and of what the institution is asked go to t
     assert.equal(line.traceId, traceId);
   });
 
-  await t.test('the question to the institution is below its call, and so are its units', async () => {
+  await t.test('the question to the provider is below its call, and so are its units', async () => {
     const { filingNo } = (await fileArtwork(service, platform, { headers: unsampled })).json;
     const { json } = await openEscrow(service, platform, filingNo);
     assert.equal(json.state, 'FROZEN');
     const [opening] = await spansOf('artseal.v1.EscrowService/CreateEscrow');
-    const [asked] = await spansOf('institution FREEZE');
+    const [asked] = await spansOf('provider FREEZE');
     const below = (span: SentSpan | undefined) => [span?.traceId, span?.parentSpanId];
     assert.deepEqual(below(asked), [opening?.traceId, opening?.spanId]);
     assert.equal(asked?.kind, 3);

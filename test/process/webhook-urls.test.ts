@@ -6,7 +6,7 @@ import { serialize } from 'node:v8';
 import Sqlite from 'better-sqlite3';
 import { readConfig } from '../../src/config/config.ts';
 import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';
-import { MasterKeyRefused } from '../../src/keys/sealed-secrets.ts';
+import { MasterKeyError } from '../../src/keys/sealed-secrets.ts';
 import { openUrl } from '../../src/keys/webhook-urls.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import { goBack } from '../../src/store/sqlite/downgrade.ts';
@@ -84,7 +84,7 @@ test('operators are shown the origin alone of the URL of a webhook', async (t) =
     assert.match(printed.join(), /https:\/\/gallery\.example/);
     assert.doesNotMatch(printed.join(), /unspoken/);
   }
-  assert.doesNotMatch((await runHere(['acts', '--json'], env)).printed.join(), /unspoken/);
+  assert.doesNotMatch((await runHere(['audit-log', '--json'], env)).printed.join(), /unspoken/);
 });
 
 test('URLs of before are sealed by the first process that has the keys, and no page keeps them', async (t) => {
@@ -107,7 +107,7 @@ test('URLs of before are sealed by the first process that has the keys, and no p
 test('URLs are not sealed under a master key that is not that of the database', async (t) => {
   const { dataDir, env } = await fromBefore(t);
   const wrong = { ...env, ARTSEAL_MASTER_KEY: newMasterKeyText().trim() };
-  await assert.rejects(openRegistry(readConfig(wrong), 'EXISTING'), MasterKeyRefused);
+  await assert.rejects(openRegistry(readConfig(wrong), 'EXISTING'), MasterKeyError);
   const registry = await openRegistry(readConfig(env), 'EXISTING');
   await registry.store.close();
   assert.equal((await runHere(['webhooks', 'list'], { ...env, ARTSEAL_DATA_DIR: dataDir })).code, 0);

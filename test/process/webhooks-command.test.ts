@@ -35,12 +35,12 @@ async function add(webhookId: string, { callerId: owner }: typeof first): Promis
 async function answered(webhookId: string, httpStatus: number, answer: string): Promise<number> {
   const { id } = await execute({ kind: 'FindWebhook', webhookId, owner: undefined });
   await execute(toFile(first));
-  const { due } = await execute({ kind: 'TakeWork', id, nowMs: Date.now(), limit: 1, underWay: [] });
+  const { due } = await execute({ kind: 'ClaimDeliveries', id, nowMs: Date.now(), limit: 1, underWay: [] });
   const sequence = due[0]?.event.sequence ?? assert.fail();
   const isDelivered = httpStatus < 300;
   const atMs = Date.now();
   await execute({
-    kind: 'NoteAttempts',
+    kind: 'RecordAttempts',
     outcomes: [
       {
         ...{ id, sequence, attempts: 1, atMs, isDelivered, httpStatus, answer: Buffer.from(answer) },
@@ -63,7 +63,7 @@ async function jsonOf(...words: string[]): Promise<Record<string, unknown>[]> {
 
 const idsOf = async (...words: string[]) =>
   (await jsonOf('list', ...words)).map(({ webhookId }) => webhookId);
-const lastAct = async () => JSON.parse((await runHere(['acts', '--json'], env)).printed[0] ?? '');
+const lastAct = async () => JSON.parse((await runHere(['audit-log', '--json'], env)).printed[0] ?? '');
 
 test('webhooks are listed, all, those of a platform, and those with a status', async () => {
   const { code, stdout } = await runCommand(['webhooks', 'list'], env);

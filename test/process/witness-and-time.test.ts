@@ -13,7 +13,7 @@ import { runBounded, serveWatched } from '../support/watched-command.ts';
 import { startWitness } from '../support/witness-stand-in.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 test('what witnesses cosigned and an authority stamped is in the evidence; without required witnesses there is none', {
   timeout: 300_000,
@@ -55,7 +55,7 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
   const second = await serveWatched(t, env);
   const later = await filed(second.publicUrl);
   // What was published before they were asked stays as it is until the log grows.
-  const evidence = await eventually('cosigned and stamped evidence', patienceMs, async () => {
+  const evidence = await eventually('cosigned and stamped evidence', timeoutMs, async () => {
     const answer = await asked(second.publicUrl, filingNo);
     const isCosigned = witnesses.every(({ name }) => answer.json.proof?.includes(`\n— ${name} `));
     return isCosigned && answer.json.timeStamp !== undefined ? answer : undefined;
@@ -73,7 +73,7 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
   const audited = await runBounded(t, auditWords, {});
   assert.deepEqual([audited.code, audited.stderr], [0, '']);
   assert.match(audited.stdout, /^the tree of \d+ leaves existed before 20\S+Z according to CN=authority/m);
-  await eventually('the later filing is published', patienceMs, async () => {
+  await eventually('the later filing is published', timeoutMs, async () => {
     return (await asked(second.publicUrl, later)).status === 200;
   });
   const checkpoint = await (await fetch(`${second.publicUrl}/log/checkpoint`)).text();
@@ -93,7 +93,7 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
   await second.stop('SIGKILL');
   for (const witness of witnesses) witness.lie = undefined;
   const third = await serveWatched(t, env);
-  await eventually('what was filed meanwhile is published', patienceMs, async () => {
+  await eventually('what was filed meanwhile is published', timeoutMs, async () => {
     return (await asked(third.publicUrl, unseen)).status === 200;
   });
   assert.equal(await third.stop(), 0, third.stderr());

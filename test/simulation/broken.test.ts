@@ -10,7 +10,7 @@ import type { PaymentStatus } from '../../src/domain/payment.ts';
 import type { PaymentInstruction } from '../../src/payments/provider.ts';
 import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
 import { adoptRecords } from '../../src/store/sqlite/adoption.ts';
-import { type Executed, type Kind, perform, type Store, type Unit } from '../../src/store/store.ts';
+import { type Executed, type Kind, perform, type Store, type StoreRequest } from '../../src/store/store.ts';
 
 /** A service with something wrong about it, which the simulation has to find. */
 interface Mutant {
@@ -23,7 +23,7 @@ interface Mutant {
 const orders = 100;
 const seeds = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '10'];
 
-type AnyExecute = (unit: Unit) => Promise<Executed>;
+type AnyExecute = (unit: StoreRequest) => Promise<Executed>;
 
 /** A service whose store carries units out otherwise. */
 const withExecute = (change: (execute: AnyExecute) => AnyExecute): Partial<Assembly> => ({
@@ -36,13 +36,13 @@ function changed(store: Store, change: (execute: AnyExecute) => AnyExecute): Sto
 
 /** A service that gives its instructions otherwise. */
 const withInstruct = (
-  change: (instruct: ServiceParts['institution']['instruct']) => ServiceParts['institution']['instruct'],
+  change: (instruct: ServiceParts['provider']['instruct']) => ServiceParts['provider']['instruct'],
 ): Partial<Assembly> => ({
   assemble: (parts) => {
-    const { institution } = parts;
+    const { provider } = parts;
     return real.assemble({
       ...parts,
-      institution: { ...institution, instruct: change(institution.instruct) },
+      provider: { ...provider, instruct: change(provider.instruct) },
     });
   },
 });
@@ -50,15 +50,15 @@ const withInstruct = (
 /** What a unit came to that took no effect, and says it did. */
 const done: Executed = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
 
-const isA = <K extends Kind>(kind: K, { effect }: Unit): boolean => effect?.kind === kind;
+const isA = <K extends Kind>(kind: K, { effect }: StoreRequest): boolean => effect?.kind === kind;
 
-const isOfReconciliation = (unit: Unit): boolean => isA('NoteSent', unit) || isA('UpdateOrder', unit);
+const isOfReconciliation = (unit: StoreRequest): boolean => isA('NoteSent', unit) || isA('UpdateOrder', unit);
 
 /** How long the disk takes over a commit that nobody waits for, in simulated milliseconds. */
 const slowMs = 2_000;
 
 /** A store that replies to late batches before they are on disk; those that follow wait for the disk. */
-const committingLate = (isLate: (units: readonly Unit[]) => boolean): Partial<Assembly> => ({
+const committingLate = (isLate: (units: readonly StoreRequest[]) => boolean): Partial<Assembly> => ({
   openCore: (options) => {
     let isLateNow = false;
     let commitLate = () => {};
@@ -147,7 +147,7 @@ const rewritingTheLog: Partial<Assembly> = {
       if (source !== 'BEGIN IMMEDIATE' || isOpened) return result;
       isOpened = true;
       forge(client, () => {
-        client.exec(`DELETE FROM log_leaf; DELETE FROM log_act; UPDATE filing SET leaf_index = NULL, salt = NULL;
+        client.exec(`DELETE FROM log_leaf; DELETE FROM log_event; UPDATE filing SET leaf_index = NULL, salt = NULL;
           UPDATE provenance_record SET leaf_index = NULL, salt = NULL`);
         adoptRecords(client);
       });
@@ -181,14 +181,14 @@ const lateMs = 3_000;
  * and what that one hears is out of date.
  */
 function twoAtOnce(parts: ServiceParts): Assembled {
-  const { clock, institution } = parts;
-  const lookUp: ServiceParts['institution']['lookUp'] = async (order, signal) => {
-    const payment = await institution.lookUp(order, signal);
+  const { clock, provider } = parts;
+  const lookUp: ServiceParts['provider']['lookUp'] = async (order, signal) => {
+    const payment = await provider.lookUp(order, signal);
     await new Promise<void>((resolve) => clock.after(lateMs, resolve));
     return payment;
   };
   const { service: taking, calls } = real.assemble(parts);
-  const { service: recovering } = real.assemble({ ...parts, institution: { ...institution, lookUp } });
+  const { service: recovering } = real.assemble({ ...parts, provider: { ...provider, lookUp } });
   const stop = async () => {
     await Promise.all([taking.stop(), recovering.stop()]);
   };
@@ -234,7 +234,7 @@ const asAsked: Record<InstructionKind, PaymentStatus> = {
   CANCEL: 'RETURNED',
 };
 
-/** A service that writes otherwise down what institutions say of orders. */
+/** A service that writes otherwise down what providers say of orders. */
 const withUpdates = (change: (update: OrderUpdate) => OrderUpdate): Partial<Assembly> =>
   withExecute((execute) => (unit) => {
     const { effect } = unit;
@@ -278,7 +278,7 @@ const mutants: readonly Mutant[] = [
         return { status: asAsked[kind], amount, currency };
       }
     }),
-    found: /the institution says/,
+    found: /the provider says/,
   },
   {
     name: 'does not wait for the disk',
@@ -298,7 +298,7 @@ const mutants: readonly Mutant[] = [
         return { calls, service: { ...service, start: async () => {} } };
       },
     },
-    found: /left open|the institution says|needs a person|still awaits its buyer/,
+    found: /left open|the provider says|needs a person|still awaits its buyer/,
   },
   {
     name: 'forgets which order an idempotency key opened',
@@ -312,7 +312,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'settles without compare-and-swap',
     assembly: { assemble: (parts) => twoAtOnce(settleBlindly(parts)) },
-    found: /its history is|the institution says|the \w+ was answered with/,
+    found: /its history is|the provider says|the \w+ was answered with/,
   },
   {
     name: 'answers before the commit',
@@ -359,7 +359,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'writes down nothing of what follows a release',
     assembly: withUpdates((update) => ({ ...update, afterPayout: undefined })),
-    found: /its history tells PAID_OUT last; the institution says|it still needs a person/,
+    found: /its history tells PAID_OUT last; the provider says|it still needs a person/,
   },
   {
     name: 'writes what follows a release down twice',
@@ -387,7 +387,7 @@ const mutants: readonly Mutant[] = [
     assembly: withUpdates((update) =>
       update.from === 'CLOSED' ? { ...update, prepared: undefined, lookUpAtMs: undefined } : update,
     ),
-    found: /it is CLOSED; the institution says (HELD|AWAITING_BUYER)/,
+    found: /it is CLOSED; the provider says (HELD|AWAITING_BUYER)/,
   },
   {
     name: 'commits in the middle of a batch',
@@ -427,7 +427,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'forgets an act of its log',
-    assembly: forging('DELETE FROM log_act'),
+    assembly: forging('DELETE FROM log_event'),
     found: /leaf 0 is of nothing that is there/,
   },
   {
@@ -439,7 +439,7 @@ const mutants: readonly Mutant[] = [
     name: 'makes its log anew',
     assembly: rewritingTheLog,
     found:
-      /the tree of \d+ leaves is another than was published|LogRefused: the database does not agree with what was published|two trees of \d+ leaves were shown|What is stored is not what the evidence log committed to/,
+      /the tree of \d+ leaves is another than was published|EvidenceLogError: the database does not agree with what was published|two trees of \d+ leaves were shown|What is stored is not what the evidence log committed to/,
   },
 ];
 

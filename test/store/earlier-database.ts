@@ -76,7 +76,7 @@ function giveLeaves(raw: Sqlite.Database): void {
   const act = { kind: 'LOG_BEGUN', sequence: 1, detail: { adopted: tree.size } } as const;
   const index = append(actLeafData({ ...act, timeS: openedAtS }));
   raw
-    .prepare('INSERT INTO log_act VALUES (?, ?, ?, ?, ?)')
+    .prepare('INSERT INTO log_event VALUES (?, ?, ?, ?, ?)')
     .run(act.sequence, act.kind, JSON.stringify(act.detail), openedAtS, index);
 }
 

@@ -38,7 +38,7 @@ async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
 }
 
 const snapshot = (raw: Sqlite.Database) =>
-  ['filing', 'provenance_record', 'escrow_change', 'log_leaf', 'log_act'].map((table) =>
+  ['filing', 'provenance_record', 'escrow_change', 'log_leaf', 'log_event'].map((table) =>
     raw.prepare(`SELECT * FROM ${table}`).all(),
   );
 
@@ -80,8 +80,8 @@ const forbidden: Record<string, string> = {
   'INSERT of leaves over others': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), 1)",
   'INSERT of a leaf behind none': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), 99)",
   'INSERT of a leaf without its index': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), NULL)",
-  'UPDATE of an act of the log': "UPDATE log_act SET kind = 'RECORDS_ERASED'",
-  'DELETE of an act of the log': 'DELETE FROM log_act',
+  'UPDATE of an act of the log': "UPDATE log_event SET kind = 'RECORDS_ERASED'",
+  'DELETE of an act of the log': 'DELETE FROM log_event',
   'UPDATE of a record': "UPDATE provenance_record SET at = '1999-01-01'",
   'UPDATE of the position of a record': 'UPDATE provenance_record SET position = 9',
   'DELETE of a record': 'DELETE FROM provenance_record',

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createBatcher } from '../../src/store/sqlite/batcher.ts';
 import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
-import type { Command, Unit } from '../../src/store/store.ts';
+import type { Command, StoreRequest } from '../../src/store/store.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { refused, sandbox } from './promises/fixtures.ts';
@@ -174,7 +174,7 @@ test('closing waits for nothing where nothing was taken', async (t) => {
 
 test('what the engine rejects or leaves without any reply is told to its units, and later ones are carried out', async () => {
   const done: Reply = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
-  const answers: ((units: readonly Unit[]) => readonly Reply[])[] = [
+  const answers: ((units: readonly StoreRequest[]) => readonly Reply[])[] = [
     () => {
       throw new Error('The thread died.');
     },
@@ -203,7 +203,7 @@ test('what the engine rejects or leaves without any reply is told to its units, 
 
 test('units that a batch left over are sent again, before those that came later', async () => {
   const sent: number[] = [];
-  const nameOf = ({ admission }: Unit) => admission?.nowS ?? 0;
+  const nameOf = ({ admission }: StoreRequest) => admission?.nowS ?? 0;
   const { execute } = createBatcher(async (units) => {
     sent.push(...units.slice(0, 2).map(nameOf));
     return units.slice(0, 2).map(() => ({ outcome: { kind: 'DONE', result: undefined, isReplay: false } }));

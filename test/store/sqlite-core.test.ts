@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
-import type { Command, Unit } from '../../src/store/store.ts';
+import type { Command, StoreRequest } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { countNonces } from '../support/nonces.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -26,11 +26,11 @@ const by = { callerId: 1, caller: 'gallery' };
 const page = { from: undefined, size: 100 };
 const platform = { name: 'gallery', tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
 
-const file: Unit = { effect: toFile(by) };
-const list: Unit = { effect: { kind: 'ListFilings', filter: anyFiling, page } };
+const file: StoreRequest = { effect: toFile(by) };
+const list: StoreRequest = { effect: { kind: 'ListFilings', filter: anyFiling, page } };
 
 /** A call that is let in by a nonce and counted. */
-const admitted = (nonce: string, effect?: Command): Unit => ({
+const admitted = (nonce: string, effect?: Command): StoreRequest => ({
   admission: {
     nowS,
     nonce: { keyId: 1, nonce },
@@ -45,7 +45,7 @@ function wordOf(reply: Reply | undefined): string {
   if ('failure' in reply) return reply.failure.isUnavailable ? 'UNAVAILABLE' : 'failed';
   const { outcome } = reply;
   if (outcome.kind === 'NOT_ADMITTED') return outcome.why;
-  if (outcome.kind === 'REFUSED') return outcome.refusal.reason;
+  if (outcome.kind === 'REFUSED') return outcome.apiError.reason;
   const { result } = outcome;
   if (typeof result !== 'object') return String(result);
   if ('items' in result) return `${result.items.length} listed`;
@@ -75,7 +75,7 @@ function openWithClient(t: TestContext) {
     dataDir,
     raw,
     /** Carries out a batch; its replies in a word each. */
-    batch: (...units: readonly Unit[]) => core.executeBatch(units).map(wordOf),
+    batch: (...units: readonly StoreRequest[]) => core.executeBatch(units).map(wordOf),
     /** Lets the database have so many pages more, and no others. */
     allowPages: (more: number) => {
       const pages = Number(client.pragma('page_count', { simple: true }));
@@ -213,7 +213,9 @@ test('a unit that makes the commit fail is the only one that fails', (t) => {
 
 test('a batch that finds the disk full leaves nothing; what only reads is answered, and it works when there is space', (t) => {
   const { core, batch, allowPages, rows } = openWithClient(t);
-  const big: Unit = { effect: { ...toFile(by), artwork: { ...painting, condition: 'x'.repeat(2_000) } } };
+  const big: StoreRequest = {
+    effect: { ...toFile(by), artwork: { ...painting, condition: 'x'.repeat(2_000) } },
+  };
   allowPages(2);
   let kept = 0;
   for (let full = false; !full; ) {
@@ -288,7 +290,7 @@ test('a batch ends where its replies are long, and nothing is done for the units
   const { core } = openWithClient(t);
   const filing = toFile(by);
   const condition = 'x'.repeat(1_650);
-  const long: Unit = { effect: { ...filing, artwork: { ...filing.artwork, condition } } };
+  const long: StoreRequest = { effect: { ...filing, artwork: { ...filing.artwork, condition } } };
   core.executeBatch(Array.from({ length: 100 }, () => long));
   const replies = core.executeBatch([list, list, list, list, list, file]);
   assert.deepEqual(replies.map(wordOf), ['100 listed', '100 listed', '100 listed']);
@@ -297,17 +299,17 @@ test('a batch ends where its replies are long, and nothing is done for the units
 
 test('another process that holds the lock is waited for once, and again when it let go', (t) => {
   const { core, client } = openWithClient(t);
-  const patience = () => client.pragma('busy_timeout', { simple: true });
-  const before = patience();
+  const timeout = () => client.pragma('busy_timeout', { simple: true });
+  const before = timeout();
   const holder = new Sqlite(client.name);
   t.after(() => holder.close());
   holder.exec('BEGIN IMMEDIATE');
   assert.deepEqual(core.executeBatch([file, list]).map(wordOf), ['UNAVAILABLE', '0 listed']);
-  assert.equal(patience(), 0);
+  assert.equal(timeout(), 0);
   assert.deepEqual(core.executeBatch([file]).map(wordOf), ['UNAVAILABLE']);
   holder.exec('ROLLBACK');
   assert.deepEqual(core.executeBatch([file]).map(wordOf), ['AS-2026-000001']);
-  assert.equal(patience(), before);
+  assert.equal(timeout(), before);
 });
 
 test('keys that cannot be read now are read later, and a reply is given nevertheless', (t) => {

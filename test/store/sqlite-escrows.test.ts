@@ -246,7 +246,7 @@ test('forgotten notifications are swept away as others come', async (t) => {
       nowMs: nowMs + month,
     });
   }
-  const remembered = raw.prepare('SELECT event_id FROM institution_notification').pluck().all() as string[];
+  const remembered = raw.prepare('SELECT event_id FROM provider_notification').pluck().all() as string[];
   assert.equal(remembered.length, 50);
   assert.ok(remembered.every((event) => event.startsWith('new ')));
 });
@@ -315,7 +315,7 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
   ],
   'taking a notification': [
     (_, holdId) => ({ kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs: 1 }),
-    /institution_notification_by_age/,
+    /provider_notification_by_age/,
   ],
 };
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
-import { refusal } from '../support/rejected.ts';
+import { apiError } from '../support/rejected.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, anyFiling, painting, refused, sandbox, toFile } from './promises/fixtures.ts';
 
@@ -108,7 +108,7 @@ test('a write whose files go while it is committed is not said to be stored or n
   afterCommit = () => renameSync(dataDir, `${dataDir}.away`);
   await assert.rejects(
     file(),
-    refusal(
+    apiError(
       'UNAVAILABLE',
       /^It is not known whether this was stored; ask for it, or repeat the call under the same Idempotency-Key\.$/,
     ),
@@ -155,7 +155,7 @@ test('a database that has to be there is not made, nor is its folder', async (t)
   const dataDir = join(folder, 'data');
   const open = () => createSqliteStore({ dataDir, ...sandbox, opening: 'EXISTING' });
   const none = (error: unknown) => {
-    assert.ok(error instanceof DatabaseRefused, String(error));
+    assert.ok(error instanceof DatabaseError, String(error));
     assert.match(error.message, /there is no database in .*artseal init/);
     return true;
   };
@@ -176,7 +176,7 @@ test('a database that has to be new is made once', async (t) => {
   const open = () => createSqliteStore({ dataDir, ...sandbox, opening: 'NEW' });
   const first = open();
   t.after(() => first.close());
-  assert.throws(open, { name: 'DatabaseRefused', message: /artseal\.db is there already/ });
+  assert.throws(open, { name: 'DatabaseError', message: /artseal\.db is there already/ });
 });
 
 test('a log that a long reader let grow is cut back once the reader is gone', async (t) => {
@@ -185,7 +185,7 @@ test('a log that a long reader let grow is cut back once the reader is gone', as
   const artwork = { ...painting, condition: '\u8272'.repeat(2_000) };
   const file = () =>
     Promise.all(Array.from({ length: 1_000 }, () => perform(store, { ...toFile(by), artwork })));
-  const logBytes = async () => (await store.figures()).files?.logBytes ?? Number.NaN;
+  const logBytes = async () => (await store.metrics()).files?.logBytes ?? Number.NaN;
   const reader = new Sqlite(inFolder('artseal.db'), { readonly: true });
   t.after(() => reader.close());
   reader.exec('BEGIN; SELECT count(*) FROM filing');

@@ -12,7 +12,7 @@ import {
   type StoredLeaf,
 } from '../../src/store/sqlite/leaves.ts';
 import { databaseFile } from '../../src/store/sqlite/location.ts';
-import type { Unit } from '../../src/store/store.ts';
+import type { StoreRequest } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox, toFile, toOpen } from './promises/fixtures.ts';
@@ -110,7 +110,7 @@ test('hashes that are too few or too many for the leaves of their row are none',
 });
 
 const by = { callerId: 1, caller: 'gallery' };
-const filing: Unit = { effect: toFile(by) };
+const filing: StoreRequest = { effect: toFile(by) };
 
 /** A core on a new database with the platform of caller 1, and what opens others on it. */
 function openGallery(t: TestContext) {

@@ -6,7 +6,7 @@ import { appendLeaf, emptyTree, leafHash, rootOf } from '../../src/domain/merkle
 import type { PageQuery } from '../../src/store/paging.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { idempotencyRetentionS, nonceRetentionS, perform } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -376,14 +376,14 @@ test('a database from before is stamped with the currency of its first opening',
   const { store, dataDir, open } = openEarlier(t);
   assert.equal(open().prepare('SELECT currency FROM deployment').pluck().get(), 'CNY');
   await store.close();
-  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, currency: 'USD' }), DatabaseRefused);
+  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, currency: 'USD' }), DatabaseError);
   await createSqliteStore({ dataDir, ...sandbox }).close();
 });
 
 test('a database from before that is refused is neither migrated nor stamped', (t) => {
   const { dataDir, open } = makeEarlierDatabase(t);
   const environment = 'production';
-  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, environment }), DatabaseRefused);
+  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, environment }), DatabaseError);
   const raw = open();
   assert.equal(raw.pragma('user_version', { simple: true }), before);
   assert.equal(

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, sandbox } from './promises/fixtures.ts';
@@ -26,7 +26,7 @@ for (const [made, asked] of [
     const dataDir = temporaryFolder(t);
     await createSqliteStore({ dataDir, ...sandbox, environment: made }).close();
     for (let tries = 0; tries < 2; tries += 1) {
-      assert.throws(() => createSqliteStore({ dataDir, ...sandbox, environment: asked }), DatabaseRefused);
+      assert.throws(() => createSqliteStore({ dataDir, ...sandbox, environment: asked }), DatabaseError);
     }
     const store = createSqliteStore({ dataDir, ...sandbox, environment: made });
     t.after(() => store.close());
@@ -41,7 +41,7 @@ test('a database in one currency does not open in another, and stays what it is'
     assert.throws(
       () => createSqliteStore({ dataDir, ...sandbox, currency }),
       (error) => {
-        assert.ok(error instanceof DatabaseRefused);
+        assert.ok(error instanceof DatabaseError);
         assert.match(error.message, /artseal\.db.* in CNY .*ARTSEAL_CURRENCY.*ARTSEAL_DATA_DIR/);
         return true;
       },
@@ -73,7 +73,7 @@ test('a database of a newer schema is refused and left as it is', async (t) => {
   t.after(() => raw.close());
   const version = Number(raw.pragma('user_version', { simple: true }));
   raw.pragma(`user_version = ${version + 1}`);
-  assert.throws(() => createSqliteStore({ dataDir, ...sandbox }), DatabaseRefused);
+  assert.throws(() => createSqliteStore({ dataDir, ...sandbox }), DatabaseError);
   assert.equal(raw.pragma('user_version', { simple: true }), version + 1);
   raw.pragma(`user_version = ${version}`);
   const again = createSqliteStore({ dataDir, ...sandbox });
@@ -114,7 +114,7 @@ for (const opening of ['NEW', 'EITHER', 'EXISTING'] as const) {
       readdirSync(dataDir).map((name) => [name, hash('sha256', readFileSync(join(dataDir, name)))]);
     const kept = digests();
     const open = () => createSqliteStore({ dataDir, ...sandbox, opening, madeLater });
-    assert.throws(open, { name: 'DatabaseRefused', message });
+    assert.throws(open, { name: 'DatabaseError', message });
     assert.deepEqual(digests(), kept);
   };
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import Sqlite from 'better-sqlite3';
-import { FieldsRefused, type RefusalData } from '../../src/domain/violation.ts';
+import { type ApiErrorData, ValidationError } from '../../src/domain/violation.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import { type Command, perform, type StoreOptions } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -97,12 +97,12 @@ test('a database that is refused is refused by the thread in the same words', as
   for (const [what, options] of Object.entries(refusals)) {
     const here = await errorOf(async () => createSqliteStore(options));
     const there = await errorOf(() => openThreadedStore(options));
-    for (const error of [here, there]) assert.ok(error instanceof DatabaseRefused, `${what}: ${error}`);
+    for (const error of [here, there]) assert.ok(error instanceof DatabaseError, `${what}: ${error}`);
     assert.equal(there.message, here.message, what);
   }
   const second = await openThreadedStore({ dataDir, ...sandbox });
   t.after(() => second.close());
-  await assert.rejects(second.beginServing(), DatabaseRefused);
+  await assert.rejects(second.beginServing(), DatabaseError);
   await second.execute({});
 });
 
@@ -110,19 +110,19 @@ test('what a unit is refused for and what fails in the thread comes back whole',
   const { store } = await openWithThread(t);
   const hints = { retryAfterS: 7, serverTimeS: nowS, allow: ['GET'] };
   const violations = [{ field: 'author', rule: 'is required' }];
-  const hinted: RefusalData = { reason: 'RATE_LIMITED', message: 'Too many calls.', hints };
-  const ofFields: RefusalData = {
+  const hinted: ApiErrorData = { reason: 'RATE_LIMITED', message: 'Too many calls.', hints };
+  const ofFields: ApiErrorData = {
     reason: 'VALIDATION_FAILED',
     message: 'author is required',
     hints: {},
     violations,
   };
-  for (const refusal of [hinted, ofFields]) {
-    const { outcome } = await store.execute({ effect: { kind: 'Refuse', refusal } });
-    assert.deepEqual(outcome, { kind: 'REFUSED', refusal, isReplay: false });
+  for (const apiError of [hinted, ofFields]) {
+    const { outcome } = await store.execute({ effect: { kind: 'Refuse', apiError } });
+    assert.deepEqual(outcome, { kind: 'REFUSED', apiError, isReplay: false });
   }
-  const refusedWith = await errorOf(() => perform(store, { kind: 'Refuse', refusal: ofFields }));
-  assert.ok(refusedWith instanceof FieldsRefused);
+  const refusedWith = await errorOf(() => perform(store, { kind: 'Refuse', apiError: ofFields }));
+  assert.ok(refusedWith instanceof ValidationError);
   assert.deepEqual(refusedWith.violations, violations);
   const failure = await errorOf(() =>
     perform(store, { kind: 'NoteSent', instructionId: 'none', lookUpAtMs: 1 }),

@@ -10,7 +10,7 @@ import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { goBack } from '../../src/store/sqlite/downgrade.ts';
 import { takeBack } from '../../src/store/sqlite/downgrade-steps.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
 import { logSchema } from '../../src/store/sqlite/migrations.ts';
 import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
@@ -50,7 +50,7 @@ function releasedDatabase(t: TestContext, schema: number) {
   const { dataDir, open } = makeEarlierDatabase(t, schema);
   const file = join(dataDir, 'artseal.db');
   const raw = open();
-  if (schema >= 4) raw.exec("UPDATE deployment SET currency = 'CNY', institution = 'simulated'");
+  if (schema >= 4) raw.exec("UPDATE deployment SET currency = 'CNY', provider = 'simulated'");
   raw.pragma('journal_mode = WAL');
   raw.close();
   takeServingLock(dataDir).release();
@@ -315,7 +315,7 @@ test('going back to a schema that has them carries over parties and what operato
     `INSERT INTO party VALUES (1, 1, 'BUYER', 'stays', '{}', 5, NULL), (2, 1, 'BUYER', 'goes', '{}', 5, NULL)`,
   );
   earlier.exec(
-    "INSERT INTO operator_act VALUES (1, 5, 'user of before', 'party add', 'buyer', NULL, NULL, NULL)",
+    "INSERT INTO audit_entry VALUES (1, 5, 'user of before', 'party add', 'buyer', NULL, NULL, NULL)",
   );
   earlier.close();
   const store = upgraded();
@@ -327,14 +327,14 @@ test('going back to a schema that has them carries over parties and what operato
   await perform(store, { kind: 'RemoveParty', by: tester, caller: 'gallery', role: 'BUYER', partyId: 'new' });
   await store.close();
   const rowsOf = (name: string) => contentOf(file).rows.find(([table]) => table === name)?.[1];
-  const [parties, acts] = [rowsOf('party'), rowsOf('operator_act')];
+  const [parties, acts] = [rowsOf('party'), rowsOf('audit_entry')];
   assert.deepEqual(
     [parties, acts].map((rows) => (rows as unknown[]).length),
     [4, 4],
   );
   goBack(dataDir, urlOf);
   assert.equal(contentOf(file).version, 14);
-  assert.deepEqual([rowsOf('party'), rowsOf('operator_act')], [parties, acts]);
+  assert.deepEqual([rowsOf('party'), rowsOf('audit_entry')], [parties, acts]);
 });
 
 test('filings that were erased since the upgrade are told when going back brings them again', async (t) => {
@@ -386,10 +386,10 @@ test('what another process serves is not migrated under it, and its own commands
   const was = contentOf(file);
   const lock = takeServingLock(dataDir);
   assert.throws(upgraded, {
-    name: 'DatabaseRefused',
+    name: 'DatabaseError',
     message: /schema 9\), and another artseal serves it: use the commands of that version, or stop it/,
   });
-  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, serving: true }), DatabaseRefused);
+  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, serving: true }), DatabaseError);
   assert.deepEqual(contentOf(file), was);
   assert.equal(planUpgrade(dataDir).isServed, true);
   lock.release();
@@ -401,7 +401,7 @@ test('the lock is let go when a migration was done, and the serving process keep
   const { dataDir } = releasedDatabase(t, 9);
   const serving = createSqliteStore({ dataDir, ...sandbox, serving: true });
   t.after(() => serving.close());
-  assert.throws(() => takeServingLock(dataDir), DatabaseRefused);
+  assert.throws(() => takeServingLock(dataDir), DatabaseError);
   await serving.beginServing();
   await serving.close();
   takeServingLock(dataDir).release();
@@ -517,7 +517,7 @@ test('going back names a copy that cannot be read, before anything is done', asy
   await upgraded().close();
   writeFileSync(copy, 'none');
   assert.throws(() => goBack(dataDir, urlOf), {
-    name: 'DatabaseRefused',
+    name: 'DatabaseError',
     message: new RegExp(`schema-${newestSchema - 1}\\.backup cannot be read`),
   });
   assert.equal(contentOf(file).version, newestSchema);
@@ -530,7 +530,7 @@ test('what was left by going back is not overwritten by going back again', async
   const kept = readFileSync(left);
   await upgraded().close();
   assert.throws(() => goBack(dataDir, urlOf), {
-    name: 'DatabaseRefused',
+    name: 'DatabaseError',
     message: /schema-\d+\.left is there, .* move it/,
   });
   assert.deepEqual(readFileSync(left), kept);

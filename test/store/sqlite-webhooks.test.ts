@@ -20,7 +20,7 @@ test('sending and sending again read a delivery by its key, or those that are op
   const { id, webhookId } = await addWebhook(store, gallery);
   await fileOne(store, gallery);
   const all = await plansOf(t, raw, async () => {
-    const work = { kind: 'TakeWork', id, nowMs: noon.atMs, limit: 9, underWay: [] } as const;
+    const work = { kind: 'ClaimDeliveries', id, nowMs: noon.atMs, limit: 9, underWay: [] } as const;
     await perform(store, work);
     await perform(store, {
       ...{ kind: 'Redeliver', webhookId, owner: undefined, nowMs: noon.atMs },

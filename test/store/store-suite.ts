@@ -15,14 +15,14 @@ import { idempotencyPromises } from './promises/idempotency.ts';
 import { keyAndTokenPromises } from './promises/keys-and-tokens.ts';
 import { knownCredentialPromises } from './promises/known-credentials.ts';
 import { logPromises } from './promises/log.ts';
-import { figurePromises } from './promises/metrics.ts';
+import { metricPromises } from './promises/metrics.ts';
 import { noncePromises } from './promises/nonces.ts';
 import { notificationPromises } from './promises/notifications.ts';
 import { numberPromises } from './promises/numbers.ts';
 import { operationPromises } from './promises/operations.ts';
 import { orderUpdatePromises } from './promises/order-updates.ts';
 import { partyPromises } from './promises/parties.ts';
-import { institutionPromises } from './promises/providers.ts';
+import { providerPromises } from './promises/providers.ts';
 import { quotaPromises } from './promises/quotas.ts';
 import { releasedPromises } from './promises/released.ts';
 import { retentionPromises } from './promises/retention.ts';
@@ -51,9 +51,9 @@ const parts = {
   nonces: noncePromises,
   quotas: quotaPromises,
   idempotency: idempotencyPromises,
-  institutions: institutionPromises,
+  providers: providerPromises,
   'released orders': releasedPromises,
-  figures: figurePromises,
+  metrics: metricPromises,
   webhooks: webhookPromises,
   deliveries: deliveryPromises,
   serving: servingPromises,

@@ -5,13 +5,13 @@ import { type RestAnswer, type SignedRequest, send } from './signed-request.ts';
 /** What a documented call may differ in. */
 export type CallOptions = Omit<SignedRequest, 'target' | 'method'> & { readonly target?: string };
 
-interface Door {
+interface ListenerName {
   readonly publicUrl: string;
 }
 
 /** POST /api/v1/filing, by default with the artwork of the documentation. */
 export function fileArtwork(
-  { publicUrl }: Door,
+  { publicUrl }: ListenerName,
   platform: ApiCredentials,
   options: CallOptions = {},
 ): Promise<RestAnswer> {
@@ -20,7 +20,7 @@ export function fileArtwork(
 
 /** GET /api/v1/provenance/{filingNo}; the number is sent as given. */
 export function askProvenance(
-  { publicUrl }: Door,
+  { publicUrl }: ListenerName,
   platform: ApiCredentials,
   filingNo: string,
   options: CallOptions = {},
@@ -30,7 +30,7 @@ export function askProvenance(
 
 /** POST /api/v1/escrow with the terms of the documentation, and where they differ. */
 export function openEscrow(
-  { publicUrl }: Door,
+  { publicUrl }: ListenerName,
   platform: ApiCredentials,
   filingNo: string,
   terms: object = {},
@@ -42,7 +42,7 @@ export function openEscrow(
 
 /** GET /api/v1/escrow/{escrowId}; the id is sent as given. */
 export function getEscrow(
-  { publicUrl }: Door,
+  { publicUrl }: ListenerName,
   platform: ApiCredentials,
   escrowId: string,
   options: CallOptions = {},
@@ -52,7 +52,7 @@ export function getEscrow(
 
 /** POST /api/v1/escrow/{escrowId}/release. */
 export function releaseEscrow(
-  { publicUrl }: Door,
+  { publicUrl }: ListenerName,
   platform: ApiCredentials,
   escrowId: string,
   options: CallOptions = {},
@@ -63,7 +63,7 @@ export function releaseEscrow(
 
 /** POST /api/v1/escrow/{escrowId}/refund. */
 export function refundEscrow(
-  { publicUrl }: Door,
+  { publicUrl }: ListenerName,
   platform: ApiCredentials,
   escrowId: string,
   options: CallOptions = {},
@@ -72,7 +72,7 @@ export function refundEscrow(
   return send(publicUrl, platform, { method: 'POST', target, ...options });
 }
 
-/** The escrow id that a refusal names. */
+/** The escrow id that an error names. */
 export function escrowIdIn({ json }: RestAnswer): string {
   const [escrowId] = /ES-\d{4}-[0-9A-Z]{4}/.exec(json.message) ?? [];
   if (escrowId === undefined) throw new Error(`No escrow is named: ${json.message}`);

@@ -32,7 +32,7 @@ type Json = any;
 type Listener = (message: { readonly method: string; readonly params: Json }) => void;
 
 /** How long a page may take before the test that waits for it fails. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /**
  * Starts Debian's Chromium with a profile of its own, and speaks the DevTools protocol with it over a pipe. It ends with
@@ -149,7 +149,7 @@ function pageOf(connection: Connection, sessionId: string): BrowserPage {
     send,
     value,
     until: async (expression) => {
-      await eventually(expression, patienceMs, () => value<boolean>(expression));
+      await eventually(expression, timeoutMs, () => value<boolean>(expression));
     },
     next: (event) =>
       new Promise((resolve) => {

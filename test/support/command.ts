@@ -12,7 +12,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** The environment of a command: that of the test without settings of its own, a free port for figures, and these. */
+/** The environment of a command: that of the test without settings of its own, a free port for metrics, and these. */
 function environment(env: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',

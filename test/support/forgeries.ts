@@ -171,7 +171,7 @@ const emptied = `UPDATE filing SET author = '', era = '', size = '', material = 
 function appendErasure(client: Sqlite.Database, leafIndex: number): number {
   const [sequence, timeS] = client
     .prepare<[], [number, number]>(
-      'SELECT (SELECT max(sequence) + 1 FROM log_act), (SELECT max(filed_at_s) FROM filing)',
+      'SELECT (SELECT max(sequence) + 1 FROM log_event), (SELECT max(filed_at_s) FROM filing)',
     )
     .raw()
     .get() ?? [0, 0];
@@ -179,7 +179,7 @@ function appendErasure(client: Sqlite.Database, leafIndex: number): number {
   const kind = 'RECORDS_ERASED';
   const index = appendForged(client, actLeafData({ kind, sequence, timeS, detail }));
   client
-    .prepare('INSERT INTO log_act (sequence, kind, detail, time_s, leaf_index) VALUES (?, ?, ?, ?, ?)')
+    .prepare('INSERT INTO log_event (sequence, kind, detail, time_s, leaf_index) VALUES (?, ?, ?, ?, ?)')
     .run(sequence, kind, JSON.stringify(detail), timeS, index);
   return timeS;
 }

@@ -16,7 +16,7 @@ export type Fault =
   /** Refused before anything is looked at, the key stays free: 401, 429, 503. */
   | { readonly status: number }
   /** Refused with the key used up: 400, 403. */
-  | { readonly refusal: number }
+  | { readonly apiError: number }
   /** Waits, with its key in use, before anything happens; then goes on. */
   | { readonly until: () => Promise<void> }
   /** Waits before the request arrives at all. */
@@ -121,7 +121,7 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Pr
   }
 
   function answerDespite(fault: Fault | undefined, seen: SeenRequest): Answer {
-    if (typeof fault === 'object' && 'refusal' in fault) return refused(fault.refusal, 'param_error');
+    if (typeof fault === 'object' && 'apiError' in fault) return refused(fault.apiError, 'param_error');
     if (fault === 'fail-and-store') return refused(500, 'internal_error');
     const done = world.carryOut(seen);
     return fault === 'do-and-fail' ? refused(500, 'internal_error') : done;

@@ -71,7 +71,7 @@ export interface StandInDispute {
   ClosedDate: number | null;
 }
 
-/** The institution's names for a party. */
+/** The provider's names for a party. */
 export interface PartyOfStandIn {
   readonly [name: string]: string;
   readonly user: string;
@@ -436,7 +436,7 @@ function readMoney(value: unknown): Money | undefined {
   return typeof Currency === 'string' && Number.isSafeInteger(Amount) ? { Currency, Amount } : undefined;
 }
 
-/** A refusal, which repeats a secret as Mangopay might. */
+/** An error, which repeats a secret as Mangopay might. */
 export function refused(status: number, type: string, field?: string): Answer {
   const errors = field === undefined ? null : { [field]: `The ${field} field is invalid` };
   const body = { Message: `No, standin-api-key-0123456789.`, Type: type, Id: 'req-standin', Date: 1, errors };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-/** Figures as they were scraped: values by name and labels, as they are written. */
+/** Metrics as they were scraped: values by name and labels, as they are written. */
 export interface Scraped {
   readonly text: string;
   /** The value of a sample, undefined if there is none: `value('artseal_numbers_left', { kind: 'filing' })`. */
@@ -9,7 +9,7 @@ export interface Scraped {
   labelsOf(name: string): Record<string, string>[];
 }
 
-/** Reads the figures at http://host:port/metrics. */
+/** Reads the metrics at http://host:port/metrics. */
 export async function scrape(url: string): Promise<Scraped> {
   const answer = await fetch(url);
   const text = await answer.text();

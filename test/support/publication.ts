@@ -28,10 +28,10 @@ export function createTestPublication(): TestPublication {
       const { promise, resolve } = Promise.withResolvers<void>();
       const look = () => covers() && resolve();
       waiting.add(look);
-      const patience = setTimeout(resolve, withinMs);
+      const timeout = setTimeout(resolve, withinMs);
       look();
       await promise;
-      clearTimeout(patience);
+      clearTimeout(timeout);
       waiting.delete(look);
       return covers() ? newest : undefined;
     },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
+import { ApiError, type Reason, reasons } from '../../src/domain/reason.ts';
 import type { RestAnswer } from './signed-request.ts';
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -22,11 +22,11 @@ export function assertRefused(
   for (const pattern of message) assert.match(answer.json.message, pattern);
 }
 
-/** For assert.throws and assert.rejects: a refusal of this reason whose message matches. */
-export function refusal(reason: Reason, message = /./): (error: unknown) => true {
+/** For assert.throws and assert.rejects: an error of this reason whose message matches. */
+export function apiError(reason: Reason, message = /./): (error: unknown) => true {
   assert.ok(reason in reasons);
   return (error) => {
-    assert.ok(error instanceof Refusal, String(error));
+    assert.ok(error instanceof ApiError, String(error));
     assert.equal(error.reason, reason);
     assert.match(error.message, message);
     return true;

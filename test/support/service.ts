@@ -19,7 +19,7 @@ export interface TestService extends App {
   token(operator?: boolean): Promise<string>;
 }
 
-/** What a test may choose: time, the institution, settings, and the folder of an earlier service. */
+/** What a test may choose: time, the provider, settings, and the folder of an earlier service. */
 export interface ServiceOptions extends Simulated {
   readonly env?: Record<string, string>;
   readonly dataDir?: string;

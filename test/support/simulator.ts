@@ -5,7 +5,7 @@ import type { Clock } from '../../src/domain/clock.ts';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { systemClock } from '../../src/operations/registry.ts';
-import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payments/provider.ts';
+import type { PaymentInstruction, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
 import type { InstructionFault, LookUpFault, Script } from '../../src/payments/simulated/faults.ts';
 import { type SignedNotification, signBody } from '../../src/payments/simulated/notifications.ts';
 import { openSimulator } from '../../src/payments/simulated/simulator.ts';
@@ -26,14 +26,14 @@ export type Treatment = keyof typeof faults | 'KEPT_BACK' | InstructionFault;
 /** How instructions of each kind are met; those of a kind that is not named are carried out. */
 export type Treatments = Readonly<Partial<Record<InstructionKind, Treatment>>>;
 
-/** What the institution says of an order in place of the truth. */
+/** What the provider says of an order in place of the truth. */
 export type Report = NonNullable<Script['report']>;
 
 /**
- * The simulated institution, on books of its own, doing what a test tells it to. Its notifications are those that the
+ * The simulated provider, on books of its own, doing what a test tells it to. Its notifications are those that the
  * test makes. Closing it ends the calls under way; it can be given to another service then.
  */
-export interface TestInstitution extends Institution {
+export interface TestProvider extends PaymentProvider {
   /** All instructions that came, repeated ones too, in their order. */
   readonly instructions: readonly PaymentInstruction[];
   /** All look-ups that came, with their times in Unix milliseconds. */
@@ -80,12 +80,12 @@ const after: Readonly<Record<'FREEZE' | 'RELEASE' | 'REFUND', readonly PaymentSt
   REFUND: ['RETURNED'],
 };
 
-/** Opens the simulated institution in a folder of its own; closed after the test. */
-export function openTestInstitution(
+/** Opens the simulated provider in a folder of its own; closed after the test. */
+export function openTestProvider(
   test: Pick<TestContext, 'after'>,
   first: Treatments = {},
   clock: Clock = systemClock,
-): TestInstitution {
+): TestProvider {
   let treatments = first;
   let lookUpFault: Script['lookUp'] = () => ({ kind: 'NONE' });
   const truth: Report = (_, payment) => payment;
@@ -126,7 +126,7 @@ export function openTestInstitution(
   }
   function holdIdOf(escrowId: string): string {
     const instruction = instructions.find((one) => one.escrowId === escrowId);
-    if (instruction === undefined) throw new Error(`The institution has not heard of ${escrowId}.`);
+    if (instruction === undefined) throw new Error(`The provider has not heard of ${escrowId}.`);
     return instruction.holdId;
   }
 

@@ -7,11 +7,11 @@ import { createLeaves } from '../../src/store/sqlite/leaves.ts';
 import { createOutbox } from '../../src/store/sqlite/outbox.ts';
 import { createProvenanceRecords } from '../../src/store/sqlite/provenance.ts';
 import { createRecordCheck } from '../../src/store/sqlite/record-check.ts';
-import { createDated } from '../../src/store/sqlite/trusted-clock.ts';
+import { createTrustedClock } from '../../src/store/sqlite/trusted-clock.ts';
 import { eventually } from './eventually.ts';
 
 /** The longest wait for a commit of the store that is open. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** When all of them are written. */
 const at = { atMs: 1_795_262_400_000, timestamp: '2026-11-21T12:00:00+00:00' };
@@ -24,7 +24,7 @@ export async function writeTransfers(dataDir: string, filingNo: string, count: n
   const leaves = createLeaves(database);
   const log = createEvidenceLog(database, leaves);
   const check = createRecordCheck(log, leaves, createIncidents());
-  const outbox = createOutbox(database, createDated(database, log));
+  const outbox = createOutbox(database, createTrustedClock(database, log));
   const { appendTransfer, transfersOf } = createProvenanceRecords(database, log, outbox, check);
   const write = client.transaction(() => {
     while (transfersOf(filingNo) < count) {
@@ -34,7 +34,7 @@ export async function writeTransfers(dataDir: string, filingNo: string, count: n
     }
   });
   try {
-    await eventually('the database is free', patienceMs, () => {
+    await eventually('the database is free', timeoutMs, () => {
       try {
         write.immediate();
         return true;

@@ -27,13 +27,13 @@ export interface WatchedCommand {
 export interface WatchedService extends WatchedCommand {
   readonly publicUrl: string;
   readonly internalUrl: string;
-  /** Where its figures are. */
+  /** Where its metrics are. */
   readonly metricsUrl: string;
   /** Sends a signal and waits for the end, as `end` does. */
   stop(signal?: NodeJS.Signals, limitMs?: number): Promise<number | null | 'HUNG'>;
 }
 
-/** The environment of the test without settings of its own, with the project's commands first, a free port for figures, and these. */
+/** The environment of the test without settings of its own, with the project's commands first, a free port for metrics, and these. */
 export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
@@ -69,10 +69,10 @@ function watch(
     stdout: () => output.stdout,
     stderr: () => output.stderr,
     end: async (limitMs = hungAfterMs) => {
-      const patience = new AbortController();
-      const hung = delay(limitMs, 'HUNG' as const, { signal: patience.signal }).catch(() => 'HUNG' as const);
+      const timeout = new AbortController();
+      const hung = delay(limitMs, 'HUNG' as const, { signal: timeout.signal }).catch(() => 'HUNG' as const);
       const end = await Promise.race([ended, hung]);
-      patience.abort();
+      timeout.abort();
       if (end === 'HUNG') child.kill('SIGKILL');
       return end;
     },

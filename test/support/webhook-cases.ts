@@ -1,4 +1,4 @@
-import type { WebhookRefusal } from '../../src/client/index.ts';
+import type { WebhookErrorReason } from '../../src/client/index.ts';
 import { newWebhookSecret, signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import vectors from '../testdata/standard-webhooks.json' with { type: 'json' };
 
@@ -11,7 +11,7 @@ export interface WebhookCase {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   /** Why it must be refused; undefined where it must be accepted. */
-  readonly refusal?: WebhookRefusal;
+  readonly apiError?: WebhookErrorReason;
 }
 
 /** The vectors that Standard Webhooks publishes. */
@@ -51,8 +51,8 @@ export function webhookCases(nowS: number): readonly WebhookCase[] {
   const without = (name: string) =>
     Object.fromEntries(Object.entries(genuine.headers).filter(([other]) => other !== name));
   const nonAscii = eventBody.replace('RELEASED', '齐白石 🖌 général');
-  const BAD_SIGNATURE = { refusal: 'BAD_SIGNATURE' } as const;
-  const MISSING_HEADER = { refusal: 'MISSING_HEADER' } as const;
+  const BAD_SIGNATURE = { apiError: 'BAD_SIGNATURE' } as const;
+  const MISSING_HEADER = { apiError: 'MISSING_HEADER' } as const;
   return [
     { name: 'as signed', ...genuine },
     { name: 'the new secret of two', ...genuine, headers: signed([secret, another]) },
@@ -104,18 +104,18 @@ export function webhookCases(nowS: number): readonly WebhookCase[] {
     { name: 'the secret of another endpoint', ...genuine, secret: another, ...BAD_SIGNATURE },
     {
       name: 'signed an hour ago',
-      ...{ ...genuine, headers: signed([secret], { timestampS: nowS - 3600 }), refusal: 'TOO_OLD' },
+      ...{ ...genuine, headers: signed([secret], { timestampS: nowS - 3600 }), apiError: 'TOO_OLD' },
     },
     {
       name: 'signed for an hour from now',
-      ...{ ...genuine, headers: signed([secret], { timestampS: nowS + 3600 }), refusal: 'TOO_NEW' },
+      ...{ ...genuine, headers: signed([secret], { timestampS: nowS + 3600 }), apiError: 'TOO_NEW' },
     },
     {
       name: 'a timestamp that is no number',
       ...{
         ...genuine,
         headers: { ...genuine.headers, 'webhook-timestamp': 'now' },
-        refusal: 'BAD_TIMESTAMP',
+        apiError: 'BAD_TIMESTAMP',
       },
     },
     { name: 'no id', ...genuine, headers: without('webhook-id'), ...MISSING_HEADER },

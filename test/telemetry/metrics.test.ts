@@ -13,7 +13,7 @@ import { reasons } from '../../src/domain/reason.ts';
 import { createOpenCalls } from '../../src/http/listen/open-calls.ts';
 import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import type { Access } from '../../src/payments/provider.ts';
-import { figures } from '../../src/telemetry/metrics/metrics.ts';
+import { metrics } from '../../src/telemetry/metrics/metrics.ts';
 import { createMetricsListener } from '../../src/telemetry/metrics/metrics-listener.ts';
 import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
@@ -24,36 +24,36 @@ import { type Scraped, scrape } from '../support/metrics.ts';
 import { exchange } from '../support/raw-socket.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
-import { openTestInstitution } from '../support/simulator.ts';
+import { openTestProvider } from '../support/simulator.ts';
 import { typedClients } from '../support/typed-clients.ts';
 
 const onAnyPort = { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
 const metricsUrl = ({ metricsAddress }: TestService) => `http://${metricsAddress}/metrics`;
 
 const clock = createManualClock();
-const institution = openTestInstitution(fileScope, {}, clock);
-const service = await startService(fileScope, { clock, institution, env: onAnyPort });
+const provider = openTestProvider(fileScope, {}, clock);
+const service = await startService(fileScope, { clock, provider, env: onAnyPort });
 const platform = await service.platform();
 
-/** The figures as they are now: what was read less than a second ago is not read again. */
-async function figuresNow(): Promise<Scraped> {
+/** The metrics as they are now: what was read less than a second ago is not read again. */
+async function metricsNow(): Promise<Scraped> {
   clock.advance(1_000);
   return scrape(metricsUrl(service));
 }
 
-/** The figures as soon as something holds for them: a door counts a call when its connection has taken the answer. */
-function figuresWith(holds: (figures: Scraped) => boolean, from = figuresNow): Promise<Scraped> {
-  return eventually('the figures', 60_000, async () => {
-    const figures = await from();
-    return holds(figures) && figures;
+/** The metrics as soon as something holds for them: a door counts a call when its connection has taken the answer. */
+function metricsWith(holds: (metrics: Scraped) => boolean, from = metricsNow): Promise<Scraped> {
+  return eventually('the metrics', 60_000, async () => {
+    const metrics = await from();
+    return holds(metrics) && metrics;
   });
 }
 
 const filing = 'artseal.v1.FilingService/CreateFiling';
 const listing = 'artseal.v1.FilingService/ListFilings';
 const getting = 'artseal.v1.FilingService/GetFiling';
-const calls = (figures: Scraped, door: string, operation: string, reason: string) =>
-  figures.value('artseal_calls_total', { door, operation, reason }) ?? 0;
+const calls = (metrics: Scraped, door: string, operation: string, reason: string) =>
+  metrics.value('artseal_calls_total', { door, operation, reason }) ?? 0;
 
 /** For a call that is signed now, by the clock of the service. */
 const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
@@ -63,14 +63,14 @@ const unsigned = async (target: string, init: RequestInit = {}) =>
   (await fetch(`${service.publicUrl}${target}`, init)).text();
 
 test('calls are counted by door, operation and reason, and so are their durations', async () => {
-  const before = await figuresNow();
+  const before = await metricsNow();
   await fileArtwork(service, platform, now());
   await fileArtwork(service, platform, now());
   await fileArtwork(service, platform, { ...now(), signature: '0'.repeat(64) });
   await askProvenance(service, platform, 'AS-2026-999999', now());
   const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
   await filings.listFilings({ pageSize: 1 });
-  const after = await figuresWith((figures) => calls(figures, 'internal', listing, 'OK') > 0);
+  const after = await metricsWith((metrics) => calls(metrics, 'internal', listing, 'OK') > 0);
   const more = (...labels: [door: string, operation: string, reason: string]) =>
     calls(after, ...labels) - calls(before, ...labels);
   assert.equal(more('public', filing, 'OK'), 2);
@@ -96,9 +96,9 @@ test('what callers send is in no label: operations are those of the schema, reas
     const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${word}` };
     await (await fetch(`${service.internalUrl}${path}`, { method: 'POST', headers, body })).text();
   }
-  const figures = await figuresWith((told) => calls(told, 'internal', getting, 'AUTH_HEADER_INVALID') > 0);
-  assert.doesNotMatch(figures.text, new RegExp(`${word}|${platform.apiKey}|${platform.caller}`));
-  for (const { operation = '', reason = '' } of figures.labelsOf('artseal_calls_total')) {
+  const metrics = await metricsWith((told) => calls(told, 'internal', getting, 'AUTH_HEADER_INVALID') > 0);
+  assert.doesNotMatch(metrics.text, new RegExp(`${word}|${platform.apiKey}|${platform.caller}`));
+  for (const { operation = '', reason = '' } of metrics.labelsOf('artseal_calls_total')) {
     assert.match(
       operation,
       /^(none|payment notification|\/(healthz|readyz|version|openapi\.yaml)|(artseal|grpc)\.[\w.]+\/\w+)$/,
@@ -107,11 +107,11 @@ test('what callers send is in no label: operations are those of the schema, reas
   }
 });
 
-test('numbers that are left, orders by state and age, and what the institution answers', async () => {
-  const before = await figuresNow();
+test('numbers that are left, orders by state and age, and what the provider answers', async () => {
+  const before = await metricsNow();
   const { filingNo } = (await fileArtwork(service, platform, now())).json;
   await openEscrow(service, platform, filingNo, {}, now());
-  const after = await figuresNow();
+  const after = await metricsNow();
   const more = (name: string, labels: Record<string, string> = {}) =>
     (after.value(name, labels) ?? 0) - (before.value(name, labels) ?? 0);
   assert.equal(more('artseal_numbers_left', { kind: 'filing' }), -1);
@@ -120,16 +120,16 @@ test('numbers that are left, orders by state and age, and what the institution a
   assert.equal(after.value('artseal_numbers_limit', { kind: 'escrow' }), 36 ** 4);
   assert.equal(more('artseal_escrow_orders', { state: 'FROZEN' }), 1);
   assert.equal(more('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_10m' }), 1);
-  assert.equal(more('artseal_institution_request_duration_seconds_count', { request: 'FREEZE' }), 1);
+  assert.equal(more('artseal_payment_provider_request_duration_seconds_count', { request: 'FREEZE' }), 1);
   clock.advance(3_600_000);
-  const later = await figuresNow();
+  const later = await metricsNow();
   assert.equal(later.value('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_10m' }), 0);
   assert.equal(later.value('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_1d' }), 1);
 });
 
 test('events are counted, and so are those who wait for one', async () => {
   const gallery = await service.platform();
-  const before = await figuresNow();
+  const before = await metricsNow();
   const poll = send(service.publicUrl, gallery, {
     ...now(),
     target: '/api/v1/events?after=0&waitSeconds=30',
@@ -138,16 +138,16 @@ test('events are counted, and so are those who wait for one', async () => {
   const gone = new AbortController();
   const stream = events.watchEvents({}, { signal: gone.signal })[Symbol.asyncIterator]();
   await stream.next();
-  const waiting = (figures: Scraped) => [
-    figures.value('artseal_event_polls_waiting'),
-    figures.value('artseal_event_streams'),
+  const waiting = (metrics: Scraped) => [
+    metrics.value('artseal_event_polls_waiting'),
+    metrics.value('artseal_event_streams'),
   ];
-  await figuresWith((figures) => waiting(figures).join() === '1,1');
+  await metricsWith((metrics) => waiting(metrics).join() === '1,1');
   await fileArtwork(service, gallery, now());
   assert.equal((await poll).json.events.length, 1);
   gone.abort();
-  const after = await figuresWith((figures) => waiting(figures).join() === '0,0');
-  const total = (figures: Scraped) => figures.value('artseal_events_total') ?? Number.NaN;
+  const after = await metricsWith((metrics) => waiting(metrics).join() === '0,0');
+  const total = (metrics: Scraped) => metrics.value('artseal_events_total') ?? Number.NaN;
   assert.equal(total(after) - total(before), 1);
 });
 
@@ -155,7 +155,7 @@ test('attempts at webhooks are counted, and webhooks by how they stand, until on
   const clock = createManualClock();
   const sending = await startService(t, {
     ...{ clock, env: onAnyPort },
-    institution: openTestInstitution(t, {}, clock),
+    provider: openTestProvider(t, {}, clock),
   });
   const gallery = await sending.platform();
   const { callerId: owner } = await sending.execute({ kind: 'FindCaller', name: gallery.caller });
@@ -169,11 +169,11 @@ test('attempts at webhooks are counted, and webhooks by how they stand, until on
     clock.advance(1_000);
     return scrape(metricsUrl(sending));
   };
-  const states = (figures: Scraped) =>
-    ['healthy', 'failing', 'disabled'].map((state) => figures.value('artseal_webhook_endpoints', { state }));
+  const states = (metrics: Scraped) =>
+    ['healthy', 'failing', 'disabled'].map((state) => metrics.value('artseal_webhook_endpoints', { state }));
   assert.deepEqual(states(await from()), [1, 0, 0]);
   await fileArtwork(sending, gallery, { timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
-  const failing = await figuresWith((figures) => states(figures)[1] === 1, from);
+  const failing = await metricsWith((metrics) => states(metrics)[1] === 1, from);
   assert.equal(failing.value('artseal_webhook_attempts_total', { outcome: 'failed' }), 1);
   assert.equal(failing.value('artseal_webhook_attempts_total', { outcome: 'delivered' }), 0);
   assert.equal(failing.value('artseal_webhook_deliveries', { status: 'pending' }), 1);
@@ -182,29 +182,29 @@ test('attempts at webhooks are counted, and webhooks by how they stand, until on
   const { id } = await sending.execute({ kind: 'FindWebhook', webhookId: 'wh_1', owner });
   const longAgo = { atMs: clock.nowMs() - 432_000_000, isDelivered: false, retryAtMs: clock.nowMs() };
   const outcome = { id, sequence: 1, attempts: 1, ...longAgo, httpStatus: null, answer: null, error: null };
-  await sending.execute({ kind: 'NoteAttempts', outcomes: [outcome] });
+  await sending.execute({ kind: 'RecordAttempts', outcomes: [outcome] });
   assert.ok(((await from()).value('artseal_webhook_longest_failing_seconds') ?? 0) >= 432_000);
-  const disabled = await figuresWith((figures) => states(figures)[2] === 1, from);
+  const disabled = await metricsWith((metrics) => states(metrics)[2] === 1, from);
   assert.equal(disabled.value('artseal_webhook_disabled_total'), 1);
   assert.equal(disabled.value('artseal_webhook_longest_failing_seconds'), 0);
 });
 
-test('what the institution leaves without an answer is counted by how it failed, and how long it is', async (t) => {
-  const failures = (figures: Scraped, kind: string) =>
-    figures.value('artseal_institution_failures_total', { request: 'FREEZE', kind }) ?? Number.NaN;
-  const before = await figuresNow();
-  t.after(() => institution.treat({ FREEZE: 'CONFIRMED' }));
-  institution.treat({ FREEZE: 'LOST' });
-  institution.treatLookUps({ kind: 'LOST' });
+test('what the provider leaves without an answer is counted by how it failed, and how long it is', async (t) => {
+  const failures = (metrics: Scraped, kind: string) =>
+    metrics.value('artseal_payment_provider_failures_total', { request: 'FREEZE', kind }) ?? Number.NaN;
+  const before = await metricsNow();
+  t.after(() => provider.treat({ FREEZE: 'CONFIRMED' }));
+  provider.treat({ FREEZE: 'LOST' });
+  provider.treatLookUps({ kind: 'LOST' });
   const numbers = [await fileArtwork(service, platform, now()), await fileArtwork(service, platform, now())];
   const [first, second] = numbers.map(({ json }) => json.filingNo);
   assert.equal((await openEscrow(service, platform, first, {}, now())).json.code, 'PAYMENT_PENDING');
-  institution.treat({ FREEZE: 'SILENT' });
+  provider.treat({ FREEZE: 'SILENT' });
   const silent = openEscrow(service, platform, second, {}, now());
   const unknown = { kind: 'FREEZE', status: 'UNKNOWN' };
-  const givenUp = await figuresWith((figures) => {
+  const givenUp = await metricsWith((metrics) => {
     clock.advance(5_000);
-    return figures.value('artseal_escrow_open_instructions', unknown) === 2;
+    return metrics.value('artseal_escrow_open_instructions', unknown) === 2;
   });
   assert.equal((await silent).json.code, 'PAYMENT_PENDING');
   assert.equal(failures(givenUp, 'UNREACHABLE') - failures(before, 'UNREACHABLE'), 1);
@@ -213,15 +213,18 @@ test('what the institution leaves without an answer is counted by how it failed,
   assert.ok((givenUp.value('artseal_escrow_unanswered_attempts') ?? 0) >= 2);
 });
 
-test('a key that the institution rejects raises its gauge within a minute', async (t) => {
+test('a key that the provider rejects raises its gauge within a minute', async (t) => {
   const clock = createManualClock();
   let access: Access = { kind: 'ACCEPTED' };
-  const institution = { ...openTestInstitution(t, {}, clock), checkAccess: async () => access };
-  const watched = await startService(t, { clock, institution, env: onAnyPort });
+  const provider = { ...openTestProvider(t, {}, clock), checkAccess: async () => access };
+  const watched = await startService(t, { clock, provider, env: onAnyPort });
   const raised = async () => {
     const { value } = await scrape(metricsUrl(watched));
-    const names = ['artseal_institution_reached', 'artseal_institution_credentials_rejected'] as const;
-    return [...names.map((name) => value(name)), value('artseal_ready_part', { part: 'institution' })];
+    const names = [
+      'artseal_payment_provider_reached',
+      'artseal_payment_provider_credentials_rejected',
+    ] as const;
+    return [...names.map((name) => value(name)), value('artseal_ready_part', { part: 'provider' })];
   };
   assert.deepEqual(await raised(), [1, 0, 1]);
   access = { kind: 'REJECTED', why: 'the key was revoked' };
@@ -231,26 +234,26 @@ test('a key that the institution rejects raises its gauge within a minute', asyn
 });
 
 test('those who scrape within a second are told the same, and one reading serves them', async () => {
-  const first = await figuresNow();
+  const first = await metricsNow();
   await fileArtwork(service, platform, now());
   assert.equal((await scrape(metricsUrl(service))).text, first.text);
-  assert.notEqual((await figuresNow()).text, first.text);
+  assert.notEqual((await metricsNow()).text, first.text);
 });
 
-test('without its files the store is down, and the other figures are told', async (t) => {
+test('without its files the store is down, and the other metrics are told', async (t) => {
   const displaced = await startService(t, { env: onAnyPort });
   const file = join(displaced.dataDir, 'artseal.db');
   renameSync(file, `${file}.away`);
   t.after(() => renameSync(`${file}.away`, file));
   const from = () => scrape(metricsUrl(displaced));
-  const figures = await figuresWith((told) => told.value('artseal_store_up') === 0, from);
+  const metrics = await metricsWith((told) => told.value('artseal_store_up') === 0, from);
   assert.deepEqual(
-    [figures.value('artseal_ready'), figures.value('artseal_ready_part', { part: 'store' })],
+    [metrics.value('artseal_ready'), metrics.value('artseal_ready_part', { part: 'store' })],
     [0, 0],
   );
-  assert.equal(figures.value('artseal_ready_part', { part: 'clock' }), 1);
-  assert.equal(figures.value('artseal_escrow_orders_in_review'), undefined);
-  assert.ok((figures.value('process_resident_memory_bytes') ?? 0) > 0);
+  assert.equal(metrics.value('artseal_ready_part', { part: 'clock' }), 1);
+  assert.equal(metrics.value('artseal_escrow_orders_in_review'), undefined);
+  assert.ok((metrics.value('process_resident_memory_bytes') ?? 0) > 0);
 });
 
 test('it takes GET and HEAD of /metrics, and nothing else', async () => {
@@ -337,9 +340,9 @@ test('off, nothing listens', async (t) => {
   assert.equal(metricsAddress, undefined);
 });
 
-test('each figure has the labels that it is documented with', async () => {
-  const told = await figuresNow();
-  for (const { name, type, labels = [] } of figures) {
+test('each metric has the labels that it is documented with', async () => {
+  const told = await metricsNow();
+  for (const { name, type, labels = [] } of metrics) {
     const sample = type === 'histogram' ? `${name}_count` : name;
     for (const found of told.labelsOf(sample)) assert.deepEqual(Object.keys(found), labels, name);
   }
@@ -347,8 +350,8 @@ test('each figure has the labels that it is documented with', async () => {
 
 const skip = skipUnlessInstalled('promtool');
 
-test('promtool finds nothing to say against the figures', { skip }, async () => {
-  const { text } = await figuresNow();
+test('promtool finds nothing to say against the metrics', { skip }, async () => {
+  const { text } = await metricsNow();
   const { status, stdout, stderr } = spawnSync(installed('promtool') ?? '', ['check', 'metrics'], {
     input: text,
     encoding: 'utf8',

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
-  type ActSchema,
   AdminService,
+  type AuditEntrySchema,
   Key_Status,
   Key_Tier,
   type KeySchema,
@@ -9,7 +9,7 @@ import {
   Platform_Status,
   type PlatformSchema,
 } from '../../../gen/artseal/v1/admin_pb.ts';
-import { type Act, checkReason } from '../../domain/audit-entry.ts';
+import { type AuditEntry, checkReason } from '../../domain/audit-entry.ts';
 import { type Calendar, checkMonth, instantOf } from '../../domain/calendar.ts';
 import {
   type Agreement,
@@ -144,7 +144,7 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
         return { caller, month, calls, ...quotaField(monthlyQuota) };
       },
     }),
-    listActs: operation({
+    listAuditLog: operation({
       parse: (request, principal) => {
         const violations = [...paging.check(request, principal), ...checkSince(request.since)];
         return parsed(violations, () => ({ page: paging.query(request, principal), request }));
@@ -152,8 +152,11 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
       run: async ({ page, request }, { execute, principal }) => {
         const sinceMs = instantOf(request.since);
         const sinceS = sinceMs === undefined ? undefined : Math.floor(sinceMs / 1000);
-        const acts = await execute({ kind: 'ListActs', sinceS, page });
-        return { acts: acts.items.map(actMessage), nextPageToken: paging.token(acts, request, principal) };
+        const found = await execute({ kind: 'ListAuditLog', sinceS, page });
+        return {
+          entries: found.items.map(entryMessage),
+          nextPageToken: paging.token(found, request, principal),
+        };
       },
     }),
   });
@@ -171,7 +174,14 @@ function checkSince(since: string): Violation[] {
   return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00, or empty' }];
 }
 
-function actMessage({ id, atS, reason, before, after, ...act }: Act): MessageInitShape<typeof ActSchema> {
+function entryMessage({
+  id,
+  atS,
+  reason,
+  before,
+  after,
+  ...act
+}: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
   const told = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
   return { ...act, ...told, id: BigInt(id), at: utc(atS) };
 }

@@ -20,9 +20,9 @@ import {
 import { checkTerms, clearing } from '../../domain/escrow-terms.ts';
 import { checkFilingNumber } from '../../domain/filing.ts';
 import type { PartyMembers } from '../../domain/party.ts';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
-import type { Institution } from '../../payments/provider.ts';
+import type { PaymentProvider } from '../../payments/provider.ts';
 import { paymentPending, type Reconciler } from '../../payments/reconciliation/reconciler.ts';
 import type { Instruction } from '../../store/escrow-commands.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
@@ -32,7 +32,7 @@ import type { Paging } from './paging.ts';
 
 /** What the escrow operations need. */
 export interface EscrowDependencies {
-  readonly institution: Pick<Institution, 'check'>;
+  readonly provider: Pick<PaymentProvider, 'check'>;
   /** What parties have to be registered with; undefined where anybody is one. */
   readonly parties: PartyMembers | undefined;
   readonly reconciler: Pick<Reconciler, 'carryOut'>;
@@ -46,16 +46,15 @@ export interface EscrowDependencies {
   readonly paging: Paging;
 }
 
-/** The operations of EscrowService; those that move money wait for the institution's answer. */
+/** The operations of EscrowService; those that move money wait for the provider's answer. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { institution, parties, reconciler, now, timestamp, newInstructionId, currency, paging } =
-    dependencies;
+  const { provider, parties, reconciler, now, timestamp, newInstructionId, currency, paging } = dependencies;
 
   const shown = (order: Escrow) => toMessage(order, currency, timestamp);
   const workFor = (call: Call) => ({ ...callerOf(call), instructionId: newInstructionId() });
 
   /**
-   * The order once the institution did as it was told, or said that the buyer has to act first. Throws PAYMENT_DECLINED,
+   * The order once the provider did as it was told, or said that the buyer has to act first. Throws PAYMENT_DECLINED,
    * PAYMENT_PENDING.
    */
   async function confirmed(prepared: Instruction): Promise<Escrow> {
@@ -63,8 +62,8 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
     // A hold that went back before the order was FROZEN was one for nobody.
     const isMissed = kind === 'FREEZE' && order.history.every(({ state }) => state !== 'FROZEN');
     if (status === 'DECLINED' || (isMissed && order.state !== 'UNPAID')) {
-      const message = `The payment institution declined the ${pendingOf(kind)} of ${order.escrowId}.`;
-      throw new Refusal('PAYMENT_DECLINED', reason === undefined ? message : `${message} ${reason}`);
+      const message = `The payment provider declined the ${pendingOf(kind)} of ${order.escrowId}.`;
+      throw new ApiError('PAYMENT_DECLINED', reason === undefined ? message : `${message} ${reason}`);
     }
     if (kind === 'FREEZE' && order.nextAction !== undefined) return order;
     if (status !== 'CONFIRMED' || isMissed) throw paymentPending(order.escrowId);
@@ -92,8 +91,8 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       },
       run: async (terms, call) => {
         const [owner, work] = [ownerScope(call.principal), workFor(call)];
-        // Refused by the store, since a repetition goes on with its order, whoever the institution knows by now.
-        const violations = institution.check({ ...terms, currency });
+        // Refused by the store, since a repetition goes on with its order, whoever the provider knows by now.
+        const violations = provider.check({ ...terms, currency });
         const prepared = await call.execute({
           ...{ kind: 'OpenEscrow', terms, violations, parties, at: now(), work, owner },
         });

@@ -1,11 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { EventService, type WatchEventsResponseSchema } from '../../../gen/artseal/v1/event_pb.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { Refusal } from '../../domain/reason.ts';
-import { FieldsRefused, type Violation } from '../../domain/violation.ts';
+import { ApiError } from '../../domain/reason.ts';
+import { ValidationError, type Violation } from '../../domain/violation.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { Polls } from '../../events/polls.ts';
-import type { EventPage, ToldEvent } from '../../store/event-commands.ts';
+import type { EventPage, EventWithCaller } from '../../store/event-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import {
   type Call,
@@ -57,13 +57,14 @@ export function createEventService({ feed, polls, clock, ...making }: EventDepen
     }
   }
 
-  const told = (event: ToldEvent, next: number): MessageInitShape<typeof WatchEventsResponseSchema> => {
+  const told = (event: EventWithCaller, next: number): MessageInitShape<typeof WatchEventsResponseSchema> => {
     return { event: eventMessage(event, making), platform: event.caller, next: BigInt(next) };
   };
 
   async function* watch({ callerId, after }: Place, { execute, signal }: StreamCall) {
     using listener = feed.listen(callerId, signal);
-    const placeOf = ({ position, sequence }: ToldEvent) => (callerId === undefined ? position : sequence);
+    const placeOf = ({ position, sequence }: EventWithCaller) =>
+      callerId === undefined ? position : sequence;
     let page = await read({ callerId, after }, execute);
     const [first] = page.events;
     yield { next: BigInt(after ?? (first === undefined ? page.next : placeOf(first) - 1)) };
@@ -128,16 +129,16 @@ async function callerWatched(
   if (owner === undefined) return callerNamed(platform, execute);
   if (platform === principal.caller) return owner;
   const message = `The token acts for ${principal.caller}: it has the events of no other platform.`;
-  throw new Refusal('PERMISSION_DENIED', message);
+  throw new ApiError('PERMISSION_DENIED', message);
 }
 
 async function callerNamed(name: string, execute: Execute): Promise<number> {
   try {
     return (await execute({ kind: 'FindCaller', name })).callerId;
   } catch (error) {
-    if (!(error instanceof FieldsRefused)) throw error;
+    if (!(error instanceof ValidationError)) throw error;
     const violations = error.violations.map(({ rule }) => ({ field: 'platform', rule }));
-    throw new FieldsRefused(error.reason, violations);
+    throw new ValidationError(error.reason, violations);
   }
 }
 

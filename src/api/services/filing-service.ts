@@ -8,7 +8,7 @@ import {
   filingNotFound,
   filingsHalted,
 } from '../../domain/filing.ts';
-import { refusalData, type Violation } from '../../domain/violation.ts';
+import { apiErrorData, type Violation } from '../../domain/violation.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { callerOf, ownerScope } from '../principal.ts';
@@ -53,7 +53,7 @@ export function createFilingService({
         const file = { kind: 'FileArtwork', artwork, at, by: callerOf(call), cap: capOf(call, at) } as const;
         // In the store, so that a repetition is given what was answered before.
         const filed = await (isRolledBack()
-          ? call.execute({ kind: 'Refuse', refusal: refusalData(filingsHalted()) })
+          ? call.execute({ kind: 'Refuse', apiError: apiErrorData(filingsHalted()) })
           : call.execute({ ...file, clockSetByS: clockSetByS() }));
         const { filingNo, hash, timestamp } = filed;
         return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };

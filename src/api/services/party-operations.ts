@@ -18,7 +18,7 @@ import { utc } from './timestamps.ts';
 
 /** What registering parties needs. */
 export interface PartyDependencies {
-  /** What parties are registered with at the institution; undefined where anybody is one. */
+  /** What parties are registered with at the provider; undefined where anybody is one. */
   readonly partyRules: PartyRules | undefined;
   readonly clock: Clock;
   readonly paging: Paging;

@@ -29,7 +29,7 @@ import { openUrl, sealUrl } from '../../keys/webhook-urls.ts';
 import { redeliver } from '../../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-deletion.ts';
-import { createPlaces, inPlace } from '../concurrency-limit.ts';
+import { createConcurrencyLimit, inPlace } from '../concurrency-limit.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { ownerScope } from '../principal.ts';
 import type { Paging } from './paging.ts';
@@ -58,7 +58,7 @@ const redeliveriesMax = { ofEach: 1, ofAll: 100 };
 export function createWebhookService(dependencies: WebhookDependencies): Implementation {
   const { keyRing, clock, timestamp, paging, idKey, checkTarget, onChange } = dependencies;
   const test = createTestWebhook(dependencies);
-  const redeliveries = createPlaces<string>({
+  const redeliveries = createConcurrencyLimit<string>({
     ...redeliveriesMax,
     tooMany: 'Events of this webhook are being sent again by another call.',
     full: 'Too many calls have events sent again.',

@@ -4,7 +4,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { WebhookMessage } from '../../events/webhooks/attempt.ts';
 import { mintTestEventId } from '../../keys/mint.ts';
 import type { StoredWebhook, WebhookName, WebhookTestResult } from '../../store/webhook-commands.ts';
-import { createPlaces, inPlace, type Steps } from '../concurrency-limit.ts';
+import { createConcurrencyLimit, inPlace, type Steps } from '../concurrency-limit.ts';
 import type { Call } from '../operation.ts';
 import { messageOf } from './webhook-message.ts';
 import { answerFields, type WebhookAnswer } from './webhook-response.ts';
@@ -37,7 +37,7 @@ export type TestWebhook = (
 ) => Promise<MessageInitShape<typeof TestWebhookResponseSchema>>;
 
 export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDependencies): TestWebhook {
-  const places = createPlaces<number>({
+  const places = createConcurrencyLimit<number>({
     ofAll: testsMax.ofAll,
     ofEach: testsMax.ofCaller,
     tooMany: `A caller has ${testsMax.ofCaller} tests of webhooks under way at most.`,

@@ -5,7 +5,7 @@ import { canonical, listOf, type Network, parseNetwork } from '../../lib/network
  * Tells what an IP address is that must not be sent to, in words that follow "it is": "in a private network". Undefined if it may be
  * sent to. An IPv4 address in IPv6 (::ffff:192.0.2.1) is judged as that IPv4 address. A text that is no address must not be sent to.
  */
-export type Judge = (address: string) => string | undefined;
+export type AddressPolicy = (address: string) => string | undefined;
 
 /**
  * What must not be sent to: whatever the registries of special-purpose addresses (RFC 6890) do not have as globally reachable. The
@@ -31,8 +31,8 @@ const forbidden: Readonly<Record<string, readonly string[]>> = {
 /** What IPv6 addresses that are globally reachable begin with; NAT64, for one, is outside. */
 const globalUnicast = listOfTexts(['2000::/3']);
 
-/** Judges addresses where those in `allowed` may be sent to whatever they are: who names a network has said so. */
-export function createJudge(allowed: readonly Network[]): Judge {
+/** AddressPolicies addresses where those in `allowed` may be sent to whatever they are: who names a network has said so. */
+export function createAddressPolicy(allowed: readonly Network[]): AddressPolicy {
   const named = listOf(allowed);
   const kinds = Object.entries(forbidden).map(([kind, texts]) => ({ kind, list: listOfTexts(texts) }));
   return (text) => {

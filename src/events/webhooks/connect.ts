@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { isIP, isIPv4, isIPv6, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import type { Judge } from './addresses.ts';
-import { Unsent } from './failure.ts';
+import type { AddressPolicy } from './addresses.ts';
+import { DeliveryError } from './failure.ts';
 import type { LookUp } from './lookup.ts';
 import { connectThrough } from './proxy.ts';
 import { knownAddresses } from './target.ts';
@@ -15,7 +15,7 @@ export type Connect = (host: string, port: number, signal: AbortSignal) => Promi
 
 /** What connections are made with. */
 export interface ConnectDependencies {
-  readonly judge: Judge;
+  readonly judge: AddressPolicy;
   readonly lookUp: LookUp;
   /** Undefined for none. */
   readonly proxy: URL | undefined;
@@ -29,9 +29,9 @@ export interface ConnectDependencies {
  */
 export function createConnect({ judge, lookUp, proxy, secureContext }: ConnectDependencies): Connect {
   /** What a platform is told does not say which addresses a name has: those of a private network are none of its business. */
-  function refused(host: string, addresses: readonly string[]): Unsent {
+  function refused(host: string, addresses: readonly string[]): DeliveryError {
     const found = addresses.map((address) => `${address} is ${judge(address)}`);
-    return new Unsent('its host has no public address', `${host}: ${found.join(', ')}`);
+    return new DeliveryError('its host has no public address', `${host}: ${found.join(', ')}`);
   }
 
   async function judgedAddresses(host: string, signal: AbortSignal): Promise<readonly string[]> {

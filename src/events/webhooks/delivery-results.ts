@@ -1,11 +1,11 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Execute } from '../../store/store.ts';
-import type { AttemptOutcome, NotedAttempts } from '../../store/webhook-commands.ts';
+import type { DeliveryResult, NotedAttempts } from '../../store/webhook-commands.ts';
 import { pauseMs, type SendingLimits } from './limits.ts';
 
 /** Gathers what came of attempts and writes it down, so that many share a transaction. Nothing is lost while the store is away. */
-export interface Outcomes {
-  add(outcome: AttemptOutcome): void;
+export interface DeliveryResults {
+  add(outcome: DeliveryResult): void;
   /** How many are not written down. */
   count(): number;
   /** Writes down what there is, if the store works; nothing is tried again behind it. */
@@ -13,37 +13,37 @@ export interface Outcomes {
 }
 
 /** What they work with. */
-export interface OutcomesDependencies {
+export interface DeliveryResultsDependencies {
   readonly execute: Execute;
   readonly clock: Clock;
   readonly limits: SendingLimits;
   /** Is told what was written down, and what it led to. */
-  readonly onWritten: (outcomes: readonly AttemptOutcome[], led: NotedAttempts) => void;
+  readonly onWritten: (outcomes: readonly DeliveryResult[], led: NotedAttempts) => void;
   /** Is told why nothing could be written down. */
   readonly onFault: (error: unknown) => void;
 }
 
-export function createOutcomes({
+export function createDeliveryResults({
   execute,
   clock,
   limits,
   onWritten,
   onFault,
-}: OutcomesDependencies): Outcomes {
-  const waiting: AttemptOutcome[] = [];
+}: DeliveryResultsDependencies): DeliveryResults {
+  const waiting: DeliveryResult[] = [];
   let underWay: Promise<void> | undefined;
   let failures = 0;
   let isEnded = false;
   /** Calls off the next writing; undefined if none is planned. */
-  let callOff: (() => void) | undefined;
+  let cancel: (() => void) | undefined;
 
   function plan(ms: number): void {
-    callOff ??= clock.after(ms, begin);
+    cancel ??= clock.after(ms, begin);
   }
 
   function begin(): void {
-    callOff?.();
-    callOff = undefined;
+    cancel?.();
+    cancel = undefined;
     underWay ??= write().finally(() => {
       underWay = undefined;
       if (waiting.length > 0 && !isEnded) planNext();
@@ -60,7 +60,7 @@ export function createOutcomes({
   async function write(): Promise<void> {
     const outcomes = waiting.slice(0, limits.gatherMax);
     try {
-      const led = await execute({ kind: 'NoteAttempts', outcomes });
+      const led = await execute({ kind: 'RecordAttempts', outcomes });
       waiting.splice(0, outcomes.length);
       failures = 0;
       onWritten(outcomes, led);
@@ -80,7 +80,7 @@ export function createOutcomes({
     count: () => waiting.length,
     end: async () => {
       isEnded = true;
-      callOff?.();
+      cancel?.();
       await underWay;
       failures = 0;
       while (waiting.length > 0 && failures === 0) await write();

@@ -1,7 +1,7 @@
 import type { DueDelivery, SendingWebhook } from '../../store/webhook-commands.ts';
 
 /** An endpoint that is sent to, and what is known of it in memory. Times are of the monotonic clock where nothing else is said. */
-export interface Lane {
+export interface EndpointQueue {
   readonly id: number;
   readonly callerId: number;
   /** As it was read last. */
@@ -25,27 +25,27 @@ export interface Lane {
   isToldFailing: boolean;
   toldAtMs: number;
   /** Calls off its next turn. */
-  callOff: () => void;
+  cancel: () => void;
 }
 
 /** The endpoints that are sent to, by their ids and by their callers. */
-export interface Lanes {
-  get(id: number): Lane | undefined;
-  all(): Iterable<Lane>;
-  of(callerId: number): Iterable<Lane>;
-  add(webhook: SendingWebhook): Lane;
-  remove(lane: Lane): void;
+export interface EndpointQueues {
+  get(id: number): EndpointQueue | undefined;
+  all(): Iterable<EndpointQueue>;
+  of(callerId: number): Iterable<EndpointQueue>;
+  add(webhook: SendingWebhook): EndpointQueue;
+  remove(lane: EndpointQueue): void;
 }
 
-export function createLanes(): Lanes {
-  const lanes = new Map<number, Lane>();
-  const byCaller = new Map<number, Set<Lane>>();
+export function createEndpointQueues(): EndpointQueues {
+  const lanes = new Map<number, EndpointQueue>();
+  const byCaller = new Map<number, Set<EndpointQueue>>();
   return {
     get: (id) => lanes.get(id),
     all: () => lanes.values(),
     of: (callerId) => byCaller.get(callerId) ?? [],
     add: (webhook) => {
-      const lane = newLane(webhook);
+      const lane = newQueue(webhook);
       lanes.set(lane.id, lane);
       const own = byCaller.get(lane.callerId);
       if (own === undefined) byCaller.set(lane.callerId, new Set([lane]));
@@ -53,7 +53,7 @@ export function createLanes(): Lanes {
       return lane;
     },
     remove: (lane) => {
-      lane.callOff();
+      lane.cancel();
       lanes.delete(lane.id);
       const own = byCaller.get(lane.callerId);
       own?.delete(lane);
@@ -62,12 +62,12 @@ export function createLanes(): Lanes {
   };
 }
 
-function newLane(webhook: SendingWebhook): Lane {
+function newQueue(webhook: SendingWebhook): EndpointQueue {
   const isFailing = webhook.failingSinceS !== null;
   return {
     ...{ id: webhook.id, callerId: webhook.callerId, webhook, queue: [], underWay: new Set() },
     ...{ nextDueAtMs: webhook.nextDueAtMs, isBehind: true, isLooking: false, failures: isFailing ? 1 : 0 },
     ...{ lookAtMs: Number.NEGATIVE_INFINITY, sendAtMs: Number.NEGATIVE_INFINITY },
-    ...{ isToldFailing: isFailing, toldAtMs: Number.NEGATIVE_INFINITY, callOff: () => {} },
+    ...{ isToldFailing: isFailing, toldAtMs: Number.NEGATIVE_INFINITY, cancel: () => {} },
   };
 }

@@ -1,7 +1,7 @@
 import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { AgentRequestOptions } from './agent.ts';
-import { Unsent, unsent } from './failure.ts';
+import { DeliveryError, unsent } from './failure.ts';
 
 /** How much of an answer is kept, in bytes. */
 export const answerBytesMax = 512;
@@ -32,9 +32,9 @@ export interface Answered {
 }
 
 /** The receiver ended a connection that was kept, maybe before it read anything: over a new one there may be an answer. */
-export class ConnectionWasOver extends Error {}
+export class StaleConnectionError extends Error {}
 
-/** Sends something by POST, over http or https as its URL and the agent say. Rejects with ConnectionWasOver, with Unsent, or, where the signal ended it, with any error. */
+/** Sends something by POST, over http or https as its URL and the agent say. Rejects with StaleConnectionError, with DeliveryError, or, where the signal ended it, with any error. */
 export async function exchange(agent: Agent, { url, headers, body, signal }: Sent): Promise<Answered> {
   const options: AgentRequestOptions = {
     method: 'POST',
@@ -57,7 +57,7 @@ export async function exchange(agent: Agent, { url, headers, body, signal }: Sen
 function answerTo(request: ClientRequest): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   // A receiver that switches protocols ends it like this.
-  const ended = () => reject(new Unsent('it gave no answer'));
+  const ended = () => reject(new DeliveryError('it gave no answer'));
   request
     .on('response', (response) => {
       request.off('close', ended);
@@ -65,7 +65,7 @@ function answerTo(request: ClientRequest): Promise<IncomingMessage> {
     })
     .on('error', (error: NodeJS.ErrnoException) => {
       const isOver = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
-      reject(isOver ? new ConnectionWasOver() : unsent(error, request.socket));
+      reject(isOver ? new StaleConnectionError() : unsent(error, request.socket));
     })
     .on('close', ended);
   return promise;
@@ -77,7 +77,7 @@ function limitRead(request: ClientRequest): void {
     let readBytes = 0;
     const count = (part: Buffer) => {
       readBytes += part.length;
-      if (readBytes > readBytesMax) socket.destroy(new Unsent('its answer is too long'));
+      if (readBytes > readBytesMax) socket.destroy(new DeliveryError('its answer is too long'));
     };
     socket.on('data', count);
     request.once('close', () => socket.off('data', count));

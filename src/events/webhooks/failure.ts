@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
 /** Why there is no answer: a clause about the endpoint, for its platform and the operator. What only the operator may know is in `detail`. */
-export class Unsent extends Error {
+export class DeliveryError extends Error {
   readonly detail: string | undefined;
 
   constructor(message: string, detail?: string) {
@@ -32,11 +32,14 @@ const meanings: Readonly<Record<string, string>> = {
 };
 
 /** Puts what went wrong with a request into words, also by its connection, if it had one. What the system said has addresses. */
-export function unsent(error: unknown, socket?: Socket | null): Unsent {
-  if (error instanceof Unsent) return error;
+export function unsent(error: unknown, socket?: Socket | null): DeliveryError {
+  if (error instanceof DeliveryError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   const known = typeof code === 'string' ? code : '';
-  return new Unsent(printable(meanings[known] ?? meaningOf(known, message, socket)), printable(message));
+  return new DeliveryError(
+    printable(meanings[known] ?? meaningOf(known, message, socket)),
+    printable(message),
+  );
 }
 
 function meaningOf(code: string, message: string, socket?: Socket | null): string {

@@ -9,13 +9,13 @@ export interface Slot {
 }
 
 /**
- * Slots for requests, which callers have in turns, and endpoints within those of their caller. Endpoints that fail have slots of
+ * FairPool for requests, which callers have in turns, and endpoints within those of their caller. Endpoints that fail have slots of
  * their own, so that those that never answer hold up no others.
  */
-export interface Slots {
+export interface FairPool {
   /** Has an endpoint take part, as failing or not, until it is called off. */
   ask(slot: Slot): void;
-  callOff(slot: Pick<Slot, 'id' | 'callerId'>): void;
+  cancel(slot: Pick<Slot, 'id' | 'callerId'>): void;
   /** Takes a slot for whoever is next; undefined if nobody who takes part may have one. */
   take(): Slot | undefined;
   /** Gives it back. */
@@ -24,7 +24,7 @@ export interface Slots {
   taken(): number;
 }
 
-/** Slots of which some endpoints may have some, by caller. */
+/** FairPool of which some endpoints may have some, by caller. */
 interface Pool {
   readonly isFailing: boolean;
   readonly perEndpoint: number;
@@ -33,16 +33,16 @@ interface Pool {
   readonly asking: Map<number, Set<number>>;
 }
 
-export function createSlots(
+export function createFairPool(
   limits: Pick<SendingLimits, 'atOnce' | 'atOnceFailing' | 'atOncePerEndpoint' | 'atOncePerCaller'>,
-): Slots {
+): FairPool {
   const healthy = newPool(false, limits.atOnce, limits.atOncePerEndpoint);
   const failing = newPool(true, limits.atOnceFailing, 1);
   const pools = [healthy, failing];
   const ofEndpoint = createCounts();
   const ofCaller = createCounts();
 
-  function callOff({ id, callerId }: Pick<Slot, 'id' | 'callerId'>): void {
+  function cancel({ id, callerId }: Pick<Slot, 'id' | 'callerId'>): void {
     for (const { asking } of pools) {
       const own = asking.get(callerId);
       own?.delete(id);
@@ -76,12 +76,12 @@ export function createSlots(
     ask: ({ id, callerId, isFailing }) => {
       const { asking } = isFailing ? failing : healthy;
       if (asking.get(callerId)?.has(id)) return;
-      callOff({ id, callerId });
+      cancel({ id, callerId });
       const own = asking.get(callerId);
       if (own === undefined) asking.set(callerId, new Set([id]));
       else own.add(id);
     },
-    callOff,
+    cancel,
     take: () => {
       // By turns, for whoever takes slots may take only so many in a time, and one pool could have all of them.
       pools.reverse();

@@ -32,7 +32,7 @@ export interface SendingLimits {
   /** How long what came of attempts is gathered, and how many outcomes are written down at a time. */
   readonly gatherMs: number;
   readonly gatherMax: number;
-  /** Outcomes that are not written down; with more of them nothing is begun. */
+  /** DeliveryResults that are not written down; with more of them nothing is begun. */
   readonly unwrittenMax: number;
   /** How long an endpoint is left alone after a failed attempt; it doubles with each further one, up to the longest. */
   readonly firstPauseMs: number;

@@ -1,11 +1,11 @@
 import { Resolver } from 'node:dns/promises';
-import { Unsent } from './failure.ts';
+import { DeliveryError } from './failure.ts';
 
-/** Finds the addresses of a name, at least one. Rejects with Unsent; an aborted signal gives it up. */
+/** Finds the addresses of a name, at least one. Rejects with DeliveryError; an aborted signal gives it up. */
 export type LookUp = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 /** How long a name server may take for an answer, and how often it is asked. */
-const patience = { timeout: 2_500, tries: 2 };
+const timeout = { timeout: 2_500, tries: 2 };
 
 /**
  * Asks name servers, each `address` or `address:port`, by default those of this machine. Neither /etc/hosts nor search domains are
@@ -13,7 +13,7 @@ const patience = { timeout: 2_500, tries: 2 };
  */
 export function createLookUp(servers?: readonly string[]): LookUp {
   return async (name, signal) => {
-    const resolver = new Resolver(patience);
+    const resolver = new Resolver(timeout);
     if (servers !== undefined) resolver.setServers(servers);
     const cancel = () => resolver.cancel();
     signal.addEventListener('abort', cancel, { once: true });
@@ -25,7 +25,7 @@ export function createLookUp(servers?: readonly string[]): LookUp {
   };
 }
 
-function notFound({ code, message }: NodeJS.ErrnoException): Unsent {
+function notFound({ code, message }: NodeJS.ErrnoException): DeliveryError {
   const isKnown = code === 'ENOTFOUND' || code === 'ENODATA';
-  return new Unsent(isKnown ? 'its host has no address' : 'its host could not be looked up', message);
+  return new DeliveryError(isKnown ? 'its host has no address' : 'its host could not be looked up', message);
 }

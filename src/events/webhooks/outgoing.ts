@@ -1,10 +1,10 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Network } from '../../lib/networks.ts';
-import { createJudge } from './addresses.ts';
+import { createAddressPolicy } from './addresses.ts';
 import { createAgent, createPlainAgent } from './agent.ts';
 import { createConnect } from './connect.ts';
-import { type Answered, ConnectionWasOver, exchange } from './exchange.ts';
-import { Unsent, unsent } from './failure.ts';
+import { type Answered, exchange, StaleConnectionError } from './exchange.ts';
+import { DeliveryError, unsent } from './failure.ts';
 import { createLookUp, type LookUp } from './lookup.ts';
 import { checkTarget } from './target.ts';
 import { trusting } from './trust.ts';
@@ -55,7 +55,7 @@ export interface OutgoingDependencies {
   readonly lookUp?: LookUp;
 }
 
-const outOfTime = new Unsent(`it gave no complete answer within ${outgoingTimeoutMs / 1_000} seconds`);
+const outOfTime = new DeliveryError(`it gave no complete answer within ${outgoingTimeoutMs / 1_000} seconds`);
 
 export function createOutgoing({
   clock,
@@ -65,7 +65,7 @@ export function createOutgoing({
   authorities,
   lookUp,
 }: OutgoingDependencies): Outgoing {
-  const judge = createJudge(networks);
+  const judge = createAddressPolicy(networks);
   const secureContext = trusting(authorities);
   const connect = createConnect({ judge, lookUp: lookUp ?? createLookUp(), proxy, secureContext });
   const keeping = createAgent({ connect, secureContext, keepAlive: true });
@@ -78,7 +78,7 @@ export function createOutgoing({
     try {
       return await exchange(keeping, { ...request, signal });
     } catch (error) {
-      if (!(error instanceof ConnectionWasOver)) throw error;
+      if (!(error instanceof StaleConnectionError)) throw error;
       return exchange(single, { ...request, signal });
     }
   }
@@ -87,9 +87,9 @@ export function createOutgoing({
     post: async (request) => {
       const fault = checkTarget(request.url, { judge, plainLoopback });
       if (fault !== undefined) return { kind: 'FAILED', why: `its URL ${fault}`, detail: undefined };
-      const patience = new AbortController();
-      const forget = clock.after(outgoingTimeoutMs, () => patience.abort(outOfTime));
-      const signal = AbortSignal.any([request.signal, closed.signal, patience.signal]);
+      const timeout = new AbortController();
+      const forget = clock.after(outgoingTimeoutMs, () => timeout.abort(outOfTime));
+      const signal = AbortSignal.any([request.signal, closed.signal, timeout.signal]);
       try {
         return { kind: 'ANSWERED', ...(await send(request, signal)) };
       } catch (error) {
@@ -100,7 +100,7 @@ export function createOutgoing({
       }
     },
     close: () => {
-      closed.abort(new Unsent('this service stops'));
+      closed.abort(new DeliveryError('this service stops'));
       keeping.destroy();
       single.destroy();
       plain.destroy();

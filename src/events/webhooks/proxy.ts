@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { type SecureContext, connect as tlsConnect } from 'node:tls';
-import { Unsent } from './failure.ts';
+import { DeliveryError } from './failure.ts';
 import { hostOf } from './target.ts';
 
 /** How long the head of a proxy's answer may be, in bytes. */
@@ -10,7 +10,7 @@ const headBytesMax = 16_384;
 
 /**
  * Has a forward proxy (http: or https:, with its user and password if it wants them) connect to `target`, an address and a port.
- * Rejects with Unsent if it does not.
+ * Rejects with DeliveryError if it does not.
  */
 export function connectThrough(
   proxy: URL,
@@ -19,7 +19,8 @@ export function connectThrough(
   signal: AbortSignal,
 ): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-  const fail = (why: string) => reject(new Unsent('the proxy of this service made no connection to it', why));
+  const fail = (why: string) =>
+    reject(new DeliveryError('the proxy of this service made no connection to it', why));
   request({
     method: 'CONNECT',
     path: target,

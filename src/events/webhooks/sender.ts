@@ -1,24 +1,24 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import { dueHorizonMs } from '../../domain/webhook.ts';
-import type { ToldEvent } from '../../store/event-commands.ts';
+import type { EventWithCaller } from '../../store/event-commands.ts';
 import { allOf } from '../../store/paging.ts';
 import type { Execute, Store } from '../../store/store.ts';
 import type {
-  AttemptOutcome,
+  DeliveryResult,
   DueDelivery,
   NotedAttempts,
   SendingWebhook,
   WebhookWork,
 } from '../../store/webhook-commands.ts';
 import type { Attempt, AttemptResult, WebhookMessage } from './attempt.ts';
-import { createOutcomes } from './delivery-results.ts';
-import { createLanes, type Lane } from './endpoint-queue.ts';
-import { createCounts, createSlots, type Slot } from './fair-pool.ts';
+import { createDeliveryResults } from './delivery-results.ts';
+import { createEndpointQueues, type EndpointQueue } from './endpoint-queue.ts';
+import { createCounts, createFairPool, type Slot } from './fair-pool.ts';
 import { pauseMs, type SendingLimits, sendingLimits } from './limits.ts';
 import { retryAtMs } from './schedule.ts';
-import { createPace } from './throttle.ts';
+import { createThrottle } from './throttle.ts';
 
 /**
  * Sends events to the endpoints of their callers: each at least once, those of one resource in their order, again and again where it
@@ -29,13 +29,13 @@ export interface Sender {
   start(): Promise<void>;
   /** Takes up at once what was changed of endpoints and their deliveries; resolves once all were listed, or could not be. */
   look(): Promise<void>;
-  figures(): SenderFigures;
+  metrics(): SenderMetrics;
   /** Begins nothing more, and writes down what comes of requests under way in a while; the others are made again by whoever starts next. */
   stop(): Promise<void>;
 }
 
 /** How sending stands, since the start. */
-export interface SenderFigures {
+export interface SenderMetrics {
   /** Attempts after which the event had arrived, and after which it had not. */
   readonly delivered: number;
   readonly failed: number;
@@ -51,7 +51,7 @@ export interface SenderDependencies {
   readonly unitsInFlight: Store['unitsInFlight'];
   readonly attempt: Attempt;
   /** What endpoints are sent of an event. */
-  readonly message: (event: ToldEvent) => WebhookMessage;
+  readonly message: (event: EventWithCaller) => WebhookMessage;
   readonly clock: Clock;
   /** Gives 0 to 1. */
   readonly random: () => number;
@@ -62,13 +62,19 @@ export interface SenderDependencies {
 export function createSender(dependencies: SenderDependencies): Sender {
   const { execute, onEvents, unitsInFlight, attempt, message } = dependencies;
   const { clock, random, log, limits = sendingLimits } = dependencies;
-  const lanes = createLanes();
-  const slots = createSlots(limits);
-  const pace = createPace({ clock, unitsInFlight: () => unitsInFlight() - looks, limits });
+  const lanes = createEndpointQueues();
+  const slots = createFairPool(limits);
+  const pace = createThrottle({ clock, unitsInFlight: () => unitsInFlight() - looks, limits });
   const store = watchStore(dependencies, limits);
-  const outcomes = createOutcomes({ execute, clock, limits, onWritten: written, onFault: store.failed });
+  const outcomes = createDeliveryResults({
+    execute,
+    clock,
+    limits,
+    onWritten: written,
+    onFault: store.failed,
+  });
   /** Those for which the store is to be asked, in the order of their turns. */
-  const looking = new Set<Lane>();
+  const looking = new Set<EndpointQueue>();
   const cutOff = new AbortController();
   const idle = Promise.withResolvers<void>();
   const counts = { delivered: 0, failed: 0, disabled: 0 };
@@ -82,23 +88,23 @@ export function createSender(dependencies: SenderDependencies): Sender {
   /** The one that begins behind it, for those who ask meanwhile. */
   let nextListing: Promise<void> | undefined;
   let endEvents = () => {};
-  let callOffList = () => {};
-  let callOffPump = () => {};
+  let cancelList = () => {};
+  let cancelPump = () => {};
 
   /** Plans the next turn of an endpoint. */
-  function consider(lane: Lane): void {
-    lane.callOff();
+  function consider(lane: EndpointQueue): void {
+    lane.cancel();
     if (isStopped || lanes.get(lane.id) !== lane) return;
     const inMs = nextTurnMs(lane, clock);
     if (inMs !== undefined && inMs > 0) {
-      lane.callOff = clock.after(Math.min(inMs, limits.aheadMaxMs), () => {
+      lane.cancel = clock.after(Math.min(inMs, limits.aheadMaxMs), () => {
         consider(lane);
         pump();
       });
     }
     const isTurn = inMs !== undefined && inMs <= 0;
     if (isTurn && lane.queue.length > 0) slots.ask(slotOf(lane));
-    else slots.callOff(lane);
+    else slots.cancel(lane);
     if (isTurn && lane.queue.length === 0) looking.add(lane);
     else looking.delete(lane);
   }
@@ -112,8 +118,8 @@ export function createSender(dependencies: SenderDependencies): Sender {
       hasBegun = (pace.waitMs() === 0 && lookNext()) || isSending;
     }
     const waitMs = Math.max(store.awayMs(), pace.waitMs());
-    callOffPump();
-    if (waitMs > 0) callOffPump = clock.after(waitMs, pump);
+    cancelPump();
+    if (waitMs > 0) cancelPump = clock.after(waitMs, pump);
   }
 
   /** Begins the next request, if there is one and it may be begun. */
@@ -138,7 +144,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     return true;
   }
 
-  async function takeWork(lane: Lane, most: number): Promise<void> {
+  async function takeWork(lane: EndpointQueue, most: number): Promise<void> {
     const { id } = lane;
     const limit = isFailing(lane) ? 1 : most;
     lane.isLooking = true;
@@ -146,7 +152,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     looks += 1;
     try {
       const underWay = [...lane.underWay];
-      const work = await execute({ kind: 'TakeWork', id, nowMs: clock.nowMs(), limit, underWay });
+      const work = await execute({ kind: 'ClaimDeliveries', id, nowMs: clock.nowMs(), limit, underWay });
       store.worked();
       if (lanes.get(id) === lane) taken(lane, work);
     } catch (error) {
@@ -159,7 +165,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     pump();
   }
 
-  function taken(lane: Lane, { webhook, due, hasMore }: WebhookWork): void {
+  function taken(lane: EndpointQueue, { webhook, due, hasMore }: WebhookWork): void {
     if (webhook === undefined) {
       remove(lane);
       return;
@@ -183,7 +189,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     void send(lane, delivery, slot);
   }
 
-  async function send(lane: Lane, delivery: DueDelivery, slot: Slot): Promise<void> {
+  async function send(lane: EndpointQueue, delivery: DueDelivery, slot: Slot): Promise<void> {
     const result = await attempted(lane, delivery);
     slots.give(slot);
     // What was cut off is as if it was never begun.
@@ -192,7 +198,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
   }
 
   /** What comes of sending a delivery, whatever happens. */
-  async function attempted({ webhook }: Lane, { event }: DueDelivery): Promise<AttemptResult> {
+  async function attempted({ webhook }: EndpointQueue, { event }: DueDelivery): Promise<AttemptResult> {
     try {
       return await attempt(webhook, message(event), cutOff.signal);
     } catch (error) {
@@ -201,7 +207,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     }
   }
 
-  function ended(lane: Lane, { event, attempts: before }: DueDelivery, result: AttemptResult): void {
+  function ended(lane: EndpointQueue, { event, attempts: before }: DueDelivery, result: AttemptResult): void {
     const { isDelivered, httpStatus, answer, error, retryAfterS, isGone } = result;
     const [atMs, sent] = [clock.nowMs(), before + 1];
     const isOver = isDelivered || isGone;
@@ -220,7 +226,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
   }
 
   /** Leaves an endpoint alone for a while, whose last attempt failed. */
-  function fail(lane: Lane): void {
+  function fail(lane: EndpointQueue): void {
     // One is sent at a time from now on, and first what was taken first.
     if (!isFailing(lane)) emptyQueue(lane);
     lane.failures += 1;
@@ -228,20 +234,20 @@ export function createSender(dependencies: SenderDependencies): Sender {
     lane.sendAtMs = clock.monotonicMs() + pause;
   }
 
-  function emptyQueue(lane: Lane): void {
+  function emptyQueue(lane: EndpointQueue): void {
     for (const { event } of lane.queue) lane.underWay.delete(event.sequence);
     if (lane.queue.length > 0) lane.isBehind = true;
     countQueued(lane, -lane.queue.length);
     lane.queue.length = 0;
   }
 
-  function countQueued({ callerId }: Lane, by: number): void {
+  function countQueued({ callerId }: EndpointQueue, by: number): void {
     queued += by;
     queuedOf.add(callerId, by);
   }
 
   /** Logs that an endpoint fails, or works again; not so often that one which does both by turns fills the log. */
-  function tell(lane: Lane, { error, detail }: AttemptResult): void {
+  function tell(lane: EndpointQueue, { error, detail }: AttemptResult): void {
     const atMs = clock.monotonicMs();
     if (isFailing(lane) === lane.isToldFailing || atMs < lane.toldAtMs + limits.tellEveryMs) return;
     lane.isToldFailing = isFailing(lane);
@@ -251,9 +257,9 @@ export function createSender(dependencies: SenderDependencies): Sender {
       log.warn({ ...namesOf(lane), why: error, detail }, 'an endpoint of webhooks fails: it is tried again');
   }
 
-  function written(outcomes: readonly AttemptOutcome[], { disabled, released }: NotedAttempts): void {
+  function written(outcomes: readonly DeliveryResult[], { disabled, released }: NotedAttempts): void {
     store.worked();
-    const changed = new Set<Lane>();
+    const changed = new Set<EndpointQueue>();
     for (const { id, sequence, retryAtMs } of outcomes) {
       const lane = lanes.get(id);
       if (lane === undefined) continue;
@@ -273,9 +279,9 @@ export function createSender(dependencies: SenderDependencies): Sender {
     pump();
   }
 
-  function remove(lane: Lane): void {
+  function remove(lane: EndpointQueue): void {
     emptyQueue(lane);
-    slots.callOff(lane);
+    slots.cancel(lane);
     looking.delete(lane);
     lanes.remove(lane);
   }
@@ -294,7 +300,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
 
   /** Lists all endpoints, and soon again. */
   async function list(): Promise<void> {
-    callOffList();
+    cancelList();
     try {
       const listed = new Set<number>();
       for await (const webhook of allOf((page) => execute({ kind: 'ListSending', page }))) {
@@ -307,7 +313,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
       store.failed(error);
     }
     if (isStopped) return;
-    callOffList = clock.after(limits.listEveryMs, () => void look());
+    cancelList = clock.after(limits.listEveryMs, () => void look());
     pump();
   }
 
@@ -338,13 +344,13 @@ export function createSender(dependencies: SenderDependencies): Sender {
       return look();
     },
     look,
-    figures: () => ({ ...counts, requestsInFlight: slots.taken() }),
+    metrics: () => ({ ...counts, requestsInFlight: slots.taken() }),
     stop: async () => {
       isStopped = true;
       endEvents();
-      callOffList();
-      callOffPump();
-      for (const lane of lanes.all()) lane.callOff();
+      cancelList();
+      cancelPump();
+      for (const lane of lanes.all()) lane.cancel();
       if (slots.taken() === 0) idle.resolve();
       const forget = clock.after(limits.endMs, idle.resolve);
       await idle.promise;
@@ -356,7 +362,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
 }
 
 /** In how many milliseconds an endpoint has its next turn: to be sent something, or to be looked for; undefined if there is none. */
-function nextTurnMs(lane: Lane, clock: Clock): number | undefined {
+function nextTurnMs(lane: EndpointQueue, clock: Clock): number | undefined {
   const nowMs = clock.monotonicMs();
   const restMs = lane.sendAtMs - nowMs;
   if (lane.queue.length > 0) return restMs;
@@ -368,12 +374,16 @@ function nextTurnMs(lane: Lane, clock: Clock): number | undefined {
   return Math.max(isToLook ? 0 : dueMs, restMs, lane.lookAtMs - nowMs);
 }
 
-const isFailing = ({ failures }: Lane): boolean => failures > 0;
+const isFailing = ({ failures }: EndpointQueue): boolean => failures > 0;
 
-const slotOf = (lane: Lane): Slot => ({ id: lane.id, callerId: lane.callerId, isFailing: isFailing(lane) });
+const slotOf = (lane: EndpointQueue): Slot => ({
+  id: lane.id,
+  callerId: lane.callerId,
+  isFailing: isFailing(lane),
+});
 
 /** What the log calls an endpoint: never its path, which may hold a secret of its owner. */
-const namesOf = ({ webhook: { webhookId, caller, origin } }: Lane) => ({
+const namesOf = ({ webhook: { webhookId, caller, origin } }: EndpointQueue) => ({
   ...{ webhookId, platform: caller, host: new URL(origin).host },
 });
 
@@ -384,7 +394,7 @@ const isSameUrl = (one: SendingWebhook, other: SendingWebhook): boolean =>
 const earlier = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.min(one, other);
 
-/** What comes of an attempt that something unforeseen ended. */
+/** What comes of an attempt that something internalError ended. */
 const brokenOff: AttemptResult = {
   ...{ isDelivered: false, httpStatus: null, answer: null, isGone: false },
   error: 'the service failed to send it',
@@ -414,7 +424,7 @@ function watchStore({ clock, log }: SenderDependencies, limits: SendingLimits) {
       const why = error instanceof Error ? error.message : String(error);
       if (why === fault) return;
       fault = why;
-      const isAway = error instanceof Refusal && error.reason === 'UNAVAILABLE';
+      const isAway = error instanceof ApiError && error.reason === 'UNAVAILABLE';
       if (isAway) log.warn({ why }, 'webhooks wait: the store cannot be used');
       else log.error({ err: error }, 'webhooks wait: what is to be sent cannot be read or written down');
     },

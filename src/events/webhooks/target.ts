@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { deceptiveCharacterRule } from '../../domain/text.ts';
 import { canonical, listOf, loopback } from '../../lib/networks.ts';
-import type { Judge } from './addresses.ts';
+import type { AddressPolicy } from './addresses.ts';
 
 /** The longest URL of an endpoint, in characters. */
 export const targetMax = 2_048;
@@ -16,7 +16,7 @@ const loopbackList = listOf(loopback);
 
 /** What decides which URLs are taken. */
 export interface TargetRules {
-  readonly judge: Judge;
+  readonly judge: AddressPolicy;
   /** Whether an endpoint on this machine may have an http URL. */
   readonly plainLoopback: boolean;
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { SendingLimits } from './limits.ts';
 
 /** Says when something may be begun, so that calls keep their speed: at any time, but so much in a time while calls wait. */
-export interface Pace {
+export interface Throttle {
   /** In how many milliseconds something may be begun; 0 if it may be now. */
   waitMs(): number;
   /** Notes that something is begun. */
@@ -12,12 +12,12 @@ export interface Pace {
 /** What a pace goes by. */
 export interface PaceDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  /** Units of others that the store has taken and not answered. */
+  /** CallTransaction of others that the store has taken and not answered. */
   readonly unitsInFlight: () => number;
   readonly limits: Pick<SendingLimits, 'paceMs' | 'begunPerPace' | 'unitsQuietMax'>;
 }
 
-export function createPace({ clock, unitsInFlight, limits }: PaceDependencies): Pace {
+export function createThrottle({ clock, unitsInFlight, limits }: PaceDependencies): Throttle {
   const { paceMs, begunPerPace, unitsQuietMax } = limits;
   let endsAtMs = Number.NEGATIVE_INFINITY;
   let begun = 0;

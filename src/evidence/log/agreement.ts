@@ -19,8 +19,8 @@ export type Disagreement =
   | 'OTHER_ORIGIN';
 
 /** What was published and the database do not agree, so that nothing is signed; the message is for the operator. */
-export class LogRefused extends Error {
-  override name = 'LogRefused';
+export class EvidenceLogError extends Error {
+  override name = 'EvidenceLogError';
   readonly kind: Disagreement;
 
   constructor(kind: Disagreement, message: string) {
@@ -45,7 +45,7 @@ export interface Published {
 /**
  * The newest checkpoint that was published, as the file has it: it is of this log, signed by one of its keys, no older than
  * what the database and this process know of, and the tree of the database begins with it. Undefined if there was none yet.
- * Throws LogRefused if one of that is not so. It takes a few reads by key, however large the tree is.
+ * Throws EvidenceLogError if one of that is not so. It takes a few reads by key, however large the tree is.
  */
 export async function readAgreed(published: Published): Promise<PublishedCheckpoint | undefined> {
   const { execute, state, file, last } = published;
@@ -56,7 +56,7 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
   const inFile = `${file.path}, written ${utcTimestamp(written.writtenAtMs)}, has a checkpoint of ${agreed.size}`;
   const { size } = await execute({ kind: 'GetTree' });
   if (agreed.size > size)
-    throw new LogRefused(
+    throw new EvidenceLogError(
       'DATABASE_BEHIND',
       `the database is behind what was published: it has ${size} leaves, and ${inFile}. It was restored from a backup, ` +
         `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${wayOn}.`,
@@ -65,7 +65,7 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
   const known = [kept, last].filter((checkpoint) => checkpoint !== undefined);
   const newer = known.find((checkpoint) => checkpoint.size > agreed.size);
   if (newer !== undefined)
-    throw new LogRefused(
+    throw new EvidenceLogError(
       'FILE_OLD',
       `${inFile} leaves, and is not the newest one: one of ${newer.size} was published. Put the newest one back, ${wayOn}.`,
     );
@@ -81,7 +81,7 @@ function refuseMissing({ state, file, last }: Published): undefined {
     known === undefined
       ? 'the database was restored from a backup with a key that may have signed since'
       : `a checkpoint of ${known.size} leaves was published`;
-  throw new LogRefused(
+  throw new EvidenceLogError(
     'FILE_MISSING',
     `${file.path} is missing, although ${why}: what was published since is not ` +
       `known, so nothing is signed. Backups do not have this file. Put back the newest one of this log, ${wayOn}.`,
@@ -105,7 +105,7 @@ async function refuseOtherTree(execute: ReadTree, { size, root }: PublishedCheck
   const roots = await execute({ kind: 'GetRoot', size });
   const own = roots && [roots.root, roots.stored].find((each) => hexOf(each) !== hexOf(root));
   if (roots !== undefined && own === undefined) return;
-  throw new LogRefused(
+  throw new EvidenceLogError(
     'DATABASE_CHANGED',
     `the database does not agree with what was published: the tree of its first ${size} leaves has the root ` +
       `${own && hexOf(own)}, and that of the checkpoint ${hexOf(root)}. What was recorded before was changed or exchanged. ` +
@@ -126,30 +126,30 @@ function isOfBefore(
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-/** The checkpoint of the file. Throws LogRefused if it is none of this log. */
+/** The checkpoint of the file. Throws EvidenceLogError if it is none of this log. */
 function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckpoint {
   const { origin } = state;
   const checkpoint = readOr(note, state.keys, (why) => {
-    throw new LogRefused(
+    throw new EvidenceLogError(
       'FILE_DAMAGED',
       `${file.path} is damaged: ${why}. Put the newest one of this log back, ${wayOn}.`,
     );
   });
   if (origin === undefined)
-    throw new LogRefused(
+    throw new EvidenceLogError(
       'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, with ${checkpoint.size} leaves, and this database has published ` +
         `nothing: it is older, was upgraded again after going back, or is another one. Put the database of that log back, or, if ` +
         `there is none, ${forkAccepted}; only if the file is of another deployment, move it away.`,
     );
   if (checkpoint.origin !== origin)
-    throw new LogRefused(
+    throw new EvidenceLogError(
       'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, and this database is that of ${origin}. Put file and database of ` +
         `one log together, ${wayOn}.`,
     );
   if (!checkpoint.isSigned)
-    throw new LogRefused(
+    throw new EvidenceLogError(
       'OTHER_KEY',
       `${file.path} has a checkpoint of ${checkpoint.size} leaves that is signed by no key of this database: the database is ` +
         `older than the key, or of another deployment with the same ARTSEAL_TLOG_ORIGIN, or the file was forged. Put the right ` +
@@ -161,7 +161,7 @@ function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckp
 /** The checkpoint that the database keeps. */
 function readKept(note: string): ReadCheckpoint {
   return readOr(note, [], (why) => {
-    throw new LogRefused(
+    throw new EvidenceLogError(
       'DATABASE_CHANGED',
       `the checkpoint that the database keeps is damaged: ${why}. Put the right database back, ${wayOn}.`,
     );
@@ -182,7 +182,7 @@ function readOr(note: string, keys: readonly LogKey[], refuse: (why: string) => 
 
 /**
  * Refuses a setting that would give another name to a log that has one: `origin` as set, undefined if it is not. Throws
- * LogRefused.
+ * EvidenceLogError.
  */
 export function refuseOtherOrigin({ names, origin: inForce }: LogState, origin: string | undefined): void {
   if (
@@ -191,7 +191,7 @@ export function refuseOtherOrigin({ names, origin: inForce }: LogState, origin: 
     names.some((name) => isNamedAfter(name.origin, origin))
   )
     return;
-  throw new LogRefused(
+  throw new EvidenceLogError(
     'OTHER_ORIGIN',
     `ARTSEAL_TLOG_ORIGIN is ${origin}, and the log is published as ${inForce}: a log keeps its name, which its keys and all who ` +
       `check it have. Set it to ${inForce}; ${forkAccepted}.`,

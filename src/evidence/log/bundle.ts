@@ -49,7 +49,7 @@ type Pause = <T>(wait: () => Promise<T>) => Promise<T>;
 const bundleFormat = 'artseal-evidence';
 
 /** How long a call waits for a checkpoint that covers its record, in milliseconds. */
-const checkpointPatienceMs = 3_000;
+const checkpointTimeoutMs = 3_000;
 
 /** Calls that wait at the same time; what comes on top is told to come again. */
 const waitingMax = 256;
@@ -64,7 +64,7 @@ export function createBundles(publication: Pick<Publication, 'current' | 'coveri
     if (waiting >= waitingMax) throw unavailable('Too many calls wait for the next checkpoint.');
     waiting += 1;
     try {
-      const covering = await pause(() => publication.covering(leafIndex, checkpointPatienceMs));
+      const covering = await pause(() => publication.covering(leafIndex, checkpointTimeoutMs));
       if (covering !== undefined) return covering;
     } finally {
       waiting -= 1;

@@ -3,7 +3,7 @@ import type { Actor } from '../../domain/audit-entry.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
 import type { LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { LogRefused, readAgreed, refuseOtherOrigin } from './agreement.ts';
+import { EvidenceLogError, readAgreed, refuseOtherOrigin } from './agreement.ts';
 import { tryReadCheckpoint, withoutCosignatures } from './checkpoint.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import { isNamedAfter, nextFork } from './origin.ts';
@@ -42,8 +42,8 @@ const previousMax = 16_384;
 export async function planFork(dependencies: ForkDependencies): Promise<Fork | undefined> {
   const { execute, file, origin, madeUpOrigin } = dependencies;
   const state = await execute({ kind: 'GetLog' });
-  const refusal = await refusalOf(dependencies, state);
-  if (refusal === undefined) return undefined;
+  const apiError = await errorOf(dependencies, state);
+  if (apiError === undefined) return undefined;
   const restoration = await execute({ kind: 'FindRestoration' });
   const isRestored = restoration !== undefined && restoration.servedAtS === undefined;
   const written = await file.read();
@@ -56,8 +56,8 @@ export async function planFork(dependencies: ForkDependencies): Promise<Fork | u
   const base = origin ?? state.names[0]?.origin ?? madeUpOrigin;
   const old = note?.origin ?? state.origin ?? 'unreadable';
   return {
-    why: refusal.message,
-    givesNumbersAgain: refusal.kind === 'DATABASE_BEHIND' && !isRestored,
+    why: apiError.message,
+    givesNumbersAgain: apiError.kind === 'DATABASE_BEHIND' && !isRestored,
     previous,
     origin: nextFork(base, names),
     keptAs: written && `${file.path}.${old.replaceAll(/[^A-Za-z0-9.-]+/g, '_')}.old`,
@@ -70,16 +70,16 @@ function isOfThis(origin: string, { names }: LogState, set: string | undefined):
   return names.length === 0 || own.some((name) => isNamedAfter(origin, name));
 }
 
-async function refusalOf(
+async function errorOf(
   { execute, file, origin }: ForkDependencies,
   state: LogState,
-): Promise<LogRefused | undefined> {
+): Promise<EvidenceLogError | undefined> {
   try {
     refuseOtherOrigin(state, origin);
     await readAgreed({ execute, state, file, last: undefined });
     return undefined;
   } catch (error) {
-    if (error instanceof LogRefused) return error;
+    if (error instanceof EvidenceLogError) return error;
     throw error;
   }
 }

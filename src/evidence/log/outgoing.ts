@@ -34,7 +34,7 @@ export async function post(
 }
 
 /** Why an answer that is not the one that was hoped for is none, for the operator; `meanings` by its status. */
-export function refusalOf({ status, body }: Answer, meanings: Readonly<Record<number, string>> = {}): string {
+export function errorOf({ status, body }: Answer, meanings: Readonly<Record<number, string>> = {}): string {
   if (status >= 300 && status < 400)
     return `it redirects (${status}), which is not followed: set its new address`;
   const said = body.toString().trim().slice(0, 200);
@@ -45,15 +45,15 @@ export function refusalOf({ status, body }: Answer, meanings: Readonly<Record<nu
  * Does what can be given up by a signal, for so many milliseconds at most or until `stopped`. Rejects with an Error in words for
  * the operator.
  */
-export async function withPatience<T>(
+export async function withTimeout<T>(
   clock: Clock,
   ms: number,
   stopped: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const patience = new AbortController();
-  const forget = clock.after(ms, () => patience.abort(new Error(`no answer within ${ms / 1_000} seconds`)));
-  const signal = AbortSignal.any([stopped, patience.signal]);
+  const timeout = new AbortController();
+  const forget = clock.after(ms, () => timeout.abort(new Error(`no answer within ${ms / 1_000} seconds`)));
+  const signal = AbortSignal.any([stopped, timeout.signal]);
   try {
     return await work(signal);
   } catch (error) {

@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
 import type { LogKey, LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { LogRefused, readAgreed, refuseOtherOrigin } from './agreement.ts';
+import { EvidenceLogError, readAgreed, refuseOtherOrigin } from './agreement.ts';
 import { signCheckpoint } from './checkpoint.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
@@ -18,10 +18,10 @@ export const signEveryMs = 1_000;
 export interface Signer extends Publication {
   /**
    * Names the log and makes its first key if it has none, and publishes its newest checkpoint; from then on looks
-   * regularly whether the tree grew. Throws LogRefused if what was published and the database do not agree.
+   * regularly whether the tree grew. Throws EvidenceLogError if what was published and the database do not agree.
    */
   start(): Promise<void>;
-  figures(): SignerFigures;
+  metrics(): SignerMetrics;
   /** Reads at once which keys sign. */
   refresh(): Promise<void>;
   /** Signs what has grown meanwhile, as the last one. */
@@ -29,7 +29,7 @@ export interface Signer extends Publication {
 }
 
 /** How signing stands. */
-export interface SignerFigures {
+export interface SignerMetrics {
   /** Leaves as of the last look; undefined before the first. */
   readonly leaves: number | undefined;
   /** Those that the newest checkpoint covers; undefined if there is none. */
@@ -66,7 +66,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   const waiting = createWaiting(clock);
   let current: PublishedCheckpoint | undefined;
   let signing: readonly LogKey[] = [];
-  let callOff = () => {};
+  let cancel = () => {};
   let isStopped = false;
   let underWay = Promise.resolve();
   /** Why the last attempt failed; undefined if it did not. */
@@ -123,10 +123,10 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     } catch (error) {
       failures += 1;
       const { message, cause } = error instanceof Error ? error : new Error(String(error));
-      // The message of a refusal is for callers; its cause says what is damaged or cannot be written.
+      // The message of an error is for callers; its cause says what is damaged or cannot be written.
       const reason = cause instanceof Error ? cause.message : message;
-      // What a refusal says of sizes changes with each filing, and is said once all the same.
-      const kind = error instanceof LogRefused ? error.kind : reason;
+      // What an error says of sizes changes with each filing, and is said once all the same.
+      const kind = error instanceof EvidenceLogError ? error.kind : reason;
       if (kind !== failure)
         log.error({ reason }, 'no checkpoint of the evidence log can be signed; it is tried again');
       failure = kind;
@@ -138,7 +138,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     await attempt();
     if (isStopped) return;
     const passedMs = clock.monotonicMs() - beganMs;
-    callOff = clock.after(Math.max(0, signEveryMs - passedMs), () => {
+    cancel = clock.after(Math.max(0, signEveryMs - passedMs), () => {
       underWay = run();
     });
   }
@@ -150,7 +150,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
         ? Promise.resolve(current)
         : waiting.until(leafIndex, withinMs),
     verifierKeys: () => signing.map(({ vkey }) => vkey),
-    figures: () => ({
+    metrics: () => ({
       leaves,
       publishedLeaves: current?.size,
       publishedAtS,
@@ -170,7 +170,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       await readState();
     },
     stop: async () => {
-      callOff();
+      cancel();
       isStopped = true;
       await underWay;
       await attempt();

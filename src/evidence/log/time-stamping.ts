@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import type { Execute } from '../../store/store.ts';
-import { post, refusalOf, refuseOtherTime, textOfNote, withPatience } from './outgoing.ts';
+import { errorOf, post, refuseOtherTime, textOfNote, withTimeout } from './outgoing.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
 import { makeQuery, nonceBytes, readReply } from './time-stamp.ts';
 
@@ -57,9 +57,9 @@ export function startTimeStamping(dependencies: TimeStampingDependencies): TimeS
     const nonce = randomBytes(nonceBytes);
     const body = await makeQuery(text, nonce);
     const query = { contentType: 'application/timestamp-query', body };
-    const { token, atMs } = await withPatience(clock, timeStampLimits.answerMs, stopped, async (signal) => {
+    const { token, atMs } = await withTimeout(clock, timeStampLimits.answerMs, stopped, async (signal) => {
       const answer = await post(terms.url, query, signal);
-      if (answer.status !== 200) throw new Error(refusalOf(answer));
+      if (answer.status !== 200) throw new Error(errorOf(answer));
       return readReply(answer.body, { text, nonce, authorities: terms.authorities });
     });
     refuseOtherTime('the time of its time stamp', atMs, clock.nowMs());
@@ -86,9 +86,9 @@ export function startTimeStamping(dependencies: TimeStampingDependencies): TimeS
   /** Resolves after so many milliseconds, or when it is stopped. */
   async function pause(ms: number): Promise<void> {
     const passed = Promise.withResolvers<void>();
-    const callOff = clock.after(ms, passed.resolve);
+    const cancel = clock.after(ms, passed.resolve);
     await Promise.race([passed.promise, whenStopped]);
-    callOff();
+    cancel();
   }
 
   /** Whether a checkpoint is covered by a stamp of an earlier process. */

@@ -2,7 +2,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
 import type { LogVerification as Progress } from '../../store/evidence-commands.ts';
 import type { Execute } from '../../store/store.ts';
@@ -118,7 +118,7 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
       isDone = isSound(progress);
       if (isDone) schedule(markEveryMs, mark);
     } catch (error) {
-      const isDamaged = error instanceof Refusal && error.reason === 'RECORD_DAMAGED';
+      const isDamaged = error instanceof ApiError && error.reason === 'RECORD_DAMAGED';
       const why = String(error instanceof Error ? ((error.cause as Error)?.message ?? error.message) : error);
       fault = isDamaged ? why : `the evidence log could not be verified: ${why}`;
       log.error({ why }, 'the evidence log could not be verified; it is tried again');

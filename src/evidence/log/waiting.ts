@@ -23,11 +23,11 @@ export function createWaiting(clock: Clock): Waiting {
       const { promise, resolve } = Promise.withResolvers<PublishedCheckpoint | undefined>();
       const one = { leafIndex, resolve };
       waiting.add(one);
-      const callOff = clock.after(withinMs, () => resolve(undefined));
+      const cancel = clock.after(withinMs, () => resolve(undefined));
       try {
         return await promise;
       } finally {
-        callOff();
+        cancel();
         waiting.delete(one);
       }
     },

@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Execute } from '../../store/store.ts';
 import { withoutCosignatures } from './checkpoint.ts';
 import { type Cosignature, findCosignature, type WitnessKey } from './cosignature.ts';
-import { type Answer, post, refusalOf, refuseOtherTime, textOfNote, withPatience } from './outgoing.ts';
+import { type Answer, errorOf, post, refuseOtherTime, textOfNote, withTimeout } from './outgoing.ts';
 import type { PublishedCheckpoint } from './publication.ts';
 
 /** A witness of the log: who it is, and where checkpoints are submitted to it (C2SP tlog-witness). */
@@ -131,8 +131,8 @@ function createAsker(
       cosignedSize = readSize(answer.body.toString(), checkpoint.size);
       answer = await submit(checkpoint, signal);
     }
-    if (answer.status === 422) throw new RolledBack(refusalOf(answer, meanings));
-    if (answer.status !== 200) throw new Error(refusalOf(answer, meanings));
+    if (answer.status === 422) throw new RolledBack(errorOf(answer, meanings));
+    if (answer.status !== 200) throw new Error(errorOf(answer, meanings));
     const cosignature = findCosignature(answer.body.toString(), key, textOfNote(checkpoint.note));
     if (cosignature === undefined) throw new Error('it answered without a cosignature of its key');
     refuseOtherTime('the time of its cosignature', cosignature.timeS * 1_000, clock.nowMs());
@@ -172,7 +172,7 @@ function createAsker(
     verdict: () => verdict,
     ask: async (checkpoint) => {
       try {
-        const cosignature = await withPatience(clock, witnessLimits.answerMs, stopped, (signal) =>
+        const cosignature = await withTimeout(clock, witnessLimits.answerMs, stopped, (signal) =>
           cosigned(checkpoint, signal),
         );
         succeeded();

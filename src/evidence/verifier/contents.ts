@@ -2,13 +2,13 @@ import { instant } from './dating.ts';
 import { createKeptRecords } from './erasures.ts';
 import { VerificationFailure } from './failure.ts';
 import { type KeyLifetime, lifetimesAfter } from './key-lifetimes.ts';
-import { type ActLeaf, filingNumber, type Leaf, type RecordLeaf } from './leaf.ts';
+import { filingNumber, type Leaf, type LogEventLeaf, type RecordLeaf } from './leaf.ts';
 
 /**
  * Whether the leaves of a log agree with each other, in the order of the log:
  * - The filings of a year have the numbers 1, 2, 3 and so on. Numbers that are missing are told by a leaf NUMBERS_SKIPPED,
  *   before or after; none is given out twice, and none that was said to be left out.
- * - What follows a filing has the sequences 2, 3 and so on, behind it. Acts of the log have 1, 2, 3 and so on.
+ * - What follows a filing has the sequences 2, 3 and so on, behind it. AuditEntries of the log have 1, 2, 3 and so on.
  * - Times never go back, but for the leaves before LOG_BEGUN, which tells how many they are, and at CLOCK_ACCEPTED.
  * - A filing has a number of the year that its time is in, somewhere on earth.
  * - RECORDS_ERASED erases records that are five years old, each once.
@@ -25,7 +25,7 @@ export interface ContentsState {
   readonly isBegun: boolean;
   readonly years: ReadonlyMap<number, YearState>;
   readonly skips: readonly Skip[];
-  readonly told: readonly ToldAct[];
+  readonly told: readonly LoggedEvent[];
   readonly keys: readonly KeyLifetime[];
   /** By leaf: the time of a record that is not erased, 0 for all others. */
   readonly times: Uint32Array<ArrayBuffer>;
@@ -50,7 +50,7 @@ export interface Skip {
 }
 
 /** An act that an auditor is to hear of. */
-export interface ToldAct {
+export interface LoggedEvent {
   readonly index: number;
   readonly act: string;
   readonly timeS: number;
@@ -62,7 +62,7 @@ const yearsMax = 100;
 const gapsMax = 10_000;
 const toldMax = 10_000;
 
-/** Acts that may be many over the years, and take nothing back that the log says otherwise. */
+/** AuditEntries that may be many over the years, and take nothing back that the log says otherwise. */
 const manyOf: ReadonlySet<string> = new Set(['RECORDS_ERASED', 'KEY_ADDED', 'KEY_RETIRED']);
 
 /** The highest sequence of a record that can be counted. */
@@ -150,7 +150,7 @@ export function createContents(from: ContentsState): Contents {
     return year;
   }
 
-  function addAct(leaf: ActLeaf): void {
+  function addLogEvent(leaf: LogEventLeaf): void {
     const { act, sequence, timeS, detail } = leaf;
     if (sequence !== acts + 1) throw contradiction(`is act ${sequence} of the log, behind act ${acts}`);
     acts = sequence;
@@ -163,14 +163,14 @@ export function createContents(from: ContentsState): Contents {
   }
 
   /** Keeps an act to be told. Of those that allow nothing a log may have any number; the first of them stand for all. */
-  function tell(act: ToldAct): void {
+  function tell(act: LoggedEvent): void {
     const isOneOfMany = manyOf.has(act.act);
     if (isOneOfMany && told.length >= toldMax) return;
     if (told.length >= 2 * toldMax) throw contradiction(`is behind more than ${toldMax} acts`);
     told.push(act);
   }
 
-  function begin({ detail }: ActLeaf): void {
+  function begin({ detail }: LogEventLeaf): void {
     if (isBegun) throw contradiction('says that the log was begun, a second time');
     if (detail.get('adopted') !== size) {
       throw contradiction(`says that ${detail.get('adopted')} records are from before the log was begun`);
@@ -179,7 +179,7 @@ export function createContents(from: ContentsState): Contents {
     firstBack = undefined;
   }
 
-  function addSkip({ detail }: ActLeaf): void {
+  function addSkip({ detail }: LogEventLeaf): void {
     const [year, after, through] = ['year', 'after', 'through'].map((name) => detail.get(name));
     if (
       typeof year !== 'number' ||
@@ -199,12 +199,12 @@ export function createContents(from: ContentsState): Contents {
 
   return {
     add: (leaf) => {
-      const isAct = leaf.kind === 'ACT';
+      const isLogEvent = leaf.kind === 'ACT';
       // Leaves before LOG_BEGUN are in whatever order of times; it and an accepted clock are what later ones are held against.
-      addTime(leaf, isAct && (leaf.act === 'CLOCK_ACCEPTED' || leaf.act === 'LOG_BEGUN'));
-      if (isAct) addAct(leaf);
+      addTime(leaf, isLogEvent && (leaf.act === 'CLOCK_ACCEPTED' || leaf.act === 'LOG_BEGUN'));
+      if (isLogEvent) addLogEvent(leaf);
       else addRecord(leaf);
-      kept.add(isAct ? undefined : leaf.timeS);
+      kept.add(isLogEvent ? undefined : leaf.timeS);
       size += 1;
     },
     finish: () => {

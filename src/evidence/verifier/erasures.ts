@@ -1,5 +1,5 @@
 import { instant } from './dating.ts';
-import type { ActLeaf } from './leaf.ts';
+import type { LogEventLeaf } from './leaf.ts';
 
 /** How many years a registry keeps records at least. */
 const retentionYears = 5;
@@ -9,7 +9,7 @@ export interface KeptRecords {
   /** Takes the next leaf: the Unix seconds of a record, undefined for an event of the log. */
   add(timeS: number | undefined): void;
   /** Takes the records out that an event erases; what is wrong with that, undefined if nothing is. */
-  erase(event: ActLeaf): string | undefined;
+  erase(event: LogEventLeaf): string | undefined;
   /** By leaf: the time of a record that is kept, 0 for all others. */
   times(): Uint32Array<ArrayBuffer>;
 }

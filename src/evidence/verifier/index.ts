@@ -11,7 +11,7 @@ export {
 } from './audit.ts';
 export { type Bundle, bundleLengthMax, readBundle, type TimeStamp } from './bundle.ts';
 export { type Checkpoint, type LogProof, logSignersOf, readCheckpoint } from './checkpoint.ts';
-export type { ContentsState, ToldAct, YearState } from './contents.ts';
+export type { ContentsState, LoggedEvent, YearState } from './contents.ts';
 export { attestationsOf, type Cosignature, type WitnessPolicy } from './cosignature.ts';
 export { type Attestation, checkDated, clockToleranceS } from './dating.ts';
 export { base64, hex, readUtf8 } from './encoding.ts';

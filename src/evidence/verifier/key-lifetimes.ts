@@ -1,6 +1,6 @@
 import type { Checkpoint } from './checkpoint.ts';
 import { VerificationFailure } from './failure.ts';
-import type { ActLeaf } from './leaf.ts';
+import type { LogEventLeaf } from './leaf.ts';
 import type { VerifierKey } from './note.ts';
 
 /** From which leaf of a log to which a key signs it, by what the leaves say. */
@@ -18,7 +18,7 @@ const keysMax = 10_000;
 /** The lifetimes after one more event of the log: KEY_ADDED, KEY_RETIRED, or LOG_FORKED, which ends all keys. */
 export function lifetimesAfter(
   lifetimes: readonly KeyLifetime[],
-  { act, detail }: ActLeaf,
+  { act, detail }: LogEventLeaf,
   index: number,
 ): readonly KeyLifetime[] {
   const vkey = detail.get('vkey');

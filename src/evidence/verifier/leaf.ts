@@ -36,7 +36,7 @@ export interface RecordLeaf extends AnyLeaf {
 }
 
 /** Something that happened to the log itself, in public. */
-export interface ActLeaf extends AnyLeaf {
+export interface LogEventLeaf extends AnyLeaf {
   readonly kind: 'ACT';
   /** LOG_BEGUN, NUMBERS_SKIPPED and the like. */
   readonly act: string;
@@ -45,7 +45,7 @@ export interface ActLeaf extends AnyLeaf {
 }
 
 /** A leaf of the log. */
-export type Leaf = RecordLeaf | ActLeaf;
+export type Leaf = RecordLeaf | LogEventLeaf;
 
 /** The bytes of the data of a leaf. */
 export const leafBytes: (data: string) => Uint8Array = utf8;
@@ -70,7 +70,7 @@ export function readLeaf(data: string, what: string): Leaf {
       `${what} is of version ${version}: this program knows ${leafVersion}, a newer one may know it`,
     );
   }
-  return isRecord ? readRecord(members, what) : readAct(members, what);
+  return isRecord ? readRecord(members, what) : readLogEvent(members, what);
 }
 
 function readRecord(members: Members, what: string): RecordLeaf {
@@ -95,7 +95,7 @@ function readTime(members: Members, what: string): number {
   return timeS;
 }
 
-function readAct(members: Members, what: string): ActLeaf {
+function readLogEvent(members: Members, what: string): LogEventLeaf {
   const act = members.text('kind');
   if (!/^[A-Z][A-Z_]*$/.test(act) || members.text('number') !== actNumber) {
     throw malformed(`${what} is neither a record nor an act of the log`);

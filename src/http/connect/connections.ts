@@ -4,7 +4,7 @@ import type { AnyRequest } from '../listen/any-http.ts';
 import type { ClientOf } from '../listen/clients.ts';
 import type { CountedAnyResponse, OpenCall, OpenCalls } from '../listen/open-calls.ts';
 import { type Connection, callsPerConnectionMax, cutOff, endWhenIdle } from './connection.ts';
-import { createUnidentified } from './unauthenticated.ts';
+import { createUnauthenticatedConnections } from './unauthenticated.ts';
 
 /** A call that is carried out. */
 export interface CarriedOut {
@@ -14,11 +14,11 @@ export interface CarriedOut {
 }
 
 /** How long connections last, in milliseconds. */
-export interface ConnectionPatience {
+export interface ConnectionTimeouts {
   /** Without anything moving on it, for one of HTTP/2; see `endWhenIdle`. */
   readonly idleMs: number;
   /** Without a valid token, whatever is sent. */
-  readonly unidentifiedMs: number;
+  readonly unauthenticatedMs: number;
 }
 
 /** The open connections of a listener. */
@@ -42,15 +42,15 @@ export interface Connections {
   destroy(): void;
 }
 
-/** Keeps the open connections; those that are unidentified as `createUnidentified` says. */
+/** Keeps the open connections; those that are unidentified as `createUnauthenticatedConnections` says. */
 export function createConnections(
-  { idleMs, unidentifiedMs }: ConnectionPatience,
+  { idleMs, unauthenticatedMs }: ConnectionTimeouts,
   openCalls: OpenCalls,
   clientOf: ClientOf,
 ): Connections {
   const connections = new Set<Connection>();
   const byCarrier = new WeakMap<object, Connection>();
-  const unidentified = createUnidentified(unidentifiedMs);
+  const unidentified = createUnauthenticatedConnections(unauthenticatedMs);
 
   return {
     add: (socket) => {

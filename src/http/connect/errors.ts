@@ -5,8 +5,8 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from '../../../gen/google/rpc/error_details_pb.ts';
-import { type Refusal, reasons, type StatusCode } from '../../domain/reason.ts';
-import { FieldsRefused } from '../../domain/violation.ts';
+import { type ApiError, reasons, type StatusCode } from '../../domain/reason.ts';
+import { ValidationError } from '../../domain/violation.ts';
 
 /** The domain that the reasons of this service belong to, in google.rpc.ErrorInfo. */
 export const errorDomain = 'artseal';
@@ -28,25 +28,25 @@ const codes: Record<StatusCode, Code> = {
 };
 
 /**
- * A refusal as typed clients see it: status code, message, the reason in google.rpc.ErrorInfo, the fields of `input` that
+ * An error as typed clients see it: status code, message, the reason in google.rpc.ErrorInfo, the fields of `input` that
  * are not valid in google.rpc.BadRequest, and when to come again in google.rpc.RetryInfo and the header Retry-After, in
  * seconds. The code is that of the dictionary if not given.
  */
 export function toConnectError(
-  refusal: Refusal,
+  apiError: ApiError,
   requestId: string,
-  code: Code = codes[reasons[refusal.reason].code],
+  code: Code = codes[reasons[apiError.reason].code],
   input?: DescMessage,
 ): ConnectError {
   const {
     reason,
     message,
     hints: { retryAfterS, allow },
-  } = refusal;
+  } = apiError;
   const info = { reason, domain: errorDomain, metadata: { requestId } };
   const error = new ConnectError(message, code, undefined, [{ desc: ErrorInfoSchema, value: info }]);
-  if (refusal instanceof FieldsRefused && reason === 'VALIDATION_FAILED') {
-    const fieldViolations = refusal.violations.map(({ field, rule }) => ({
+  if (apiError instanceof ValidationError && reason === 'VALIDATION_FAILED') {
+    const fieldViolations = apiError.violations.map(({ field, rule }) => ({
       field: protoName(field, input),
       description: rule,
     }));

@@ -1,5 +1,5 @@
 import { base64Decode } from '@bufbuild/protobuf/wire';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import { shownName } from '../../lib/json/strict-json.ts';
 
 /** The longest target of a Connect GET, path and query, in bytes; what is longer goes with POST. */
@@ -37,12 +37,12 @@ export function checkGetQuery(target: string): void {
     throw refused('The query parameter base64 must be 1, and message must be base64 then');
   }
   if (!['json', 'proto'].includes(encoding)) {
-    throw new Refusal('UNSUPPORTED_MEDIA_TYPE', 'The query parameter encoding must be json or proto.');
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The query parameter encoding must be json or proto.');
   }
 }
 
-function refused(what: string): Refusal {
-  return new Refusal('BAD_REQUEST_TARGET', `${what}.`);
+function refused(what: string): ApiError {
+  return new ApiError('BAD_REQUEST_TARGET', `${what}.`);
 }
 
 function decoded(name: string, value: string): string {

@@ -4,7 +4,7 @@ import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../../gen/health/v1/health_pb.ts';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { aborted } from './aborted.ts';
 
@@ -69,7 +69,7 @@ export function createHealth({
   return {
     check: async ({ service }) => {
       if (names.includes(service)) return { status: await status() };
-      throw new Refusal('NOT_FOUND', 'There is no such service; List names them all.');
+      throw new ApiError('NOT_FOUND', 'There is no such service; List names them all.');
     },
     list: async () => {
       const now = await status();
@@ -79,7 +79,7 @@ export function createHealth({
       const connection = context.values.get(connectionKey);
       const open = watches.get(connection) ?? 0;
       if (open >= watchesPerConnectionMax) {
-        throw new Refusal(
+        throw new ApiError(
           'RATE_LIMITED',
           `At most ${watchesPerConnectionMax} Watch streams on one connection.`,
           { retryAfterS: 1 },

@@ -3,7 +3,7 @@ import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:
 import type { Socket } from 'node:net';
 import { type CallObserver, within } from '../../api/call-observer.ts';
 import type { RequestEvent } from '../../api/request-event.ts';
-import { cancelled, cutOffRefusal, Refusal, reasons } from '../../domain/reason.ts';
+import { ApiError, cancelled, cutOffError, reasons } from '../../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import type { ClientOf } from '../listen/clients.ts';
 import { CountedHttp2Response } from '../listen/counted-response.ts';
@@ -13,10 +13,10 @@ import type { TlsFront } from '../listen/tls-front.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs, resetsMax } from './connection.ts';
 import { type CarriedOut, createConnections } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
-import { answerRefusal } from './plain-responses.ts';
+import { sendError } from './plain-responses.ts';
 import { type FindVersion, handOver, sniffPreface } from './preface.ts';
 import type { TypedCalls } from './typed-calls.ts';
-import { endWithRefusal, unreadableRefusal } from './unreadable.ts';
+import { endWithError, unreadableError } from './unreadable.ts';
 
 /**
  * How long a client may take over its headers, stay idle, and show no valid token, in milliseconds. An HTTP/2 connection
@@ -26,7 +26,7 @@ import { endWithRefusal, unreadableRefusal } from './unreadable.ts';
 const timeouts = {
   headersMs: 15_000,
   idleMs: 120_000,
-  unidentifiedMs: 20_000,
+  unauthenticatedMs: 20_000,
   checkEveryMs: 5_000,
 } as const;
 
@@ -41,7 +41,7 @@ export interface InternalListenerDependencies {
   /** How long a connection may stay idle, in milliseconds; tests wait less. */
   readonly idleMs?: number;
   /** How long a connection may live without a valid token, in milliseconds; tests wait less. */
-  readonly unidentifiedMs?: number;
+  readonly unauthenticatedMs?: number;
 }
 
 /** Connections at the same time, of both HTTP versions; what comes on top is closed at once. */
@@ -65,9 +65,9 @@ export function createInternalListener({
   observer,
   openCalls,
   idleMs = timeouts.idleMs,
-  unidentifiedMs = timeouts.unidentifiedMs,
+  unauthenticatedMs = timeouts.unauthenticatedMs,
 }: InternalListenerDependencies): InternalListener {
-  const connections = createConnections({ idleMs, unidentifiedMs }, openCalls, clientOf);
+  const connections = createConnections({ idleMs, unauthenticatedMs }, openCalls, clientOf);
 
   /** Connections on which nothing more is read: they are closed behind the answer that says so. */
   const misframed = new WeakSet<Socket>();
@@ -95,8 +95,8 @@ export function createInternalListener({
     response.setHeader('X-Request-Id', event.requestId);
     response.once('close', () => {
       const { cutOffReason } = call.open;
-      if (cutOffReason !== undefined) event.refusal = cutOffRefusal(cutOffReason);
-      else if (isGivenUp(response)) event.refusal ??= cancelled();
+      if (cutOffReason !== undefined) event.apiError = cutOffError(cutOffReason);
+      else if (isGivenUp(response)) event.apiError ??= cancelled();
       const status = response.headersSent ? response.statusCode : 0;
       observer.end(event, status, performance.now() - startedMs);
     });
@@ -112,8 +112,8 @@ export function createInternalListener({
       socket.destroy();
       return;
     }
-    const event = { ...observer.begin(clientOf(socket, {})), refusal: unreadableRefusal(error.code) };
-    observer.end(event, endWithRefusal(socket, event.refusal, event.requestId), 0);
+    const event = { ...observer.begin(clientOf(socket, {})), apiError: unreadableError(error.code) };
+    observer.end(event, endWithError(socket, event.apiError, event.requestId), 0);
   }
 
   const http1 = createServer({
@@ -188,9 +188,9 @@ function isGivenUp(response: AnyResponse): boolean {
 /** Refuses a request of HTTP/1.1 for its framing, and closes its connection. */
 function refuseFraming(request: AnyRequest, response: AnyResponse, event: RequestEvent, fault: string): void {
   response.setHeader('Connection', 'close');
-  const refusal = new Refusal('BAD_REQUEST_TARGET', fault);
+  const apiError = new ApiError('BAD_REQUEST_TARGET', fault);
   // A status of HTTP in gRPC-Web as well: a proxy before this service has to see it.
-  answerRefusal(request, response, event, refusal, { status: reasons.BAD_REQUEST_TARGET.http });
+  sendError(request, response, event, apiError, { status: reasons.BAD_REQUEST_TARGET.http });
 }
 
 /** Ends what a client still sends of an HTTP/2 request that is answered: closing would wait for it. */

@@ -2,7 +2,7 @@ import { Code, type ConnectError, type ConnectRouter } from '@connectrpc/connect
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { RequestEvent } from '../../api/request-event.ts';
-import { Refusal, reasons } from '../../domain/reason.ts';
+import { ApiError, reasons } from '../../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import { toConnectError } from './errors.ts';
 
@@ -20,25 +20,25 @@ interface Difference {
  * Refuses a call before the library takes it. In gRPC and gRPC-Web it is answered in headers alone ("Trailers-Only" of
  * gRPC over HTTP/2), else as an error of Connect. What follows of the request is thrown away.
  */
-export function answerRefusal(
+export function sendError(
   request: AnyRequest,
   response: AnyResponse,
   event: RequestEvent,
-  refusal: Refusal,
+  apiError: ApiError,
   { status, code }: Difference = {},
 ): void {
-  event.refusal = refusal;
-  const error = toConnectError(refusal, event.requestId, code);
+  event.apiError = apiError;
+  const error = toConnectError(apiError, event.requestId, code);
   const type = request.headers['content-type'] ?? '';
   if (status === undefined && type.startsWith('application/grpc')) answerInHeaders(response, type, error);
-  else writeError(response, status ?? reasons[refusal.reason].http, error);
+  else writeError(response, status ?? reasons[apiError.reason].http, error);
   request.resume();
 }
 
 /** Refuses a call of what is not there: UNIMPLEMENTED in gRPC; 404 in Connect, which its clients read as the same. */
 export function answerUnknownMethod(request: AnyRequest, response: AnyResponse, event: RequestEvent): void {
-  const refusal = new Refusal('NOT_FOUND', 'There is no such service or method.');
-  answerRefusal(request, response, event, refusal, { code: Code.Unimplemented });
+  const apiError = new ApiError('NOT_FOUND', 'There is no such service or method.');
+  sendError(request, response, event, apiError, { code: Code.Unimplemented });
 }
 
 function answerInHeaders(response: AnyResponse, type: string, error: ConnectError): void {
@@ -51,21 +51,21 @@ function answerInHeaders(response: AnyResponse, type: string, error: ConnectErro
 }
 
 /** What the library means that answers with a status and an empty body; throws for a status that it is not known to give. */
-export function refusalOfEmptyAnswer(
+export function errorOfEmptyResponse(
   status: number,
   { allowedMethods }: Pick<Handler, 'allowedMethods'>,
-): Refusal {
+): ApiError {
   const methods = allowedMethods.join(' and ');
   switch (status) {
     case 405:
-      return new Refusal('METHOD_NOT_ALLOWED', `This method takes ${methods}.`, { allow: allowedMethods });
+      return new ApiError('METHOD_NOT_ALLOWED', `This method takes ${methods}.`, { allow: allowedMethods });
     case 505: {
       const message = `This method streams both ways: it takes ${methods} over HTTP/2 alone.`;
-      return new Refusal('METHOD_NOT_ALLOWED', message, { allow: allowedMethods });
+      return new ApiError('METHOD_NOT_ALLOWED', message, { allow: allowedMethods });
     }
     case 415: {
       const types = 'application/json or application/proto, or a type of gRPC or gRPC-Web';
-      return new Refusal('UNSUPPORTED_MEDIA_TYPE', `The header Content-Type must be ${types}.`);
+      return new ApiError('UNSUPPORTED_MEDIA_TYPE', `The header Content-Type must be ${types}.`);
     }
     default:
       throw new Error(`The library answered with HTTP ${status} and no body.`);

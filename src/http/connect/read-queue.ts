@@ -7,7 +7,7 @@ import type { AnyResponse } from '../listen/any-http.ts';
 const readsAtOnceMax = 64;
 
 /** The turns of the calls that only read, for each caller. They bound the memory of calls whose clients are gone. */
-export interface ReadTurns {
+export interface ReadQueue {
   /**
    * Resolves when a call may be carried out, with what ends its turn: when its work is over, even if its client has gone
    * before. Until its turn a call takes about 6 KB of memory, from then on 25. Never resolves if the response is closed
@@ -24,7 +24,7 @@ interface Line {
 }
 
 /** No call is under way. */
-export function createReadTurns(): ReadTurns {
+export function createReadQueue(): ReadQueue {
   const lines = new Map<string, Line>();
 
   function lineOf(caller: string): Line {

@@ -31,7 +31,14 @@ import type { BearerCheck } from '../../api/bearer.ts';
 import { isStreaming, isUnary, isWriting, operationName } from '../../api/operation.ts';
 import type { Calls } from '../../api/pipeline.ts';
 import { type RequestEvent, setCaller } from '../../api/request-event.ts';
-import { asRefusal, cancelled, incomplete, type Reason, Refusal, unavailable } from '../../domain/reason.ts';
+import {
+  ApiError,
+  cancelled,
+  incomplete,
+  type Reason,
+  toApiError,
+  unavailable,
+} from '../../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import { inPieces } from '../listen/counted-response.ts';
 import type { OpenCall } from '../listen/open-calls.ts';
@@ -40,9 +47,9 @@ import { shortenDeadline } from './deadline.ts';
 import { toConnectError } from './errors.ts';
 import { checkGetQuery } from './get-query.ts';
 import { connectionKey, createHealth, type HealthDependencies } from './health.ts';
-import { answerRefusal, answerUnknownMethod, refusalOfEmptyAnswer } from './plain-responses.ts';
+import { answerUnknownMethod, errorOfEmptyResponse, sendError } from './plain-responses.ts';
 import { strictProtoJson } from './proto-json.ts';
-import { createReadTurns } from './read-queue.ts';
+import { createReadQueue } from './read-queue.ts';
 import { createReflection } from './reflection.ts';
 
 /** What typed calls work with. */
@@ -91,7 +98,7 @@ const endTurnKey = createContextKey(() => {});
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
   const { calls, services, bearerCheck, readiness, draining, arrivalMs = requestMs } = dependencies;
 
-  const readTurns = createReadTurns();
+  const readQueue = createReadQueue();
 
   /** Returns the caller. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED. */
   function identify(request: AnyRequest, event: RequestEvent): string {
@@ -121,7 +128,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     // Its answer would be made for nobody.
     if (signal.aborted) throw cancelled();
     if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
-    if (answer instanceof Refusal) throw answer;
+    if (answer instanceof ApiError) throw answer;
     return answer;
   }
 
@@ -192,7 +199,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       if (!event.isProbe) {
         const caller = identify(request, event);
         if (isUnary(handler.method) && !isWriting(handler.method)) {
-          values.set(endTurnKey, await readTurns.take(caller, response));
+          values.set(endTurnKey, await readQueue.take(caller, response));
         }
       }
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
@@ -201,10 +208,10 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       if (body !== undefined) {
         return await universalResponseToNodeResponse({ ...answered, body: inPieces(body, open) }, response);
       }
-      answerRefusal(request, response, event, refusalOfEmptyAnswer(status, handler), { status });
+      sendError(request, response, event, errorOfEmptyResponse(status, handler), { status });
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      answerRefusal(request, response, event, error);
+      if (!(error instanceof ApiError)) throw error;
+      sendError(request, response, event, error);
     } finally {
       if (!values.get(begunKey)) values.get(endTurnKey)();
     }
@@ -214,7 +221,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     answer(request, response, event, open).catch((error) => {
       // So the library calls what a client breaks off; what was still to be written then fails in ways of its own.
       const isBrokenOff = ConnectError.from(error).code === Code.Aborted || isGone(response);
-      if (!isBrokenOff) event.refusal ??= asRefusal(error);
+      if (!isBrokenOff) event.apiError ??= toApiError(error);
       destroy(response);
     });
   };
@@ -265,7 +272,7 @@ function universalRequest(
     shortenDeadline(universal.header);
     return universal;
   } catch {
-    throw new Refusal('BAD_REQUEST_TARGET', 'The request has no valid Host.');
+    throw new ApiError('BAD_REQUEST_TARGET', 'The request has no valid Host.');
   }
 }
 
@@ -274,15 +281,16 @@ function universalRequest(
  * for the message, whatever the deadline.
  */
 function limitArrival({ signal, values }: HandlerContext, arrivalMs: number): void {
-  if (isDeadlineOver(signal)) throw refusing(values, deadlineRefusal());
+  if (isDeadlineOver(signal)) throw refusing(values, deadlineError());
   const request = values.get(requestKey);
   // Whoever reads the message meets this error, and answers it.
-  const refuse = (refusal: Refusal) => request?.complete || request?.emit('error', refusing(values, refusal));
+  const refuse = (apiError: ApiError) =>
+    request?.complete || request?.emit('error', refusing(values, apiError));
   const look = () => {
-    clearTimeout(patience);
-    if (isDeadlineOver(signal)) refuse(deadlineRefusal());
+    clearTimeout(timeout);
+    if (isDeadlineOver(signal)) refuse(deadlineError());
   };
-  const patience = setTimeout(() => {
+  const timeout = setTimeout(() => {
     // Over HTTP/1.1 the error aborts the call at once.
     signal.removeEventListener('abort', look);
     refuse(incomplete(arrivalMs));
@@ -294,7 +302,7 @@ function limitArrival({ signal, values }: HandlerContext, arrivalMs: number): vo
 function deadlineOver(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   const look = () => {
-    if (isDeadlineOver(signal)) reject(deadlineRefusal());
+    if (isDeadlineOver(signal)) reject(deadlineError());
   };
   look();
   signal.addEventListener('abort', look, { once: true });
@@ -305,14 +313,14 @@ function isDeadlineOver({ reason }: AbortSignal): boolean {
   return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded;
 }
 
-function deadlineRefusal(): Refusal {
-  return new Refusal('TIMEOUT', 'The deadline of the call is over; it may still be carried out.');
+function deadlineError(): ApiError {
+  return new ApiError('TIMEOUT', 'The deadline of the call is over; it may still be carried out.');
 }
 
 function refusing(values: ContextValues, error: unknown): ConnectError {
   const event = values.get(eventKey);
-  event.refusal = asRefusal(error);
-  return toConnectError(event.refusal, event.requestId, undefined, values.get(inputKey));
+  event.apiError = toApiError(error);
+  return toConnectError(event.apiError, event.requestId, undefined, values.get(inputKey));
 }
 
 /** Gives what methods throw its reason, and INTERNAL to what nobody foresaw. */
@@ -341,7 +349,7 @@ async function* refusingStream<T>(
         return;
       }
     }
-    if (isDeadlineOver(signal)) throw deadlineRefusal();
+    if (isDeadlineOver(signal)) throw deadlineError();
   } catch (error) {
     throw refusingOwn(contextValues, error);
   }
@@ -360,10 +368,10 @@ function explainLibrary({ signal, values, method, responseHeader }: HandlerConte
     // The library gives an error to a client that is gone as well, of whatever code its stream was reset with.
     const request = values.get(requestKey);
     if (request !== undefined && isReset(request)) return;
-    const refusal = refusalOf(error, method);
-    if (refusal === undefined) return;
+    const apiError = errorOf(error, method);
+    if (apiError === undefined) return;
     // Once the operation has begun, it is its answer that fails.
-    const cause = values.get(begunKey) ? new Error(error.message) : refusal;
+    const cause = values.get(begunKey) ? new Error(error.message) : apiError;
     // The compressions that it knows; headers of a protocol it takes from here, and not from an error.
     for (const [name, value] of error.metadata) responseHeader.set(name, value);
     Object.assign(error, refusing(values, cause));
@@ -373,14 +381,14 @@ function explainLibrary({ signal, values, method, responseHeader }: HandlerConte
 /** The headers in which an error names the compressions that are known, one for each protocol. */
 const compressionHeaders = ['Accept-Encoding', 'Connect-Accept-Encoding', 'grpc-accept-encoding'];
 
-function refusalOf(error: ConnectError, { input }: DescMethod): Refusal | undefined {
-  if (error.cause instanceof Refusal) return error.cause;
+function errorOf(error: ConnectError, { input }: DescMethod): ApiError | undefined {
+  if (error.cause instanceof ApiError) return error.cause;
   if (compressionHeaders.some((name) => error.metadata.has(name))) {
-    return new Refusal('UNSUPPORTED_MEDIA_TYPE', error.rawMessage);
+    return new ApiError('UNSUPPORTED_MEDIA_TYPE', error.rawMessage);
   }
   const reason = libraryReasons.get(error.code);
   // What follows are words of its parser.
   const isUndecoded = error.rawMessage.startsWith('parse binary: ');
   const undecoded = `The message cannot be decoded: it must be ${input.typeName} in Protobuf, its texts in UTF-8.`;
-  return reason && new Refusal(reason, isUndecoded ? undecoded : error.rawMessage);
+  return reason && new ApiError(reason, isUndecoded ? undecoded : error.rawMessage);
 }

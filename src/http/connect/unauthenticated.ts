@@ -1,14 +1,14 @@
 import { type Connection, cutOff, endGently } from './connection.ts';
 
 /** Bounds of the connections over which nobody has shown a valid token. */
-const unidentifiedMax = {
+const unauthenticatedMax = {
   connections: 512,
   /** Open calls of one. */
   calls: 8,
 } as const;
 
 /** What a connection has open until it is identified. */
-interface Probation {
+interface UnauthenticatedConnection {
   /** Ends the connection. */
   readonly timer: NodeJS.Timeout;
   /** The calls that wait for the tokens of those before them to be checked; undefined if none is about to be. */
@@ -16,7 +16,7 @@ interface Probation {
 }
 
 /** The connections over which nobody has shown a valid token yet. */
-export interface Unidentified {
+export interface UnauthenticatedConnections {
   /** Takes in a connection that was accepted. */
   add(connection: Connection): void;
   /** Runs a call that is counted among the open ones of its connection; behind the first few once that is identified. */
@@ -30,15 +30,15 @@ export interface Unidentified {
 /**
  * Keeps peers without a valid token from taking the places of others. A connection is unidentified until one of its calls is
  * identified, and free of this from then on. Of these connections
- * - each is ended after `patienceMs`, so that neither pings nor slow bytes keep it;
+ * - each is ended after `timeoutMs`, so that neither pings nor slow bytes keep it;
  * - only `calls` are carried out at a time. Those behind them wait for what becomes of these, and the connection is cut
  *   off if that has identified nobody;
  * - the oldest is cut off when there are too many. Were new ones refused instead, whoever fills the places would lock
  *   everybody out.
  */
-export function createUnidentified(patienceMs: number): Unidentified {
+export function createUnauthenticatedConnections(timeoutMs: number): UnauthenticatedConnections {
   /** The oldest first. */
-  const unidentified = new Map<Connection, Probation>();
+  const unidentified = new Map<Connection, UnauthenticatedConnection>();
 
   function forget(connection: Connection): void {
     clearTimeout(unidentified.get(connection)?.timer);
@@ -51,8 +51,8 @@ export function createUnidentified(patienceMs: number): Unidentified {
     cutOff(connection);
   }
 
-  /** Judges a connection once the tokens of all calls that were read together are checked; those that wait for it. */
-  function judgeSoon(connection: Connection, probation: Probation): (() => void)[] {
+  /** AddressPolicies a connection once the tokens of all calls that were read together are checked; those that wait for it. */
+  function judgeSoon(connection: Connection, probation: UnauthenticatedConnection): (() => void)[] {
     if (probation.waiting !== undefined) return probation.waiting;
     probation.waiting = [];
     // Node hands over the calls of one read in ticks, and runs the microtasks, which check the tokens, behind them all.
@@ -71,16 +71,16 @@ export function createUnidentified(patienceMs: number): Unidentified {
 
   return {
     add: (connection) => {
-      const timer = setTimeout(() => endGently(connection), patienceMs).unref();
+      const timer = setTimeout(() => endGently(connection), timeoutMs).unref();
       unidentified.set(connection, { timer });
       const [oldest] = unidentified.keys();
-      if (unidentified.size > unidentifiedMax.connections) end(oldest);
+      if (unidentified.size > unauthenticatedMax.connections) end(oldest);
     },
     run: (connection, call) => {
       const probation = unidentified.get(connection);
       if (probation === undefined) return call();
       const waiting = judgeSoon(connection, probation);
-      if (connection.open.calls.length > unidentifiedMax.calls) waiting.push(call);
+      if (connection.open.calls.length > unauthenticatedMax.calls) waiting.push(call);
       else call();
     },
     identify: (connection) => {

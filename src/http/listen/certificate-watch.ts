@@ -44,7 +44,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   let seen = stateOf(files);
   let tried = seen;
   let told: CertificateAge | undefined;
-  let callOff = () => {};
+  let cancel = () => {};
 
   function reload(): void {
     tried = stateOf(files);
@@ -76,11 +76,11 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
     if (state === seen && state !== tried) reload();
     seen = state;
     tellAge();
-    callOff = clock.after(lookEveryMs, look);
+    cancel = clock.after(lookEveryMs, look);
   }
 
   look();
-  return { endsAtMs: () => inForce.endsAtMs, reload, end: () => callOff() };
+  return { endsAtMs: () => inForce.endsAtMs, reload, end: () => cancel() };
 }
 
 /** How near a certificate is to its end. */

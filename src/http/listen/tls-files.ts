@@ -31,8 +31,8 @@ const contents: Readonly<Record<keyof TlsFiles, string>> = {
 };
 
 /** A file of a door cannot be used; the message is a rule or a reason that follows the name of its setting. */
-export class TlsFileRefused extends Error {
-  override name = 'TlsFileRefused';
+export class TlsFileError extends Error {
+  override name = 'TlsFileError';
   readonly file: keyof TlsFiles;
 
   constructor(file: keyof TlsFiles, message: string) {
@@ -41,7 +41,7 @@ export class TlsFileRefused extends Error {
   }
 }
 
-/** Reads the files of a door. Throws TlsFileRefused for the first that cannot be used, and where key and certificate differ. */
+/** Reads the files of a door. Throws TlsFileError for the first that cannot be used, and where key and certificate differ. */
 export function readTlsFiles(files: TlsFiles): TlsMaterial {
   const certificate = readText('certificate', files.certificate);
   const key = readText('key', files.key);
@@ -51,7 +51,7 @@ export function readTlsFiles(files: TlsFiles): TlsMaterial {
   // One without any would leave the door to the authorities that Node trusts.
   if (clientCa !== undefined) parsed('clientCa', () => new X509Certificate(clientCa));
   if (!own.checkPrivateKey(privateKey))
-    throw new TlsFileRefused('key', 'must name the private key of the first certificate');
+    throw new TlsFileError('key', 'must name the private key of the first certificate');
   // Loaded here: most commands have no use for it.
   const { createSecureContext } = process.getBuiltinModule('node:tls');
   attempt('certificate', () => createSecureContext({ cert: certificate, key, ca: clientCa }));
@@ -76,7 +76,7 @@ function attempt<T>(file: keyof TlsFiles, attempted: () => T): T {
   try {
     return attempted();
   } catch (error) {
-    throw new TlsFileRefused(file, `cannot be used: ${errorText(error)}`);
+    throw new TlsFileError(file, `cannot be used: ${errorText(error)}`);
   }
 }
 
@@ -85,6 +85,6 @@ function parsed<T>(file: keyof TlsFiles, parse: () => T): T {
   try {
     return parse();
   } catch {
-    throw new TlsFileRefused(file, contents[file]);
+    throw new TlsFileError(file, contents[file]);
   }
 }

@@ -6,7 +6,7 @@ import { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 import { createTlsFront, type TlsFront } from './tls-front.ts';
 
 /** What a door needs in order to speak TLS. */
-export interface TlsDoorOptions {
+export interface TlsListenerOptions {
   readonly files: TlsFiles;
   /** The protocols that it speaks, the one that it prefers first (ALPN). */
   readonly protocols: readonly string[];
@@ -17,7 +17,7 @@ export interface TlsDoorOptions {
 }
 
 /** The TLS of a door, with the certificate that its files have now. */
-export interface TlsDoor {
+export interface TlsListener {
   readonly front: TlsFront;
   /** The certificate in force, in PEM, its chain behind it. */
   certificate(): string;
@@ -29,8 +29,8 @@ export interface TlsDoor {
   end(): void;
 }
 
-/** Reads the files of a door and follows their changes. Throws TlsFileRefused, and what OpenSSL says of a weak key. */
-export function openTlsDoor({ files, clock, ...options }: TlsDoorOptions): TlsDoor {
+/** Reads the files of a door and follows their changes. Throws TlsFileError, and what OpenSSL says of a weak key. */
+export function openTlsListener({ files, clock, ...options }: TlsListenerOptions): TlsListener {
   let material = readTlsFiles(files);
   const front = createTlsFront({ material, ...options });
   const use = (renewed: TlsMaterial) => {

@@ -1,30 +1,30 @@
 import type { TlsFiles } from './tls-files.ts';
-import { openTlsDoor, type TlsDoor, type TlsDoorOptions } from './tls-listener.ts';
+import { openTlsListener, type TlsListener, type TlsListenerOptions } from './tls-listener.ts';
 
 /** The two doors. */
-export type DoorName = 'public' | 'internal';
+export type ListenerName = 'public' | 'internal';
 
 /** The TLS of the doors that speak it. */
-export interface TlsDoors {
-  readonly public: TlsDoor | undefined;
-  readonly internal: TlsDoor | undefined;
+export interface TlsListeners {
+  readonly public: TlsListener | undefined;
+  readonly internal: TlsListener | undefined;
   /** Until when the certificates in force are good, in Unix milliseconds. */
-  ends(): ReadonlyMap<DoorName, number>;
+  ends(): ReadonlyMap<ListenerName, number>;
   /** Reads the files of all of them at once. */
   reload(): void;
   /** Looks at their files no more. */
   end(): void;
 }
 
-/** Opens the TLS of those doors that have files for it. Throws as `openTlsDoor` does. */
-export function openTlsDoors(
-  files: Readonly<Record<DoorName, TlsFiles | undefined>>,
-  { log, ...options }: Omit<TlsDoorOptions, 'files' | 'protocols'>,
-): TlsDoors {
-  const opened = new Map<DoorName, TlsDoor>();
-  const open = (door: DoorName, protocols: readonly string[]) => {
+/** Opens the TLS of those doors that have files for it. Throws as `openTlsListener` does. */
+export function openTlsListeners(
+  files: Readonly<Record<ListenerName, TlsFiles | undefined>>,
+  { log, ...options }: Omit<TlsListenerOptions, 'files' | 'protocols'>,
+): TlsListeners {
+  const opened = new Map<ListenerName, TlsListener>();
+  const open = (door: ListenerName, protocols: readonly string[]) => {
     if (files[door] === undefined) return undefined;
-    const tls = openTlsDoor({ ...options, files: files[door], protocols, log: log.child({ door }) });
+    const tls = openTlsListener({ ...options, files: files[door], protocols, log: log.child({ door }) });
     opened.set(door, tls);
     return tls;
   };

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import { jsonType } from './envelope.ts';
 import { sentHeader } from './sent-headers.ts';
 
@@ -13,10 +13,10 @@ export class ClientGone extends Error {
 
 const noBytes = new Uint8Array();
 
-/** The event by which a listener refuses a request whose body cannot be read to its end; it carries a Refusal. */
-export const bodyRefused = 'artseal:body-refused';
+/** The event by which a listener refuses a request whose body cannot be read to its end; it carries a ApiError. */
+export const bodyRejected = 'artseal:body-refused';
 
-/** Reads a request body as sent. Throws BODY_TOO_LARGE as soon as it is; what `bodyRefused` carries; ClientGone. */
+/** Reads a request body as sent. Throws BODY_TOO_LARGE as soon as it is; what `bodyRejected` carries; ClientGone. */
 export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
   if (Number(length) > bodyBytesMax) throw bodyTooLarge();
@@ -32,13 +32,13 @@ export function readBody(request: IncomingMessage): Promise<Uint8Array> {
     chunk.copy(body, bytes - chunk.length);
   });
   request.on('end', () => resolve(body.subarray(0, bytes)));
-  request.on(bodyRefused, reject);
+  request.on(bodyRejected, reject);
   request.on('close', () => request.complete || reject(new ClientGone()));
   return promise;
 }
 
-function bodyTooLarge(): Refusal {
-  return new Refusal('BODY_TOO_LARGE', `The body must have at most ${bodyBytesMax} bytes.`);
+function bodyTooLarge(): ApiError {
+  return new ApiError('BODY_TOO_LARGE', `The body must have at most ${bodyBytesMax} bytes.`);
 }
 
 const jsonTypePattern = new RegExp(`^${jsonType}[ \\t]*(;[ \\t]*charset=("?)utf-8\\2[ \\t]*)?$`, 'i');
@@ -48,13 +48,13 @@ export function checkMediaType(request: IncomingMessage): void {
   const types = sentHeader(request, 'content-type');
   const encodings = sentHeader(request, 'content-encoding');
   if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
-    throw new Refusal(
+    throw new ApiError(
       'UNSUPPORTED_MEDIA_TYPE',
       'The header Content-Encoding must be absent: the body is sent as it is.',
     );
   }
   if (types.length !== 1 || !jsonTypePattern.test(types[0] ?? '')) {
     const rule = `must be ${jsonType}, sent once; charset=utf-8 is allowed`;
-    throw new Refusal('UNSUPPORTED_MEDIA_TYPE', `The header Content-Type ${rule}.`);
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', `The header Content-Type ${rule}.`);
   }
 }

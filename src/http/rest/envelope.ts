@@ -1,4 +1,4 @@
-import { type Refusal, reasons } from '../../domain/reason.ts';
+import { type ApiError, reasons } from '../../domain/reason.ts';
 
 /** Where each error is explained; `#` and its code follow. */
 export const errorsPath = '/docs/errors';
@@ -19,8 +19,8 @@ export function jsonAnswer(status: number, value: object, headers: Record<string
   return { status, headers, body: JSON.stringify(value) };
 }
 
-/** The error envelope of a refusal, with the headers that its hints become. */
-export function refusalAnswer({ reason, message, hints }: Refusal, requestId: string): Answer {
+/** The error envelope of an error, with the headers that its hints become. */
+export function errorResponse({ reason, message, hints }: ApiError, requestId: string): Answer {
   const headers: Record<string, string> = { Link: `<${errorsPath}#${reason}>; rel="help"` };
   if (hints.retryAfterS !== undefined) headers['Retry-After'] = String(hints.retryAfterS);
   if (hints.serverTimeS !== undefined) headers['X-Server-Time'] = String(hints.serverTimeS);

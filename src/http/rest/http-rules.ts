@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { incomplete, Refusal } from '../../domain/reason.ts';
+import { ApiError, incomplete } from '../../domain/reason.ts';
 import { framingFault } from '../listen/request-head.ts';
 import type { Answer } from './envelope.ts';
 import { sentHeader } from './sent-headers.ts';
@@ -31,7 +31,7 @@ export function checkHead(request: IncomingMessage): void {
 }
 
 /** What the error of Node's HTTP parser with this code means for the client that sent the bytes. */
-export function parserRefusal(code: string | undefined): Refusal {
+export function parserError(code: string | undefined): ApiError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return incomplete(requestLimits.wholeMs);
@@ -41,7 +41,7 @@ export function parserRefusal(code: string | undefined): Refusal {
       return badRequest(`The request has ${rule}: send fewer.`);
     }
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return new Refusal('BODY_TOO_LARGE', 'The chunk extensions of the body are too long.');
+      return new ApiError('BODY_TOO_LARGE', 'The chunk extensions of the body are too long.');
     default:
       return badRequest('The bytes received are not an HTTP/1.1 request that this service takes.');
   }
@@ -60,6 +60,6 @@ export function endWithAnswer(socket: Socket, { status, headers, body }: Answer,
   socket.setTimeout(lingerMs, () => socket.destroy());
 }
 
-function badRequest(message: string): Refusal {
-  return new Refusal('BAD_REQUEST_TARGET', message);
+function badRequest(message: string): ApiError {
+  return new ApiError('BAD_REQUEST_TARGET', message);
 }

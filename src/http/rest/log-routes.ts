@@ -1,4 +1,4 @@
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import { type Answer, jsonType } from './envelope.ts';
 
 /** What is published of the evidence log. */
@@ -13,7 +13,7 @@ export interface PublicLog {
 
 /** Evidence that its owner shares. */
 export interface SharedEvidence {
-  /** What the token of a link gives, JSON and a name for its file; undefined where it gives nothing any more. Throws Refusal. */
+  /** What the token of a link gives, JSON and a name for its file; undefined where it gives nothing any more. Throws ApiError. */
   open(token: string): Promise<{ readonly json: string; readonly file: string } | undefined>;
 }
 
@@ -22,13 +22,13 @@ export const linkPath = '/evidence/';
 
 /** How a path is answered that anybody may ask. */
 export interface OpenRoute {
-  /** As the log and the figures call it: never what is secret of its path. */
+  /** As the log and the metrics call it: never what is secret of its path. */
   readonly operation: string;
   /** Whether it reads the store for anybody who asks. */
   readonly isForAnybody?: boolean;
-  /** Headers of all its answers, refusals included. */
+  /** Headers of all its answers, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Throws Refusal. */
+  /** Throws ApiError. */
   answer(): Answer | Promise<Answer>;
 }
 
@@ -65,7 +65,7 @@ export function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute |
   const answer = async (): Promise<Answer> => {
     const evidence = await shared.open(token);
     if (evidence === undefined) {
-      throw new Refusal(
+      throw new ApiError(
         'NOT_FOUND',
         'This link has expired, was revoked, or is not whole: ask whoever gave it to you for another.',
       );
@@ -90,7 +90,7 @@ function lines(texts: readonly string[]): string {
 }
 
 function nothingThere(): never {
-  throw new Refusal('NOT_FOUND', 'Nothing of that name is published of the evidence log.');
+  throw new ApiError('NOT_FOUND', 'Nothing of that name is published of the evidence log.');
 }
 
 /** What is behind a beginning; undefined if it is not the beginning. */

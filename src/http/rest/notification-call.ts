@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestEvent } from '../../api/request-event.ts';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import { readBody } from './body.ts';
 import { type Answer, jsonAnswer } from './envelope.ts';
 
-/** Where the payment institution sends its notifications. */
+/** Where the payment provider sends its notifications. */
 export const notificationPath = '/payment/notifications';
 
-/** The notifications of the payment institution. */
+/** The notifications of the payment provider. */
 export interface Notifications {
   /** The one that they come with. */
   readonly method: 'GET' | 'POST';
-  /** Takes one as it came over the wire, verified by whoever sent it. Throws Refusal. */
+  /** Takes one as it came over the wire, verified by whoever sent it. Throws ApiError. */
   take(sent: {
     readonly method: string;
     /** Behind the question mark of its target; '' if there is none. It can be the secret that proves it. */
@@ -33,14 +33,14 @@ export async function notificationCall(
 ): Promise<Answer> {
   event.operation = 'payment notification';
   if (request.method !== method) {
-    throw new Refusal('METHOD_NOT_ALLOWED', `This route takes ${method}.`, { allow: [method] });
+    throw new ApiError('METHOD_NOT_ALLOWED', `This route takes ${method}.`, { allow: [method] });
   }
   const { url = '', headersDistinct: headers } = request;
   const query = url.slice(notificationPath.length + 1);
   try {
     await take({ method, query, headers, body: await readBody(request) });
   } catch (error) {
-    event.isForOperator = error instanceof Refusal && error.reason === 'VALIDATION_FAILED';
+    event.isForOperator = error instanceof ApiError && error.reason === 'VALIDATION_FAILED';
     throw error;
   }
   return jsonAnswer(200, { received: true });

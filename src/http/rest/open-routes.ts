@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestEvent } from '../../api/request-event.ts';
-import { asRefusal, Refusal, unavailable } from '../../domain/reason.ts';
+import { ApiError, toApiError, unavailable } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
-import { type Answer, jsonAnswer, refusalAnswer } from './envelope.ts';
+import { type Answer, errorResponse, jsonAnswer } from './envelope.ts';
 import {
   evidenceRoute,
   logRoute,
@@ -88,8 +88,8 @@ async function answerTo(
   { headers, answer }: OpenRoute,
 ): Promise<Answer> {
   const told = await answered(request, answer).catch((error) => {
-    event.refusal = asRefusal(error);
-    return refusalAnswer(event.refusal, event.requestId);
+    event.apiError = toApiError(error);
+    return errorResponse(event.apiError, event.requestId);
   });
   Object.assign(told.headers, headers);
   return told;
@@ -100,8 +100,8 @@ async function answered(
   answer: OpenRoute['answer'],
 ): Promise<Answer> {
   if (!methods.includes(method)) {
-    throw new Refusal('METHOD_NOT_ALLOWED', 'This route takes GET and HEAD.', { allow: methods });
+    throw new ApiError('METHOD_NOT_ALLOWED', 'This route takes GET and HEAD.', { allow: methods });
   }
-  if (/\?./.test(url)) throw new Refusal('VALIDATION_FAILED', 'This route takes no query parameters.');
+  if (/\?./.test(url)) throw new ApiError('VALIDATION_FAILED', 'This route takes no query parameters.');
   return answer();
 }

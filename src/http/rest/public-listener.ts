@@ -2,15 +2,15 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { type CallObserver, within } from '../../api/call-observer.ts';
 import type { RequestEvent } from '../../api/request-event.ts';
-import { asRefusal, cancelled, cutOffRefusal, type Refusal } from '../../domain/reason.ts';
+import { type ApiError, cancelled, cutOffError, toApiError } from '../../domain/reason.ts';
 import type { ClientOf } from '../listen/clients.ts';
 import { CountedResponse, endWith } from '../listen/counted-response.ts';
 import type { OpenCall, OpenCalls, OpenConnection } from '../listen/open-calls.ts';
 import { framingFault } from '../listen/request-head.ts';
 import { shakeHandsFirst, type TlsFront } from '../listen/tls-front.ts';
-import { bodyRefused, ClientGone } from './body.ts';
-import { type Answer, refusalAnswer } from './envelope.ts';
-import { checkHead, endWithAnswer, parserRefusal, requestLimits } from './http-rules.ts';
+import { bodyRejected, ClientGone } from './body.ts';
+import { type Answer, errorResponse } from './envelope.ts';
+import { checkHead, endWithAnswer, parserError, requestLimits } from './http-rules.ts';
 import { isNotification, type Notifications, notificationCall } from './notification-call.ts';
 import type { OpenRoutes } from './open-routes.ts';
 import type { SignedCalls } from './signed-call.ts';
@@ -35,7 +35,7 @@ interface Connection {
   /** The request that came last. */
   latest?: IncomingMessage;
   /** Why nothing more can be read. */
-  broken?: Refusal;
+  broken?: ApiError;
 }
 
 /** A request that is answered on its connection. */
@@ -84,7 +84,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       clientOf: (headers) => clientOf(socket, headers),
       cutOff: (reason) => {
         socket.destroy();
-        observer.end({ ...observer.begin(clientOf(socket, {})), refusal: cutOffRefusal(reason) }, 0, 0);
+        observer.end({ ...observer.begin(clientOf(socket, {})), apiError: cutOffError(reason) }, 0, 0);
       },
     });
     connections.set(socket, { socket, open });
@@ -127,11 +127,11 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       if (connection.socket.destroyed) throw new ClientGone();
       status = await send(exchange, answer);
     } catch (error) {
-      if (error instanceof ClientGone) event.refusal ??= goneRefusal(call);
-      else event.refusal = asRefusal(error);
+      if (error instanceof ClientGone) event.apiError ??= goneError(call);
+      else event.apiError = toApiError(error);
       // Nobody is there to be answered, or what is half answered cannot be taken back.
       if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
-      else status = await send(exchange, refusalAnswer(asRefusal(error), event.requestId));
+      else status = await send(exchange, errorResponse(toApiError(error), event.requestId));
     } finally {
       observer.end(event, status, performance.now() - startedMs);
     }
@@ -167,15 +167,15 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
 
   /** Refuses bytes that are not HTTP, headers that are too long, and what comes too slowly. */
   function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
-    const refusal = parserRefusal(error.code);
+    const apiError = parserError(error.code);
     const connection = connections.get(socket);
     if (connection !== undefined && connection.open.calls.length > 0) {
-      connection.broken = refusal;
+      connection.broken = apiError;
       // The calls before are answered first; one that waits for the rest of its body is answered with this.
-      if (connection.latest?.complete === false) connection.latest.emit(bodyRefused, refusal);
+      if (connection.latest?.complete === false) connection.latest.emit(bodyRejected, apiError);
     } else if (socket.writable && error.code !== 'ECONNRESET') {
-      const event = { ...observer.begin(clientOf(socket, {})), refusal };
-      const answer = refusalAnswer(refusal, event.requestId);
+      const event = { ...observer.begin(clientOf(socket, {})), apiError };
+      const answer = errorResponse(apiError, event.requestId);
       endWithAnswer(socket, answer, event.requestId);
       observer.end(event, answer.status, 0);
     } else {
@@ -200,8 +200,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
 function ignore(): void {}
 
 /** Why a call is over whose client is gone. */
-function goneRefusal({ cutOffReason }: OpenCall): Refusal {
-  return cutOffReason === undefined ? cancelled() : cutOffRefusal(cutOffReason);
+function goneError({ cutOffReason }: OpenCall): ApiError {
+  return cutOffReason === undefined ? cancelled() : cutOffError(cutOffReason);
 }
 
 /** Whether the answer to a request is the last of its connection. */

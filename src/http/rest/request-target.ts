@@ -1,4 +1,4 @@
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 
 /** A request target, taken apart and decoded once. */
 export interface RequestTarget {
@@ -27,7 +27,7 @@ const encodedSlashOrNul = /%(2f|00)/i;
  */
 export function parseRequestTarget(raw: string): RequestTarget {
   const refuse = (rule: string): never => {
-    throw new Refusal('BAD_REQUEST_TARGET', `The request target ${rule}.`);
+    throw new ApiError('BAD_REQUEST_TARGET', `The request target ${rule}.`);
   };
   if (!raw.startsWith('/')) refuse('must begin with / (origin form)');
   if (raw.length > targetBytesMax) refuse(`must have at most ${targetBytesMax} bytes`);

@@ -11,7 +11,7 @@ import { http } from '../../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../../gen/google/api/http_pb.ts';
 import type { Reading } from '../../api/incoming-call.ts';
 import { isUnary } from '../../api/operation.ts';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
 import { parseJsonObject } from '../../lib/json/strict-json.ts';
 import {
@@ -65,9 +65,9 @@ export function findRoute(routes: readonly Route[], verb: string, target: Reques
   if (found !== undefined) return found;
   const others = routes.filter((route) => route.matches(target));
   if (others.length === 0)
-    throw new Refusal('NOT_FOUND', 'There is no such route; /openapi.yaml lists them all.');
+    throw new ApiError('NOT_FOUND', 'There is no such route; /openapi.yaml lists them all.');
   const verbs = [...new Set(others.map((route) => route.verb))].sort();
-  throw new Refusal('METHOD_NOT_ALLOWED', `This route takes ${verbs.join(', ')}.`, { allow: verbs });
+  throw new ApiError('METHOD_NOT_ALLOWED', `This route takes ${verbs.join(', ')}.`, { allow: verbs });
 }
 
 const variable = /^\{([a-z0-9_]+)\}$/;

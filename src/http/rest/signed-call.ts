@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Message } from '@bufbuild/protobuf';
 import { claimedKey, credentialHeaders, type SentCredentials } from '../../api/credentials.ts';
-import type { Outcome, RoutedCall, SignedCall } from '../../api/incoming-call.ts';
+import type { CallResult, RoutedCall, SignedCall } from '../../api/incoming-call.ts';
 import type { Calls } from '../../api/pipeline.ts';
 import type { RequestEvent } from '../../api/request-event.ts';
-import { asRefusal, Refusal } from '../../domain/reason.ts';
+import { ApiError, toApiError } from '../../domain/reason.ts';
 import { checkMediaType, readBody } from './body.ts';
-import { type Answer, jsonAnswer, refusalAnswer } from './envelope.ts';
+import { type Answer, errorResponse, jsonAnswer } from './envelope.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import { parseRequestTarget, type RequestTarget } from './request-target.ts';
 import { findRoute, type Route, readsJson } from './routes.ts';
@@ -21,7 +21,7 @@ export interface SignedCallDependencies {
 /** Answers a signed call. Rejects with ClientGone alone, when there is nobody to answer. */
 export type SignedCalls = (request: IncomingMessage, event: RequestEvent) => Promise<Answer>;
 
-/** Turns requests into calls, and what they came to into answers. */
+/** FairQueue requests into calls, and what they came to into answers. */
 export function createSignedCalls({ calls, routes }: SignedCallDependencies): SignedCalls {
   return async (request, event) => {
     let call: RestCall;
@@ -85,11 +85,11 @@ class RestCall implements SignedCall {
 
 /** The answer that tells what a call came to. */
 function written(
-  { answer, isReplay, answeredTo, limits }: Outcome,
+  { answer, isReplay, answeredTo, limits }: CallResult,
   call: RestCall,
   event: RequestEvent,
 ): Answer {
-  const told = answer instanceof Refusal ? refused(answer, event, answeredTo) : call.answer(answer);
+  const told = answer instanceof ApiError ? refused(answer, event, answeredTo) : call.answer(answer);
   if (isReplay) told.headers['Idempotent-Replayed'] = 'true';
   if (limits !== undefined) Object.assign(told.headers, rateLimitHeaders(limits));
   return told;
@@ -97,8 +97,8 @@ function written(
 
 /** The answer to a call that is refused; its body names the call that was answered so first, if that was another. */
 function refused(error: unknown, event: RequestEvent, answeredTo = event.requestId): Answer {
-  event.refusal = asRefusal(error);
-  return refusalAnswer(event.refusal, answeredTo);
+  event.apiError = toApiError(error);
+  return errorResponse(event.apiError, answeredTo);
 }
 
 function sentCredentials(request: IncomingMessage): SentCredentials {

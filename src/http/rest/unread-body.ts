@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { writeInPieces } from '../listen/counted-response.ts';
-import { bodyBytesMax, bodyRefused } from './body.ts';
+import { bodyBytesMax, bodyRejected } from './body.ts';
 import type { Answer } from './envelope.ts';
 
 /** How long what a peer goes on to send is read and thrown away once it is refused, in milliseconds. */
@@ -14,11 +14,11 @@ export function hasSmallBody({ headers }: IncomingMessage): boolean {
 /** Reads what is left of a body and throws it away; resolves at its end, or after `lingerMs`. */
 export async function skipBody(request: IncomingMessage): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  for (const event of ['end', 'close', bodyRefused]) request.once(event, () => resolve());
-  const patience = setTimeout(resolve, lingerMs);
+  for (const event of ['end', 'close', bodyRejected]) request.once(event, () => resolve());
+  const timeout = setTimeout(resolve, lingerMs);
   request.resume();
   await promise;
-  clearTimeout(patience);
+  clearTimeout(timeout);
 }
 
 /**
@@ -32,8 +32,8 @@ export function endBehindBody(
 ): void {
   writeInPieces(response, body, () => {
     const end = () => response.end();
-    const patience = setTimeout(end, lingerMs);
+    const timeout = setTimeout(end, lingerMs);
     request.once('end', end).resume();
-    response.once('close', () => clearTimeout(patience));
+    response.once('close', () => clearTimeout(timeout));
   });
 }

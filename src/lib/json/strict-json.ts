@@ -1,4 +1,4 @@
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 
 /** A JSON number as it was written, so that no digit is lost. */
 export class JsonNumber {
@@ -15,8 +15,8 @@ export type JsonObject = ReadonlyMap<string, JsonValue>;
 /** A JSON value. */
 export type JsonValue = string | JsonNumber | boolean | null | readonly JsonValue[] | JsonObject;
 
-/** The refusal of what is not one JSON object. */
-export class JsonRefused extends Refusal {
+/** The error of what is not one JSON object. */
+export class JsonError extends ApiError {
   /** Goes on after a name for what was read and a colon: "the member price is repeated". */
   readonly what: string;
   /** Where, in UTF-16 units from the beginning; undefined if it is all of it. */
@@ -35,7 +35,7 @@ export const jsonDepthMax = 16;
 /** How much of a member's name a message shows. */
 const nameShownMax = 64;
 
-const invalid = (what: string, at?: number) => new JsonRefused(what, at);
+const invalid = (what: string, at?: number) => new JsonError(what, at);
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 // biome-ignore lint/suspicious/noControlCharactersInRegex: RFC 8259 forbids just these in a string.
@@ -161,7 +161,7 @@ class Reader {
     return token;
   }
 
-  #unexpected(): JsonRefused {
+  #unexpected(): JsonError {
     const at = this.#at;
     return invalid(
       at < this.#text.length ? `the JSON is broken at position ${at}` : 'the JSON ends too early',

@@ -1,6 +1,6 @@
 /** A backup cannot be taken, trusted or restored; the message is for the operator. */
-export class BackupRefused extends Error {
-  override name = 'BackupRefused';
+export class BackupError extends Error {
+  override name = 'BackupError';
 }
 
 /** Is told how far a step is, in bytes. What it throws ends the work. */

@@ -86,7 +86,7 @@ const isManifest = hasShape<Manifest>({
     schema: isCount,
     environment: isText,
     currency: isTextOrNull,
-    institution: isTextOrNull,
+    provider: isTextOrNull,
     filings: isCount,
     lastFilings: byYear(isText),
     orders: isCount,

@@ -1,16 +1,16 @@
 import { ownMasterKeyName } from '../../config/config.ts';
-import { institutions } from '../../config/payment-providers.ts';
+import { providers } from '../../config/payment-providers.ts';
 import { sandboxCredentialsName } from '../../config/sandbox-credentials.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 
 /**
  * The files of a data folder that belong together, in the order in which they are copied: the books of a simulated
- * institution behind the database, for an institution may know more than the registry and never less. A production has
+ * provider behind the database, for a provider may know more than the registry and never less. A production has
  * the database alone.
  */
 export const memberNames: readonly string[] = [
   databaseName,
-  ...institutions.flatMap(({ ownFiles }) => ownFiles),
+  ...providers.flatMap(({ ownFiles }) => ownFiles),
   sandboxCredentialsName,
   ownMasterKeyName,
 ];

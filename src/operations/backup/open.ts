@@ -18,7 +18,7 @@ import {
   falsifiedIn,
   sealedSecretsOf,
 } from '../../store/sqlite/snapshot.ts';
-import { BackupRefused, type Progress } from './backup-error.ts';
+import { BackupError, type Progress } from './backup-error.ts';
 import {
   type BackedUpFile,
   checksumsName,
@@ -29,7 +29,7 @@ import {
   parseManifest,
 } from './manifest.ts';
 import { isDatabase, memberNames } from './members.ts';
-import { listTar, readMember, type TarMember, TarRefused } from './tar.ts';
+import { listTar, readMember, TarError, type TarMember } from './tar.ts';
 
 /** A backup whose parts are where its manifest says; their contents are not looked at yet. */
 export interface OpenBackup {
@@ -39,14 +39,14 @@ export interface OpenBackup {
 }
 
 /**
- * Opens a backup. Throws BackupRefused if it is none, cut off, holds other files than a backup has, or any byte but those
+ * Opens a backup. Throws BackupError if it is none, cut off, holds other files than a backup has, or any byte but those
  * of its files changed; in a backup of format 1 the manifest may have.
  */
 export async function openBackup(file: string): Promise<OpenBackup> {
   try {
     const [first, ...others] = listTar(file);
     if (first?.name !== manifestName || first.bytes > manifestBytesMax)
-      throw new TarRefused('is no backup of artseal');
+      throw new TarError('is no backup of artseal');
     const text = await contentOf(file, first);
     const manifest = parseManifest(text.toString('utf8'));
     const { files, takenAt, formatVersion, holdsMasterKeys } = manifest;
@@ -64,11 +64,11 @@ export async function openBackup(file: string): Promise<OpenBackup> {
       files.some(({ name }) => name === databaseName) &&
       files.some(({ name }) => name === ownMasterKeyName) === holdsMasterKeys &&
       [first, ...others].every(({ mtimeS }) => mtimeS === takenAtS);
-    if (!isAsManifested) throw new TarRefused('holds something else than its manifest says');
+    if (!isAsManifested) throw new TarError('holds something else than its manifest says');
     return { manifest, members };
   } catch (error) {
     const why = fileErrorText(error) ?? `${file} ${error instanceof Error ? error.message : error}`;
-    throw new BackupRefused(`${why}.`, { cause: error });
+    throw new BackupError(`${why}.`, { cause: error });
   }
 }
 
@@ -81,7 +81,7 @@ async function refuseUnlessHolding(
     member?.name === checksumsName &&
     member.bytes === checksums.length &&
     checksums.equals(await contentOf(file, member));
-  if (!isHeld) throw new TarRefused(`is damaged: its ${manifestName} and ${checksumsName} do not agree`);
+  if (!isHeld) throw new TarError(`is damaged: its ${manifestName} and ${checksumsName} do not agree`);
 }
 
 async function contentOf(file: string, member: TarMember): Promise<Buffer> {

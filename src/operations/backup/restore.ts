@@ -15,7 +15,7 @@ import { databaseName, unfinishedRestoreName } from '../../store/sqlite/location
 import { type NumberGap, noteRestoration } from '../../store/sqlite/restorations.ts';
 import { logCheckpoint } from '../../store/sqlite/schema.ts';
 import { growthOf } from '../../store/sqlite/upgrade.ts';
-import { BackupRefused, type Progress } from './backup-error.ts';
+import { BackupError, type Progress } from './backup-error.ts';
 import type { Manifest } from './manifest.ts';
 import { openBackup } from './open.ts';
 import { faultsOf } from './verify.ts';
@@ -53,7 +53,7 @@ const roomFactor = 2;
 /**
  * Restores a backup: verifies it, brings its database to the schema of this version, and leaves out all numbers that may
  * have been given out since it was taken. The database is put into its place last, so that a folder which was
- * not finished is never served. Throws BackupRefused and DatabaseRefused.
+ * not finished is never served. Throws BackupError and DatabaseError.
  */
 export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
   const { file, progress } = order;
@@ -68,7 +68,7 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
   mkdirSync(work, { mode: 0o700 });
   try {
     const faults = await faultsOf(file, backup, work, progress);
-    if (faults.length > 0) throw new BackupRefused(`${file} is not sound: ${faults.join('; ')}.`);
+    if (faults.length > 0) throw new BackupError(`${file} is not sound: ${faults.join('; ')}.`);
     progress('restoring', 0, 0);
     const noted = note(work, manifest, years, order);
     for (const name of readdirSync(work).sort(databaseLast)) {
@@ -90,7 +90,7 @@ function refuseUsed(into: string): void {
   if (stats === undefined) return;
   const isEmpty = stats.isDirectory() && readdirSync(into).every((name) => systemFolders.includes(name));
   if (!isEmpty)
-    throw new BackupRefused(`${into} is not an empty folder: name one that is, or that is not there.`);
+    throw new BackupError(`${into} is not an empty folder: name one that is, or that is not there.`);
 }
 
 function refuseWithoutRoom({ files, database }: Manifest, into: string): void {
@@ -98,9 +98,7 @@ function refuseWithoutRoom({ files, database }: Manifest, into: string): void {
   const needed = bytes * roomFactor + growthOf(database.schema, database.filings);
   const free = freeBytes(existingFolder(into));
   if (free < needed)
-    throw new BackupRefused(
-      `${into} needs ${megabytes(needed)} free, and ${megabytes(free)} are: make room.`,
-    );
+    throw new BackupError(`${into} needs ${megabytes(needed)} free, and ${megabytes(free)} are: make room.`);
 }
 
 /** The years whose numbers may have been given out since the backup was taken. */
@@ -117,7 +115,7 @@ function yearsSince(
   const last = Math.max(takenIn, restoredIn);
   const years = Array.from({ length: last - first + 1 }, (_, place) => first + place);
   if (numbersAfter !== undefined && !years.includes(yearOfFiling(numbersAfter))) {
-    throw new BackupRefused(
+    throw new BackupError(
       `--numbers-after ${numbersAfter} is of no year since the backup was taken, on ${takenAt}: ${years.join(', ')}.`,
     );
   }

@@ -2,7 +2,7 @@ import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { errorText } from '../../lib/file-errors.ts';
 import { syncFolder } from '../../store/sqlite/durable-files.ts';
-import { BackupRefused } from './backup-error.ts';
+import { BackupError } from './backup-error.ts';
 import { openBackup } from './open.ts';
 import { readBackupStatus, writeBackupStatus } from './status.ts';
 import { type BackupOrder, partialMark, takeBackup } from './take.ts';
@@ -49,7 +49,7 @@ const namedMax = 3;
  * Takes a backup into a folder unless the last one is young enough, verifies it as `artseal backup verify` does, and only
  * then removes the oldest of those that it took before, if they are whole and more than `keep`: never the last one, and
  * nothing else. What an earlier run did not finish is removed as well. The result goes into the data folder. Throws
- * BackupRefused if the new backup is damaged, and what `takeBackup` and `verifyBackup` throw; then no backup was removed.
+ * BackupError if the new backup is damaged, and what `takeBackup` and `verifyBackup` throw; then no backup was removed.
  */
 export async function rotateBackups(order: RotationOrder): Promise<Rotated> {
   const { dataDir, nowMs } = order;
@@ -114,10 +114,10 @@ async function takeVerified(
   }
 }
 
-function damaged(file: string, faults: readonly string[]): BackupRefused {
+function damaged(file: string, faults: readonly string[]): BackupError {
   const named = faults.slice(0, namedMax).join('; ');
   const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
-  return new BackupRefused(
+  return new BackupError(
     `the new backup is damaged, so no earlier one was removed: ${named}${more}. It is kept as ${file}: ` +
       'see "A record was changed" in docs/operations.md.',
   );

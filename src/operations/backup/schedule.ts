@@ -29,7 +29,7 @@ export function startBackups(
 ): BackupSchedule {
   const giveUp = new AbortController();
   let failure: string | undefined;
-  let callOff = () => {};
+  let cancel = () => {};
   let underWay = Promise.resolve();
 
   async function run(): Promise<void> {
@@ -46,7 +46,7 @@ export function startBackups(
       failure = error instanceof Error ? error.message : String(error);
       log.error({ reason: failure }, 'no backup could be taken; it is tried again');
     }
-    callOff = clock.after(Math.min(nextMs, everyMs), start);
+    cancel = clock.after(Math.min(nextMs, everyMs), start);
   }
 
   function start(): void {
@@ -57,10 +57,10 @@ export function startBackups(
   return {
     failure: () => failure,
     stop: async () => {
-      callOff();
+      cancel();
       giveUp.abort();
       await underWay;
-      callOff();
+      cancel();
     },
   };
 }

@@ -14,7 +14,7 @@ import {
 import { isDamage } from '../../store/sqlite/failure.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import { copyDatabase, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';
-import { BackupRefused, type Progress } from './backup-error.ts';
+import { BackupError, type Progress } from './backup-error.ts';
 import { type BackedUpFile, checksumsName, checksumsOf, type Manifest, manifestName } from './manifest.ts';
 import { isDatabase, memberNames } from './members.ts';
 import { type TarSource, writeTar } from './tar.ts';
@@ -39,16 +39,16 @@ const roomBesides = 1_048_576;
 
 /**
  * Takes a backup of a data folder that may be served meanwhile. The file is there under its name once it is whole and on
- * disk. Throws BackupRefused if it is there already, the disk has no room, or the database is damaged.
+ * disk. Throws BackupError if it is there already, the disk has no room, or the database is damaged.
  */
 export async function takeBackup(order: BackupOrder): Promise<Manifest> {
   const target = resolve(order.target);
   const folder = dirname(target);
   const names = memberNames.filter((name) => existsSync(join(order.dataDir, name)));
   if (!names.includes(databaseName))
-    throw new BackupRefused(`there is no database in ${resolve(order.dataDir)}.`);
+    throw new BackupError(`there is no database in ${resolve(order.dataDir)}.`);
   refuseTaken(target);
-  if (!existsSync(folder)) throw new BackupRefused(`there is no folder ${folder}: make it first.`);
+  if (!existsSync(folder)) throw new BackupError(`there is no folder ${folder}: make it first.`);
   const bytes = names.reduce((sum, name) => sum + databaseBytes(join(order.dataDir, name)), 0);
   refuseWithoutRoom(folder, bytes, (order.freeBytesOf ?? freeBytes)(folder));
   const partial = mkdtempSync(`${target}${partialMark}`);
@@ -67,13 +67,13 @@ export async function takeBackup(order: BackupOrder): Promise<Manifest> {
 }
 
 function refuseTaken(target: string): void {
-  if (existsSync(target)) throw new BackupRefused(`${target} is there already: name another file.`);
+  if (existsSync(target)) throw new BackupError(`${target} is there already: name another file.`);
 }
 
 function refuseWithoutRoom(folder: string, bytes: number, free: number): void {
   const needed = bytes * roomFactor + roomBesides;
   if (free >= needed) return;
-  throw new BackupRefused(
+  throw new BackupError(
     `a backup in ${folder} needs ${megabytes(needed)} free for a moment, and ${megabytes(free)} are: ` +
       'make room or name a file on another disk.',
   );
@@ -101,8 +101,8 @@ async function copyMembers(
   return sources;
 }
 
-function damaged(database: string, how: string): BackupRefused {
-  return new BackupRefused(
+function damaged(database: string, how: string): BackupError {
+  return new BackupError(
     `${resolve(database)} is damaged: ${how}. Nothing was made; keep the backups from before.`,
   );
 }

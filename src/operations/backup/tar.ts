@@ -20,8 +20,8 @@ export interface TarSource {
 }
 
 /** The archive is not as this program writes it: cut off, changed, or something else. The message follows its name. */
-export class TarRefused extends Error {
-  override name = 'TarRefused';
+export class TarError extends Error {
+  override name = 'TarError';
 }
 
 const blockBytes = 512;
@@ -72,12 +72,12 @@ async function append(
 const chunks = { highWaterMark: 1_048_576 };
 
 /**
- * Where the files of an archive are. Throws TarRefused for anything that `writeTar` does not write: no byte outside of
+ * Where the files of an archive are. Throws TarError for anything that `writeTar` does not write: no byte outside of
  * the files' contents can be another one, but for names, sizes and times that are written well-formed.
  */
 export function listTar(file: string): readonly TarMember[] {
   // To open a pipe could wait for ever, deaf to every signal but SIGKILL.
-  if (!statSync(file).isFile()) throw new TarRefused('is no regular file');
+  if (!statSync(file).isFile()) throw new TarError('is no regular file');
   const archive = openSync(file, 'r');
   try {
     const size = statSync(file).size;
@@ -86,19 +86,19 @@ export function listTar(file: string): readonly TarMember[] {
     while (members.length < membersMax) {
       const header = blockAt(archive, offset);
       if (isZero(header)) {
-        if (offset + endBytes !== size) throw new TarRefused('does not end where it should');
-        if (!isZero(blockAt(archive, offset + blockBytes))) throw new TarRefused('has a damaged end');
+        if (offset + endBytes !== size) throw new TarError('does not end where it should');
+        if (!isZero(blockAt(archive, offset + blockBytes))) throw new TarError('has a damaged end');
         return members;
       }
       const member = memberOf(header, offset + blockBytes);
       members.push(member);
       const padding = Buffer.alloc(paddingOf(member.bytes));
       offset = member.offset + member.bytes + padding.length;
-      if (offset + endBytes > size) throw new TarRefused('is cut off');
+      if (offset + endBytes > size) throw new TarError('is cut off');
       readSync(archive, padding, 0, padding.length, offset - padding.length);
-      if (!isZero(padding)) throw new TarRefused(`has a damaged padding behind ${member.name}`);
+      if (!isZero(padding)) throw new TarError(`has a damaged padding behind ${member.name}`);
     }
-    throw new TarRefused('holds too many files');
+    throw new TarError('holds too many files');
   } finally {
     closeSync(archive);
   }
@@ -116,7 +116,7 @@ async function* emptyContent(): AsyncGenerator<Buffer> {}
 
 function blockAt(archive: number, offset: number): Buffer {
   const block = Buffer.alloc(blockBytes);
-  if (readSync(archive, block, 0, blockBytes, offset) < blockBytes) throw new TarRefused('is cut off');
+  if (readSync(archive, block, 0, blockBytes, offset) < blockBytes) throw new TarError('is cut off');
   return block;
 }
 
@@ -159,6 +159,6 @@ function memberOf(header: Buffer, offset: number): TarMember {
   const [name, mtimeS] = [text(0, 100), Number.parseInt(text(136, 12), 8)];
   // The checksum is a sum, which some changes leave as it is.
   const isSound = Number.isSafeInteger(bytes) && header.equals(headerOf(name, bytes, mtimeS));
-  if (!isSound) throw new TarRefused('has a damaged or foreign header');
+  if (!isSound) throw new TarError('has a damaged or foreign header');
   return { name, bytes, mtimeS, offset };
 }

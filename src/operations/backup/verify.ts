@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { freeBytes, megabytes } from '../../store/sqlite/durable-files.ts';
-import { BackupRefused, type Progress } from './backup-error.ts';
+import { BackupError, type Progress } from './backup-error.ts';
 import type { Manifest } from './manifest.ts';
 import { checkUnpacked, type OpenBackup, openBackup, unpack } from './open.ts';
 
@@ -17,7 +17,7 @@ export interface Verdict {
  * Looks at every byte of a backup: checksums, the databases by SQLite's own check, counts, the evidence hash of every
  * filing, the evidence log with all that it commits to, and the signatures of the checkpoints that it keeps. It is
  * unpacked meanwhile into a new folder, whose path begins with `into`, or into one in the folder for temporary files. Throws
- * BackupRefused if it cannot be opened or if there is no room.
+ * BackupError if it cannot be opened or if there is no room.
  */
 export async function verifyBackup(file: string, progress: Progress, into?: string): Promise<Verdict> {
   const backup = await openBackup(file);
@@ -49,7 +49,7 @@ function refuseWithoutRoom({ members }: OpenBackup, folder: string, isTemporary:
   const free = freeBytes(folder);
   if (free >= needed) return;
   const otherwise = isTemporary ? ', or set TMPDIR to a folder on another disk' : '';
-  throw new BackupRefused(
+  throw new BackupError(
     `verifying needs ${megabytes(needed)} free in ${folder}, and ${megabytes(free)} are: make room${otherwise}.`,
   );
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Config, readServingConfig, unknownSettings } from '../../config/config.ts';
 import { readKeyRing } from '../../config/master-key.ts';
-import { ConfigRefused } from '../../config/settings.ts';
+import { ConfigError } from '../../config/settings.ts';
 import { createCalendar, yearOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { KeyRing, MasterKeyId } from '../../keys/key-ring.ts';
@@ -29,7 +29,7 @@ import { checkNumbers } from './numbers.ts';
 import { checkRestoration } from './restoration.ts';
 import { checkWebhooks } from './webhooks.ts';
 
-/** How long the institution is waited for, in milliseconds. */
+/** How long the provider is waited for, in milliseconds. */
 const answerMs = 8_000;
 
 /** The part whose faults keep all others from being looked at. */
@@ -45,12 +45,12 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   try {
     config = readServingConfig(env);
   } catch (error) {
-    if (!(error instanceof ConfigRefused)) throw error;
+    if (!(error instanceof ConfigError)) throw error;
     yield* error.faults.map((fault) => settings.fault(fault.replace(/\.$/, '')));
     return;
   }
-  const { environment, currency, timeZone, institution, dataDir } = config;
-  yield settings.ok(`${environment} in ${dataDir}, ${currency}, ${timeZone}, ${institution.name}`);
+  const { environment, currency, timeZone, provider, dataDir } = config;
+  yield settings.ok(`${environment} in ${dataDir}, ${currency}, ${timeZone}, ${provider.name}`);
   for (const variable of unknownSettings(env))
     yield settings.warning(`${variable} is no setting and changes nothing: artseal --help lists them`);
   yield* checkFiles(config);
@@ -70,7 +70,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   yield* checkCertificates(config, clock.nowMs());
   yield* await checkPlainListeners(config);
   yield await checkBackups(config, clock.nowMs());
-  yield await checkInstitution(config, clock);
+  yield await checkProvider(config, clock);
   yield await checkWebhooks(config);
 }
 
@@ -129,16 +129,16 @@ function judge(config: Config, file: string, inspection: Inspection<Finding>): F
       ...checkOrigin(config, logNames),
     ];
   if (content === undefined) return [fault(`${file} bears no stamp of a deployment: restore a backup`)];
-  const { environment, currency, institution } = content;
+  const { environment, currency, provider } = content;
   const findings: Finding[] = [];
   if (environment !== config.environment)
     findings.push(fault(`${file} belongs to a ${environment}: set ARTSEAL_ENVIRONMENT to match`));
   if (currency !== null && currency !== config.currency)
     findings.push(fault(`${file} is in ${currency}: set ARTSEAL_CURRENCY to match`));
-  if (institution !== null && institution !== config.institution.name)
+  if (provider !== null && provider !== config.provider.name)
     findings.push(
       warning(
-        `the money of its orders is at ${institution}: serve refuses to start with ${config.institution.name} ` +
+        `the money of its orders is at ${provider}: serve refuses to start with ${config.provider.name} ` +
           'as long as orders are open there',
       ),
     );
@@ -228,22 +228,22 @@ function useOf(seals: Seals | undefined): string {
 
 const inNumber = (secrets: number): string => (secrets === 1 ? '1 secret' : `${secrets} secrets`);
 
-async function checkInstitution(config: Config, clock: Clock): Promise<Finding> {
-  const { ok, fault } = findingsOf('institution');
-  const { name, movesMoney, open } = config.institution;
+async function checkProvider(config: Config, clock: Clock): Promise<Finding> {
+  const { ok, fault } = findingsOf('provider');
+  const { name, movesMoney, open } = config.provider;
   if (!movesMoney) return ok(`${name}: it moves no money, and there is nothing to reach`);
-  const institution = await open(config.institutionSettings, {
+  const provider = await open(config.providerSettings, {
     dataDir: config.dataDir,
     clock,
-    ownDoor: () => undefined,
+    ownListener: () => undefined,
   });
-  const patience = new AbortController();
+  const timeout = new AbortController();
   const giveUp = setTimeout(
-    () => patience.abort(new Error(`no answer within ${answerMs / 1_000} seconds`)),
+    () => timeout.abort(new Error(`no answer within ${answerMs / 1_000} seconds`)),
     answerMs,
   );
   try {
-    const access = await institution.checkAccess(patience.signal);
+    const access = await provider.checkAccess(timeout.signal);
     if (access.kind === 'ACCEPTED') return ok(`${name} accepts the credentials`);
     return access.kind === 'REJECTED'
       ? fault(`${name} rejects the credentials: ${access.why}; set others that it accepts`)
@@ -252,6 +252,6 @@ async function checkInstitution(config: Config, clock: Clock): Promise<Finding> 
         );
   } finally {
     clearTimeout(giveUp);
-    await institution.close();
+    await provider.close();
   }
 }

@@ -123,7 +123,7 @@ function keptBy(): string {
     : `systemd-timesyncd set it last at ${utcTimestamp(synchronised.mtimeMs)}`;
 }
 
-/** Whether the addresses of both doors and of the figures are free, or held by the process that serves this folder. */
+/** Whether the addresses of both doors and of the metrics are free, or held by the process that serves this folder. */
 export async function checkAddresses(config: Config, serving: ServingRecord | undefined): Promise<Finding[]> {
   const listeners = [
     [config.publicAddress, settings.publicAddress.variable],

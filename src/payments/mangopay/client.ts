@@ -1,7 +1,7 @@
 import { type Declined, unexplainedWords } from '../../domain/payment.ts';
-import { InstitutionFailure } from '../provider.ts';
+import { ProviderFailure } from '../provider.ts';
 
-/** What the institution at Mangopay is set up with. */
+/** What the provider at Mangopay is set up with. */
 export interface MangopaySettings {
   readonly clientId: string;
   readonly apiKey: string;
@@ -26,7 +26,7 @@ export interface MangopayClient {
 
 /**
  * What can be asked of Mangopay within one call. Paths begin behind the ClientId. Whatever is no definite answer, such as
- * 401, 429, 5xx, or none at all, rejects with an InstitutionFailure; nothing is sent twice.
+ * 401, 429, 5xx, or none at all, rejects with an ProviderFailure; nothing is sent twice.
  */
 export interface MangopayApi {
   /** Reads; undefined if there is no such thing (404). */
@@ -46,12 +46,12 @@ export type Posted<T> =
   /** It made this. `isStored` if that was an earlier request, and the resource is as it was then. */
   | { readonly kind: 'DONE'; readonly resource: T; readonly isStored: boolean }
   /** It was refused, and the key is used up: nothing was or will be done under it. */
-  | { readonly kind: 'REFUSED'; readonly refusal: Declined }
+  | { readonly kind: 'REFUSED'; readonly apiError: Declined }
   /** An earlier request ended in a fault of Mangopay's, and the key is used up: what was done has to be looked for. */
   | { readonly kind: 'LOST' };
 
 /** Mangopay does not show a wallet before its owner has authenticated. */
-export class OwnerHasToAuthenticate extends InstitutionFailure {
+export class OwnerHasToAuthenticate extends ProviderFailure {
   constructor(what: string) {
     const why = 'is the user of ARTSEAL_MANGOPAY_ESCROW_USER of the category PLATFORM?';
     super('FAILED', `Mangopay: ${what}, the owner of the wallet has to authenticate first: ${why}`);
@@ -81,7 +81,7 @@ interface Answer {
   readonly body: unknown;
 }
 
-/** Mangopay's own account of a refusal. */
+/** Mangopay's own account of an error. */
 interface ErrorBody {
   readonly Message?: unknown;
   readonly Type?: unknown;
@@ -110,7 +110,7 @@ export function createMangopayClient(
       return { status: response.status, headers: response.headers, body: await readJson(response, secrets) };
     } catch (error) {
       signal.throwIfAborted();
-      throw new InstitutionFailure('UNREACHABLE', `Mangopay: ${what}, ${causeOf(error)}`);
+      throw new ProviderFailure('UNREACHABLE', `Mangopay: ${what}, ${causeOf(error)}`);
     }
   }
 
@@ -124,7 +124,7 @@ export function createMangopayClient(
     const answer = await send('token', new URL(`${url}/${version}/oauth/token`), init, closing.signal);
     const { access_token: value, expires_in: seconds } = Object(answer.body);
     if (refusals.includes(answer.status) || answer.status === 401) {
-      throw new InstitutionFailure('CREDENTIALS_REJECTED', 'Mangopay: it refuses the ClientId and API key');
+      throw new ProviderFailure('CREDENTIALS_REJECTED', 'Mangopay: it refuses the ClientId and API key');
     }
     if (answer.status !== 200 || typeof value !== 'string' || typeof seconds !== 'number') {
       throw failure('token', answer);
@@ -178,10 +178,7 @@ export function createMangopayClient(
     const stored = async <T>(what: string, key: string): Promise<Posted<T>> => {
       const first = await find<{ StatusCode: string | number; Resource: T }>(`/responses/${key}`);
       if (first === undefined) {
-        throw new InstitutionFailure(
-          'FAILED',
-          `Mangopay: ${what}, the first request of its key is under way`,
-        );
+        throw new ProviderFailure('FAILED', `Mangopay: ${what}, the first request of its key is under way`);
       }
       const status = Number(first.StatusCode);
       if (status >= 500) return { kind: 'LOST' };
@@ -192,7 +189,7 @@ export function createMangopayClient(
       find,
       get: async <T>(path: string, query?: Readonly<Record<string, string>>) => {
         const found = await find<T>(path, query);
-        if (found === undefined) throw new InstitutionFailure('FAILED', `Mangopay: GET ${path}, status 404`);
+        if (found === undefined) throw new ProviderFailure('FAILED', `Mangopay: GET ${path}, status 404`);
         return found;
       },
       post: async <T>(path: string, body: object, key: string) => {
@@ -217,12 +214,12 @@ export function createMangopayClient(
         throw error;
       }
     },
-    close: () => closing.abort(new Error('The institution is closed.')),
+    close: () => closing.abort(new Error('The provider is closed.')),
   };
 }
 
 function posted<T>(what: string, answer: Answer, isStored: boolean): Posted<T> {
-  if (refusals.includes(answer.status)) return { kind: 'REFUSED', refusal: refusalOf(answer) };
+  if (refusals.includes(answer.status)) return { kind: 'REFUSED', apiError: errorOf(answer) };
   return { kind: 'DONE', resource: doneOf<T>(what, answer), isStored };
 }
 
@@ -231,14 +228,14 @@ function doneOf<T>(what: string, answer: Answer): T {
   return answer.body as T;
 }
 
-function failure(what: string, { status, body }: Answer): InstitutionFailure {
+function failure(what: string, { status, body }: Answer): ProviderFailure {
   const kind = status === 401 ? 'CREDENTIALS_REJECTED' : status === 429 ? 'OVERLOADED' : 'FAILED';
   const { Id } = Object(body) as ErrorBody;
   const request = typeof Id === 'string' ? `, request ${Id.slice(0, keptMax.name)}` : '';
-  return new InstitutionFailure(kind, `Mangopay: ${what}, status ${status}${request}`);
+  return new ProviderFailure(kind, `Mangopay: ${what}, status ${status}${request}`);
 }
 
-function refusalOf({ status, body }: Answer): Declined {
+function errorOf({ status, body }: Answer): Declined {
   const { Type, Message, errors } = Object(body) as ErrorBody;
   const fields = Object.entries(errors ?? {}).map(([field, why]) => `${field}: ${why}`);
   const detail = [`status ${status}`, Type, Message, ...fields]
@@ -247,7 +244,7 @@ function refusalOf({ status, body }: Answer): Declined {
   return declinedFor(typeof Type === 'string' ? Type : `http_${status}`, detail);
 }
 
-/** A refusal by Mangopay's code and its own words for it, as much as is kept of them, with what is shown to the buyer. */
+/** An error by Mangopay's code and its own words for it, as much as is kept of them, with what is shown to the buyer. */
 export function declinedFor(code: string, detail: string, words: string = unexplainedWords): Declined {
   return { code: code.slice(0, keptMax.name), words, detail: detail.slice(0, keptMax.reason) };
 }

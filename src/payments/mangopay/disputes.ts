@@ -1,5 +1,5 @@
 import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
-import { InstitutionFailure, type NotificationSubject, type PaymentOrder } from '../provider.ts';
+import { type NotificationSubject, type PaymentOrder, ProviderFailure } from '../provider.ts';
 import { declinedFor, type MangopayApi } from './client.ts';
 import { holdOf, type Money, type OrderLedger, snapshotOf, type Transfer } from './snapshot.ts';
 
@@ -49,7 +49,7 @@ function lostBy({ DisputeType, ResultCode, DisputedFunds, ContestedFunds }: Disp
 async function disputesOf(api: MangopayApi, hold: Transfer): Promise<readonly Dispute[]> {
   const path = `/wallets/${hold.DebitedWalletId}/disputes`;
   const found = await api.get<readonly Dispute[]>(path, { per_page: `${disputesMax}` });
-  if (found.length === disputesMax) throw new InstitutionFailure('FAILED', `Mangopay: ${path} has too many`);
+  if (found.length === disputesMax) throw new ProviderFailure('FAILED', `Mangopay: ${path} has too many`);
   const wasOver = ({ Status, ClosedDate }: Dispute) =>
     Status === 'CLOSED' && (ClosedDate ?? hold.CreationDate) < hold.CreationDate;
   const kept = await Promise.all(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Declined, unexplainedWords } from '../../domain/payment.ts';
-import { InstitutionFailure, type PaymentOrder } from '../provider.ts';
+import { type PaymentOrder, ProviderFailure } from '../provider.ts';
 import type { MangopayApi } from './client.ts';
 import type { OrderLedger, Transfer } from './snapshot.ts';
 
@@ -9,7 +9,7 @@ export interface Ledgers {
   /** That of an order, by its reference or else among the wallets of the escrow user; undefined if it has none. */
   find(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | undefined>;
   /** That of an order, which is made if it has none; or why Mangopay makes none. */
-  open(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | { readonly refusal: Declined }>;
+  open(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | { readonly apiError: Declined }>;
   /** What went through a wallet by now. What was answered just now may not be in the list yet, and is added. */
   again(api: MangopayApi, ledger: OrderLedger, answered?: Transfer): Promise<OrderLedger>;
   /** Notes at Mangopay that nothing is to come into a wallet any more. */
@@ -61,7 +61,7 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
       const isNewer = ({ CreationDate }: Wallet, place: number) =>
         CreationDate > (found[place - 1]?.CreationDate ?? CreationDate);
       if (found.some(isNewer)) {
-        throw new InstitutionFailure(
+        throw new ProviderFailure(
           'FAILED',
           'Mangopay: its list of wallets is not in the order that was asked for',
         );
@@ -70,7 +70,7 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
       const isPast = found.some(({ CreationDate }) => CreationDate < sinceS);
       if (own !== undefined || isPast || found.length < perPage) return own;
     }
-    throw new InstitutionFailure('FAILED', `Mangopay: more than ${wallets} wallets since the order`);
+    throw new ProviderFailure('FAILED', `Mangopay: more than ${wallets} wallets since the order`);
   }
 
   const read = (api: MangopayApi, { Id, Tag }: Wallet): Promise<OrderLedger> =>
@@ -97,13 +97,13 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
         Tag: order.holdId,
       };
       const made = await api.post<Wallet>('/wallets', body, keyOf('wallet', order.holdId));
-      if (made.kind === 'REFUSED') return { refusal: made.refusal };
+      if (made.kind === 'REFUSED') return { apiError: made.apiError };
       if (made.kind === 'DONE' && !made.isStored) {
         return { walletId: made.resource.Id, isClosed: false, transfers: [] };
       }
       if (made.kind === 'DONE') return read(api, await api.get<Wallet>(`/wallets/${made.resource.Id}`));
       const despite = await search(api, order);
-      return despite === undefined ? { refusal: noWallet } : read(api, despite);
+      return despite === undefined ? { apiError: noWallet } : read(api, despite);
     },
     close: (api, order, walletId) => api.put(`/wallets/${walletId}`, { Tag: closedTag(order) }),
   };
@@ -117,7 +117,7 @@ async function listed(
   const query = { per_page: `${listLimits.perPage}`, Sort: 'CreationDate:ASC' };
   const found = await api.get<readonly Transfer[]>(`/wallets/${walletId}/transactions`, query);
   if (found.length === listLimits.perPage) {
-    throw new InstitutionFailure('FAILED', `Mangopay: wallet ${walletId} has too many transactions`);
+    throw new ProviderFailure('FAILED', `Mangopay: wallet ${walletId} has too many transactions`);
   }
   const others = found.filter(({ Id }) => Id !== answered?.Id);
   const transfers = answered === undefined ? others : [...others, answered];
@@ -130,7 +130,7 @@ async function listed(
 
 /** The wallet that a hold is in. */
 function walletOf({ Id, CreditedWalletId }: Transfer): string {
-  if (CreditedWalletId === null) throw new InstitutionFailure('FAILED', `Mangopay: ${Id} has no wallet`);
+  if (CreditedWalletId === null) throw new ProviderFailure('FAILED', `Mangopay: ${Id} has no wallet`);
   return CreditedWalletId;
 }
 

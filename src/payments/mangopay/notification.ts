@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import type { Notification, SentNotification } from '../provider.ts';
 
 /** An id that Mangopay could have given; it is asked for it. */
@@ -16,7 +16,7 @@ export function readHook({ query }: SentNotification, secret: string): Notificat
   const params = new URLSearchParams(query.replaceAll('?', '&'));
   const [given = '', ...more] = params.getAll('secret');
   if (more.length > 0 || !isSame(given, secret)) {
-    throw new Refusal('SIGNATURE_INVALID', 'The query must have the secret of the hooks.');
+    throw new ApiError('SIGNATURE_INVALID', 'The query must have the secret of the hooks.');
   }
   const eventType = one(params, 'EventType', eventPattern);
   // As Mangopay spells it.
@@ -35,7 +35,7 @@ function subjectOf(eventType: string, id: string): Notification['about'] {
 function one(params: URLSearchParams, name: string, pattern: RegExp): string {
   const [value = '', ...more] = params.getAll(name);
   if (more.length > 0 || !pattern.test(value)) {
-    throw new Refusal('INVALID_JSON', `The notification has no ${name} of the known form.`);
+    throw new ApiError('INVALID_JSON', `The notification has no ${name} of the known form.`);
   }
   return value;
 }

@@ -2,11 +2,11 @@ import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
 import type { Violation } from '../../domain/violation.ts';
 import {
   type Access,
-  type Institution,
-  InstitutionFailure,
   type NotificationSubject,
   type PaymentInstruction,
   type PaymentOrder,
+  type PaymentProvider,
+  ProviderFailure,
   type Terms,
 } from '../provider.ts';
 import type { MangopaySettings } from './client.ts';
@@ -40,7 +40,7 @@ const amountMax = BigInt(Number.MAX_SAFE_INTEGER);
  * A transfer that waits for the buyer cannot be called off. It fails by itself ten minutes after it was made; until then CANCEL
  * and REFUND have no answer.
  */
-export function createMangopayInstitution(settings: MangopaySettings, nowMs: () => number): Institution {
+export function createMangopayProvider(settings: MangopaySettings, nowMs: () => number): PaymentProvider {
   const client = createMangopayClient(settings, nowMs);
   const ledgers = createLedgers(settings.escrowUser, nowMs);
   const carryOut = createInstructions(ledgers, settings.escrowUser, nowMs);
@@ -78,7 +78,7 @@ async function checkAccess(client: MangopayClient, escrowUser: string, signal: A
     });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    const isRejected = error instanceof InstitutionFailure && error.kind === 'CREDENTIALS_REJECTED';
+    const isRejected = error instanceof ProviderFailure && error.kind === 'CREDENTIALS_REJECTED';
     return { kind: isRejected ? 'REJECTED' : 'UNREACHABLE', why };
   }
 }
@@ -124,7 +124,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     if (sent.kind === 'LOST') return snapshotOf(await ledgers.again(api, ledger), order);
     if (sent.kind === 'REFUSED') {
       await ledgers.close(api, order, walletId);
-      return { status: 'VOID', declined: sent.refusal };
+      return { status: 'VOID', declined: sent.apiError };
     }
     const made = sent.isStored ? await api.get<Transfer>(`/transfers/${sent.resource.Id}`) : sent.resource;
     if (made.Status === 'FAILED') await ledgers.close(api, order, walletId);
@@ -147,14 +147,11 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     let sent = await send(keyOf('instruction', instructionId));
     // The key is used up by a fault of Mangopay's, and the money is still there: it can leave but once.
     if (sent.kind === 'LOST') sent = await send(keyOf(`instruction at ${nowMs()}`, instructionId));
-    if (sent.kind === 'LOST') throw new InstitutionFailure('FAILED', 'Mangopay: a fault of its own, twice');
-    if (sent.kind === 'REFUSED') return declined(api, order, ledger, sent.refusal);
+    if (sent.kind === 'LOST') throw new ProviderFailure('FAILED', 'Mangopay: a fault of its own, twice');
+    if (sent.kind === 'REFUSED') return declined(api, order, ledger, sent.apiError);
     const made = sent.isStored ? await currentOf(api, sent.resource) : sent.resource;
     if (made.Status === 'CREATED') {
-      throw new InstitutionFailure(
-        'FAILED',
-        `Mangopay: ${made.Id} is not carried out yet${whyWaiting(made)}`,
-      );
+      throw new ProviderFailure('FAILED', `Mangopay: ${made.Id} is not carried out yet${whyWaiting(made)}`);
     }
     if (made.Status === 'FAILED') return declined(api, order, ledger, declinedBy(made));
     return snapshotOf(await ledgers.again(api, ledger, made), order);
@@ -162,7 +159,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
 
   const declined = async (api: MangopayApi, order: PaymentOrder, ledger: OrderLedger, why: Declined) => {
     const payment = snapshotOf(await ledgers.again(api, ledger), order);
-    // What was found in the wallet explains more than the refusal that follows from it.
+    // What was found in the wallet explains more than the error that follows from it.
     return payment.status === 'HELD' ? { declined: why, ...payment } : payment;
   };
 
@@ -190,7 +187,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     const payment = await paymentOf(api, ledger, order);
     if (payment.status === 'HELD' && payment.amount !== 0n) return giveBack(api, order, ledger, payment);
     if (payment.status !== 'AWAITING_BUYER') return payment;
-    throw new InstitutionFailure(
+    throw new ProviderFailure(
       'FAILED',
       `Mangopay: ${payment.reference} waits for the buyer, ten minutes at most, and cannot be called off before`,
     );
@@ -218,7 +215,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     FREEZE: async (api, order) => {
       const { user, wallet } = partyOf(order, 'buyer');
       const ledger = await ledgers.open(api, order);
-      if ('refusal' in ledger) return { status: 'VOID', declined: ledger.refusal };
+      if ('apiError' in ledger) return { status: 'VOID', declined: ledger.apiError };
       const payment = await paymentOf(api, ledger, order);
       if (payment.status !== 'ABSENT') return payment;
       const fault = await sellerFault(api, order, partyOf(order, 'seller'));
@@ -230,7 +227,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       const { walletId } = ledger;
       const held = await underHoldKey(api, order, ledger, transferOf(order, { user, wallet }, walletId));
       if (held.status !== 'ABSENT') return held;
-      throw new InstitutionFailure('FAILED', 'Mangopay: the transfer ended in a fault of its own');
+      throw new ProviderFailure('FAILED', 'Mangopay: the transfer ended in a fault of its own');
     },
     RELEASE: async (api, order) => {
       const ledger = await ledgers.find(api, order);
@@ -256,7 +253,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     CANCEL: async (api, order) => {
       const ledger = await ledgers.open(api, order);
       // Without a wallet there is nothing that a FREEZE could move money into.
-      if ('refusal' in ledger) return { status: 'VOID' };
+      if ('apiError' in ledger) return { status: 'VOID' };
       return cancel(api, order, ledger);
     },
   } satisfies Record<PaymentInstruction['kind'], Carry>;

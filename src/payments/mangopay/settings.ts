@@ -1,6 +1,6 @@
 import type { Environment } from '../../domain/caller.ts';
 import type { PartyNameRule } from '../../domain/party.ts';
-import { type InstitutionKind, SettingRefused } from '../provider.ts';
+import { type ProviderKind, SettingError } from '../provider.ts';
 import { matching, readOrigin } from '../setting-readers.ts';
 import type { MangopaySettings } from './client.ts';
 
@@ -40,7 +40,7 @@ const user: PartyNameRule = { pattern: idPattern, what: 'a user, user_…' };
 const wallet: PartyNameRule = { pattern: idPattern, what: 'a wallet of that user, wlt_…' };
 
 /** Mangopay, as a deployment chooses it. */
-export const mangopay: InstitutionKind<MangopaySettings> = {
+export const mangopay: ProviderKind<MangopaySettings> = {
   name: 'mangopay',
   movesMoney: true,
   otherUnits: [],
@@ -85,8 +85,8 @@ export const mangopay: InstitutionKind<MangopaySettings> = {
     },
   },
   open: async (settings, { clock }) => {
-    const { createMangopayInstitution } = await import('./provider.ts');
-    return createMangopayInstitution(settings, clock.nowMs);
+    const { createMangopayProvider } = await import('./provider.ts');
+    return createMangopayProvider(settings, clock.nowMs);
   },
 };
 
@@ -95,7 +95,7 @@ function readUrl(text: string, environment: () => Environment): string {
   if (text === originOfEnvironment) return own;
   const origin = readOrigin(text, own, environment);
   if (environment() === 'sandbox' && origin === origins.production) {
-    throw new SettingRefused(`must not be ${origin} in a sandbox: that moves real money`);
+    throw new SettingError(`must not be ${origin} in a sandbox: that moves real money`);
   }
   return origin;
 }

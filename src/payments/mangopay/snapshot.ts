@@ -1,6 +1,6 @@
 import { isPage } from '../../domain/address.ts';
 import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
-import { InstitutionFailure, type PaymentOrder } from '../provider.ts';
+import { type PaymentOrder, ProviderFailure } from '../provider.ts';
 import { declinedFor } from './client.ts';
 
 /** A sum as Mangopay writes it. */
@@ -56,7 +56,7 @@ export function holdOf({ walletId, transfers }: OrderLedger): Transfer | undefin
 type OrderTerms = Pick<PaymentOrder, 'holdId' | 'amount' | 'seller'>;
 
 /**
- * Where the money of an order is, by what went into its wallet and out of it. Throws InstitutionFailure where that is
+ * Where the money of an order is, by what went into its wallet and out of it. Throws ProviderFailure where that is
  * still being decided.
  *
  * A release is a transfer to the seller's own wallet that has the order's tag. Whatever else leaves the wallet, but to the
@@ -150,7 +150,7 @@ function awaiting({ Id, CreationDate, PendingUserAction }: Transfer): PaymentSna
   const nextActionUrl = PendingUserAction?.RedirectUrl;
   if (!isPage(nextActionUrl)) {
     const why = nextActionUrl ? 'waits for the buyer at what is no page' : 'is still being processed';
-    throw new InstitutionFailure('FAILED', `Mangopay: transfer ${Id} ${why}`);
+    throw new ProviderFailure('FAILED', `Mangopay: transfer ${Id} ${why}`);
   }
   const nextActionExpiresAtMs = CreationDate * 1_000 + authenticationMs;
   return { status: 'AWAITING_BUYER', reference: Id, nextActionUrl, nextActionExpiresAtMs };

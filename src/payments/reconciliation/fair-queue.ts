@@ -1,8 +1,8 @@
 import type { DueOrder } from '../../store/reconciliation-commands.ts';
 import type { ReconciliationLimits } from './limits.ts';
 
-/** Slots for orders in recovery, which callers have in turns. */
-export interface Turns {
+/** FairPool for orders in recovery, which callers have in turns. */
+export interface FairQueue {
   /**
    * Takes slots for those of the orders that are due that have one, in the order in which they are given: one of each
    * caller, then a second one of each, and so on. All are in recovery until `end`.
@@ -14,10 +14,10 @@ export interface Turns {
   lastCaller(): number;
 }
 
-/** Turns within limits. */
-export function createTurns(
+/** FairQueue within limits. */
+export function createFairQueue(
   limits: Pick<ReconciliationLimits, 'atOnce' | 'atOncePerCaller' | 'keptForOthers'>,
-): Turns {
+): FairQueue {
   const { atOnce, atOncePerCaller, keptForOthers } = limits;
   const taken = new Map<number, number>();
   let free = atOnce;

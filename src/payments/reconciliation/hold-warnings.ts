@@ -18,7 +18,7 @@ export interface HoldWarnings {
 
 export function createHoldWarnings(execute: Execute, clock: Clock, log: Logger): HoldWarnings {
   let isStopped = false;
-  let callOff = () => {};
+  let cancel = () => {};
 
   async function tell(): Promise<void> {
     let told: number;
@@ -31,14 +31,14 @@ export function createHoldWarnings(execute: Execute, clock: Clock, log: Logger):
     await tell().catch((error) =>
       log.warn({ why: reasonOf(error) }, 'holds that are about to end cannot be told now; it is tried again'),
     );
-    if (!isStopped) callOff = clock.after(lookEveryMs, () => void tellRegularly());
+    if (!isStopped) cancel = clock.after(lookEveryMs, () => void tellRegularly());
   }
 
   return {
     start: tellRegularly,
     stop: () => {
       isStopped = true;
-      callOff();
+      cancel();
     },
   };
 }

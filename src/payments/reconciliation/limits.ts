@@ -1,23 +1,23 @@
 /** How patient the reconciliation of orders is. All times are in milliseconds. */
 export interface ReconciliationLimits {
-  /** How long the institution may take over one question or instruction. */
+  /** How long the provider may take over one question or instruction. */
   readonly answerTimeoutMs: number;
   /** How long an order may wait for its hold, from its opening; then it is cancelled. */
   readonly freezeDeadlineMs: number;
-  /** How long a buyer may take to act, from when the institution asked for it; then the order is cancelled. */
+  /** How long a buyer may take to act, from when the provider asked for it; then the order is cancelled. */
   readonly buyerDeadlineMs: number;
   /** How long to wait after the first attempt that failed; it doubles with each further one, up to the longest. */
   readonly firstRetryMs: number;
   readonly longestRetryMs: number;
   /** How many attempts in a row may fail; then a person has to look. */
   readonly attemptsMax: number;
-  /** How often the institution is asked about a hold that no notification comes about, and when about an order just closed. */
+  /** How often the provider is asked about a hold that no notification comes about, and when about an order just closed. */
   readonly quietLookUpMs: number;
   /** How often it is asked whether a buyer has acted. */
   readonly buyerLookUpMs: number;
-  /** For how long, from its opening, an order is asked about that a person closed without a word of the institution. */
+  /** For how long, from its opening, an order is asked about that a person closed without a word of the provider. */
   readonly closedLookUpsMs: number;
-  /** How often the institution is asked about a RELEASED order, and for how long after the last entry of its history. */
+  /** How often the provider is asked about a RELEASED order, and for how long after the last entry of its history. */
   readonly releasedLookUpMs: number;
   readonly releasedLookUpsMs: number;
   /** How long before a hold lapses this is logged at each look-up. */
@@ -43,7 +43,7 @@ export const reconciliationLimits: ReconciliationLimits = {
   attemptsMax: 2_000,
   quietLookUpMs: 3_600_000,
   buyerLookUpMs: 30_000,
-  // As long as an institution may remember an instruction that it has not carried out.
+  // As long as a provider may remember an instruction that it has not carried out.
   closedLookUpsMs: 86_400_000,
   // 50 hours, so that a dispute is known days before it must be answered, which is 7 days at least. Not a multiple of a
   // day: otherwise a stop at the same hour of each day would always miss the same orders.

@@ -9,28 +9,28 @@ import {
   type UpdatePlan,
 } from '../../domain/order-update.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
 import type { Instruction } from '../../store/escrow-commands.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import type { EscrowCase, OrderUpdate } from '../../store/reconciliation-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import type { Institution, PaymentOrder } from '../provider.ts';
+import type { PaymentOrder, PaymentProvider } from '../provider.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { jittered, type ReconciliationLimits, retryDelayMs } from './limits.ts';
 
-/** Brings orders and the institution to agreement. Everything that is said to the institution is said here. */
+/** Brings orders and the provider to agreement. Everything that is said to the provider is said here. */
 export interface Reconciler {
   /**
-   * Gives a prepared instruction and waits for the institution's answer, but not for ever; the instruction as it
+   * Gives a prepared instruction and waits for the provider's answer, but not for ever; the instruction as it
    * then is. One that was sent before is not sent again. A store that fails leaves it to recovery, and it is returned
    * as it was.
    */
   carryOut(instruction: Instruction): Promise<Instruction>;
-  /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
+  /** Asks the provider about an order and does what is left to do for it. Rejects if it is to be tried again later. */
   recover(escrowId: string): Promise<void>;
   /**
-   * Asks the institution about a RELEASED order and records news of its money. Rejects if there is no answer, and records
+   * Asks the provider about a RELEASED order and records news of its money. Rejects if there is no answer, and records
    * nothing of that.
    */
   lookUpReleased(escrowId: string): Promise<void>;
@@ -43,7 +43,7 @@ export interface Reconciler {
 /** What the reconciler works with. */
 export interface ReconcilerDependencies {
   readonly execute: Execute;
-  readonly institution: Institution;
+  readonly provider: PaymentProvider;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
   readonly clock: Clock;
@@ -65,17 +65,17 @@ const closing = 'The service is closing.';
 /** How long a caller waits before it asks again for an order that is pending, in seconds. */
 const pendingRetryAfterS = 5;
 
-/** The refusal for an order whose money is not where it was asked to be, as far as is known. */
-export function paymentPending(escrowId: string): Refusal {
+/** The error for an order whose money is not where it was asked to be, as far as is known. */
+export function paymentPending(escrowId: string): ApiError {
   const message =
-    `It is not known yet where the money of ${escrowId} is. The payment institution is asked until it is known, or an ` +
+    `It is not known yet where the money of ${escrowId} is. The payment provider is asked until it is known, or an ` +
     'operator decides. Repeat the call under its Idempotency-Key if it had one, or read the escrow.';
-  return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS });
+  return new ApiError('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS });
 }
 
 /** Whether a record that was to be added to is not what the evidence log committed to. */
-const isDamaged = (error: unknown): error is Refusal =>
-  error instanceof Refusal && error.reason === 'RECORD_DAMAGED';
+const isDamaged = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.reason === 'RECORD_DAMAGED';
 
 /** Why an attempt failed, in a line for the operator. */
 export function reasonOf(error: unknown): string {
@@ -84,9 +84,9 @@ export function reasonOf(error: unknown): string {
   return told instanceof Error ? told.message : String(told);
 }
 
-/** A reconciler between this store and this institution. */
+/** A reconciler between this store and this provider. */
 export function createReconciler(dependencies: ReconcilerDependencies): Reconciler {
-  const { execute, institution, currency, clock, now, newInstructionId, random, limits, log } = dependencies;
+  const { execute, provider, currency, clock, now, newInstructionId, random, limits, log } = dependencies;
   const turns = createKeyedMutex();
   const waiting = new Set<(why: string) => void>();
   let isStopped = false;
@@ -105,7 +105,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     return found;
   }
 
-  /** Waits for the institution, but not for ever. */
+  /** Waits for the provider, but not for ever. */
   async function answerTo<T>(ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (isStopped) throw new Error(closing);
     const { answerTimeoutMs } = limits;
@@ -116,14 +116,14 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
       reject(error);
       abort.abort(error);
     };
-    const callOff = clock.after(answerTimeoutMs, () =>
-      giveUp(`The institution did not answer within ${answerTimeoutMs} ms.`),
+    const cancel = clock.after(answerTimeoutMs, () =>
+      giveUp(`The provider did not answer within ${answerTimeoutMs} ms.`),
     );
     waiting.add(giveUp);
     try {
       return await Promise.race([ask(abort.signal), givenUp]);
     } finally {
-      callOff();
+      cancel();
       waiting.delete(giveUp);
     }
   }
@@ -137,11 +137,11 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
 
   /** Asks where the money of an order is. */
   const lookUp = (found: EscrowCase): Promise<PaymentSnapshot> =>
-    answerTo((signal) => institution.lookUp(paymentOrder(found), signal));
+    answerTo((signal) => provider.lookUp(paymentOrder(found), signal));
 
   const newInstruction = (kind: InstructionKind) => ({ instructionId: newInstructionId(), kind });
 
-  /** Plans what the institution's word means for an order. */
+  /** Plans what the provider's word means for an order. */
   function planFor(before: EscrowCase, payment: PaymentSnapshot, answered?: OpenInstruction): UpdatePlan {
     const { order, open, accepted, review } = before;
     const { state, amount, history } = order;
@@ -154,7 +154,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     );
   }
 
-  /** Updates an order by what the institution says, which may be the answer to one of its instructions. */
+  /** Updates an order by what the provider says, which may be the answer to one of its instructions. */
   async function updateOrder(
     before: EscrowCase,
     payment: PaymentSnapshot,
@@ -194,7 +194,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     const isDeclined = ended.some((end) => end.status === 'DECLINED');
     if (isDeclined && declined !== undefined) {
       const { code, detail } = declined;
-      log.warn({ escrowId, code, detail }, 'the institution declined an instruction');
+      log.warn({ escrowId, code, detail }, 'the provider declined an instruction');
     }
     if (why !== undefined) log.error({ escrowId, state: from, why }, 'an order needs a person');
     if (to !== from) log.info({ escrowId, from, to, status }, 'an order settled');
@@ -239,8 +239,8 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   async function sendInstruction(before: EscrowCase, instruction: OpenInstruction): Promise<EscrowCase> {
     const { instructionId, kind } = instruction;
     const sent = { ...paymentOrder(before), instructionId, kind };
-    const payment = await answerTo((signal) => institution.instruct(sent, signal));
-    if (payment.status === 'ABSENT') throw new Error(`The institution answered ABSENT to ${kind}.`);
+    const payment = await answerTo((signal) => provider.instruct(sent, signal));
+    if (payment.status === 'ABSENT') throw new Error(`The provider answered ABSENT to ${kind}.`);
     return updateOrder(before, payment, instruction);
   }
 
@@ -333,7 +333,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
       turns.run(escrowId, async () => {
         const before = await caseOf(escrowId);
         const payment = await lookUp(before);
-        // An institution knows nothing of orders that were released at the one before it.
+        // A provider knows nothing of orders that were released at the one before it.
         if (payment.status === 'ABSENT' || planFor(before, payment).review === undefined) return;
         await updateOrder(before, payment);
       }),

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import type { DueOrder } from '../../store/reconciliation-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { createTurns, type Turns } from './fair-queue.ts';
+import { createFairQueue, type FairQueue } from './fair-queue.ts';
 import type { ReconciliationLimits } from './limits.ts';
 import { type Reconciler, reasonOf } from './reconciler.ts';
 
-/** Asks the institution about the orders that are due, until nothing is left to do for them. */
+/** Asks the provider about the orders that are due, until nothing is left to do for them. */
 export interface Recovery {
   /** Makes all orders with an open instruction due, and looks after what is due from now on. */
   start(): Promise<void>;
@@ -29,10 +29,10 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   const { execute, reconciler, clock, limits, log } = dependencies;
   /** One for first attempts, so that none of them ever waits for an order that failed before. */
   const lanes = [
-    { hasFailed: false, lane: createTurns(limits) },
-    { hasFailed: true, lane: createTurns(limits) },
+    { hasFailed: false, lane: createFairQueue(limits) },
+    { hasFailed: true, lane: createFairQueue(limits) },
   ];
-  let callOff = () => {};
+  let cancel = () => {};
   let isStopped = false;
   /** Why the last look at what is due failed; undefined if it did not. */
   let fault: string | undefined;
@@ -48,7 +48,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     else log.error({ err: error }, 'the orders that are due cannot be read');
   }
 
-  async function recover(order: DueOrder, lane: Turns): Promise<void> {
+  async function recover(order: DueOrder, lane: FairQueue): Promise<void> {
     const { escrowId } = order;
     try {
       await reconciler.recover(escrowId);
@@ -80,7 +80,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     } catch (error) {
       noteFault(error);
     }
-    if (!isStopped) callOff = clock.after(limits.pollMs, () => void poll());
+    if (!isStopped) cancel = clock.after(limits.pollMs, () => void poll());
   }
 
   return {
@@ -90,10 +90,10 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     },
     stop: () => {
       isStopped = true;
-      callOff();
+      cancel();
     },
   };
 }
 
 /** Whether the store said that it cannot be used now, which needs no stack. */
-const isStoreAway = (error: unknown): boolean => error instanceof Refusal && error.reason === 'UNAVAILABLE';
+const isStoreAway = (error: unknown): boolean => error instanceof ApiError && error.reason === 'UNAVAILABLE';

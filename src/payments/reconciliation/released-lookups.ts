@@ -5,7 +5,7 @@ import type { ReconciliationLimits } from './limits.ts';
 import { type Reconciler, reasonOf } from './reconciler.ts';
 
 /**
- * Asks the institution about RELEASED orders, rarely: a dispute or a return is learned although its notification was lost.
+ * Asks the provider about RELEASED orders, rarely: a dispute or a return is learned although its notification was lost.
  * These look-ups share nothing with recovery, so no order that waits for money waits for them, and none of them is due.
  */
 export interface ReleasedLookUps {
@@ -38,7 +38,7 @@ export function createReleasedLookUps(dependencies: ReleasedLookUpDependencies):
   const shares = Math.ceil(limits.releasedLookUpMs / turnMs);
   const turnNow = () => Math.floor(clock.nowMs() / turnMs);
   let next = turnNow();
-  let callOff = () => {};
+  let cancel = () => {};
   let isStopped = false;
 
   async function lookUp(escrowId: string): Promise<void> {
@@ -77,14 +77,14 @@ export function createReleasedLookUps(dependencies: ReleasedLookUpDependencies):
       log.warn({ why: reasonOf(error) }, 'the released orders cannot be read now; it is tried again'),
     );
     const tookMs = clock.monotonicMs() - beganMs;
-    if (!isStopped) callOff = clock.after(Math.max(0, lookEveryMs - tookMs), () => void lookRegularly());
+    if (!isStopped) cancel = clock.after(Math.max(0, lookEveryMs - tookMs), () => void lookRegularly());
   }
 
   return {
     start: () => void lookRegularly(),
     stop: () => {
       isStopped = true;
-      callOff();
+      cancel();
     },
   };
 }

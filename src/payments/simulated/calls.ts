@@ -21,17 +21,17 @@ export interface Calls {
 export function createCalls(): Calls {
   const open = new Set<Call<never> & { end(): void }>();
   let state: 'OPEN' | 'CLOSED' | 'CUT' = 'OPEN';
-  const closed = () => new Error('The connection to the simulated institution is closed.');
+  const closed = () => new Error('The connection to the simulated provider is closed.');
 
   function make<T>(signal: AbortSignal, carry: (call: Call<T>) => (() => void) | undefined): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    let callOff: (() => void) | undefined;
+    let cancel: (() => void) | undefined;
     const abort = () => call.fail(signal.reason);
     const call = {
       end: () => {
         open.delete(call);
         signal.removeEventListener('abort', abort);
-        callOff?.();
+        cancel?.();
       },
       answer: (value: T) => {
         call.end();
@@ -50,7 +50,7 @@ export function createCalls(): Calls {
     open.add(call);
     signal.addEventListener('abort', abort);
     try {
-      callOff = carry(call);
+      cancel = carry(call);
     } catch (error) {
       call.fail(error);
     }

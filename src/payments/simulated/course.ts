@@ -1,5 +1,5 @@
 /**
- * What happens to money at the institution without an instruction.
+ * What happens to money at the provider without an instruction.
  *
  * - BUYER_ACTS, BUYER_FAILS: the buyer did what was asked for, and the hold is made; or could not, and there will be none.
  * - RETURN_PART, RETURN_ALL: the seller, who was paid out, gives half of what is left back to the buyer, or all of it.
@@ -31,6 +31,6 @@ export interface Course {
   readonly amount?: bigint;
   /** How long the hold lasts, in milliseconds; Infinity for ever. */
   readonly holdLastsMs?: number;
-  /** The institution does what it must not: it pays out at once what it is to hold, and forgets what it is to pay. */
+  /** The provider does what it must not: it pays out at once what it is to hold, and forgets what it is to pay. */
   readonly contradicts?: boolean;
 }

@@ -56,11 +56,11 @@ export function createDeliveries({ outbox, timers, script, send }: DeliveriesOpt
 
   function keepBack(waiting: WaitingNotification): void {
     const letGo = () => {
-      callOff();
+      cancel();
       keptBack.delete(letGo);
       leaveAfter(deliveryDelayMs, waiting);
     };
-    const callOff = timers.after(keptBackMaxMs, letGo);
+    const cancel = timers.after(keptBackMaxMs, letGo);
     keptBack.add(letGo);
   }
 
@@ -86,7 +86,7 @@ export function createDeliveries({ outbox, timers, script, send }: DeliveriesOpt
     const controller = new AbortController();
     underWay.add(controller);
     const gaveUp = Promise.withResolvers<boolean>();
-    const callOff = timers.after(receiverTimeoutMs, () => {
+    const cancel = timers.after(receiverTimeoutMs, () => {
       controller.abort(new Error(`The receiver did not answer within ${receiverTimeoutMs} ms.`));
       gaveUp.resolve(false);
     });
@@ -96,7 +96,7 @@ export function createDeliveries({ outbox, timers, script, send }: DeliveriesOpt
     } catch {
       return false;
     } finally {
-      callOff();
+      cancel();
       underWay.delete(controller);
     }
   }
@@ -122,7 +122,7 @@ export function createDeliveries({ outbox, timers, script, send }: DeliveriesOpt
       }
     },
     end: () => {
-      for (const controller of underWay) controller.abort(new Error('The simulated institution has ended.'));
+      for (const controller of underWay) controller.abort(new Error('The simulated provider has ended.'));
     },
   };
 }

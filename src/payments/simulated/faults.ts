@@ -7,7 +7,7 @@ import type { HoldEvent } from './notifications.ts';
  * What goes wrong with one sending of an instruction.
  *
  * - DECLINE: no hold for the buyer, nothing paid out to the seller; money goes back without asking anybody.
- * - REFUSE: the institution itself says no: as DECLINE, and money that is held does not go back either.
+ * - REFUSE: the provider itself says no: as DECLINE, and money that is held does not go back either.
  * - SHORT_HOLD: a hold that this makes runs out after `ms`.
  * - SLOW: carried out now, answered after `ms`.
  * - SILENT: never answered.

@@ -127,7 +127,7 @@ export function createHoldRows(connection: Sqlite.Database): HoldRows {
     if (row !== undefined) return snapshotOf(row);
     return selectAwaited.get(holdId) === undefined
       ? { status: 'ABSENT' }
-      : { status: 'AWAITING_BUYER', nextActionUrl: `https://simulated-institution.invalid/act/${holdId}` };
+      : { status: 'AWAITING_BUYER', nextActionUrl: `https://simulated-provider.invalid/act/${holdId}` };
   }
 
   return {

@@ -1,2 +1,2 @@
 /** The simulator's file in its folder. */
-export const ledgerFileName = 'simulated-institution.db';
+export const ledgerFileName = 'simulated-provider.db';

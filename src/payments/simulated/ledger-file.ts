@@ -10,7 +10,7 @@ const writingTimeoutMs = 20;
 const schemaVersion = 1;
 
 const schema = `
-CREATE TABLE institution (
+CREATE TABLE provider (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   secret BLOB NOT NULL
 ) STRICT;
@@ -73,13 +73,13 @@ CREATE TABLE IF NOT EXISTS planned_event (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS planned_event_by_time ON planned_event (at_ms);
 
-CREATE TABLE IF NOT EXISTS refusal (
+CREATE TABLE IF NOT EXISTS apiError (
   operation_id TEXT PRIMARY KEY,
   hold_id TEXT NOT NULL,
   kind TEXT NOT NULL,
   why TEXT NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS refusal_of_hold ON refusal (hold_id);
+CREATE INDEX IF NOT EXISTS refusal_of_hold ON apiError (hold_id);
 `;
 
 /** An open file, and the key that it keeps for signing notifications. */
@@ -111,11 +111,11 @@ function prepare(connection: Sqlite.Database, newSecret: () => Uint8Array): Buff
   const version = connection.pragma('user_version', { simple: true });
   if (version === 0) {
     connection.exec(schema);
-    connection.prepare('INSERT INTO institution (id, secret) VALUES (1, ?)').run(Buffer.from(newSecret()));
+    connection.prepare('INSERT INTO provider (id, secret) VALUES (1, ?)').run(Buffer.from(newSecret()));
     connection.pragma(`user_version = ${schemaVersion}`);
   } else if (version !== schemaVersion) {
     throw new Error(`${connection.name} has schema ${version}; this artseal knows ${schemaVersion}.`);
   }
   connection.exec(additions);
-  return connection.prepare<[], Buffer>('SELECT secret FROM institution').pluck().get() as Buffer;
+  return connection.prepare<[], Buffer>('SELECT secret FROM provider').pluck().get() as Buffer;
 }

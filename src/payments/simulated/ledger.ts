@@ -72,13 +72,13 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
     .pluck();
   const updateOutcome = connection.prepare('UPDATE operation SET came_to = ? WHERE operation_id = ?');
   const insertRefusal = connection.prepare(
-    'INSERT INTO refusal (operation_id, hold_id, kind, why) VALUES (?, ?, ?, ?)',
+    'INSERT INTO apiError (operation_id, hold_id, kind, why) VALUES (?, ?, ?, ?)',
   );
   const selectRefusal = connection
-    .prepare<[string], RefusalReason>('SELECT why FROM refusal WHERE operation_id = ?')
+    .prepare<[string], RefusalReason>('SELECT why FROM apiError WHERE operation_id = ?')
     .pluck();
   const selectRefusalOfHold = connection
-    .prepare<[string], RefusalReason>(`SELECT why FROM refusal WHERE hold_id = ? AND kind = 'FREEZE'`)
+    .prepare<[string], RefusalReason>(`SELECT why FROM apiError WHERE hold_id = ? AND kind = 'FREEZE'`)
     .pluck();
 
   const hasArrived = (instructionId: string) => typeof selectOutcome.get(instructionId) === 'string';

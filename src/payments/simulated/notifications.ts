@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import type { Notification, SentNotification } from '../provider.ts';
 
 /** The header that a notification is signed in: `t=<Unix seconds>,v1=<64 hex digits>`. */
@@ -36,7 +36,7 @@ export function signBody(secret: Uint8Array, text: string, nowS: number): Signed
   return { headers: { 'content-type': 'application/json', [signatureHeader]: signature }, body };
 }
 
-/** Checks whose a notification is and reads it. Throws as Institution.readNotification does. */
+/** Checks whose a notification is and reads it. Throws as PaymentProvider.readNotification does. */
 export function readSigned(secret: Uint8Array, { headers, body, nowS }: SentNotification): Notification {
   const [signature = '', ...others] = headers[signatureHeader] ?? [];
   const [, timestamp = '', mac = ''] = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
@@ -44,7 +44,7 @@ export function readSigned(secret: Uint8Array, { headers, body, nowS }: SentNoti
     refuse(`must be sent once, as t=<Unix seconds>,v1=<64 hex digits>`);
   }
   if (!timingSafeEqual(Buffer.from(mac, 'hex'), macOf(secret, timestamp, body))) {
-    refuse('is not of this body and time under the key of the institution');
+    refuse('is not of this body and time under the key of the provider');
   }
   if (Math.abs(nowS - Number(timestamp)) > signatureToleranceS) {
     refuse(`is more than ${signatureToleranceS} seconds from the time of the server`);
@@ -53,7 +53,7 @@ export function readSigned(secret: Uint8Array, { headers, body, nowS }: SentNoti
 }
 
 function refuse(rule: string): never {
-  throw new Refusal('SIGNATURE_INVALID', `The ${signatureHeader} header ${rule}.`);
+  throw new ApiError('SIGNATURE_INVALID', `The ${signatureHeader} header ${rule}.`);
 }
 
 function macOf(secret: Uint8Array, timestamp: string, body: Uint8Array): Buffer {
@@ -63,7 +63,7 @@ function macOf(secret: Uint8Array, timestamp: string, body: Uint8Array): Buffer 
 function readBody(body: Uint8Array): Notification {
   const event = parse(body);
   if (!isRecord(event) || typeof event.id !== 'string' || event.id === '') {
-    throw new Refusal('INVALID_JSON', 'The notification must be a JSON object with the id of its event.');
+    throw new ApiError('INVALID_JSON', 'The notification must be a JSON object with the id of its event.');
   }
   return {
     eventId: event.id,
@@ -75,7 +75,7 @@ function parse(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch (cause) {
-    throw new Refusal('INVALID_JSON', 'The notification must be JSON in UTF-8.', {}, { cause });
+    throw new ApiError('INVALID_JSON', 'The notification must be JSON in UTF-8.', {}, { cause });
   }
 }
 

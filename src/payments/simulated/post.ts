@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { OwnDoor } from '../provider.ts';
+import type { OwnListener } from '../provider.ts';
 import type { SignedNotification } from './notifications.ts';
 
 /** Posts a notification to the service; rejects unless it is taken. */
 export async function post(
-  { url, certificate }: OwnDoor,
+  { url, certificate }: OwnListener,
   { headers, body }: SignedNotification,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,12 +1,12 @@
-import type { Institution } from '../provider.ts';
+import type { PaymentProvider } from '../provider.ts';
 import { openSimulator, type SimulatorOptions } from './simulator.ts';
 
 /**
- * An institution for sandboxes: it moves no money, but keeps books of its own that outlive the process, and
+ * A provider for sandboxes: it moves no money, but keeps books of its own that outlive the process, and
  * what can go wrong with a real one goes wrong for parties whose ids ask for it (see scriptByParties).
  * Closing it ends its calls and deliveries and lets go of its file.
  */
-export function createSimulatedInstitution(options: SimulatorOptions): Institution {
+export function createSimulatedProvider(options: SimulatorOptions): PaymentProvider {
   const simulator = openSimulator(options);
   const connection = simulator.connect();
   return {

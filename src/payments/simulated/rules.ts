@@ -13,12 +13,12 @@ const moves: Moves = {
 // Money on its way back to the buyer needs nobody's consent.
 const movesDeclined: Moves = { ...moves, FREEZE: { ABSENT: 'VOID' }, RELEASE: {} };
 // Where no money was held, there is nothing to refuse.
-const movesRefused: Moves = { ...movesDeclined, REFUND: {}, CANCEL: { ABSENT: 'VOID' } };
-const movesUnder = { CONSENTED: moves, DECLINED: movesDeclined, REFUSED: movesRefused } as const;
+const movesRejected: Moves = { ...movesDeclined, REFUND: {}, CANCEL: { ABSENT: 'VOID' } };
+const movesUnder = { CONSENTED: moves, DECLINED: movesDeclined, REFUSED: movesRejected } as const;
 
 /**
  * Who says no to an instruction: nobody; its party, who gets no hold as a buyer and is not paid as a seller; or the
- * institution itself, which does not give money back either.
+ * provider itself, which does not give money back either.
  */
 export type Verdict = keyof typeof movesUnder;
 
@@ -35,12 +35,12 @@ export const refusals: Readonly<Record<RefusalReason, Declined>> = {
   DECLINED: {
     code: 'party_declined',
     words: 'The payment was declined.',
-    detail: 'party_declined: the simulated institution was told that the party says no.',
+    detail: 'party_declined: the simulated provider was told that the party says no.',
   },
   REFUSED: {
-    code: 'institution_refused',
-    words: 'The payment institution refused it.',
-    detail: 'institution_refused: the simulated institution was told to refuse it.',
+    code: 'provider_refused',
+    words: 'The payment provider refused it.',
+    detail: 'provider_refused: the simulated provider was told to refuse it.',
   },
   BUYER_FAILS: {
     code: 'authentication_failed',

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
-import { InstitutionFailure, type PaymentInstruction, type PaymentOrder } from '../provider.ts';
+import { type PaymentInstruction, type PaymentOrder, ProviderFailure } from '../provider.ts';
 import type { Call } from './calls.ts';
 import type { MoneyEvent } from './course.ts';
 import { createDeliveries } from './deliveries.ts';
@@ -182,5 +182,5 @@ function arrivesLater(
 }
 
 function connectionBroken(): Error {
-  return new InstitutionFailure('UNREACHABLE', 'The connection to the simulated institution broke.');
+  return new ProviderFailure('UNREACHABLE', 'The connection to the simulated provider broke.');
 }

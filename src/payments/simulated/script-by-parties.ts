@@ -62,7 +62,7 @@ const courses: Partial<Record<Name, (instruction: PaymentInstruction) => Course>
 
 /**
  * The script of sandboxes: what happens is chosen by how the buyerId begins for a FREEZE, and the sellerId for what follows
- * it. A CANCEL comes through, so that every order ends, unless the seller's id asks for its refusal; look-ups and notifications
+ * it. A CANCEL comes through, so that every order ends, unless the seller's id asks for its error; look-ups and notifications
  * always do.
  */
 export function scriptByParties(): Script {

@@ -1,4 +1,4 @@
-import type { Institution } from '../provider.ts';
+import type { PaymentProvider } from '../provider.ts';
 import { createCalls } from './calls.ts';
 import type { MoneyEvent } from './course.ts';
 import type { Script } from './faults.ts';
@@ -13,7 +13,7 @@ export interface SimulatorOptions extends RunOptions {
   readonly script?: Script;
 }
 
-/** A payment institution of its own: its books outlive whoever instructs it, and itself. */
+/** A payment provider of its own: its books outlive whoever instructs it, and itself. */
 export interface Simulator {
   /** A connection to it, which stays while the simulator is killed and opened again. */
   connect(): SimulatorConnection;
@@ -36,8 +36,8 @@ export interface Simulator {
   close(): void;
 }
 
-/** The institution as a service sees it. Closing it leaves the simulator as it is. */
-export interface SimulatorConnection extends Institution {
+/** The provider as a service sees it. Closing it leaves the simulator as it is. */
+export interface SimulatorConnection extends PaymentProvider {
   /** Ends the connection as a crash of the service would: none of its calls ever settles. */
   cut(): void;
 }
@@ -50,7 +50,7 @@ export function openSimulator(options: SimulatorOptions): Simulator {
   const { secret } = run;
 
   function running(): Run {
-    if (run === undefined) throw new Error('The simulated institution does not run.');
+    if (run === undefined) throw new Error('The simulated provider does not run.');
     return run;
   }
   function end(): void {

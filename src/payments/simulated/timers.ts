@@ -24,14 +24,14 @@ export function createTimers(clock: Clock): Timers {
 
   function after(ms: number, callback: () => void): () => void {
     if (ended) return () => {};
-    const callOff = clock.after(ms, () => {
-      waiting.delete(callOff);
+    const cancel = clock.after(ms, () => {
+      waiting.delete(cancel);
       now(callback);
     });
-    waiting.add(callOff);
+    waiting.add(cancel);
     return () => {
-      waiting.delete(callOff);
-      callOff();
+      waiting.delete(cancel);
+      cancel();
     };
   }
   function now(callback: () => void): void {
@@ -49,7 +49,7 @@ export function createTimers(clock: Clock): Timers {
     now,
     end: () => {
       ended = true;
-      for (const callOff of waiting) callOff();
+      for (const cancel of waiting) cancel();
       waiting.clear();
     },
   };

@@ -50,14 +50,14 @@ export function checkAmount({ amount, currency }: Pick<Terms, 'amount' | 'curren
     return [
       {
         field: 'amount',
-        rule: `must be from ${min} to ${most}, in minor units of ${currency}, at this payment institution`,
+        rule: `must be from ${min} to ${most}, in minor units of ${currency}, at this payment provider`,
       },
     ];
   if (inTens.includes(currency) && amount % 10n !== 0n)
     return [
       {
         field: 'amount',
-        rule: `must end in 0: this payment institution takes no single thousandths of ${currency}`,
+        rule: `must end in 0: this payment provider takes no single thousandths of ${currency}`,
       },
     ];
   return [];

@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import Stripe from 'stripe';
 import type { Declined } from '../../domain/payment.ts';
-import { type FailureKind, InstitutionFailure } from '../provider.ts';
+import { type FailureKind, ProviderFailure } from '../provider.ts';
 import { apiVersion } from './api-version.ts';
 import { declinedFor, type StripeReason } from './declined.ts';
 
-/** What the institution at Stripe is set up with. */
+/** What the provider at Stripe is set up with. */
 export interface StripeSettings {
   /** A secret (sk_) or restricted (rk_) key. */
   readonly apiKey: string;
@@ -72,7 +72,7 @@ export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey
         throw presentable(error);
       }
     },
-    close: () => closing.abort(new Error('The institution is closed.')),
+    close: () => closing.abort(new Error('The provider is closed.')),
   };
 }
 
@@ -93,10 +93,10 @@ function either(...signals: (AbortSignal | null | undefined)[]): AbortSignal {
 const noAccess = 'account_invalid';
 
 /**
- * Whether an error is Stripe's refusal of what was asked, of which it has done nothing more than the error
+ * Whether an error is Stripe's error of what was asked, of which it has done nothing more than the error
  * tells. Any other error leaves that open.
  */
-export function isRefusedByStripe(error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> {
+export function isRejectedByStripe(error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> {
   const { StripeCardError, StripeInvalidRequestError } = Stripe.errors;
   return (
     error instanceof StripeCardError || error instanceof StripeInvalidRequestError || isWithoutAccess(error)
@@ -107,16 +107,16 @@ function isWithoutAccess(error: unknown): boolean {
   return error instanceof Stripe.errors.StripePermissionError && error.code === noAccess;
 }
 
-/** Why Stripe refused what was asked; undefined of an error that is no refusal. */
+/** Why Stripe refused what was asked; undefined of an error that is no error. */
 export function reasonOf(error: unknown): Declined | undefined {
-  return isRefusedByStripe(error) ? declinedFor(error as StripeReason) : undefined;
+  return isRejectedByStripe(error) ? declinedFor(error as StripeReason) : undefined;
 }
 
 /**
  * Why Stripe refused the credentials themselves, in words for the operator: a key that is unknown, revoked or expired, or
  * that lacks a permission. Undefined of any other error.
  */
-export function refusalOfCredentials(error: unknown): string | undefined {
+export function credentialsError(error: unknown): string | undefined {
   if (error instanceof Stripe.errors.StripeAuthenticationError)
     return 'Stripe does not know the API key, or it was revoked or has expired (401)';
   if (error instanceof Stripe.errors.StripePermissionError)
@@ -147,7 +147,7 @@ function presentable(error: unknown): unknown {
   const facts = { code, status: statusCode, request: requestId, cause: networkCause(error.detail) };
   const known = Object.entries(facts).filter(([, value]) => value !== undefined);
   const words = [`Stripe: ${type}`, ...known.map(([name, value]) => `${name} ${value}`)].join(', ');
-  return new InstitutionFailure(failureKind(error), words);
+  return new ProviderFailure(failureKind(error), words);
 }
 
 function failureKind(error: InstanceType<typeof Stripe.errors.StripeError>): FailureKind {

@@ -49,8 +49,8 @@ const tryLater = 'The card issuer could not be asked; the payment can be tried a
 
 /** Words for the codes of https://docs.stripe.com/declines/codes, and for others that a FREEZE can meet. */
 const words: Readonly<Record<string, string>> = {
-  amount_too_large: 'The amount is more than the payment institution takes.',
-  amount_too_small: 'The amount is less than the payment institution takes.',
+  amount_too_large: 'The amount is more than the payment provider takes.',
+  amount_too_small: 'The amount is less than the payment provider takes.',
   approve_with_id: unsaid,
   authentication_required:
     'The card issuer wants the buyer to confirm the payment, who cannot be asked here; another card may do.',

@@ -1,7 +1,7 @@
 import type Stripe from 'stripe';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { PaymentOrder } from '../provider.ts';
-import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer, reasonOf } from './client.ts';
+import { isKeyInOtherUse, isRejectedByStripe, isSavedAnswer, reasonOf } from './client.ts';
 import { holdKey } from './notification.ts';
 import { namesOf } from './parties.ts';
 import { type IntentPlace, placeOf } from './reference.ts';
@@ -73,7 +73,7 @@ export function createIntents(
       return await findAmong(order, undefined, { customer });
     } catch (error) {
       // A customer that there is not has none.
-      if (isRefusedByStripe(error) && error.code === 'resource_missing') return undefined;
+      if (isRejectedByStripe(error) && error.code === 'resource_missing') return undefined;
       throw error;
     }
   }
@@ -124,7 +124,7 @@ export function createIntents(
     try {
       return await snapshotOrAbsent({ intent: await action, place });
     } catch (error) {
-      if (!isRefusedByStripe(error)) throw error;
+      if (!isRejectedByStripe(error)) throw error;
       const payment = await snapshotOrAbsent(await retrieve(place));
       return payment.status === 'HELD' ? { ...payment, declined: reasonOf(error) } : payment;
     }

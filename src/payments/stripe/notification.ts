@@ -1,5 +1,5 @@
 import Stripe from 'stripe';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import type { Notification, NotificationSubject, SentNotification } from '../provider.ts';
 import { apiVersion, releaseOf } from './api-version.ts';
 import type { StripeSettings } from './client.ts';
@@ -11,7 +11,7 @@ export const holdKey = 'artseal_hold';
 /** How old a notification may be, in seconds. */
 const toleranceS = 300;
 
-/** Reads a notification; see Institution.readNotification. */
+/** Reads a notification; see PaymentProvider.readNotification. */
 export function readStripeNotification(
   sent: SentNotification,
   { webhookSecret, apiKey }: Pick<StripeSettings, 'webhookSecret' | 'apiKey'>,
@@ -37,8 +37,8 @@ function checkKind({ object, livemode, api_version: version }: SentEvent, live: 
     );
 }
 
-function unfit(why: string): Refusal {
-  return new Refusal('VALIDATION_FAILED', `The notification ${why}.`);
+function unfit(why: string): ApiError {
+  return new ApiError('VALIDATION_FAILED', `The notification ${why}.`);
 }
 
 /** The order that an event is about: by our own metadata, or by the PaymentIntent of what it is about. */
@@ -60,7 +60,7 @@ function checkSignature({ headers, body, nowS }: SentNotification, secret: strin
     if (!check?.verifyHeader(body, signature, secret, toleranceS, undefined, nowS * 1000)) throw new Error();
   } catch (cause) {
     // A malformed header makes the library throw errors of any kind.
-    throw new Refusal(
+    throw new ApiError(
       'SIGNATURE_INVALID',
       `Stripe-Signature must be the signature of this body, at most ${toleranceS} seconds old.`,
       {},
@@ -95,6 +95,6 @@ function parse(body: Uint8Array): SentEvent | null {
   }
 }
 
-function unreadable(why: string): Refusal {
-  return new Refusal('INVALID_JSON', `The notification ${why}.`);
+function unreadable(why: string): ApiError {
+  return new ApiError('INVALID_JSON', `The notification ${why}.`);
 }

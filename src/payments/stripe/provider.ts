@@ -1,14 +1,14 @@
 import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
-import type { Access, Institution, PaymentInstruction, PaymentOrder } from '../provider.ts';
+import type { Access, PaymentInstruction, PaymentOrder, PaymentProvider } from '../provider.ts';
 import { checkAmount } from './amounts.ts';
 import type { StripeSettings } from './client.ts';
 import {
   createStripeClient,
+  credentialsError,
   isKeyInOtherUse,
-  isRefusedByStripe,
+  isRejectedByStripe,
   isSavedAnswer,
   reasonOf,
-  refusalOfCredentials,
   type StripeClient,
 } from './client.ts';
 import { declinedFor } from './declined.ts';
@@ -36,17 +36,17 @@ const keyTrustedMs = 12 * 60 * 60 * 1000;
  * what it has become lets none of them be done twice.
  *
  * Saved answers: Stripe gives the first answer under a key again until it forgets the key, after 24 hours
- * or more. A success may be one of the past, so Stripe is asked again. A saved refusal of a FREEZE cannot
+ * or more. A success may be one of the past, so Stripe is asked again. A saved error of a FREEZE cannot
  * turn into a hold any more. And a saved 500 stays a 500: what was done shows in a look-up alone, which
  * therefore has to come before any repetition. Where nothing was done, nothing but waiting helps: a FREEZE,
  * or the CANCEL of an order without a PaymentIntent, can be blocked for a day.
  *
  * A look-up without a reference searches the seller's account.
  */
-export function createStripeInstitution(
+export function createStripeProvider(
   settings: StripeSettings,
   nowMs: () => number = Date.now,
-): Institution {
+): PaymentProvider {
   const client = createStripeClient(settings);
   const intents = createIntents(client.stripe, settings.returnUrl);
   const carryOut = createInstructions(intents, nowMs);
@@ -72,7 +72,7 @@ async function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal):
       await stripe.paymentIntents.list({ limit: 1 });
       return { kind: 'ACCEPTED' };
     } catch (error) {
-      const why = refusalOfCredentials(error);
+      const why = credentialsError(error);
       if (why === undefined) throw error;
       return { kind: 'REJECTED', why };
     }
@@ -106,7 +106,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
       const why = reasonOf(error);
       const found = await madeDespite(error, order);
       if (found !== undefined) return settled(found, why);
-      if (!isRefusedByStripe(error)) throw error;
+      if (!isRejectedByStripe(error)) throw error;
       // Every later FREEZE gets this answer as well.
       if (isSavedAnswer(error.headers)) return because({ status: 'VOID' }, why);
       // Whether the answer was saved shows in the next one. If not, the key is still free.
@@ -117,7 +117,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
   /** The PaymentIntent that there is although a FREEZE failed: a decline leaves its own, a CANCEL another. */
   async function madeDespite(error: unknown, order: PaymentOrder): Promise<FoundIntent | undefined> {
     if (isKeyInOtherUse(error)) return intents.find(order);
-    const left = isRefusedByStripe(error) ? error.payment_intent : undefined;
+    const left = isRejectedByStripe(error) ? error.payment_intent : undefined;
     if (left === undefined) return undefined;
     return intents.retrieve({ account: intents.accountOf(order), intentId: left.id });
   }
@@ -127,7 +127,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
     try {
       return await intents.useUpKey(order);
     } catch (error) {
-      if (isRefusedByStripe(error)) return { status: 'VOID' };
+      if (isRejectedByStripe(error)) return { status: 'VOID' };
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 import { isSecure } from '../../domain/address.ts';
 import type { Environment } from '../../domain/caller.ts';
-import { type InstitutionKind, SettingRefused } from '../provider.ts';
+import { type ProviderKind, SettingError } from '../provider.ts';
 import { matching, readOrigin } from '../setting-readers.ts';
 import { chargedCurrencies } from './amounts.ts';
 import type { StripeSettings } from './client.ts';
@@ -18,7 +18,7 @@ const keys = {
 } as const satisfies Record<Environment, { pattern: RegExp; rule: string }>;
 
 /** Stripe, as a deployment chooses it. */
-export const stripe: InstitutionKind<StripeSettings> = {
+export const stripe: ProviderKind<StripeSettings> = {
   name: 'stripe',
   movesMoney: true,
   otherUnits: ['ISK', 'MGA', 'UGX'],
@@ -66,17 +66,17 @@ export const stripe: InstitutionKind<StripeSettings> = {
       'as docs/migrating-parties.md says',
   },
   open: async (settings, { clock }) => {
-    const { createStripeInstitution } = await import('./provider.ts');
-    return createStripeInstitution(settings, clock.nowMs);
+    const { createStripeProvider } = await import('./provider.ts');
+    return createStripeProvider(settings, clock.nowMs);
   },
 };
 
 function readReturnUrl(text: string, environment: () => Environment): string {
   const url = URL.parse(text);
   if (url === null || url.username !== '' || url.password !== '')
-    throw new SettingRefused('must be none or the address of a page, https://…');
+    throw new SettingError('must be none or the address of a page, https://…');
   const isTried = environment() === 'sandbox' && isSecure(url);
   if (url.protocol !== 'https:' && !isTried)
-    throw new SettingRefused('must be https, or http on a loopback address in a sandbox');
+    throw new SettingError('must be https, or http on a loopback address in a sandbox');
   return url.href;
 }

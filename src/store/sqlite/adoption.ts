@@ -67,8 +67,8 @@ export function adoptRecords(client: Sqlite.Database): void {
   const gaps = client.prepare<[], SkippedRow>(selectSkipped).all();
   if (adopted === 0 && gaps.length === 0) return;
   // Without records the first gap begins the log.
-  if (adopted > 0) log.appendAct('LOG_BEGUN', newestS, { adopted });
-  for (const { servedAtS, ...gap } of gaps) log.appendAct('NUMBERS_SKIPPED', servedAtS, gap);
+  if (adopted > 0) log.appendLogEvent('LOG_BEGUN', newestS, { adopted });
+  for (const { servedAtS, ...gap } of gaps) log.appendLogEvent('NUMBERS_SKIPPED', servedAtS, gap);
   log.write();
   log.committed();
 }

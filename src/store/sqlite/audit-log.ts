@@ -4,14 +4,14 @@ import type { ActCommands } from '../audit-commands.ts';
 import type { Database } from './connection.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
-import { operatorAct } from './schema.ts';
+import { auditEntry } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /**
  * Writes down what an operator did, inside the effect that does it. `before` and `after` are what of the subject can be
  * told, never a secret; undefined where it was not there or is gone.
  */
-export type NoteAct = (
+export type RecordAudit = (
   by: Actor,
   action: string,
   subject: string,
@@ -19,12 +19,9 @@ export type NoteAct = (
 ) => void;
 
 /** The log of a database. */
-export function createActLog(database: Database): NoteAct {
+export function createAuditLog(database: Database): RecordAudit {
   // An import notes thousands, which whatever the serving process has to write waits for.
-  const insert = prepareRaw(
-    database,
-    database.insert(operatorAct).values(placeholdersFor(operatorAct, 'id')),
-  );
+  const insert = prepareRaw(database, database.insert(auditEntry).values(placeholdersFor(auditEntry, 'id')));
   return ({ actor, atS, reason = null }, action, subject, { before, after }) => {
     insert.run({ atS, actor, action, subject, reason, before: jsonOf(before), after: jsonOf(after) });
   };
@@ -33,17 +30,17 @@ export function createActLog(database: Database): NoteAct {
 /** Handlers of reading the log. */
 export function createActHandlers(database: Database): Handlers<keyof ActCommands> {
   return {
-    ListActs: reads(({ sinceS, page }) => {
+    ListAuditLog: reads(({ sinceS, page }) => {
       const rows = database
         .select()
-        .from(operatorAct)
+        .from(auditEntry)
         .where(
           and(
-            sinceS === undefined ? undefined : gte(operatorAct.atS, sinceS),
-            page.from === undefined ? undefined : lt(operatorAct.id, page.from),
+            sinceS === undefined ? undefined : gte(auditEntry.atS, sinceS),
+            page.from === undefined ? undefined : lt(auditEntry.id, page.from),
           ),
         )
-        .orderBy(desc(operatorAct.id))
+        .orderBy(desc(auditEntry.id))
         .limit(rowsFor(page))
         .all();
       return pageOf(rows, page, ({ reason, before, after, ...row }) => ({

@@ -1,19 +1,19 @@
 import { unavailable } from '../../domain/reason.ts';
 import type { BusinessTime } from '../filing-commands.ts';
-import { type Executed, type Kind, type Store, shares, type Unit } from '../store.ts';
+import { type Executed, type Kind, type Store, type StoreRequest, shares } from '../store.ts';
 import { charactersIn } from './characters.ts';
 import type { Reply } from './core.ts';
 import { costOf } from './costs.ts';
 import { asError, fateUnknown } from './failure.ts';
 import { createFairQueue } from './fair-queue.ts';
 
-/** Units that wait for their batch, at most; far more than the calls under way can have. */
+/** CallTransaction that wait for their batch, at most; far more than the calls under way can have. */
 const waitingMax = 10_000;
 /** Characters that the effects of these may hold, at most. */
 const waitingCharactersMax = 64 * 1_048_576;
 /** What a share may use in each turn, and what a batch costs at most: some milliseconds, as long as others wait. See `costOf`. */
 const costMax = { turn: 32, batch: 256 };
-/** Units that are worth an fsync of their own: the engine is not to idle until the turn is over. */
+/** CallTransaction that are worth an fsync of their own: the engine is not to idle until the turn is over. */
 const worthwhile = 32;
 
 /**
@@ -23,7 +23,7 @@ const worthwhile = 32;
  */
 export interface Batcher {
   readonly execute: Store['execute'];
-  /** Units that were taken and have no reply yet. */
+  /** CallTransaction that were taken and have no reply yet. */
   inFlight(): number;
   /** Takes no more units; resolves when all that it took have their replies. */
   close(): Promise<void>;
@@ -31,7 +31,7 @@ export interface Batcher {
 
 /** A unit that waits for its reply. */
 interface Waiting {
-  readonly unit: Unit;
+  readonly unit: StoreRequest;
   /** Counts up. */
   readonly arrival: number;
   readonly share: number;
@@ -46,7 +46,7 @@ interface Waiting {
  * Makes a batcher; `send` has a batch carried out, one after the other, and replies to its units in their order, or to
  * the first of them alone, and then the others are sent again.
  */
-export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly Reply[]>): Batcher {
+export function createBatcher(send: (units: readonly StoreRequest[]) => Promise<readonly Reply[]>): Batcher {
   const queue = createFairQueue<Waiting>(costMax);
   /** What the batch before left over. It is sent before anything else. */
   let left: readonly Waiting[] = [];
@@ -95,7 +95,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
    * A unit as it is sent. A filing that a later unit has overtaken gets the time of that one: records must not run backwards,
    * or the store takes the clock to be wrong. A filing that came later with an earlier time was dated by such a clock, and keeps it.
    */
-  function inOrderOfTime({ unit, arrival }: Waiting): Unit {
+  function inOrderOfTime({ unit, arrival }: Waiting): StoreRequest {
     const { effect } = unit;
     if (effect === undefined || !('at' in effect)) return unit;
     const { at } = effect;
@@ -130,7 +130,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   }
 
   return {
-    execute: <K extends Kind>(unit: Unit<K>) => {
+    execute: <K extends Kind>(unit: StoreRequest<K>) => {
       const { promise, resolve, reject } = Promise.withResolvers<Executed<K>>();
       const characters = charactersIn(unit.effect);
       const isFull = waiting() >= waitingMax || waitingCharacters + characters > waitingCharactersMax;

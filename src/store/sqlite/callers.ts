@@ -29,7 +29,7 @@ import type {
   StoredToken,
 } from '../caller-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import { countFilings } from './filing-chains.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
@@ -92,7 +92,7 @@ export const tokenColumns = {
 /** Handlers of platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
 export function createCallerHandlers(
   database: Database,
-  noteAct: NoteAct,
+  recordAudit: RecordAudit,
   outbox: Outbox,
 ): Handlers<keyof CallerCommands> {
   const keys = () =>
@@ -136,7 +136,7 @@ export function createCallerHandlers(
     database.update(caller).set(change).where(eq(caller.id, platform.callerId)).run();
     const changed = platformOf(platform.caller);
     const told = { before: toldOfPlatform(platform), after: toldOfPlatform(changed) };
-    noteAct(by, action, platform.caller, told);
+    recordAudit(by, action, platform.caller, told);
     return changed;
   }
 
@@ -179,7 +179,7 @@ export function createCallerHandlers(
       .returning({ id: caller.id })
       .get();
     const added = insertKey(id, key, 'ACTIVE');
-    noteAct(by, 'key create', added.keyId, { after: toldOfKey(added) });
+    recordAudit(by, 'key create', added.keyId, { after: toldOfKey(added) });
     return added;
   }
 
@@ -199,7 +199,7 @@ export function createCallerHandlers(
       })
       .run();
     const added = tokenOf(token.tokenId);
-    noteAct(by, 'token create', added.tokenId, { after: toldOfToken(added) });
+    recordAudit(by, 'token create', added.tokenId, { after: toldOfToken(added) });
     return added;
   }
 
@@ -224,7 +224,7 @@ export function createCallerHandlers(
       database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
       const added = insertKey(old.callerId, key, status);
       const after = { ...toldOfKey(keyOf(keyId)), rotatedTo: added.keyId };
-      noteAct(by, 'key rotate', keyId, { before: toldOfKey(old), after });
+      recordAudit(by, 'key rotate', keyId, { before: toldOfKey(old), after });
       outbox.tell({ type: 'key.rotated', callerId: old.callerId, atMs: by.atS * 1_000, keyId });
       return added;
     }),
@@ -234,13 +234,14 @@ export function createCallerHandlers(
       refuseRevoked(key.status);
       database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
       const changed = keyOf(keyId);
-      noteAct(by, keyActions[status], keyId, { before: toldOfKey(key), after: toldOfKey(changed) });
+      recordAudit(by, keyActions[status], keyId, { before: toldOfKey(key), after: toldOfKey(changed) });
       return changed;
     }),
     FindKey: reads(({ keyId }) => keyOf(keyId)),
     ReplaceSeals: writes(({ by, masterKey, seals }) => {
       const keyIds = seals.filter(replaceSeal).map(({ keyId }) => keyId);
-      if (keyIds.length > 0) noteAct(by, 'secrets reseal', `master key ${masterKey}`, { after: { keyIds } });
+      if (keyIds.length > 0)
+        recordAudit(by, 'secrets reseal', `master key ${masterKey}`, { after: { keyIds } });
       return keyIds.length;
     }),
     FindCaller: reads(({ name }) => {
@@ -295,7 +296,7 @@ export function createCallerHandlers(
         .where(eq(serviceToken.tokenId, tokenId))
         .run();
       const revoked = tokenOf(tokenId);
-      noteAct(by, 'token revoke', tokenId, { before: toldOfToken(token), after: toldOfToken(revoked) });
+      recordAudit(by, 'token revoke', tokenId, { before: toldOfToken(token), after: toldOfToken(revoked) });
       return revoked;
     }),
     CountCalls: reads(countCalls(database)),

@@ -1,20 +1,20 @@
 import { usageThreshold } from '../../domain/event.ts';
-import { Refusal } from '../../domain/reason.ts';
-import { refusalData, refusalOf } from '../../domain/violation.ts';
+import { ApiError } from '../../domain/reason.ts';
+import { apiErrorData, errorOf } from '../../domain/violation.ts';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type {
   Command,
+  CommandResult,
   Executed,
   Kind,
-  Outcome,
   QuotaClaim,
   SchemaUpgrade,
   StorageErrors,
-  StoreFigures,
+  StoreMetrics,
   StoreOptions,
-  Unit,
+  StoreRequest,
 } from '../store.ts';
-import { createActHandlers, createActLog } from './audit-log.ts';
+import { createActHandlers, createAuditLog } from './audit-log.ts';
 import { createCallerHandlers } from './callers.ts';
 import { charactersIn } from './characters.ts';
 import type { Database } from './connection.ts';
@@ -28,17 +28,17 @@ import { createEvidenceHandlers } from './evidence.ts';
 import { createEvidenceLog } from './evidence-log.ts';
 import {
   cannotWork,
-  Displaced,
+  DatabaseFileReplaced,
   type Failure,
   fateUnknown,
+  internalError,
   isBusy,
   isDamage,
   isMachineFault,
   machineFailure,
   unavailableFor,
-  unforeseen,
 } from './failure.ts';
-import { readFileFigures } from './file-metrics.ts';
+import { readFileMetrics } from './file-metrics.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
@@ -47,7 +47,7 @@ import { createIncidents, type Incidents } from './incidents.ts';
 import { createLeaves } from './leaves.ts';
 import { databaseFile } from './location.ts';
 import { createLogHandlers } from './log.ts';
-import { createFigureHandlers } from './metrics.ts';
+import { createMetricHandlers } from './metrics.ts';
 import { createNonces } from './nonces.ts';
 import { createOrderHandlers } from './order-handlers.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
@@ -56,7 +56,7 @@ import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
-import { createDated } from './trusted-clock.ts';
+import { createTrustedClock } from './trusted-clock.ts';
 import { createWebhookHandlers } from './webhook-handlers.ts';
 import { createWebhookRows } from './webhooks.ts';
 
@@ -81,23 +81,23 @@ export interface Core {
    * they are those of the first units alone, and nothing was done for the others. What it throws leaves open what was
    * stored: the connection is of no use then.
    */
-  executeBatch(units: readonly Unit[]): readonly Reply[];
+  executeBatch(units: readonly StoreRequest[]): readonly Reply[];
   /** Keys and tokens, if they may have changed since they were last asked for and can be read. */
   changedCredentials(): Credentials | undefined;
   /** As `Outbox.takeNews`; undefined as well where it cannot be read. */
   takeEventNews(looks: boolean): ReturnType<Outbox['takeNews']>;
-  /** Makes this process the one that takes calls. Throws DatabaseRefused. */
+  /** Makes this process the one that takes calls. Throws DatabaseError. */
   beginServing(): void;
   /** Looks whether the files are in their place: what is wrong, in words for the operator, or undefined. */
   findFault(): string | undefined;
   /** As `Store.storageErrors`; the same object until there is another error. */
   storageErrors(): StorageErrors;
-  figures(): CoreFigures;
+  metrics(): CoreMetrics;
   close(): void;
 }
 
 /** What the core knows of what an operator watches. */
-export type CoreFigures = Omit<StoreFigures, 'unitsInFlight'>;
+export type CoreMetrics = Omit<StoreMetrics, 'unitsInFlight'>;
 
 /** Characters in the replies of a batch behind which it ends, so that whoever hears them can do other things between. */
 const repliedCharactersMax = 500_000;
@@ -105,7 +105,7 @@ const repliedCharactersMax = 500_000;
 /** Bounds of the number of units that share a transaction. */
 const unitBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 
-/** Opens the core: WAL with `synchronous=FULL`. Throws DatabaseRefused. */
+/** Opens the core: WAL with `synchronous=FULL`. Throws DatabaseError. */
 export function openCore(options: StoreOptions): Core {
   const isAlone = options.serving === true || options.opening === 'NEW';
   let lock = isAlone ? takeOldServingLock(options.dataDir) : undefined;
@@ -114,7 +114,7 @@ export function openCore(options: StoreOptions): Core {
   const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
   const files = watchFiles(databaseFile(options.dataDir));
   const incidents = createIncidents();
-  const { nonces, log, outbox, writes, governs, carryOut } = createUnits(database, incidents);
+  const { nonces, log, outbox, writes, governs, carryOut } = createCallTransaction(database, incidents);
   const credentials = watchCredentials(database);
   const beginWriting = createBeginning(client, busyTimeoutMs);
   const beginReading = client.prepare('BEGIN');
@@ -124,7 +124,7 @@ export function openCore(options: StoreOptions): Core {
   const commitSeconds = createDistribution(durationBoundsS);
 
   /** Carries out units until their replies are long. */
-  function carryOutSome(units: readonly Unit[]): readonly Reply[] {
+  function carryOutSome(units: readonly StoreRequest[]): readonly Reply[] {
     const replies: Reply[] = [];
     let characters = 0;
     for (const unit of units) {
@@ -136,7 +136,7 @@ export function openCore(options: StoreOptions): Core {
     return replies;
   }
 
-  function transact(units: readonly Unit[], isWriting: boolean): readonly Reply[] {
+  function transact(units: readonly StoreRequest[], isWriting: boolean): readonly Reply[] {
     if (isWriting) beginWriting();
     else beginReading.run();
     try {
@@ -145,7 +145,7 @@ export function openCore(options: StoreOptions): Core {
         nonces.write();
         log.write();
         outbox.write();
-        refuseDisplaced();
+        rejectReplacedFile();
         commitSeconds.time(() => commit.run());
       } else {
         commit.run();
@@ -164,20 +164,20 @@ export function openCore(options: StoreOptions): Core {
   }
 
   /** A transaction that writes. */
-  function measured(units: readonly Unit[]): readonly Reply[] {
+  function measured(units: readonly StoreRequest[]): readonly Reply[] {
     const replies = transactionSeconds.time(() => transact(units, true));
     transactionUnits.add(replies.length);
     return replies;
   }
 
   /** Throws if the files are not in their place. */
-  function refuseDisplaced(): void {
+  function rejectReplacedFile(): void {
     const fault = files.look();
-    if (fault !== undefined) throw new Displaced(fault);
+    if (fault !== undefined) throw new DatabaseFileReplaced(fault);
   }
 
   /** Carries out a batch in one transaction. If that fails, what only reads is answered nevertheless. */
-  function attempt(units: readonly Unit[]): readonly Reply[] {
+  function attempt(units: readonly StoreRequest[]): readonly Reply[] {
     const fault = client.open ? files.found() : 'the store is closed';
     if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
     const isWriting = units.some(writes);
@@ -191,14 +191,14 @@ export function openCore(options: StoreOptions): Core {
     } catch (error) {
       if (!isMachineFault(error) && units.length > 1) return halved(units);
       incidents.meet(error, isWriting ? 'write' : 'read');
-      if (!isMachineFault(error)) return [{ failure: unforeseen(error) }];
+      if (!isMachineFault(error)) return [{ failure: internalError(error) }];
       const failure = machineFailure(error, isWriting);
       return units.flatMap((unit) => (isWriting && !writes(unit) ? attempt([unit]) : [{ failure }]));
     }
   }
 
   /** Each half in a transaction of its own, and so on: what is wrong with one unit is no fault of the others. */
-  function halved(units: readonly Unit[]): readonly Reply[] {
+  function halved(units: readonly StoreRequest[]): readonly Reply[] {
     const first = units.slice(0, Math.ceil(units.length / 2));
     const replies = attempt(first);
     return replies.length < first.length ? replies : [...replies, ...attempt(units.slice(first.length))];
@@ -232,13 +232,13 @@ export function openCore(options: StoreOptions): Core {
     },
     findFault: () => files.look(),
     storageErrors: incidents.storageErrors,
-    figures: () => ({
+    metrics: () => ({
       transactionUnits: transactionUnits.data(),
       transactionSeconds: transactionSeconds.data(),
       commitSeconds: commitSeconds.data(),
       nonces: nonces.count(),
       incidents: incidents.counts(),
-      files: readFileFigures(databaseFile(options.dataDir)),
+      files: readFileMetrics(databaseFile(options.dataDir)),
     }),
     close: () => {
       client.close();
@@ -248,32 +248,32 @@ export function openCore(options: StoreOptions): Core {
 }
 
 /** What carries out single units, inside the transaction of their batch. */
-function createUnits(database: Database, incidents: Incidents) {
+function createCallTransaction(database: Database, incidents: Incidents) {
   const { $client: client } = database;
-  const noteAct = createActLog(database);
+  const recordAudit = createAuditLog(database);
   const leaves = createLeaves(database);
   const log = createEvidenceLog(database, leaves, incidents);
-  const dated = createDated(database, log);
+  const dated = createTrustedClock(database, log);
   const outbox = createOutbox(database, dated);
   const events = createEventReads(database);
   const webhooks = createWebhookRows(database);
   const check = createRecordCheck(log, leaves, incidents);
-  const callerHandlers = createCallerHandlers(database, noteAct, outbox);
+  const callerHandlers = createCallerHandlers(database, recordAudit, outbox);
   const handlers: Handlers = {
     ...createFilingHandlers(database, log, outbox, dated, incidents, check),
-    ...createEvidenceHandlers(database, log, leaves, dated, noteAct, check, incidents),
-    ...createLogHandlers(database, noteAct, log),
-    ...createOrderHandlers(database, noteAct, log, outbox, check),
+    ...createEvidenceHandlers(database, log, leaves, dated, recordAudit, check, incidents),
+    ...createLogHandlers(database, recordAudit, log),
+    ...createOrderHandlers(database, recordAudit, log, outbox, check),
     ...callerHandlers,
     ...createEventHandlers(database, events, outbox),
     ...createDeliveryHandlers(database, webhooks, events, outbox, dated),
-    ...createWebhookHandlers(database, webhooks, events, noteAct, outbox),
+    ...createWebhookHandlers(database, webhooks, events, recordAudit, outbox),
     ...createActHandlers(database),
-    ...createFigureHandlers(database, events),
+    ...createMetricHandlers(database, events),
     ...createRestorationHandlers(database, log),
-    ...createRetentionHandlers(database, noteAct, log, dated, check),
-    Refuse: reads(({ refusal }) => {
-      throw refusalOf(refusal);
+    ...createRetentionHandlers(database, recordAudit, log, dated, check),
+    Refuse: reads(({ apiError }) => {
+      throw errorOf(apiError);
     }),
     // To set the version of the schema is to write the first page, whatever it was; rows that stay the same are not written.
     RewriteNothing: writesAtOnce(() => {
@@ -292,27 +292,27 @@ function createUnits(database: Database, incidents: Incidents) {
 
   const changes = (kind: Kind): boolean => handlers[kind].access !== 'READ';
 
-  function writes({ admission, continues, effect }: Unit): boolean {
+  function writes({ admission, continues, effect }: StoreRequest): boolean {
     const isKeeping = admission?.nonce ?? admission?.idempotency ?? admission?.quota?.take ?? continues;
     return Boolean(isKeeping) || (effect !== undefined && changes(effect.kind));
   }
 
   /** Whether a unit may change credentials. */
-  function governs({ effect }: Unit): boolean {
+  function governs({ effect }: StoreRequest): boolean {
     return effect !== undefined && effect.kind in callerHandlers && changes(effect.kind);
   }
 
-  function run<K extends Kind>(command: Command<K>): Outcome {
+  function run<K extends Kind>(command: Command<K>): CommandResult {
     const handler = handlers[command.kind] as unknown as Handlers[K];
     return { kind: 'DONE', result: handler.run(command), isReplay: false };
   }
 
   /** Carries an effect out: entirely, or, when it is refused or fails, not at all. Throws what ends its batch. */
-  function perform(command: Command): Outcome | Failed {
+  function perform(command: Command): CommandResult | Failed {
     const { access } = handlers[command.kind];
     const isSaved = access === 'WRITE';
     const isAtOnce = access === 'SINGLE_WRITE';
-    let outcome: Outcome;
+    let outcome: CommandResult;
     if (!isAtOnce) log.write();
     if (isSaved) savepoint.run();
     try {
@@ -326,11 +326,11 @@ function createUnits(database: Database, incidents: Incidents) {
         rollBack.run();
         release.run();
       }
-      if (!(error instanceof Refusal)) {
+      if (!(error instanceof ApiError)) {
         incidents.meet(error, isSaved || isAtOnce ? 'write' : 'read');
-        return { failure: unforeseen(error) };
+        return { failure: internalError(error) };
       }
-      return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
+      return { kind: 'REFUSED', apiError: apiErrorData(error), isReplay: false };
     }
     // Outside of what is undone by itself: a record without its leaf must not be left, whatever fails here.
     if (isAtOnce) log.keep();
@@ -348,7 +348,7 @@ function createUnits(database: Database, incidents: Incidents) {
   }
 
   /** Lets a unit in and carries it out. Throws what ends its batch. */
-  function carryOut({ admission, continues, effect }: Unit): Reply {
+  function carryOut({ admission, continues, effect }: StoreRequest): Reply {
     const { nowS = 0, sweepAtS = nowS, nonce, idempotency, quota } = admission ?? {};
     const told = () => quota && quotas.counted(quota);
     if (nonce !== undefined && !nonces.spend(nonce, nowS, sweepAtS)) {

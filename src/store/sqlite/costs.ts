@@ -1,4 +1,4 @@
-import type { Command, Kind, Unit } from '../store.ts';
+import type { Command, Kind, StoreRequest } from '../store.ts';
 import { deletedPerUnit, redeliveredPerUnit } from '../webhook-commands.ts';
 
 /** What a command costs; 1 is what a filing does, about 20 µs. */
@@ -17,13 +17,13 @@ const costs: Costs = {
   ProveConsistency: () => 15,
   FindRecord: () => 15,
   VerifyLog: ({ leaves }) => leaves / 8,
-  ReadFigures: () => 60,
-  TakeWork: ({ limit }) => limit,
-  NoteAttempts: ({ outcomes }) => outcomes.length,
+  ReadMetrics: () => 60,
+  ClaimDeliveries: ({ limit }) => limit,
+  RecordAttempts: ({ outcomes }) => outcomes.length,
 };
 
 /** About what a unit costs the thread of the store, before it is carried out. At least 1. */
-export function costOf({ effect }: Unit): number {
+export function costOf({ effect }: StoreRequest): number {
   if (effect === undefined) return 1;
   const cost = costs[effect.kind] as ((command: Command) => number) | undefined;
   if (cost !== undefined) return Math.max(1, cost(effect));

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type { StoreOptions } from '../store.ts';
-import { DatabaseRefused, databaseFile } from './location.ts';
+import { DatabaseError, databaseFile } from './location.ts';
 
 /** How many damages are told. */
 const damagesMax = 3;
@@ -33,7 +33,7 @@ export function damagesOf(client: Sqlite.Database): readonly string[] {
   return lines.slice(0, damagesMax);
 }
 
-/** Reads a whole database, its log included: how long that took, in milliseconds. Throws DatabaseRefused if it is damaged. */
+/** Reads a whole database, its log included: how long that took, in milliseconds. Throws DatabaseError if it is damaged. */
 export function refuseDamaged(client: Sqlite.Database): number {
   const taken = createDistribution(durationBoundsS);
   const damages = taken.time(() => damagesOf(client));
@@ -41,9 +41,9 @@ export function refuseDamaged(client: Sqlite.Database): number {
   return Math.round(taken.data().sum * 1_000);
 }
 
-/** The refusal of a database that SQLite finds damaged. */
-export function damaged(file: string, what: string): DatabaseRefused {
-  return new DatabaseRefused(
+/** The error of a database that SQLite finds damaged. */
+export function damaged(file: string, what: string): DatabaseError {
+  return new DatabaseError(
     `${file} is damaged: ${what}. Change nothing in its folder, and restore the last backup: artseal restore, ` +
       'as docs/operations.md says under "The database is damaged".',
   );

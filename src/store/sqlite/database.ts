@@ -8,7 +8,7 @@ import type { Database } from './connection.ts';
 import { damaged } from './damage.ts';
 import { makePrivateFile } from './durable-files.ts';
 import { findLost } from './leftovers.ts';
-import { cannotUse, DatabaseRefused, databaseFile, servingLockName } from './location.ts';
+import { cannotUse, DatabaseError, databaseFile, servingLockName } from './location.ts';
 import { migrate, schemaOf } from './migrations.ts';
 import { deployment } from './schema.ts';
 import { beginUpgrade, type UpgradeRules } from './upgrade.ts';
@@ -30,7 +30,7 @@ const cacheKiB = 4_096;
 /**
  * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be, the latter
  * behind the serving lock and when a copy was made. `inspect` looks at one that is there before anything in it is changed, and
- * may throw. Throws DatabaseRefused.
+ * may throw. Throws DatabaseError.
  */
 export function openDatabase(
   { dataDir, opening, environment, currency, madeLater = [] }: StoreOptions,
@@ -42,7 +42,7 @@ export function openDatabase(
   try {
     // It is made at the first start of serving, on a database that is complete.
     const lost = findLost(file, [...madeLater, servingLockName]);
-    if (lost !== undefined) throw new DatabaseRefused(lost);
+    if (lost !== undefined) throw new DatabaseError(lost);
     if (opening === 'EXISTING') {
       if (!existsSync(file)) throw missing(file, stamps);
     } else {
@@ -52,7 +52,7 @@ export function openDatabase(
     }
     return openFile(file, opening, stamps, rules, inspect);
   } catch (error) {
-    if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
+    if (error instanceof DatabaseError || !(error instanceof Error && 'code' in error)) throw error;
     if (error.code === 'SQLITE_CORRUPT') throw damaged(file, error.message);
     throw cannotUse(file, error);
   }
@@ -102,15 +102,15 @@ function openFile(
   }
 }
 
-function missing(file: string, { environment }: Stamps): DatabaseRefused {
+function missing(file: string, { environment }: Stamps): DatabaseError {
   const make = environment === 'sandbox' ? 'run artseal init or start artseal serve' : 'run artseal init';
-  return new DatabaseRefused(
+  return new DatabaseError(
     `there is no database in ${dirname(file)}: ${make}, or set ARTSEAL_DATA_DIR to the folder of one.`,
   );
 }
 
-function alreadyThere(file: string): DatabaseRefused {
-  return new DatabaseRefused(
+function alreadyThere(file: string): DatabaseError {
+  return new DatabaseError(
     `${file} is there already: use it as it is, or set ARTSEAL_DATA_DIR to another folder.`,
   );
 }
@@ -121,7 +121,7 @@ function checkStamps(client: Sqlite.Database, stamps: Stamps): void {
   if (stamped === undefined) return;
   const { environment, currency } = stamped;
   const refuse = (difference: string, variable: string) => {
-    throw new DatabaseRefused(
+    throw new DatabaseError(
       `${client.name} belongs to a ${difference}: set ${variable} to match, or use another ARTSEAL_DATA_DIR.`,
     );
   };

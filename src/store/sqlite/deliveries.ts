@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import { dueHorizonMs, failingMaxS, isSent } from '../../domain/webhook.ts';
-import type { AttemptOutcome, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
+import type { DeliveryResult, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
 import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
@@ -9,7 +9,7 @@ import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
-import type { Dated } from './trusted-clock.ts';
+import type { TrustedClock } from './trusted-clock.ts';
 import { isOpen, toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
 
 /** Events that are passed at a time, at most, whether they are sent or not: others wait for the thread meanwhile. */
@@ -31,8 +31,8 @@ export function createDeliveryHandlers(
   rows: WebhookRows,
   events: EventReads,
   outbox: Outbox,
-  dated: Pick<Dated, 'notAfter'>,
-): Handlers<'ListSending' | 'TakeWork' | 'NoteAttempts'> {
+  dated: Pick<TrustedClock, 'notAfter'>,
+): Handlers<'ListSending' | 'ClaimDeliveries' | 'RecordAttempts'> {
   const deliveries = createDeliveries(database);
   const { moveCursor, setFailing, next } = createEndpoints(database);
 
@@ -109,7 +109,7 @@ export function createDeliveryHandlers(
   }
 
   /** Whether an endpoint is to be disabled after an attempt, and why; notes since when its attempts fail. */
-  function faultOf({ id, failingSinceS }: WebhookRow, outcome: AttemptOutcome): string | undefined {
+  function faultOf({ id, failingSinceS }: WebhookRow, outcome: DeliveryResult): string | undefined {
     const atS = Math.floor(outcome.atMs / 1_000);
     if (outcome.isDelivered) {
       if (failingSinceS !== null) setFailing.run({ id, failingSinceS: null });
@@ -128,7 +128,7 @@ export function createDeliveryHandlers(
   }
 
   /** Writes one outcome down; what it led to. */
-  function note(outcome: AttemptOutcome): 'DISABLED' | 'RELEASED' | undefined {
+  function note(outcome: DeliveryResult): 'DISABLED' | 'RELEASED' | undefined {
     const { id, atMs } = outcome;
     const row = rows.byId(id);
     if (row === undefined) return undefined;
@@ -148,7 +148,7 @@ export function createDeliveryHandlers(
   /** The endpoint that was swept in turn last. */
   let swept = 0;
 
-  function sweep(outcomes: readonly AttemptOutcome[]): void {
+  function sweep(outcomes: readonly DeliveryResult[]): void {
     const newestMs = outcomes.at(-1)?.atMs;
     if (newestMs === undefined) return;
     const beforeS = dated.notAfter(Math.floor(newestMs / 1_000)) - eventRetentionS;
@@ -172,13 +172,13 @@ export function createDeliveryHandlers(
         toSending(row, deliveries.pending(row.id, 1)[0]?.nextAttemptAtMs ?? null),
       );
     }),
-    TakeWork: writes(({ id, nowMs, limit, underWay }) => {
+    ClaimDeliveries: writes(({ id, nowMs, limit, underWay }) => {
       const row = rows.byId(id);
       return row?.status === 'ENABLED' && row.callerStatus === 'ACTIVE'
         ? takeWork(row, { nowMs, limit, underWay: new Set(underWay) })
         : { webhook: undefined, due: [], hasMore: false };
     }),
-    NoteAttempts: writes(({ outcomes }) => {
+    RecordAttempts: writes(({ outcomes }) => {
       const led = outcomes.map((outcome) => ({ id: outcome.id, to: note(outcome) }));
       sweep(outcomes);
       const idsOf = (what: 'DISABLED' | 'RELEASED') =>
@@ -344,7 +344,7 @@ function createDeliveries(database: Database) {
     /** Makes due what is due later than anything is ever put off. */
     takeBack: (id: number, nowMs: number) => setBack.run({ id, nowMs, horizonMs: nowMs + dueHorizonMs }),
     /** Notes an attempt; the resource of its event, undefined if the delivery is gone. What is not tried again is over. */
-    note: (outcome: AttemptOutcome, isEnabled: boolean): string | undefined => {
+    note: (outcome: DeliveryResult, isEnabled: boolean): string | undefined => {
       const { id, sequence, attempts, atMs, isDelivered, httpStatus, answer, error, retryAtMs } = outcome;
       const isTriedAgain = retryAtMs !== null && isEnabled;
       const status = isDelivered ? 'DELIVERED' : isTriedAgain ? 'PENDING' : 'FAILED';

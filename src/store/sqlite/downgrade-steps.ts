@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import { restoredEventsGap } from '../../domain/event.ts';
 import { type LeafRow, leavesIn } from './leaves.ts';
-import { DatabaseRefused } from './location.ts';
+import { DatabaseError } from './location.ts';
 import { migrationNames } from './migrations.ts';
 
 /** Rows that are read at a time: a connection that reads cannot write meanwhile. */
@@ -22,7 +22,7 @@ const waysBack: Readonly<Record<string, (client: Sqlite.Database, openUrl: OpenU
 export type OpenUrl = (webhook: { readonly webhookId: string; readonly sealedUrl: Uint8Array }) => string;
 
 /**
- * Converts a database to an earlier schema that has an evidence log as well. Throws DatabaseRefused for a damaged one, and what
+ * Converts a database to an earlier schema that has an evidence log as well. Throws DatabaseError for a damaged one, and what
  * `openUrl` throws.
  */
 export function takeBack(file: string, schema: number, openUrl: OpenUrl): void {
@@ -125,7 +125,7 @@ function splitRows(client: Sqlite.Database): void {
 function requireLeaves(row: LeafRow) {
   const leaves = leavesIn(row);
   if (leaves === undefined)
-    throw new DatabaseRefused(
+    throw new DatabaseError(
       `leaves up to ${row.id} of the evidence log are not what was written: see "A record was changed" in docs/operations.md.`,
     );
   return leaves;

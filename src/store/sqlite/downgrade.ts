@@ -10,7 +10,7 @@ import {
   syncFile,
   syncFolder,
 } from './durable-files.ts';
-import { DatabaseRefused, databaseFile } from './location.ts';
+import { DatabaseError, databaseFile } from './location.ts';
 import { logSchema, schemaOf } from './migrations.ts';
 import { takeServingLock } from './serving-lock.ts';
 import { copiesOf, copyBefore, type Former, leftOf } from './upgrade.ts';
@@ -25,7 +25,7 @@ export interface WentBack {
   readonly filings: number;
   /** Ids of the orders that were opened since, which the earlier version does not know. */
   readonly lostOrders: readonly string[];
-  /** Ids of the orders that were in another state before, and are in that one again until the institution is asked. */
+  /** Ids of the orders that were in another state before, and are in that one again until the provider is asked. */
   readonly changedOrders: readonly string[];
   /** How many filings were erased since, which are there again if the earlier version had them. */
   readonly erased: number;
@@ -59,26 +59,26 @@ const roomFactor = 2;
  * - To an earlier one: the copy that was made before the upgrade, with the filings, platforms, keys, tokens and counts of
  *   today. Orders stay as they were in the copy.
  *
- * Throws DatabaseRefused if it is served or changed meanwhile, if there is no copy or no room, or if one of today is kept already;
+ * Throws DatabaseError if it is served or changed meanwhile, if there is no copy or no room, or if one of today is kept already;
  * and what `openUrl` throws.
  */
 export function goBack(dataDir: string, openUrl: OpenUrl): WentBack {
   const database = databaseFile(dataDir);
   const folder = dirname(database);
-  if (!existsSync(database)) throw new DatabaseRefused(`there is no database in ${folder}.`);
+  if (!existsSync(database)) throw new DatabaseError(`there is no database in ${folder}.`);
   const lock = takeServingLock(dataDir);
   const draft = `${database}.back`;
   try {
     const newer = schemaIn(database);
     const copy = copiesOf(database).find(({ schema }) => schema < newer);
     if (copy === undefined)
-      throw new DatabaseRefused(
+      throw new DatabaseError(
         `there is no copy of an earlier version beside ${database}, as an upgrade makes it (${copyBefore(database, newer - 1)}).`,
       );
     const left = leftOf(database, newer);
     // It may be all that there is of orders that were not carried over.
     if (existsSync(left))
-      throw new DatabaseRefused(`${left} is there, from going back before: move it elsewhere first.`);
+      throw new DatabaseError(`${left} is there, from going back before: move it elsewhere first.`);
     refuseOpened(database);
     const was = stateOf(database);
     removeDatabase(draft);
@@ -89,7 +89,7 @@ export function goBack(dataDir: string, openUrl: OpenUrl): WentBack {
     syncFile(draft);
     refuseOpened(database);
     if (stateOf(database) !== was)
-      throw new DatabaseRefused(`another process changed ${database} meanwhile: run this again.`);
+      throw new DatabaseError(`another process changed ${database} meanwhile: run this again.`);
     // At each moment one of them is there under its name.
     linkSync(database, left);
     renameSync(draft, database);
@@ -109,7 +109,7 @@ function removeDatabase(file: string): void {
 function refuseWithoutRoom(database: string): void {
   const [needed, free] = [roomFactor * databaseBytes(database), freeBytes(dirname(database))];
   if (free < needed)
-    throw new DatabaseRefused(
+    throw new DatabaseError(
       `going back needs ${megabytes(needed)} free beside ${database}, and ${megabytes(free)} are: make room first.`,
     );
 }
@@ -133,7 +133,7 @@ function schemaIn(database: string): number {
 /** The last connection removes the log, so there is another one while it is there. */
 function refuseOpened(database: string): void {
   if (existsSync(`${database}-wal`))
-    throw new DatabaseRefused(`another process has ${database} open: wait until it has ended.`);
+    throw new DatabaseError(`another process has ${database} open: wait until it has ended.`);
 }
 
 /** What became of what is in a database. */
@@ -167,7 +167,7 @@ function filingsIn(file: string): number {
     client = new Sqlite(file, { readonly: true });
     return client.prepare<[], number>('SELECT count(*) FROM filing').pluck().get() ?? 0;
   } catch (error) {
-    throw new DatabaseRefused(`${file} cannot be read: ${(error as Error).message}.`);
+    throw new DatabaseError(`${file} cannot be read: ${(error as Error).message}.`);
   } finally {
     client?.close();
   }
@@ -223,7 +223,7 @@ function carryOver(copy: Former, later: string, draft: string): Carried {
 /** Triggers keep rows of both tables from being replaced: those that are there stay, but for the end of a party. */
 function carryParties(client: Sqlite.Database): void {
   client.exec(endParties);
-  for (const table of ['party', 'operator_act'])
+  for (const table of ['party', 'audit_entry'])
     carryTable(client, table, `id NOT IN (SELECT id FROM main.${table}) ORDER BY id`, 'INSERT');
 }
 

@@ -51,7 +51,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     onStorageError: storageErrors.add,
     onEvents: listeners.add,
     unitsInFlight: inFlight,
-    figures: async () => ({ ...core.figures(), unitsInFlight: inFlight() }),
+    metrics: async () => ({ ...core.metrics(), unitsInFlight: inFlight() }),
     lost: Promise.withResolvers<never>().promise,
     close: async () => {
       await close();

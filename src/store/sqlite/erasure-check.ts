@@ -1,6 +1,6 @@
 import type Sqlite from 'better-sqlite3';
 import { retentionYears } from '../../domain/filing.ts';
-import { type LeafSpan, type LogActDetail, readLeafRanges } from '../../domain/leaf.ts';
+import { type LeafSpan, type LogEventDetail, readLeafRanges } from '../../domain/leaf.ts';
 
 /** What the log says of a leaf whose record was erased. */
 export interface Erasure {
@@ -58,7 +58,7 @@ export function readErasures(client: Sqlite.Database): Erasures {
 
 /** The leaves that an act lists; undefined if it lists none, another number than it says, or some behind itself. */
 function readErased({ sequence, detail, timeS, leafIndex }: ErasedRow): readonly ErasedSpan[] | undefined {
-  const { records, leaves, before } = (JSON.parse(detail) ?? {}) as LogActDetail;
+  const { records, leaves, before } = (JSON.parse(detail) ?? {}) as LogEventDetail;
   const spans = typeof leaves === 'string' ? readLeafRanges(leaves) : undefined;
   const listed = spans?.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   const isBefore = (spans?.at(-1)?.last ?? leafIndex) < leafIndex;
@@ -73,5 +73,5 @@ function endOfRetention(timeS: number): number {
   return date.setUTCFullYear(date.getUTCFullYear() - retentionYears) / 1_000;
 }
 
-const selectErased = `SELECT sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_act
+const selectErased = `SELECT sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_event
   WHERE kind = 'RECORDS_ERASED' AND json_valid(detail) ORDER BY sequence`;

@@ -33,7 +33,7 @@ export interface EscrowBooks {
   toEscrow(row: EscrowRow): Escrow;
   toCase(row: EscrowRow): EscrowCase;
   /**
-   * Notes the state that an order has come to, by the institution's word or a person's, with the TRANSFER record of RELEASED, and
+   * Notes the state that an order has come to, by the provider's word or a person's, with the TRANSFER record of RELEASED, and
    * notifies its caller. Runs inside the effect that it belongs to.
    */
   moved(row: EscrowRow, to: EscrowState, at: BusinessTime, byOperator?: boolean): void;
@@ -164,7 +164,7 @@ const stateEvents = {
   CLOSED: 'escrow.closed',
 } as const satisfies Record<Exclude<EscrowState, 'UNPAID'>, EventType>;
 
-/** What the institution said when an order last began to wait for a person. */
+/** What the provider said when an order last began to wait for a person. */
 export function foundOf({ foundStatus, foundAmount, foundCurrency }: EscrowRow): PaymentSnapshot | undefined {
   if (foundStatus === null) return undefined;
   return {

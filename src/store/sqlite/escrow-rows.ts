@@ -49,7 +49,7 @@ export interface UpdatedRow {
   readonly nextActionUrl: string | null;
   readonly nextActionUntilMs: number | null;
   readonly resetsAttempts: 0 | 1;
-  /** Notifications that had come when the institution was asked. */
+  /** Notifications that had come when the provider was asked. */
   readonly notificationCount: number;
   readonly lookUpAtMs: number | null;
   /** When to look again if more notifications have come. */
@@ -67,7 +67,7 @@ export interface EscrowRows {
   insert(order: NewEscrowRow): number;
   find(escrowId: string): EscrowRow | undefined;
   byId(id: number): EscrowRow | undefined;
-  /** The id of the order that the institution knows by a name of its own. */
+  /** The id of the order that the provider knows by a name of its own. */
   idOfReference(reference: string): number | undefined;
   /** The order of a filing that is UNPAID or FROZEN. */
   activeOf(filingNo: string): Pick<EscrowRow, 'escrowId' | 'callerId'> | undefined;

@@ -45,7 +45,7 @@ export function createEscrowHandlers(
     return row;
   }
 
-  /** The parties that a caller has registered by these ids, and by all names that the institution needs. */
+  /** The parties that a caller has registered by these ids, and by all names that the provider needs. */
   function registered(callerId: number, { buyerId, sellerId }: EscrowTerms, needed: PartyMembers) {
     const find = (role: PartyRole, partyId: string) => {
       const found = parties.find(callerId, role, partyId);

@@ -3,8 +3,8 @@ import { type InferSelectModel, sql } from 'drizzle-orm';
 import {
   actLeafData,
   commitmentTo,
-  type LogActDetail,
-  type LogActKind,
+  type LogEventDetail,
+  type LogEventKind,
   type RecordLeaf,
   recordLeafData,
   saltBytes,
@@ -16,7 +16,7 @@ import { RecordDamaged } from './failure.ts';
 import type { Incidents } from './incidents.ts';
 import { createLeaves, type StoredLeaf } from './leaves.ts';
 import { createLogIndex, type LogIndex, type NotedLeaf } from './log-index.ts';
-import { logAct } from './schema.ts';
+import { logEvent } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
@@ -42,7 +42,7 @@ export interface EvidenceLog {
     },
   ): LeafPlace;
   /** Appends something that happened to the log itself. */
-  appendAct(kind: LogActKind, atS: number, detail: LogActDetail): void;
+  appendLogEvent(kind: LogEventKind, atS: number, detail: LogEventDetail): void;
   /** When the newest leaf was made, Unix seconds; undefined if there is none. */
   newestS(): number | undefined;
   /** How many acts of the log there are. */
@@ -80,7 +80,7 @@ interface Pending {
   readonly data: string;
   readonly noted: NotedLeaf;
   /** The row of an act. */
-  readonly act?: Omit<InferSelectModel<typeof logAct>, 'leafIndex'>;
+  readonly act?: Omit<InferSelectModel<typeof logEvent>, 'leafIndex'>;
   /** What is known as of it. */
   readonly known: Known;
 }
@@ -98,10 +98,10 @@ export function createEvidenceLog(
 ): EvidenceLog {
   const tree = createVerifiedTree(leaves);
   const index = createLogIndex(leaves, tree, () => incidents?.count('damagedRecords'));
-  const insertAct = prepareRaw(database, database.insert(logAct).values(placeholdersFor(logAct)));
-  const selectActs = prepareRaw<{ acts: number }>(
+  const insertLogEvent = prepareRaw(database, database.insert(logEvent).values(placeholdersFor(logEvent)));
+  const selectLogEvents = prepareRaw<{ acts: number }>(
     database,
-    database.select({ acts: sql<number>`coalesce(max(${logAct.sequence}), 0)`.as('acts') }).from(logAct),
+    database.select({ acts: sql<number>`coalesce(max(${logEvent.sequence}), 0)`.as('acts') }).from(logEvent),
   );
   const newSalt = createSalts();
   let written: Written = { tree: emptyTree, acts: 0, newestS: undefined };
@@ -135,7 +135,7 @@ export function createEvidenceLog(
       throw new RecordDamaged(`Leaf ${size - 1} of the evidence log is not what was recorded.`);
     return {
       tree: head,
-      acts: selectActs.get({})?.acts ?? 0,
+      acts: selectLogEvents.get({})?.acts ?? 0,
       newestS: last === undefined ? undefined : timeOfLeaf(last),
     };
   }
@@ -143,7 +143,7 @@ export function createEvidenceLog(
   const known = (): Known => pending.at(-1)?.known ?? current();
   const size = () => current().tree.size + pending.length;
 
-  function pushAct(kind: LogActKind, timeS: number, detail: LogActDetail): void {
+  function pushLogEvent(kind: LogEventKind, timeS: number, detail: LogEventDetail): void {
     const sequence = known().acts + 1;
     pending.push({
       data: actLeafData({ kind, sequence, timeS, detail }),
@@ -155,7 +155,7 @@ export function createEvidenceLog(
 
   /** The time of the next leaf; the first of all is that the log was begun. */
   function begun(atS: number): number {
-    if (size() === 0) pushAct('LOG_BEGUN', atS, { adopted: 0 });
+    if (size() === 0) pushLogEvent('LOG_BEGUN', atS, { adopted: 0 });
     return Math.max(atS, known().newestS ?? atS);
   }
 
@@ -187,10 +187,10 @@ export function createEvidenceLog(
       if (kind === 'FILING') newestFiling = number;
       return { salt, leafIndex };
     },
-    appendAct: (kind, atS, detail) => {
+    appendLogEvent: (kind, atS, detail) => {
       const laterS = begun(atS);
       // A time that an operator accepts is the one that may be behind those before it.
-      pushAct(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
+      pushLogEvent(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
     },
     newestS: () => known().newestS,
     newestFiling: () => {
@@ -213,7 +213,7 @@ export function createEvidenceLog(
       leaves.append(from, stored);
       for (const { completed } of stored) tree.append(completed);
       for (const [place, { act, noted }] of pending.entries()) {
-        if (act !== undefined) insertAct.run({ ...act, leafIndex: from + place });
+        if (act !== undefined) insertLogEvent.run({ ...act, leafIndex: from + place });
         index.appended(from + place, noted);
       }
       written = { ...known(), tree: head };

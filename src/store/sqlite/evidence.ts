@@ -10,7 +10,7 @@ import {
 } from '../../domain/merkle.ts';
 import type { EvidenceCommands, LogClock, LoggedRecord, RecordName } from '../evidence-commands.ts';
 import type { ReadTree } from '../store.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { RecordDamaged } from './failure.ts';
@@ -20,9 +20,9 @@ import type { Incidents } from './incidents.ts';
 import { createLeaves, type Leaves } from './leaves.ts';
 import { createLinkHandlers } from './links.ts';
 import type { RecordCheck } from './record-check.ts';
-import { caller, filing, logAct, provenanceRecord } from './schema.ts';
+import { caller, filing, logEvent, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
-import type { Dated } from './trusted-clock.ts';
+import type { TrustedClock } from './trusted-clock.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
 /** The hash of a range of leaves. */
@@ -61,8 +61,8 @@ export function createEvidenceHandlers(
   database: Database,
   log: EvidenceLog,
   leaves: Leaves,
-  dated: Dated,
-  noteAct: NoteAct,
+  dated: TrustedClock,
+  recordAudit: RecordAudit,
   check: RecordCheck,
   incidents: Incidents,
 ): Handlers<keyof EvidenceCommands> {
@@ -72,10 +72,10 @@ export function createEvidenceHandlers(
   const selectAccepted = prepareRaw<{ sequence: number; time_s: number }>(
     database,
     database
-      .select({ sequence: logAct.sequence, timeS: logAct.timeS })
-      .from(logAct)
-      .where(eq(logAct.kind, 'CLOCK_ACCEPTED'))
-      .orderBy(desc(logAct.sequence))
+      .select({ sequence: logEvent.sequence, timeS: logEvent.timeS })
+      .from(logEvent)
+      .where(eq(logEvent.kind, 'CLOCK_ACCEPTED'))
+      .orderBy(desc(logEvent.sequence))
       .limit(1),
   );
   const clock = (): LogClock => {
@@ -176,13 +176,13 @@ export function createEvidenceHandlers(
       to > size() || from > to ? undefined : consistencyPath(from, to).map(hashOf),
     ),
     FindRecord: reads(findRecord),
-    ...createLinkHandlers(database, { noteAct, requireRecord, notAfter: dated.notAfter }),
+    ...createLinkHandlers(database, { recordAudit, requireRecord, notAfter: dated.notAfter }),
     ReadLogClock: reads(clock),
     AcceptClock: writes(({ by }) => {
       const before = clock();
       if (before.newestS === by.atS && before.accepted?.timeS === by.atS) return before;
-      log.appendAct('CLOCK_ACCEPTED', by.atS, { timeS: by.atS });
-      noteAct(by, 'clock accept', 'clock', {
+      log.appendLogEvent('CLOCK_ACCEPTED', by.atS, { timeS: by.atS });
+      recordAudit(by, 'clock accept', 'clock', {
         before: before.newestS === undefined ? undefined : { timeS: before.newestS },
         after: { timeS: by.atS },
       });

@@ -1,4 +1,4 @@
-import { Refusal, unavailable } from '../../domain/reason.ts';
+import { ApiError, unavailable } from '../../domain/reason.ts';
 
 /** Why a unit was not executed, as plain data that crosses threads. */
 export interface Failure {
@@ -19,7 +19,7 @@ export const fateUnknown =
 const nothingStored = 'The store could not keep the write; nothing was stored.';
 
 /** The files of the database are not in their place. */
-export class Displaced extends Error {}
+export class DatabaseFileReplaced extends Error {}
 
 /** A stored record, or the log itself, is not what the evidence log committed to. The message is for the operator. */
 export class RecordDamaged extends Error {}
@@ -33,7 +33,7 @@ const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|P
 
 /** Whether the machine is at fault for an error: its disk, its memory, or another process that holds the database. */
 export function isMachineFault(error: unknown): error is Error {
-  return error instanceof Displaced || machineFaults.test(codeOf(error));
+  return error instanceof DatabaseFileReplaced || machineFaults.test(codeOf(error));
 }
 
 /** Whether an error says that a database is damaged, or that a file is none. */
@@ -59,14 +59,14 @@ export function unavailableFor(message: string, cause: unknown): Failure {
 }
 
 /** The failure of a unit for which the service is at fault. */
-export function unforeseen(error: unknown): Failure {
+export function internalError(error: unknown): Failure {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
   return { isUnavailable: false, isDamaged: error instanceof RecordDamaged, message, cause: stack };
 }
 
 /** What a failure rejects its unit with. */
-export function asError({ isUnavailable, isDamaged, message, cause }: Failure): Error | Refusal {
-  if (isDamaged) return new Refusal('RECORD_DAMAGED', damagedMessage, {}, { cause: new Error(message) });
+export function asError({ isUnavailable, isDamaged, message, cause }: Failure): Error | ApiError {
+  if (isDamaged) return new ApiError('RECORD_DAMAGED', damagedMessage, {}, { cause: new Error(message) });
   if (isUnavailable) return unavailable(message, new Error(cause));
   const error = new Error(message);
   if (cause !== undefined) error.stack = cause;

@@ -4,7 +4,7 @@ import type { StoreFiles } from '../store.ts';
 import { freeBytes } from './durable-files.ts';
 
 /** Measures the files of a database, and what room there is on their disk. */
-export function readFileFigures(database: string): StoreFiles {
+export function readFileMetrics(database: string): StoreFiles {
   return {
     databaseBytes: known(() => statSync(database).size),
     logBytes: known(() => statSync(`${database}-wal`).size),

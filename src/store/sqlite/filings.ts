@@ -11,8 +11,8 @@ import {
   sequenceOfFiling,
   yearOfFiling,
 } from '../../domain/filing.ts';
-import { clockRefusal, findClockFault } from '../../domain/filing-clock.ts';
-import type { Refusal } from '../../domain/reason.ts';
+import { clockError, findClockFault } from '../../domain/filing-clock.ts';
+import type { ApiError } from '../../domain/reason.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
 import type { Database } from './connection.ts';
@@ -27,7 +27,7 @@ import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
-import type { Dated } from './trusted-clock.ts';
+import type { TrustedClock } from './trusted-clock.ts';
 
 /** The columns of a Filing with those of the store's own. */
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };
@@ -43,7 +43,7 @@ export function createFilingHandlers(
   database: Database,
   log: EvidenceLog,
   outbox: Outbox,
-  dated: Dated,
+  dated: TrustedClock,
   incidents: Incidents,
   check: RecordCheck,
 ): Handlers<keyof FilingCommands> {
@@ -110,8 +110,8 @@ export function createFilingHandlers(
   function refuseWrongClock(nowS: number, setByS: number): void {
     const fault = findClockFault({ nowS, newestS: log.newestS(), datedS: dated.about(nowS), setByS });
     if (fault === undefined) return;
-    incidents.count('clockRefusals');
-    throw clockRefusal(fault);
+    incidents.count('clockRejections');
+    throw clockError(fault);
   }
 
   /** The last number of a year that was given out. */
@@ -129,7 +129,7 @@ export function createFilingHandlers(
   const floorOf = (year: number) => Math.max(floors.get(year) ?? 0, log.index.skippedThrough(year));
 
   /** What is answered for a filing that is marked as erased. */
-  function erased(row: Pick<SourceRow, 'filingNo' | 'leafIndex'>): Refusal {
+  function erased(row: Pick<SourceRow, 'filingNo' | 'leafIndex'>): ApiError {
     check.erasure(row);
     return filingErased();
   }

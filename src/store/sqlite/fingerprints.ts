@@ -20,7 +20,7 @@ const slotsAtFirst = 1_024;
 
 export function createFingerprintTable(): FingerprintTable {
   let words = new Uint32Array(slotsAtFirst * slotWords);
-  /** Slots less one; their number is a power of two. */
+  /** FairPool less one; their number is a power of two. */
   let mask = slotsAtFirst - 1;
   let taken = 0;
 

@@ -10,7 +10,7 @@ export interface Handler<K extends Kind> {
    *   EvidenceLog for what it has to know of them; an act among them can only be that the log was begun.
    */
   readonly access: 'READ' | 'WRITE' | 'SINGLE_WRITE';
-  /** Throws Refusal. */
+  /** Throws ApiError. */
   run(command: Command<K>): Result<K>;
 }
 

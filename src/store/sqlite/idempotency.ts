@@ -2,7 +2,7 @@ import { deserialize, serialize } from 'node:v8';
 import { and, eq, lte, sql } from 'drizzle-orm';
 import { isFinal } from '../../domain/reason.ts';
 import type { Instruction } from '../escrow-commands.ts';
-import { type IdempotencyClaim, idempotencyRetentionS, type Kind, type Outcome } from '../store.ts';
+import { type CommandResult, type IdempotencyClaim, idempotencyRetentionS, type Kind } from '../store.ts';
 import type { Database } from './connection.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
@@ -18,7 +18,7 @@ export type ClaimResult =
   | { readonly kind: 'REUSED' }
   | {
       readonly kind: 'REPEATED';
-      readonly outcome: Outcome;
+      readonly outcome: CommandResult;
       readonly claimedBy: string | undefined;
     };
 
@@ -27,9 +27,9 @@ export interface IdempotencyKeys {
   /** What is known of a key; undefined if nothing is. What is forgotten at `sweepAtS`, Unix seconds, is swept away. */
   find(claim: IdempotencyClaim, sweepAtS: number): ClaimResult | undefined;
   /** Keeps what came of a command for repetitions, unless they could do better. */
-  keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: Outcome): void;
+  keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: CommandResult): void;
   /** Replaces what is kept by what came of a further command of the same call, unless repetitions could do better. */
-  replace(claim: IdempotencyClaim, outcome: Outcome): void;
+  replace(claim: IdempotencyClaim, outcome: CommandResult): void;
 }
 
 /** The idempotency keys of a database; `findInstruction` reads an instruction as it is now. */
@@ -94,6 +94,6 @@ export function createIdempotencyKeys(
   };
 }
 
-function isKept(outcome: Outcome): boolean {
-  return outcome.kind === 'DONE' || (outcome.kind === 'REFUSED' && isFinal(outcome.refusal.reason));
+function isKept(outcome: CommandResult): boolean {
+  return outcome.kind === 'DONE' || (outcome.kind === 'REFUSED' && isFinal(outcome.apiError.reason));
 }

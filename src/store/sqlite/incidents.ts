@@ -12,7 +12,7 @@ export interface Incidents {
 }
 
 export function createIncidents(): Incidents {
-  const counts = { clockRefusals: 0, damagedRecords: 0 };
+  const counts = { clockRejections: 0, damagedRecords: 0 };
   let errors = noStorageErrors;
   return {
     count: (what) => {
@@ -23,8 +23,8 @@ export function createIncidents(): Incidents {
         counts.damagedRecords += 1;
         errors = { ...errors, damage: errors.damage ?? error.message };
       } else if (isMachineFault(error) && !isBusy(error)) {
-        const lastRefusal = `a ${access} was refused: ${error.message}`;
-        errors = { ...errors, refusals: errors.refusals + 1, lastRefusal };
+        const lastRejection = `a ${access} was refused: ${error.message}`;
+        errors = { ...errors, refusals: errors.refusals + 1, lastRejection };
       }
     },
     counts: () => ({ ...counts }),
@@ -33,4 +33,4 @@ export function createIncidents(): Incidents {
 }
 
 /** What a store has met that was opened just now. */
-export const noStorageErrors: StorageErrors = { refusals: 0, lastRefusal: undefined, damage: undefined };
+export const noStorageErrors: StorageErrors = { refusals: 0, lastRejection: undefined, damage: undefined };

@@ -4,7 +4,7 @@ import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
 import type { LogNames, LogState } from '../log-commands.ts';
-import type { CapUse, RegistryFigures } from '../metric-commands.ts';
+import type { CapUse, RegistryMetrics } from '../metric-commands.ts';
 import type { Restoration } from '../restoration-commands.ts';
 import type { ReadTree } from '../store.ts';
 import type { StoredWebhook } from '../webhook-commands.ts';
@@ -18,11 +18,11 @@ import { isDamage } from './failure.ts';
 import { cannotUse, databaseFile } from './location.ts';
 import { logNamesIn, logStateIn } from './log.ts';
 import { faultsInOpenLog } from './log-check.ts';
-import { createNumberFigures } from './metrics.ts';
+import { createNumberMetrics } from './metrics.ts';
 import { logSchema, migrationNames, schemaOf } from './migrations.ts';
 import { lastRestoration } from './restorations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
-import { createDated } from './trusted-clock.ts';
+import { createTrustedClock } from './trusted-clock.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
 
 /** What a database says of itself. */
@@ -40,7 +40,7 @@ export interface Inspection<T> {
 }
 
 /** Numbers of a year that are used: of all, and by the platforms that are nearest to their caps. */
-export interface UsedNumbers extends Pick<RegistryFigures, 'filingNumbers' | 'escrowNumbers'> {
+export interface UsedNumbers extends Pick<RegistryMetrics, 'filingNumbers' | 'escrowNumbers'> {
   readonly caps: readonly CapUse[];
 }
 
@@ -51,7 +51,7 @@ const capsMax = 10;
 export interface Content<T> {
   readonly environment: string;
   readonly currency: string | null;
-  readonly institution: string | null;
+  readonly provider: string | null;
   readonly keys: readonly StoredKey[];
   readonly webhooks: readonly StoredWebhook[];
   /** The last one; undefined if there was none. */
@@ -98,7 +98,7 @@ export async function inspectDatabase<T>(
   }
 }
 
-/** What the evidence log of a data folder is called, whatever the schema of its database. Throws DatabaseRefused. */
+/** What the evidence log of a data folder is called, whatever the schema of its database. Throws DatabaseError. */
 export function readLogNames(dataDir: string): LogNames {
   const file = databaseFile(dataDir);
   try {
@@ -142,7 +142,7 @@ async function contentOf<T>(
 ): Promise<Content<T> | undefined> {
   const stamps = database.select().from(deployment).get();
   if (stamps === undefined) return undefined;
-  const { environment, currency, institution } = stamps;
+  const { environment, currency, provider } = stamps;
   const keys = database
     .select(keyColumns)
     .from(apiKey)
@@ -154,7 +154,7 @@ async function contentOf<T>(
     .orderBy(desc(filing.id))
     .limit(1)
     .get();
-  const numbers = createNumberFigures(database);
+  const numbers = createNumberMetrics(database);
   const log = logStateIn(database);
   const faults = database.$client.transaction(faultsInOpenLog)(database.$client);
   // What is damaged tells no time.
@@ -162,7 +162,7 @@ async function contentOf<T>(
   return {
     environment,
     currency,
-    institution,
+    provider,
     keys,
     webhooks: createWebhookRows(database).select().all().map(toWebhook),
     restoration: lastRestoration(database),
@@ -171,6 +171,6 @@ async function contentOf<T>(
     numbers: { ...numbers.used(year), caps: numbers.caps(year, capsMax) },
     newestFilingMs: newest && newest.filedAtS * 1_000,
     newestLeafS: evidence?.newestS(),
-    datedS: evidence && createDated(database, evidence).read(),
+    datedS: evidence && createTrustedClock(database, evidence).read(),
   };
 }

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, lt, lte } from 'drizzle-orm';
 import { linkNotFound } from '../../domain/filing.ts';
 import type { EvidenceCommands, StoredLink } from '../evidence-commands.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
@@ -24,17 +24,17 @@ const toLink = ({ id: _, ...link }: StoredLink & { readonly id: number }): Store
 
 /** What handlers of links work with. */
 export interface LinkDependencies {
-  readonly noteAct: NoteAct;
+  readonly recordAudit: RecordAudit;
   /** Throws FILING_NOT_FOUND for a record that is not there, or is erased. */
   readonly requireRecord: (named: EvidenceCommands['FindRecord']['takes']) => void;
-  /** As `Dated.notAfter`. */
+  /** As `TrustedClock.notAfter`. */
   readonly notAfter: (nowS: number) => number;
 }
 
 /** Handlers of links to evidence. They are few beside filings, so nothing is prepared. */
 export function createLinkHandlers(
   database: Database,
-  { noteAct, requireRecord, notAfter }: LinkDependencies,
+  { recordAudit, requireRecord, notAfter }: LinkDependencies,
 ): Handlers<'ShareRecord' | 'FindLink' | 'ListLinks' | 'RevokeLink'> {
   const links = () => database.select(linkColumns).from(evidenceLink).$dynamic();
 
@@ -57,7 +57,7 @@ export function createLinkHandlers(
         .insert(evidenceLink)
         .values({ linkId, filingNo, sequence, callerId, createdAtS: by.atS, expiresAtS })
         .run();
-      noteAct(by, 'evidence link', linkId, { after: { filingNo, sequence, expiresAtS } });
+      recordAudit(by, 'evidence link', linkId, { after: { filingNo, sequence, expiresAtS } });
       return link;
     }),
     FindLink: reads(({ linkId }) => {
@@ -93,7 +93,7 @@ export function createLinkHandlers(
       if (before.revokedAtS !== null) return before;
       const revokedAtS = by.atS;
       database.update(evidenceLink).set({ revokedAtS }).where(eq(evidenceLink.id, row.id)).run();
-      noteAct(by, 'evidence revoke-link', linkId, {
+      recordAudit(by, 'evidence revoke-link', linkId, {
         before: toldOf(before),
         after: { ...toldOf(before), revokedAtS },
       });

@@ -2,16 +2,16 @@ import { join, resolve } from 'node:path';
 import { fileErrorText } from '../../lib/file-errors.ts';
 
 /** The database cannot be used as this deployment asks; the message is for the operator. */
-export class DatabaseRefused extends Error {
-  override name = 'DatabaseRefused';
+export class DatabaseError extends Error {
+  override name = 'DatabaseError';
 }
 
 /** What an operator is told of an error for which a database file cannot be opened. */
-export function cannotUse(file: string, error: Error): DatabaseRefused {
+export function cannotUse(file: string, error: Error): DatabaseError {
   const rule =
     'ARTSEAL_DATA_DIR must name a folder that this user can write, with the database of Artseal or none';
   const why = fileErrorText(error, file) ?? error.message;
-  return new DatabaseRefused(`${file} cannot be used: ${why}; ${rule}.`);
+  return new DatabaseError(`${file} cannot be used: ${why}; ${rule}.`);
 }
 
 /** The database in its folder. */

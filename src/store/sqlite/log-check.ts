@@ -3,8 +3,8 @@ import { type Evidence, evidenceHash } from '../../domain/filing.ts';
 import {
   actLeafData,
   commitmentTo,
-  type LogActDetail,
-  type LogActKind,
+  type LogEventDetail,
+  type LogEventKind,
   type RecordLeaf,
   recordLeafData,
 } from '../../domain/leaf.ts';
@@ -35,8 +35,8 @@ interface FilingRow extends Omit<Evidence, 'price'>, Kept {
 
 interface TransferRow extends LaterRecord, Kept {}
 
-interface ActRow {
-  readonly kind: LogActKind;
+interface LogEventRow {
+  readonly kind: LogEventKind;
   readonly sequence: number;
   readonly detail: string;
   readonly timeS: number;
@@ -115,7 +115,7 @@ function createContentCheck(
 ): (leaf: IndexedLeaf) => string | undefined {
   const filing = client.prepare<[string], FilingRow>(selectFiling);
   const transfer = client.prepare<[string, number], TransferRow>(selectTransfer);
-  const act = client.prepare<[number], ActRow>(selectAct);
+  const act = client.prepare<[number], LogEventRow>(selectLogEvent);
 
   return ({ index, data }) => {
     const told = toldBy(data);
@@ -124,7 +124,7 @@ function createContentCheck(
     const erasure = erasures.of(index);
     if (number === 'LOG')
       return erasure === undefined
-        ? faultOfAct(index, data, act.get(sequence))
+        ? faultOfLogEvent(index, data, act.get(sequence))
         : `act ${erasure.act} says that leaf ${index} was erased, which is of no record`;
     const name = nameOf(told);
     const row = sequence === 1 ? filing.get(number) : transfer.get(number, sequence);
@@ -247,15 +247,15 @@ function nameIn(data: string): string {
   return told === undefined ? 'unreadable' : nameOf(told);
 }
 
-function faultOfAct(index: number, data: string, row: ActRow | undefined): string | undefined {
+function faultOfLogEvent(index: number, data: string, row: LogEventRow | undefined): string | undefined {
   const isItsLeaf = row !== undefined && row.leafIndex === index && dataOf(row) === data;
   return isItsLeaf ? undefined : `leaf ${index} of the evidence log is of no act that the database has`;
 }
 
 /** The data of the leaf of an act; undefined if its detail is no JSON. */
-function dataOf({ kind, sequence, timeS, detail: text }: ActRow): string | undefined {
+function dataOf({ kind, sequence, timeS, detail: text }: LogEventRow): string | undefined {
   const detail = parsed(text);
-  return detail && actLeafData({ kind, sequence, timeS, detail: detail as LogActDetail });
+  return detail && actLeafData({ kind, sequence, timeS, detail: detail as LogEventDetail });
 }
 
 /** What the data of a leaf say; undefined if they are not JSON with these members. */
@@ -299,7 +299,7 @@ const selectTransfer = `SELECT record.filing_no AS filingNo, position AS sequenc
   record.leaf_index AS leafIndex, recorded_at_s AS timeS, erased_at_s AS erasedAtS
   FROM provenance_record AS record LEFT JOIN filing USING (filing_no) WHERE record.filing_no = ? AND position = ?`;
 
-const selectAct = `SELECT kind, sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_act WHERE sequence = ?`;
+const selectLogEvent = `SELECT kind, sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_event WHERE sequence = ?`;
 
 const selectLeaf = 'SELECT * FROM log_leaf WHERE id >= ? ORDER BY id LIMIT 1';
 
@@ -308,7 +308,7 @@ const selectShared = `
   WITH record (number, sequence, leafIndex) AS (
     SELECT filing_no, 1, leaf_index FROM filing
     UNION ALL SELECT filing_no, position, leaf_index FROM provenance_record
-    UNION ALL SELECT 'LOG', sequence, leaf_index FROM log_act)
+    UNION ALL SELECT 'LOG', sequence, leaf_index FROM log_event)
   SELECT number, sequence, leafIndex FROM record
   WHERE leafIndex IS NULL OR leafIndex NOT BETWEEN 0 AND ? - 1
     OR leafIndex IN (SELECT leafIndex FROM record GROUP BY leafIndex HAVING count(*) > 1)`;

@@ -1,9 +1,9 @@
 import type Sqlite from 'better-sqlite3';
-import type { LogActKind } from '../../domain/leaf.ts';
+import type { LogEventKind } from '../../domain/leaf.ts';
 
 /** An act of the log that a row of another table has to agree with. */
-interface Act {
-  readonly kind: LogActKind;
+interface AuditEntry {
+  readonly kind: LogEventKind;
   readonly detail: string;
   readonly timeS: number;
   readonly leafIndex: number;
@@ -36,8 +36,8 @@ interface Gap {
 
 /** What does not agree with the acts of the log, a line each: keys, names of the log, and numbers that are left out. */
 export function faultsInLogTables(client: Sqlite.Database): readonly string[] {
-  const acts = client.prepare<[], Act>(selectActs).all();
-  const actsOf = (kind: LogActKind) =>
+  const acts = client.prepare<[], AuditEntry>(selectLogEvents).all();
+  const actsOf = (kind: LogEventKind) =>
     acts.filter((act) => act.kind === kind).map((act) => ({ ...act, told: JSON.parse(act.detail) as Told }));
   type ActsOf = ReturnType<typeof actsOf>;
 
@@ -105,7 +105,7 @@ function namesOf({ year, after, through }: Gap): string {
   return `the numbers ${number(after + 1)} to ${number(through)}`;
 }
 
-const selectActs = `SELECT kind, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_act
+const selectLogEvents = `SELECT kind, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_event
   WHERE kind IN ('KEY_ADDED', 'KEY_RETIRED', 'LOG_FORKED', 'NUMBERS_SKIPPED') ORDER BY sequence`;
 
 const selectKeys = `SELECT vkey, added_at_s AS addedAtS, ends_at_s AS endsAtS, sealed_seed = x'' AS isRetired

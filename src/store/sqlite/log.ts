@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, isNotNull, isNull, ne, sql } from 'drizzle-orm';
-import { Refusal } from '../../domain/reason.ts';
+import { ApiError } from '../../domain/reason.ts';
 import type { NewSeal } from '../caller-commands.ts';
 import {
   type LogCommands,
@@ -10,11 +10,11 @@ import {
   type NewLogKey,
   type StampedCheckpoint,
 } from '../log-commands.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { logAct, logCheckpoint, logKey, logLeaf, logOrigin, restoration } from './schema.ts';
+import { logCheckpoint, logEvent, logKey, logLeaf, logOrigin, restoration } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /** All keys that the log had, the newest first. */
@@ -30,10 +30,10 @@ export function logKeysIn(database: Database): readonly LogKey[] {
 
 /** From when keys sign that were added before they did, Unix seconds: only the act of the log tells it. */
 function announcedIn(database: Database): ReadonlyMap<string, number> {
-  const vkey = sql<string>`${logAct.detail} ->> 'vkey'`;
-  const fromS = sql<number>`${logAct.detail} ->> 'from'`;
-  const added = and(eq(logAct.kind, 'KEY_ADDED'), isNotNull(fromS));
-  const acts = database.select({ vkey, fromS }).from(logAct).where(added).all();
+  const vkey = sql<string>`${logEvent.detail} ->> 'vkey'`;
+  const fromS = sql<number>`${logEvent.detail} ->> 'from'`;
+  const added = and(eq(logEvent.kind, 'KEY_ADDED'), isNotNull(fromS));
+  const acts = database.select({ vkey, fromS }).from(logEvent).where(added).all();
   return new Map(acts.map((act) => [act.vkey, act.fromS]));
 }
 
@@ -57,10 +57,10 @@ export function logStateIn(database: Database): LogState {
     .limit(1)
     .get();
   const fork = database
-    .select({ detail: logAct.detail })
-    .from(logAct)
-    .where(eq(logAct.kind, 'LOG_FORKED'))
-    .orderBy(desc(logAct.sequence))
+    .select({ detail: logEvent.detail })
+    .from(logEvent)
+    .where(eq(logEvent.kind, 'LOG_FORKED'))
+    .orderBy(desc(logEvent.sequence))
     .limit(1)
     .get();
   const forkedBehind = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
@@ -84,7 +84,7 @@ export function replaceLogSeal(database: Database, { keyId, from, to }: NewSeal)
 /** Handlers of what the evidence log is published under. They are called once a second at most, so nothing is prepared. */
 export function createLogHandlers(
   database: Database,
-  noteAct: NoteAct,
+  recordAudit: RecordAudit,
   log: EvidenceLog,
 ): Handlers<keyof LogCommands> {
   const keys = () => logKeysIn(database);
@@ -99,7 +99,7 @@ export function createLogHandlers(
   function endKey({ vkey, endsAtS }: LogKey, atS: number): void {
     const ended = { sealedSeed: Buffer.alloc(0), endsAtS: Math.min(endsAtS ?? atS, atS) };
     database.update(logKey).set(ended).where(eq(logKey.vkey, vkey)).run();
-    log.appendAct('KEY_RETIRED', atS, { vkey });
+    log.appendLogEvent('KEY_RETIRED', atS, { vkey });
   }
 
   const selectStamped = prepareRaw<StampedCheckpoint>(
@@ -129,7 +129,7 @@ export function createLogHandlers(
     const atS = Math.max(addedAtS, log.newestS() ?? addedAtS);
     const row = { vkey, sealedSeed: Buffer.from(sealedSeed), addedAtS: atS };
     database.insert(logKey).values(row).run();
-    log.appendAct('KEY_ADDED', atS, { vkey, ...(signsFromS !== undefined && { from: signsFromS }) });
+    log.appendLogEvent('KEY_ADDED', atS, { vkey, ...(signsFromS !== undefined && { from: signsFromS }) });
   }
 
   const toldOfKeys = () => ({
@@ -152,12 +152,12 @@ export function createLogHandlers(
         throw new Error(`The evidence log has had the name ${origin} already.`);
       const before = { origin: state().origin, ...toldOfKeys() };
       addName(origin);
-      log.appendAct('LOG_FORKED', by.atS, { origin, previous });
+      log.appendLogEvent('LOG_FORKED', by.atS, { origin, previous });
       for (const old of keys()) if (!old.isRetired) endKey(old, by.atS);
       addKey(key);
       // They are of the tree that was published, which this one need not begin with.
       database.delete(logCheckpoint).run();
-      noteAct(by, 'evidence fork', origin, { before, after: { origin, ...toldOfKeys() } });
+      recordAudit(by, 'evidence fork', origin, { before, after: { origin, ...toldOfKeys() } });
       return undefined;
     }),
     RotateLogKey: writes(({ by, key, endsAtS, signsFromS }) => {
@@ -171,7 +171,7 @@ export function createLogHandlers(
         .run();
       addKey(key, signsFromS);
       const after = { ...toldOfKeys(), ...(signsFromS !== undefined && { signsFromS }) };
-      noteAct(by, 'evidence rotate-key', key.vkey, { before, after });
+      recordAudit(by, 'evidence rotate-key', key.vkey, { before, after });
       return undefined;
     }),
     EndLogKey: writes(({ vkey, atS }) => {
@@ -204,7 +204,7 @@ export function createLogHandlers(
 }
 
 const tooManyKeys = () =>
-  new Refusal(
+  new ApiError(
     'VALIDATION_FAILED',
     `${logKeysMax} keys sign the evidence log already, or are to: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.`,
   );

@@ -1,14 +1,14 @@
 import { and, asc, between, count, desc, eq, gt, isNotNull, lte, max, ne, sql } from 'drizzle-orm';
 import {
   type CapUse,
-  type FigureCommands,
   holdEndsS,
   keyEndsS,
+  type MetricCommands,
   type OpenInstructions,
   type OpenOrders,
   openInstructionsMax,
   orderAgesS,
-  type RegistryFigures,
+  type RegistryMetrics,
 } from '../metric-commands.ts';
 import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
@@ -18,16 +18,16 @@ import { everybody, headReader } from './outbox.ts';
 import { numberFloors } from './restorations.ts';
 import { apiKey, caller, escrow, escrowInstruction, filing, latestFiling, numberSequence } from './schema.ts';
 import { prepareRaw } from './statement.ts';
-import { createWebhookFigures } from './webhook-metrics.ts';
+import { createWebhookMetrics } from './webhook-metrics.ts';
 
 const openStates = ['UNPAID', 'FROZEN'] as const satisfies readonly OpenOrders['state'][];
 const finalStates = ['RELEASED', 'REFUNDED', 'CLOSED'] as const;
 type FinalState = (typeof finalStates)[number];
 
 /** The handler of what an operator watches. */
-export function createFigureHandlers(database: Database, events: EventReads): Handlers<keyof FigureCommands> {
+export function createMetricHandlers(database: Database, events: EventReads): Handlers<keyof MetricCommands> {
   const orders = createOrderCounts(database);
-  const numbers = createNumberFigures(database);
+  const numbers = createNumberMetrics(database);
   const inReview = prepareRaw<{ rows: number }>(
     database,
     database
@@ -66,11 +66,11 @@ export function createFigureHandlers(database: Database, events: EventReads): Ha
       ),
   );
   const openInstructions = prepareOpenInstructions(database);
-  const webhooks = createWebhookFigures(database, events);
+  const webhooks = createWebhookMetrics(database, events);
   const headOf = headReader(database);
 
   return {
-    ReadFigures: reads(({ nowMs, year }) => {
+    ReadMetrics: reads(({ nowMs, year }) => {
       const nowS = Math.floor(nowMs / 1_000);
       return {
         ...numbers.used(year),
@@ -89,14 +89,14 @@ export function createFigureHandlers(database: Database, events: EventReads): Ha
 }
 
 /** How many numbers of a year are used, of all and by the platforms that have a cap. */
-export interface NumberFigures {
-  used(year: number): Pick<RegistryFigures, 'filingNumbers' | 'escrowNumbers'>;
+export interface NumberMetrics {
+  used(year: number): Pick<RegistryMetrics, 'filingNumbers' | 'escrowNumbers'>;
   /** The platforms that have a cap on filings, those first that have used the greatest share of it; `limit` at most. */
   caps(year: number, limit: number): readonly CapUse[];
 }
 
 /** Prepares the queries of numbers. */
-export function createNumberFigures(database: Database): NumberFigures {
+export function createNumberMetrics(database: Database): NumberMetrics {
   const lastFiling = prepareRaw<{ last: string | null }>(
     database,
     database
@@ -177,7 +177,7 @@ function prepareOpenInstructions(database: Database): () => OpenInstructions[] {
  */
 function createOrderCounts(
   database: Database,
-): (nowMs: number) => Pick<RegistryFigures, 'settledOrders' | 'openOrders'> {
+): (nowMs: number) => Pick<RegistryMetrics, 'settledOrders' | 'openOrders'> {
   const dataVersion = database.$client.prepare<[], number>('PRAGMA data_version').pluck();
   const lastId = database.$client.prepare<[], number>('SELECT coalesce(max(id), 0) FROM escrow').pluck();
   const firstOf = prepareRaw<{ id: number }>(

@@ -1,7 +1,7 @@
 import type Sqlite from 'better-sqlite3';
 import { readPackaged } from '../../packaging/packaged-files.ts';
 import { adoptRecords } from './adoption.ts';
-import { DatabaseRefused } from './location.ts';
+import { DatabaseError } from './location.ts';
 import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
 import { dateTransfersByLeaves } from './transfer-times.ts';
 
@@ -28,12 +28,12 @@ export function schemaOf(client: Sqlite.Database, attached = 'main'): number {
   return Number(client.pragma(`${attached}.user_version`, { simple: true }));
 }
 
-/** The migrations that a database has not seen. Throws DatabaseRefused if it has seen more than there are. */
+/** The migrations that a database has not seen. Throws DatabaseError if it has seen more than there are. */
 export function migrationsFor(client: Sqlite.Database): readonly string[] {
   const names = migrationNames();
   const schema = schemaOf(client);
   if (schema > names.length) {
-    throw new DatabaseRefused(
+    throw new DatabaseError(
       `${client.name} was made by a newer artseal (schema ${schema}; this one knows ${names.length}).`,
     );
   }

@@ -1,32 +1,32 @@
 import { lt, sql } from 'drizzle-orm';
 import { notificationRetentionS } from '../reconciliation-commands.ts';
 import type { Database } from './connection.ts';
-import { institutionNotification } from './schema.ts';
+import { providerNotification } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /** How many forgotten notifications a new one sweeps away. */
 const sweptPerNotification = 2;
 
 /**
- * Remembers notifications of the institution; the function returns true where one is not remembered yet. Runs inside
+ * Remembers notifications of the provider; the function returns true where one is not remembered yet. Runs inside
  * the effect that it belongs to.
  */
 export function createNotificationMemory(database: Database): (eventId: string, nowMs: number) => boolean {
-  const isForgotten = lt(institutionNotification.receivedAtS, sql.placeholder('forgottenS'));
+  const isForgotten = lt(providerNotification.receivedAtS, sql.placeholder('forgottenS'));
   const remember = prepareRaw(
     database,
     database
-      .insert(institutionNotification)
+      .insert(providerNotification)
       .values({ eventId: sql.placeholder('eventId'), receivedAtS: sql.placeholder('receivedAtS') })
       .onConflictDoUpdate({
-        target: institutionNotification.eventId,
+        target: providerNotification.eventId,
         set: { receivedAtS: sql`excluded.received_at_s` },
         setWhere: isForgotten,
       }),
   );
   const sweep = prepareRaw(
     database,
-    database.delete(institutionNotification).where(isForgotten).limit(sweptPerNotification),
+    database.delete(providerNotification).where(isForgotten).limit(sweptPerNotification),
   );
   return (eventId, nowMs) => {
     const receivedAtS = Math.floor(nowMs / 1000);

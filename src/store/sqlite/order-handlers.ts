@@ -1,7 +1,7 @@
 import type { EscrowCommands } from '../escrow-commands.ts';
 import type { PartyCommands } from '../party-commands.ts';
 import type { ReconciliationCommands } from '../reconciliation-commands.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import { createEscrowBooks } from './escrow-books.ts';
 import { createEscrowHandlers } from './escrows.ts';
@@ -15,7 +15,7 @@ import type { RecordCheck } from './record-check.ts';
 /** Handlers of escrow orders, those that callers and those that reconciliation needs, and of their parties: over the same books. */
 export function createOrderHandlers(
   database: Database,
-  noteAct: NoteAct,
+  recordAudit: RecordAudit,
   log: EvidenceLog,
   outbox: Outbox,
   check: RecordCheck,
@@ -25,7 +25,7 @@ export function createOrderHandlers(
   const books = createEscrowBooks(database, parties, log, outbox, check);
   return {
     ...createEscrowHandlers(database, books, check),
-    ...createReconciliationHandlers(database, books, noteAct),
-    ...createPartyHandlers(database, parties, noteAct),
+    ...createReconciliationHandlers(database, books, recordAudit),
+    ...createPartyHandlers(database, parties, recordAudit),
   };
 }

@@ -4,7 +4,7 @@ import type { Database } from './connection.ts';
 import { lineOf, readLine } from './event-lines.ts';
 import { eventLog, eventMark } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
-import type { Dated } from './trusted-clock.ts';
+import type { TrustedClock } from './trusted-clock.ts';
 
 /**
  * Takes what happened and writes it as events, inside the transaction that it happens in. An effect tells; then what it told is
@@ -67,7 +67,7 @@ export function headReader({ $client: client }: Database): (callerId: number) =>
 }
 
 /** The outbox of a database. */
-export function createOutbox(database: Database, dated: Pick<Dated, 'notAfter'>): Outbox {
+export function createOutbox(database: Database, dated: Pick<TrustedClock, 'notAfter'>): Outbox {
   const headOf = headReader(database);
   const insertRow = prepareRaw(database, database.insert(eventLog).values(placeholdersFor(eventLog)));
   const insertMark = prepareRaw(database, database.insert(eventMark).values(placeholdersFor(eventMark)));

@@ -4,7 +4,7 @@ import type { PartyRole } from '../../domain/escrow-terms.ts';
 import { type NewParty, type PartyNames, partyNotFound } from '../../domain/party.ts';
 import { refuseViolations, type Violation } from '../../domain/violation.ts';
 import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
@@ -74,7 +74,7 @@ export function createPartyRegister(database: Database): PartyRegister {
 export function createPartyHandlers(
   database: Database,
   register: PartyRegister,
-  noteAct: NoteAct,
+  recordAudit: RecordAudit,
 ): Handlers<keyof PartyCommands> {
   const insert = prepareRaw(
     database,
@@ -135,7 +135,7 @@ export function createPartyHandlers(
     AddParty: writes(({ caller: name, party: given, by }) => {
       const { before, isChanged, addedAtS } = put(callerOf(name), given, by.atS);
       const change = { before: before?.names, after: given.names };
-      if (isChanged) noteAct(by, 'party add', subjectOf(name, given), change);
+      if (isChanged) recordAudit(by, 'party add', subjectOf(name, given), change);
       return { caller: name, ...given, addedAtS };
     }),
     RemoveParty: writes(({ caller: name, role, partyId, by }) => {
@@ -143,7 +143,7 @@ export function createPartyHandlers(
       if (found === undefined) throw partyNotFound();
       const { id, names, addedAtS } = found;
       end.run({ id, atS: by.atS });
-      noteAct(by, 'party remove', subjectOf(name, { role, partyId }), { before: names });
+      recordAudit(by, 'party remove', subjectOf(name, { role, partyId }), { before: names });
       return { caller: name, role, partyId, names, addedAtS };
     }),
     ListParties: reads(({ filter, page }) => {
@@ -163,10 +163,14 @@ export function createPartyHandlers(
         if (isChanged) changed.add(name);
         // Whoever has money go elsewhere than before is to be found by what it was.
         if (isChanged && before !== undefined && !isTrial)
-          noteAct(by, 'party import', subjectOf(name, given), { before: before.names, after: given.names });
+          recordAudit(by, 'party import', subjectOf(name, given), {
+            before: before.names,
+            after: given.names,
+          });
         counts[isChanged ? (before === undefined ? 'added' : 'replaced') : 'unchanged'] += 1;
       }
-      if (!isTrial && changed.size > 0) noteAct(by, 'party import', subjectsOf(changed), { after: counts });
+      if (!isTrial && changed.size > 0)
+        recordAudit(by, 'party import', subjectsOf(changed), { after: counts });
       return counts;
     }),
   };

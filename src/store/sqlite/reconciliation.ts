@@ -1,15 +1,15 @@
 import { eq, inArray, isNotNull, or } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
-import { isByOperator, refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
+import { isByOperator, refuseChangeOfProvider, stateConflict } from '../../domain/escrow.ts';
 import { instructionOutcomes } from '../../domain/payment.ts';
-import { type Decision, planDecision, planEnd, refusalToClose } from '../../domain/resolution.ts';
+import { type Decision, errorToClose, planDecision, planEnd } from '../../domain/resolution.ts';
 import type {
   CaseSelection,
   EscrowCase,
   OrderUpdate,
   ReconciliationCommands,
 } from '../reconciliation-commands.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
 import type { EscrowRow } from './escrow-rows.ts';
@@ -22,19 +22,19 @@ import { equalsWithoutIndex } from './statement.ts';
 /** Why an order waits that an operator stopped; the act of it says the operator's own reason. */
 const stoppedByOperator = 'An operator stopped it.';
 
-/** The institution of databases that bear no name of one. */
-const firstInstitution = 'simulated';
+/** The provider of databases that bear no name of one. */
+const firstProvider = 'simulated';
 
-/** Handlers of what brings orders and the institution to agreement, and of orders as operators see them. */
+/** Handlers of what brings orders and the provider to agreement, and of orders as operators see them. */
 export function createReconciliationHandlers(
   database: Database,
   books: EscrowBooks,
-  noteAct: NoteAct,
+  recordAudit: RecordAudit,
 ): Handlers<keyof ReconciliationCommands> {
   const { rows, instructions, history, toCase, requireRow, resolutionOf } = books;
   const isNewNotification = createNotificationMemory(database);
 
-  /** What the institution is still to be asked about, and what waits for a person. */
+  /** What the provider is still to be asked about, and what waits for a person. */
   const isUnderWay = or(
     inArray(escrow.state, ['UNPAID', 'FROZEN']),
     inArray(escrow.id, instructions.ordersWithOpen()),
@@ -52,7 +52,7 @@ export function createReconciliationHandlers(
     const { escrowId, state, review } = before;
     const decided = toCase(requireRow(escrowId));
     const underWay = decided.open.map(({ kind, status }) => `${kind} ${status}`);
-    noteAct(by, 'escrow resolve', escrowId, {
+    recordAudit(by, 'escrow resolve', escrowId, {
       before: { state, review, found: foundOf(before) },
       after: { state: decided.order.state, decision, evidence, underWay },
     });
@@ -87,7 +87,7 @@ export function createReconciliationHandlers(
       );
       // What is left of these stays open.
       if (ended.some(({ instructionId }) => !open.delete(instructionId))) return undefined;
-      // Cancelled since the institution was asked: what it holds goes back.
+      // Cancelled since the provider was asked: what it holds goes back.
       if (from === 'UNPAID' && to === 'FROZEN' && [...open.values()].includes('CANCEL')) return undefined;
       const updated = {
         ...{ id: row.id, from, to, nowMs: at.atMs },
@@ -116,12 +116,12 @@ export function createReconciliationHandlers(
       const row = rows.find(escrowId);
       return row && toCase(row);
     }),
-    UseInstitution: writes(({ name }) => {
-      const { institution } = database.select().from(deployment).get() ?? {};
-      if (institution === name) return undefined;
-      const before = institution ?? firstInstitution;
-      if (before !== name) refuseChangeOfInstitution(before, rows.count(isUnderWay));
-      database.update(deployment).set({ institution: name }).run();
+    UseProvider: writes(({ name }) => {
+      const { provider } = database.select().from(deployment).get() ?? {};
+      if (provider === name) return undefined;
+      const before = provider ?? firstProvider;
+      if (before !== name) refuseChangeOfProvider(before, rows.count(isUnderWay));
+      database.update(deployment).set({ provider: name }).run();
       return undefined;
     }),
     ResumeOpen: writes(({ nowMs }) => {
@@ -166,10 +166,10 @@ export function createReconciliationHandlers(
     }),
     CloseOrder: writes(({ by, escrowId, at }) => {
       const row = requireRow(escrowId);
-      // What was found before a person decided, or the institution was asked again, says nothing of now.
+      // What was found before a person decided, or the provider was asked again, says nothing of now.
       const found = row.review === null ? undefined : foundOf(row);
-      const refusal = refusalToClose({ escrowId, state: row.state, found });
-      if (refusal !== undefined) throw stateConflict(refusal);
+      const apiError = errorToClose({ escrowId, state: row.state, found });
+      if (apiError !== undefined) throw stateConflict(apiError);
       // A platform that has it cancelled has what it asked for.
       for (const { instructionId, kind } of instructions.openOf(row.id))
         instructions.move(instructionId, instructionOutcomes[kind].VOID);
@@ -185,7 +185,7 @@ export function createReconciliationHandlers(
       for (const { instructionId, status, reason } of plan.ended)
         instructions.move(instructionId, status, reason);
       const moves = row.state !== end;
-      // The institution is asked once more, so that a contradiction of the person's word is found.
+      // The provider is asked once more, so that a contradiction of the person's word is found.
       rows.end(row.id, end, moves ? at.atMs : null);
       if (moves) books.moved(row, end, at, true);
       return noteDecision(by, row, 'END', evidence);

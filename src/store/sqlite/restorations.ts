@@ -7,7 +7,7 @@ import type { Restoration, RestorationCommands } from '../restoration-commands.t
 import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { DatabaseRefused } from './location.ts';
+import { DatabaseError } from './location.ts';
 import { everybody } from './outbox.ts';
 import { filing, type NumberKind, numberGap, numberSequence, restoration } from './schema.ts';
 
@@ -28,8 +28,8 @@ export function createRestorationHandlers(
 
   return {
     FindRestoration: reads(() => lastRestoration(database)),
-    NoteServed: writes(({ atS }) => {
-      for (const gap of newGaps()) log.appendAct('NUMBERS_SKIPPED', atS, gap);
+    RecordServing: writes(({ atS }) => {
+      for (const gap of newGaps()) log.appendLogEvent('NUMBERS_SKIPPED', atS, gap);
       database.update(restoration).set({ servedAtS: atS }).where(unserved).run();
       return undefined;
     }),
@@ -79,7 +79,7 @@ const stretchMinS = 86_400;
 
 /**
  * Notes that a database was restored: leaves out all numbers that may have been given out since, and some more at random, and
- * has the institution asked about each open order. Returns what is left out. Throws DatabaseRefused if no gap would be
+ * has the provider asked about each open order. Returns what is left out. Throws DatabaseError if no gap would be
  * safe, or if `numbersAfter` cannot be the last number.
  */
 export function noteRestoration(database: Database, noted: NewRestoration): readonly NumberGap[] {
@@ -136,7 +136,7 @@ function filingGap(
     ? sequenceOfFiling(numbersAfter)
     : safeFilingFloor(database, year, after, stretchS, isOver);
   if (floor < after) {
-    throw new DatabaseRefused(
+    throw new DatabaseError(
       `--numbers-after ${numbersAfter} cannot be the last number: ${filingNumber(year, after)} was given out before the backup.`,
     );
   }
@@ -156,7 +156,7 @@ function safeFilingFloor(
   if (floor < filingSequenceMax) return floor;
   // A year that has ended needs no numbers any more.
   if (isOver) return filingSequenceMax;
-  throw new DatabaseRefused(
+  throw new DatabaseError(
     `${year} has too few numbers left to leave out all that may have been given out since the backup, which ends with ` +
       `${filingNumber(year, after)}: find the last number that was given out, and name it with --numbers-after.`,
   );

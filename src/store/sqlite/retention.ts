@@ -3,7 +3,7 @@ import { type Artwork, retentionYears } from '../../domain/filing.ts';
 import { leafRanges } from '../../domain/leaf.ts';
 import type { ExpiredFiling, RetentionCommands } from '../retention-commands.ts';
 import { idempotencyRetentionS } from '../store.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
@@ -11,7 +11,7 @@ import { pageOf, rowsFor } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
-import type { Dated } from './trusted-clock.ts';
+import type { TrustedClock } from './trusted-clock.ts';
 
 interface ErasedRow {
   readonly leaf_index: number | null;
@@ -32,9 +32,9 @@ const listedMax = 3_000;
 /** Handlers of erasing what was kept long enough. */
 export function createRetentionHandlers(
   database: Database,
-  noteAct: NoteAct,
+  recordAudit: RecordAudit,
   log: EvidenceLog,
-  dated: Dated,
+  dated: TrustedClock,
   check: RecordCheck,
 ): Handlers<keyof RetentionCommands> {
   const { $client: client } = database;
@@ -127,10 +127,10 @@ export function createRetentionHandlers(
       for (let from = 0; from < leaves.length; from += listedMax) {
         const listed = leaves.slice(from, from + listedMax);
         const detail = { records: listed.length, leaves: leafRanges(listed), before };
-        log.appendAct('RECORDS_ERASED', erasedAtS, detail);
+        log.appendLogEvent('RECORDS_ERASED', erasedAtS, detail);
       }
       const after = { filings: gone.length, records: leaves.length };
-      noteAct(by, 'retention purge', `${first.filingNo} to ${last.filingNo}`, { after });
+      recordAudit(by, 'retention purge', `${first.filingNo} to ${last.filingNo}`, { after });
       return gone;
     }),
   };

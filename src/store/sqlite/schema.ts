@@ -15,7 +15,7 @@ import type { Environment, KeyStatus, PlatformStatus, Tier } from '../../domain/
 import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../../domain/escrow.ts';
 import type { EscrowType, PartyRole } from '../../domain/escrow-terms.ts';
 import type { EventType } from '../../domain/event.ts';
-import type { LogActKind } from '../../domain/leaf.ts';
+import type { LogEventKind } from '../../domain/leaf.ts';
 import type { PaymentStatus } from '../../domain/payment.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
 import type { DeliveryStatus, WebhookStatus } from '../../domain/webhook.ts';
@@ -37,7 +37,7 @@ export const deployment = sqliteTable(
     /** What all amounts are in; null in a database from before it was stamped. */
     currency: text(),
     /** Where the money of open orders is; null in a database from before it was stamped, which is the simulated one. */
-    institution: text(),
+    provider: text(),
     /** The newest id of an endpoint: none is given twice, since what is under way to one that is gone must not count for another. */
     newestWebhook: integer('newest_webhook').notNull().default(0),
     /** Whether the files may have URLs of endpoints as plain text: those of a database from before URLs were sealed. */
@@ -96,7 +96,7 @@ export const serviceToken = sqliteTable('service_token', {
 });
 
 /**
- * Buyers and sellers of platforms, and what the institution knows them by. A trigger keeps all of a row but its end, so
+ * Buyers and sellers of platforms, and what the provider knows them by. A trigger keeps all of a row but its end, so
  * that an order goes on with those that it was opened for.
  */
 export const party = sqliteTable(
@@ -109,7 +109,7 @@ export const party = sqliteTable(
     role: text().$type<PartyRole>().notNull(),
     /** The buyerId or sellerId of the platform. */
     partyId: text('party_id').notNull(),
-    /** The institution's names for it, a JSON object of strings. */
+    /** The provider's names for it, a JSON object of strings. */
     names: text().notNull(),
     addedAtS: integer('added_at_s').notNull(),
     /** When it was removed; null while it is known. */
@@ -123,7 +123,7 @@ export const party = sqliteTable(
 );
 
 /** What operators did, and why; triggers keep the rows. */
-export const operatorAct = sqliteTable('operator_act', {
+export const auditEntry = sqliteTable('audit_entry', {
   id: integer().primaryKey(),
   atS: integer('at_s').notNull(),
   /** Who: `token tok_… (name)`, or `user name (uid)` of the machine. */
@@ -309,10 +309,10 @@ export const logLeaf = sqliteTable('log_leaf', {
 });
 
 /** What happened to the evidence log itself, each also a leaf of it; triggers keep them. */
-export const logAct = sqliteTable('log_act', {
+export const logEvent = sqliteTable('log_event', {
   /** Its place among them, from 1. */
   sequence: integer().primaryKey(),
-  kind: text().$type<LogActKind>().notNull(),
+  kind: text().$type<LogEventKind>().notNull(),
   /** What is told of it, a JSON object of texts and integers. */
   detail: text().notNull(),
   timeS: integer('time_s').notNull(),
@@ -369,15 +369,15 @@ export const escrow = sqliteTable(
     sellerId: text('seller_id').notNull(),
     state: text().$type<EscrowState>().notNull(),
     timestamp: text().notNull(),
-    /** The institution's own name for its hold. */
+    /** The provider's own name for its hold. */
     reference: text(),
-    /** When the institution is to be asked next; null for never. */
+    /** When the provider is to be asked next; null for never. */
     lookUpAtMs: integer('look_up_at_ms'),
-    /** Questions and instructions in a row that the institution left without an answer. */
+    /** Questions and instructions in a row that the provider left without an answer. */
     failedAttempts: integer('failed_attempts').notNull().default(0),
     /** Why the order waits for a person; null if it does not. */
     review: text(),
-    /** What the institution said when the order last began to wait for a person. */
+    /** What the provider said when the order last began to wait for a person. */
     foundStatus: text('found_status').$type<PaymentStatus>(),
     foundAmount: money('found_amount'),
     foundCurrency: text('found_currency'),
@@ -385,10 +385,10 @@ export const escrow = sqliteTable(
     accepted: integer({ mode: 'boolean' }).notNull().default(false),
     /** Notifications that have come about the order, and decisions of a person. */
     notificationCount: integer('notification_count').notNull().default(0),
-    /** Who pays and who is paid, as registered when it was opened; null where the institution needs no names. */
+    /** Who pays and who is paid, as registered when it was opened; null where the provider needs no names. */
     buyerPartyId: integer('buyer_party_id').references(() => party.id),
     sellerPartyId: integer('seller_party_id').references(() => party.id),
-    /** Until when the institution keeps its hold, as far as it says so; Unix seconds. */
+    /** Until when the provider keeps its hold, as far as it says so; Unix seconds. */
     holdExpiresAtS: integer('hold_expires_at_s'),
     /** Where the buyer has to act before the amount can be held; null if nothing is to be done there. */
     nextActionUrl: text('next_action_url'),
@@ -414,14 +414,14 @@ export const escrow = sqliteTable(
 );
 
 /**
- * Instructions to the payment institution, each written before it is given. An order has one FREEZE, one at most that
+ * Instructions to the payment provider, each written before it is given. An order has one FREEZE, one at most that
  * is open to pay out and one to give back, and one at most that paid.
  */
 export const escrowInstruction = sqliteTable(
   'escrow_instruction',
   {
     id: integer().primaryKey(),
-    /** The institution's idempotency key. */
+    /** The provider's idempotency key. */
     instructionId: text('instruction_id').notNull().unique(),
     orderId: integer('order_id')
       .notNull()
@@ -429,7 +429,7 @@ export const escrowInstruction = sqliteTable(
     kind: text().$type<InstructionKind>().notNull(),
     status: text().$type<InstructionStatus>().notNull(),
     preparedAtMs: integer('prepared_at_ms').notNull(),
-    /** Why the institution declined it, in words for the buyer; null if it did not, or gave no reason. */
+    /** Why the provider declined it, in words for the buyer; null if it did not, or gave no reason. */
     reason: text(),
   },
   (table) => [
@@ -464,24 +464,24 @@ export const escrowChange = sqliteTable(
     state: text().$type<EscrowState>().notNull(),
     at: text().notNull(),
     changedAtS: integer('changed_at_s').notNull(),
-    /** What the institution said of money that was paid out, where that is what the row tells; null where the state is. */
+    /** What the provider said of money that was paid out, where that is what the row tells; null where the state is. */
     payment: text().$type<PayoutStatus>(),
     /** What of it the seller still has; null where that is all or nothing, or not known. */
     paymentAmount: money('payment_amount'),
-    /** Whether a person decided the state, without the institution's word. */
+    /** Whether a person decided the state, without the provider's word. */
     byOperator: integer('by_operator', { mode: 'boolean' }).notNull().default(false),
   },
   (table) => [primaryKey({ columns: [table.orderId, table.position] })],
 );
 
-/** Notifications of the institution, each once. */
-export const institutionNotification = sqliteTable(
-  'institution_notification',
+/** Notifications of the provider, each once. */
+export const providerNotification = sqliteTable(
+  'provider_notification',
   {
     eventId: text('event_id').primaryKey(),
     receivedAtS: integer('received_at_s').notNull(),
   },
-  (table) => [index('institution_notification_by_age').on(table.receivedAtS)],
+  (table) => [index('provider_notification_by_age').on(table.receivedAtS)],
 );
 
 /** Idempotency keys, each with what came of the call that claimed it: its outcome, or the instruction that it gave. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { makePrivateFile, privateMode } from './durable-files.ts';
 import { isBusy } from './failure.ts';
-import { DatabaseRefused, servingLockName } from './location.ts';
+import { DatabaseError, servingLockName } from './location.ts';
 
 /** How long a lock is waited for, in milliseconds: those who only look whether it is held are done far sooner. */
 const lookedAtMs = 200;
@@ -15,17 +15,17 @@ export interface ServingLock {
 
 /**
  * Takes the lock of a data folder that was served before; undefined of one that was not, for the lock is made only beside
- * a complete database. Throws DatabaseRefused if another process has it.
+ * a complete database. Throws DatabaseError if another process has it.
  */
 export function takeOldServingLock(dataDir: string): ServingLock | undefined {
   return existsSync(join(dataDir, servingLockName)) ? takeServingLock(dataDir) : undefined;
 }
 
-/** Takes the lock of a data folder. Throws DatabaseRefused if another process has it. */
+/** Takes the lock of a data folder. Throws DatabaseError if another process has it. */
 export function takeServingLock(dataDir: string): ServingLock {
   const lock = tryServingLock(dataDir);
   if (lock !== undefined) return lock;
-  throw new DatabaseRefused(`another artseal serves ${dataDir} already; stop it or use another folder.`);
+  throw new DatabaseError(`another artseal serves ${dataDir} already; stop it or use another folder.`);
 }
 
 /** Takes the lock of a data folder; undefined if another process has it. */

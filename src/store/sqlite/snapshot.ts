@@ -10,7 +10,7 @@ export interface DatabaseFacts {
   readonly schema: number;
   readonly environment: string;
   readonly currency: string | null;
-  readonly institution: string | null;
+  readonly provider: string | null;
   readonly filings: number;
   /** The last filing number of each year. */
   readonly lastFilings: Readonly<Record<string, string>>;
@@ -84,14 +84,14 @@ export function factsOf(file: string): DatabaseFacts {
     const one = <Row>(query: string) => client.prepare<[], Row>(query).get();
     const pairs = <Value>(query: string): Record<string, Value> =>
       Object.fromEntries(client.prepare<[], [string, Value]>(query).raw().all());
-    const stamp = one<Record<'environment' | 'currency' | 'institution', string>>('SELECT * FROM deployment');
+    const stamp = one<Record<'environment' | 'currency' | 'provider', string>>('SELECT * FROM deployment');
     // Databases of earlier releases have no such table.
     const hasGaps = one("SELECT 1 FROM sqlite_schema WHERE name = 'number_gap'");
     return {
       schema: schemaOf(client),
       environment: stamp?.environment ?? '',
       currency: stamp?.currency ?? null,
-      institution: stamp?.institution ?? null,
+      provider: stamp?.provider ?? null,
       filings: one<{ n: number }>('SELECT count(*) AS n FROM filing')?.n ?? 0,
       lastFilings: pairs('SELECT substr(filing_no, 4, 4), max(filing_no) FROM filing GROUP BY 1'),
       orders: one<{ n: number }>('SELECT count(*) AS n FROM escrow')?.n ?? 0,

@@ -1,18 +1,18 @@
-import type { SchemaUpgrade, StorageErrors, Unit } from '../store.ts';
-import type { Core, CoreFigures, Reply } from './core.ts';
+import type { SchemaUpgrade, StorageErrors, StoreRequest } from '../store.ts';
+import type { Core, CoreMetrics, Reply } from './core.ts';
 import type { Credentials } from './credentials.ts';
-import { DatabaseRefused } from './location.ts';
+import { DatabaseError } from './location.ts';
 
 /** Whose events there are to read since it was last told. */
 export type EventNews = ReturnType<Core['takeEventNews']>;
 
 /** What the thread of the store is asked. It answers in the order in which it is asked. */
-export type Asked =
-  | { readonly kind: 'EXECUTE'; readonly units: readonly Unit[] }
+export type WorkerRequest =
+  | { readonly kind: 'EXECUTE'; readonly units: readonly StoreRequest[] }
   | { readonly kind: 'BEGIN_SERVING' | 'LOOK' | 'READ_FIGURES' | 'CLOSE' };
 
 /** What the thread tells: answers, and, unasked, OPENED once and LOOKED when something has changed. */
-export type Told =
+export type WorkerResponse =
   | {
       readonly kind: 'EXECUTED';
       readonly replies: readonly Reply[];
@@ -23,8 +23,8 @@ export type Told =
       readonly events: EventNews;
     }
   | { readonly kind: 'DONE' }
-  | { readonly kind: 'FIGURES'; readonly figures: CoreFigures }
-  | { readonly kind: 'FAILED'; readonly error: ToldError }
+  | { readonly kind: 'FIGURES'; readonly metrics: CoreMetrics }
+  | { readonly kind: 'FAILED'; readonly error: WorkerError }
   | {
       readonly kind: 'OPENED';
       readonly secret: Uint8Array;
@@ -43,21 +43,21 @@ export type Told =
     };
 
 /** An error as plain data. */
-export interface ToldError {
-  readonly isDatabaseRefused: boolean;
+export interface WorkerError {
+  readonly isDatabaseError: boolean;
   readonly message: string;
   readonly stack: string | undefined;
 }
 
 /** The data of an error. */
-export function toldError(error: unknown): ToldError {
+export function toWorkerError(error: unknown): WorkerError {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
-  return { isDatabaseRefused: error instanceof DatabaseRefused, message, stack };
+  return { isDatabaseError: error instanceof DatabaseError, message, stack };
 }
 
 /** The error that was told. */
-export function errorOf({ isDatabaseRefused, message, stack }: ToldError): Error {
-  if (isDatabaseRefused) return new DatabaseRefused(message);
+export function errorOf({ isDatabaseError, message, stack }: WorkerError): Error {
+  if (isDatabaseError) return new DatabaseError(message);
   const error = new Error(message);
   if (stack !== undefined) error.stack = stack;
   return error;

@@ -1,10 +1,10 @@
 import '../../packaging/module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { StorageErrors, StoreOptions, Unit } from '../store.ts';
+import type { StorageErrors, StoreOptions, StoreRequest } from '../store.ts';
 import { damaged } from './damage.ts';
 import { noStorageErrors } from './incidents.ts';
 import { databaseFile } from './location.ts';
-import { type Asked, type Told, toldError } from './thread-messages.ts';
+import { toWorkerError, type WorkerRequest, type WorkerResponse } from './thread-messages.ts';
 
 /** How often it is looked whether another process changed credentials or wrote events, and whether the files are in their place. */
 const lookEveryMs = 250;
@@ -14,12 +14,12 @@ const { openCore } = await import('./core.ts');
 
 if (parentPort === null) throw new Error('The thread of the store was started as a program.');
 const port = parentPort;
-const tell = (told: Told) => port.postMessage(told);
+const tell = (told: WorkerResponse) => port.postMessage(told);
 
 try {
   serve(openCore(workerData as StoreOptions), workerData as StoreOptions);
 } catch (error) {
-  tell({ kind: 'FAILED', error: toldError(error) });
+  tell({ kind: 'FAILED', error: toWorkerError(error) });
 }
 
 /** Answers what it is asked, each in its turn, until it is asked to close. */
@@ -43,18 +43,18 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
     tell({ kind: 'LOOKED', credentials, fault, storageErrors, events });
   };
   const looking = setInterval(look, lookEveryMs);
-  port.on('message', (asked: Asked) => {
+  port.on('message', (asked: WorkerRequest) => {
     // What it does not foresee ends the thread: nobody knows then what was stored.
     if (asked.kind === 'EXECUTE') return tell(executed(asked.units));
     try {
       tell(answer(asked));
     } catch (error) {
-      tell({ kind: 'FAILED', error: toldError(error) });
+      tell({ kind: 'FAILED', error: toWorkerError(error) });
     }
     if (asked.kind === 'CLOSE') port.close();
   });
 
-  function executed(units: readonly Unit[]): Told {
+  function executed(units: readonly StoreRequest[]): WorkerResponse {
     const replies = core.executeBatch(units);
     const events = core.takeEventNews(false);
     const credentials = core.changedCredentials();
@@ -69,7 +69,7 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
     return errors;
   }
 
-  function answer({ kind }: Exclude<Asked, { kind: 'EXECUTE' }>): Told {
+  function answer({ kind }: Exclude<WorkerRequest, { kind: 'EXECUTE' }>): WorkerResponse {
     switch (kind) {
       case 'BEGIN_SERVING':
         core.beginServing();
@@ -78,7 +78,7 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
         look();
         return { kind: 'DONE' };
       case 'READ_FIGURES':
-        return { kind: 'FIGURES', figures: core.figures() };
+        return { kind: 'FIGURES', metrics: core.metrics() };
       case 'CLOSE':
         clearInterval(looking);
         core.close();

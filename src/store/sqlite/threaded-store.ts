@@ -8,20 +8,20 @@ import { derivedKey } from './derived-key.ts';
 import { createEventListeners } from './event-listeners.ts';
 import { fateUnknown } from './failure.ts';
 import { createStorageErrorListeners } from './storage-error-listeners.ts';
-import { type Asked, errorOf, type Told } from './thread-messages.ts';
+import { errorOf, type WorkerRequest, type WorkerResponse } from './thread-messages.ts';
 
 const lostBefore = 'The store is gone; nothing was stored.';
 const lostUnderWay = `The store is gone. ${fateUnknown}`;
 
 /** What the thread is asked and has not answered. */
 interface Question {
-  readonly resolve: (told: Told) => void;
+  readonly resolve: (told: WorkerResponse) => void;
   readonly reject: (error: Error) => void;
 }
 
 /**
  * Opens the store on SQLite in a thread of its own, so that neither a commit nor another process's lock nor a checkpoint
- * holds up this one. Throws DatabaseRefused.
+ * holds up this one. Throws DatabaseError.
  */
 export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   // Of the heaps that are made from now on, which is that of the thread alone; resourceLimits yield to the flag that the
@@ -31,7 +31,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   const index = createCredentialIndex();
   const listeners = createEventListeners();
   const storageErrors = createStorageErrorListeners();
-  const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
+  const opening = Promise.withResolvers<Extract<WorkerResponse, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();
   const ended = Promise.withResolvers<void>();
   const questions: Question[] = [];
@@ -41,7 +41,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   let isClosing = false;
   let closing: Promise<void> | undefined;
 
-  function hear(told: Told): void {
+  function hear(told: WorkerResponse): void {
     if ('credentials' in told && told.credentials !== undefined) index.replace(told.credentials);
     if ('fault' in told) fault = told.fault;
     if ('storageErrors' in told) storageErrors.update(told.storageErrors);
@@ -50,7 +50,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     else if (told.kind !== 'LOOKED') answered(told);
   }
 
-  function answered(told: Told): void {
+  function answered(told: WorkerResponse): void {
     const question = questions.shift();
     if (told.kind !== 'FAILED') question?.resolve(told);
     else if (question === undefined) opening.reject(errorOf(told.error));
@@ -66,10 +66,10 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     if (!isClosing) losing.resolve(error);
   }
 
-  async function ask(asked: Asked): Promise<Told> {
+  async function ask(asked: WorkerRequest): Promise<WorkerResponse> {
     // A thread that has ended takes messages and says nothing.
     if (loss !== undefined) throw unavailable(lostBefore, loss);
-    const { promise, resolve, reject } = Promise.withResolvers<Told>();
+    const { promise, resolve, reject } = Promise.withResolvers<WorkerResponse>();
     // Before it is noted: what cannot be sent throws, and is never answered.
     worker.postMessage(asked);
     questions.push({ resolve, reject });
@@ -122,11 +122,11 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     onStorageError: storageErrors.add,
     onEvents: listeners.add,
     unitsInFlight: inFlight,
-    figures: async () => {
+    metrics: async () => {
       const unitsInFlight = inFlight();
       const told = await ask({ kind: 'READ_FIGURES' });
-      if (told.kind !== 'FIGURES') throw new Error(`The store told ${told.kind} in place of its figures.`);
-      return { ...told.figures, unitsInFlight };
+      if (told.kind !== 'FIGURES') throw new Error(`The store told ${told.kind} in place of its metrics.`);
+      return { ...told.metrics, unitsInFlight };
     },
     lost: losing.promise,
     close: () => {

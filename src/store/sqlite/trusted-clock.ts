@@ -1,14 +1,14 @@
 import { desc } from 'drizzle-orm';
 import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
-import { filing, logAct } from './schema.ts';
+import { filing, logEvent } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /**
  * The time of the newest filing, or the one that an operator accepted since, Unix seconds; undefined if there is neither. It is
  * what is known of the time: other records are taken by whatever clock, so theirs may be wrong.
  */
-export interface Dated {
+export interface TrustedClock {
   read(): number | undefined;
   /** The same, or one of up to a day before: not read for each filing that the clock of `nowS`, Unix seconds, is right for. */
   about(nowS: number): number | undefined;
@@ -21,7 +21,7 @@ export interface Dated {
 
 const dayS = 86_400;
 
-export function createDated(database: Database, log: Pick<EvidenceLog, 'acts'>): Dated {
+export function createTrustedClock(database: Database, log: Pick<EvidenceLog, 'acts'>): TrustedClock {
   const selectFiling = prepareRaw<{ filed_at_s: number; leaf_index: number }>(
     database,
     database
@@ -30,19 +30,19 @@ export function createDated(database: Database, log: Pick<EvidenceLog, 'acts'>):
       .orderBy(desc(filing.id))
       .limit(1),
   );
-  const selectActs = prepareRaw<{ kind: string; time_s: number; leaf_index: number }>(
+  const selectLogEvents = prepareRaw<{ kind: string; time_s: number; leaf_index: number }>(
     database,
     database
-      .select({ kind: logAct.kind, timeS: logAct.timeS, leafIndex: logAct.leafIndex })
-      .from(logAct)
-      .orderBy(desc(logAct.sequence)),
+      .select({ kind: logEvent.kind, timeS: logEvent.timeS, leafIndex: logEvent.leafIndex })
+      .from(logEvent)
+      .orderBy(desc(logEvent.sequence)),
   );
   let known: { readonly atS: number | undefined; readonly acts: number } | undefined;
 
   function read(): number | undefined {
     const filed = selectFiling.get({});
     // Few acts are newer than the newest filing, and the others are not read.
-    for (const act of selectActs.iterate({})) {
+    for (const act of selectLogEvents.iterate({})) {
       if (filed !== undefined && act.leaf_index < filed.leaf_index) break;
       if (act.kind === 'CLOCK_ACCEPTED') return act.time_s;
     }

@@ -10,7 +10,7 @@ import {
   syncFile,
   syncFolder,
 } from './durable-files.ts';
-import { cannotUse, DatabaseRefused, databaseFile } from './location.ts';
+import { cannotUse, DatabaseError, databaseFile } from './location.ts';
 import { logSchema, migrationNames, migrationsFor, schemaOf } from './migrations.ts';
 import { isServed, tryServingLock } from './serving-lock.ts';
 
@@ -104,10 +104,10 @@ export function copiesOf(database: string): readonly Former[] {
     .sort((one, other) => other.schema - one.schema);
 }
 
-/** Says what an upgrade of the database in a folder would do; nothing is changed. Throws DatabaseRefused. */
+/** Says what an upgrade of the database in a folder would do; nothing is changed. Throws DatabaseError. */
 export function planUpgrade(dataDir: string): UpgradePlan {
   const database = databaseFile(dataDir);
-  if (!existsSync(database)) throw new DatabaseRefused(`there is no database in ${dirname(database)}.`);
+  if (!existsSync(database)) throw new DatabaseError(`there is no database in ${dirname(database)}.`);
   const client = new Sqlite(database, { fileMustExist: true });
   try {
     client.pragma('query_only = ON');
@@ -153,7 +153,7 @@ function rowSeconds(client: Sqlite.Database, schema: number, due: readonly strin
 }
 
 /**
- * Begins the upgrade of an open database: takes the serving lock, unless nothing is to be migrated. Throws DatabaseRefused
+ * Begins the upgrade of an open database: takes the serving lock, unless nothing is to be migrated. Throws DatabaseError
  * if another process serves it, or if there is no room.
  */
 export function beginUpgrade(
@@ -165,7 +165,7 @@ export function beginUpgrade(
   if (schema === 0 || migrationsFor(client).length === 0) return nothingToDo;
   const lock = isBehindLock ? undefined : tryServingLock(dirname(database));
   if (!isBehindLock && lock === undefined) {
-    throw new DatabaseRefused(
+    throw new DatabaseError(
       `${database} is of an older version (schema ${schema}), and another artseal serves it: ` +
         'use the commands of that version, or stop it, run artseal upgrade, and start this version.',
     );
@@ -217,10 +217,10 @@ function makeCopy(client: Sqlite.Database, schema: number): void {
   }
 }
 
-/** Throws DatabaseRefused if less is free than the copy and the migration need. */
+/** Throws DatabaseError if less is free than the copy and the migration need. */
 export function refuseWithoutRoom(database: string, needed: number, free: number): void {
   if (free >= needed) return;
-  throw new DatabaseRefused(
+  throw new DatabaseError(
     `the upgrade of ${database} needs ${megabytes(needed)} free beside it for a copy and its log, and ` +
       `${megabytes(free)} are: make room; or run artseal backup to another disk, then artseal upgrade --without-copy.`,
   );

@@ -8,7 +8,7 @@ import {
   type WebhookChange,
   type WebhookCommands,
 } from '../webhook-commands.ts';
-import type { NoteAct } from './audit-log.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
@@ -43,14 +43,14 @@ const deliveryColumns = {
 const listedMax = 10_000;
 
 /** The commands by which endpoints are managed. */
-type ManagingCommands = Exclude<keyof WebhookCommands, 'ListSending' | 'TakeWork' | 'NoteAttempts'>;
+type ManagingCommands = Exclude<keyof WebhookCommands, 'ListSending' | 'ClaimDeliveries' | 'RecordAttempts'>;
 
 /** Handlers of managing endpoints. */
 export function createWebhookHandlers(
   database: Database,
   rows: WebhookRows,
   events: EventReads,
-  noteAct: NoteAct,
+  recordAudit: RecordAudit,
   outbox: Outbox,
 ): Handlers<ManagingCommands> {
   const redeliver = createRedelivery(database, events);
@@ -149,7 +149,7 @@ export function createWebhookHandlers(
       const after = rows.find(name);
       if (by !== undefined && changeable.some((member) => before[member] !== after[member])) {
         const told = { before: toldOfWebhook(before), after: toldOfWebhook(after) };
-        noteAct(by, actionOf(before, after), before.webhookId, told);
+        recordAudit(by, actionOf(before, after), before.webhookId, told);
       }
       return toWebhook(after);
     }),
@@ -163,7 +163,7 @@ export function createWebhookHandlers(
         .where(eq(webhook.id, row.id))
         .run();
       if (by !== undefined)
-        noteAct(by, 'webhook rotate-secret', row.webhookId, { after: { previousEndsAtS } });
+        recordAudit(by, 'webhook rotate-secret', row.webhookId, { after: { previousEndsAtS } });
       return toWebhook(rows.find(name));
     }),
     DeleteWebhook: writes(({ by, ...name }) => {
@@ -179,7 +179,7 @@ export function createWebhookHandlers(
         .run();
       if (changes === deletedPerUnit) return { isDone: false };
       database.delete(webhook).where(eq(webhook.id, row.id)).run();
-      if (by !== undefined) noteAct(by, 'webhook delete', row.webhookId, { before: toldOfWebhook(row) });
+      if (by !== undefined) recordAudit(by, 'webhook delete', row.webhookId, { before: toldOfWebhook(row) });
       return { isDone: true };
     }),
     HasPlainUrls: reads(() => database.select().from(deployment).get()?.plainUrls === true),
@@ -213,7 +213,7 @@ export function createWebhookHandlers(
       const row = rows.find(name);
       const { count, rest, isChanged } = redeliver(row, which, nowMs);
       if (by !== undefined && isChanged)
-        noteAct(by, 'webhook redeliver', row.webhookId, { after: { ...which, count } });
+        recordAudit(by, 'webhook redeliver', row.webhookId, { after: { ...which, count } });
       return { count: counted + count, rest };
     }),
   };

@@ -1,5 +1,5 @@
 import { and, count, eq, gt, min, sql } from 'drizzle-orm';
-import { openDeliveriesMax, type WebhookFigures, webhooksBehindMax } from '../metric-commands.ts';
+import { openDeliveriesMax, type WebhookMetrics, webhooksBehindMax } from '../metric-commands.ts';
 import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { eventHead, webhook, webhookDelivery } from './schema.ts';
@@ -13,7 +13,7 @@ interface EndpointCounts {
 }
 
 /** Prepares what an operator watches of webhooks. */
-export function createWebhookFigures(database: Database, events: EventReads): () => WebhookFigures {
+export function createWebhookMetrics(database: Database, events: EventReads): () => WebhookMetrics {
   const isHealthy = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NULL`;
   const isFailing = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NOT NULL`;
   const countEndpoints = prepareRaw<EndpointCounts>(

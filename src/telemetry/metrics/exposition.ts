@@ -1,8 +1,8 @@
 import type { Metric, MetricObjectWithValues, MetricValueWithName } from 'prom-client';
-import { countOf, type Figure, figures, type Labels } from './metrics.ts';
+import { countOf, type Labels, type MetricDefinition, metrics } from './metrics.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Figures as Prometheus reads them. */
+/** Metrics as Prometheus reads them. */
 export interface Exposition {
   readonly contentType: string;
   readonly text: string;
@@ -11,15 +11,15 @@ export interface Exposition {
 type Written = MetricValueWithName<string>;
 
 /**
- * Writes all figures in the text format of Prometheus. The library that knows it is loaded by the first who reads figures,
+ * Writes all metrics in the text format of Prometheus. The library that knows it is loaded by the first who reads metrics,
  * so that nobody else pays for it.
  */
 export async function expose(snapshot: Snapshot): Promise<Exposition> {
   const { Registry } = await import('prom-client');
   const registry = new Registry();
-  for (const figure of figures) {
-    const values = writtenValues(figure, snapshot);
-    if (values.length > 0) registry.registerMetric(counted(figure, values));
+  for (const metric of metrics) {
+    const values = writtenValues(metric, snapshot);
+    if (values.length > 0) registry.registerMetric(counted(metric, values));
   }
   return { contentType: registry.contentType, text: await registry.metrics() };
 }
@@ -28,7 +28,7 @@ export async function expose(snapshot: Snapshot): Promise<Exposition> {
  * A metric that was counted elsewhere: the library asks its metrics for nothing but `get`, though its types know only those
  * that count for themselves.
  */
-function counted({ name, help, type }: Figure, values: readonly Written[]): Metric {
+function counted({ name, help, type }: MetricDefinition, values: readonly Written[]): Metric {
   const object = {
     name,
     help,
@@ -39,23 +39,23 @@ function counted({ name, help, type }: Figure, values: readonly Written[]): Metr
   return { name, get: async () => object } as unknown as Metric;
 }
 
-function writtenValues(figure: Figure, snapshot: Snapshot): Written[] {
-  if (figure.type !== 'histogram') {
-    return figure.read(snapshot).map(({ labels = {}, value }) => written(figure.name, labels, value));
+function writtenValues(metric: MetricDefinition, snapshot: Snapshot): Written[] {
+  if (metric.type !== 'histogram') {
+    return metric.read(snapshot).map(({ labels = {}, value }) => written(metric.name, labels, value));
   }
-  return figure.read(snapshot).flatMap(({ labels = {}, value }) => {
+  return metric.read(snapshot).flatMap(({ labels = {}, value }) => {
     const { bounds, counts } = value;
     let cumulated = 0;
     const buckets = bounds.map((bound, place) => {
       cumulated += counts[place] ?? 0;
-      return written(`${figure.name}_bucket`, { ...labels, le: String(bound) }, cumulated);
+      return written(`${metric.name}_bucket`, { ...labels, le: String(bound) }, cumulated);
     });
     const all = countOf(value);
     return [
       ...buckets,
-      written(`${figure.name}_bucket`, { ...labels, le: '+Inf' }, all),
-      written(`${figure.name}_sum`, labels, value.sum),
-      written(`${figure.name}_count`, labels, all),
+      written(`${metric.name}_bucket`, { ...labels, le: '+Inf' }, all),
+      written(`${metric.name}_sum`, labels, value.sum),
+      written(`${metric.name}_count`, labels, all),
     ];
   });
 }

@@ -16,7 +16,7 @@ export interface MetricsListenerDependencies {
 
 type Socket = IncomingMessage['socket'];
 
-/** Where figures are. */
+/** Where metrics are. */
 const metricsPath = '/metrics';
 
 /** Connections at the same time; with one more the oldest is cut off. A Prometheus has one. */
@@ -30,7 +30,7 @@ const headBytesMax = 8_192;
 const timeouts = { requestMs: 5_000, keepAliveMs: 75_000, checkEveryMs: 5_000 } as const;
 
 /**
- * The HTTP/1.1 server of figures, for anybody who reaches it. It does not listen yet. A connection has one request at a
+ * The HTTP/1.1 server of metrics, for anybody who reaches it. It does not listen yet. A connection has one request at a
  * time: with a second one ahead of its answer it is cut off.
  */
 export function createMetricsListener({ scrape, openCalls, log, host }: MetricsListenerDependencies): Server {
@@ -44,7 +44,7 @@ export function createMetricsListener({ scrape, openCalls, log, host }: MetricsL
       return end(response, 421, 'The header Host must be an IP address or a name of this machine.\n');
     }
     if (request.url?.replace(/\?.*$/s, '') !== metricsPath) {
-      return end(response, 404, `Figures are at ${metricsPath}.\n`);
+      return end(response, 404, `Metrics are at ${metricsPath}.\n`);
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD');
@@ -54,8 +54,8 @@ export function createMetricsListener({ scrape, openCalls, log, host }: MetricsL
       const { contentType, text } = await scrape();
       end(response, 200, text, contentType);
     } catch (error) {
-      log.error({ err: error }, 'the figures cannot be read');
-      end(response, 500, 'The figures cannot be read; the log says why.\n');
+      log.error({ err: error }, 'the metrics cannot be read');
+      end(response, 500, 'The metrics cannot be read; the log says why.\n');
     }
   }
 

@@ -13,8 +13,8 @@ export interface Sample<Value> {
   readonly value: Value;
 }
 
-/** A figure that operators watch, under the name that Prometheus knows it by. */
-export type Figure = {
+/** A metric that operators watch, under the name that Prometheus knows it by. */
+export type MetricDefinition = {
   readonly name: string;
   readonly help: string;
   /** None if not given. */
@@ -39,8 +39,8 @@ const ageNames = [...orderAgesS.map((ageS) => `under_${spanName(ageS)}`), `over_
 
 const secondsSince = (atMs: number, nowMs: number): number => Math.max(0, (nowMs - atMs) / 1_000);
 
-/** All figures, in the order in which they are written. */
-export const figures: readonly Figure[] = [
+/** All metrics, in the order in which they are written. */
+export const metrics: readonly MetricDefinition[] = [
   {
     name: 'artseal_build_info',
     help: 'Version and commit of what runs; always 1.',
@@ -93,19 +93,19 @@ export const figures: readonly Figure[] = [
   },
   {
     name: 'artseal_store_up',
-    help: 'Whether the store told its figures in time: without them all others of the store and of orders are missing.',
+    help: 'Whether the store told its metrics in time: without them all others of the store and of orders are missing.',
     type: 'gauge',
     read: ({ store, registry }) => one(store === undefined || registry === undefined ? 0 : 1),
   },
   {
-    name: 'artseal_store_units_in_flight',
-    help: 'Units of work that the store has taken and not answered.',
+    name: 'artseal_store_requests_in_flight',
+    help: 'CallTransaction of work that the store has taken and not answered.',
     type: 'gauge',
     read: ({ store }) => one(store?.unitsInFlight),
   },
   {
-    name: 'artseal_store_transaction_units',
-    help: 'Units of work that shared one transaction that wrote.',
+    name: 'artseal_store_transaction_requests',
+    help: 'CallTransaction of work that shared one transaction that wrote.',
     type: 'histogram',
     read: ({ store }) => one(store?.transactionUnits),
   },
@@ -152,10 +152,10 @@ export const figures: readonly Figure[] = [
     read: ({ clockFault }) => [{ value: Number(clockFault !== undefined) }],
   },
   {
-    name: 'artseal_filing_clock_refusals_total',
+    name: 'artseal_filing_clock_rejections_total',
     help: 'Filings that were refused since the wall clock may be wrong.',
     type: 'counter',
-    read: ({ store }) => one(store?.incidents.clockRefusals),
+    read: ({ store }) => one(store?.incidents.clockRejections),
   },
   {
     name: 'artseal_damaged_record_reads_total',
@@ -227,7 +227,7 @@ export const figures: readonly Figure[] = [
   },
   {
     name: 'artseal_escrow_open_instructions',
-    help: 'Instructions to the institution that are not settled, of the 1000 oldest; UNKNOWN were given and not answered.',
+    help: 'Instructions to the provider that are not settled, of the 1000 oldest; UNKNOWN were given and not answered.',
     type: 'gauge',
     labels: ['kind', 'status'],
     read: ({ registry }) =>
@@ -238,7 +238,7 @@ export const figures: readonly Figure[] = [
   },
   {
     name: 'artseal_escrow_unanswered_attempts',
-    help: 'Attempts in a row that the institution left without an answer, of all orders with an open instruction.',
+    help: 'Attempts in a row that the provider left without an answer, of all orders with an open instruction.',
     type: 'gauge',
     read: ({ registry }) =>
       one(registry && sum(registry.openInstructions.map((each) => each.failedAttempts))),
@@ -255,37 +255,36 @@ export const figures: readonly Figure[] = [
     },
   },
   {
-    name: 'artseal_escrow_look_up_delay_seconds',
-    help: 'How long the order has waited that the institution is to be asked about first; 0 if none is due.',
+    name: 'artseal_escrow_lookup_delay_seconds',
+    help: 'How long the order has waited that the provider is to be asked about first; 0 if none is due.',
     type: 'gauge',
     read: ({ registry, nowMs }) => one(registry && secondsSince(registry.nextLookUpAtMs ?? nowMs, nowMs)),
   },
   {
-    name: 'artseal_institution_request_duration_seconds',
-    help: 'Requests to the institution that were answered.',
+    name: 'artseal_payment_provider_request_duration_seconds',
+    help: 'Requests to the provider that were answered.',
     type: 'histogram',
     labels: ['request'],
-    read: ({ institution }) =>
-      institution.map(({ request, seconds }) => ({ labels: { request }, value: seconds })),
+    read: ({ provider }) => provider.map(({ request, seconds }) => ({ labels: { request }, value: seconds })),
   },
   {
-    name: 'artseal_institution_failures_total',
-    help: 'Requests to the institution that were not answered, and why.',
+    name: 'artseal_payment_provider_failures_total',
+    help: 'Requests to the provider that were not answered, and why.',
     type: 'counter',
     labels: ['request', 'kind'],
-    read: ({ institution }) =>
-      institution.flatMap(({ request, failures }) =>
+    read: ({ provider }) =>
+      provider.flatMap(({ request, failures }) =>
         Object.entries(failures).map(([kind, value]) => ({ labels: { request, kind }, value })),
       ),
   },
   {
-    name: 'artseal_institution_reached',
-    help: 'Whether the institution answered when it was asked last, every half minute, for its word on the credentials.',
+    name: 'artseal_payment_provider_reached',
+    help: 'Whether the provider answered when it was asked last, every half minute, for its word on the credentials.',
     type: 'gauge',
     read: ({ access: { isReached } }) => one(isReached === undefined ? undefined : Number(isReached)),
   },
   {
-    name: 'artseal_institution_credentials_rejected',
+    name: 'artseal_payment_provider_credentials_rejected',
     help: 'Whether it rejected them, by the last word that it had on them.',
     type: 'gauge',
     read: ({ access: { credentials } }) =>

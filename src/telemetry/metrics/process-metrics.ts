@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 /** What the process takes of its machine. */
-export interface ProcessFigures {
+export interface ProcessMetrics {
   readonly residentBytes: number;
   /** Processor time of all threads since it started. */
   readonly cpuSeconds: number;
@@ -16,7 +16,7 @@ export interface ProcessFigures {
 
 /** Watches the process. */
 export interface ProcessWatch {
-  read(): ProcessFigures;
+  read(): ProcessMetrics;
   stop(): void;
 }
 

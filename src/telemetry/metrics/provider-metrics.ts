@@ -7,26 +7,26 @@ import {
 import {
   type FailureKind,
   failureKinds,
-  type Institution,
-  InstitutionFailure,
+  type PaymentProvider,
+  ProviderFailure,
 } from '../../payments/provider.ts';
 
-/** What an institution is told or asked. */
-export const institutionRequests = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL', 'LOOK_UP'] as const;
-type InstitutionRequest = (typeof institutionRequests)[number];
+/** What a provider is told or asked. */
+export const providerRequests = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL', 'LOOK_UP'] as const;
+type ProviderRequest = (typeof providerRequests)[number];
 
 /** Requests of one kind that were answered, by the seconds that it took, and how many failed, by how. */
-export interface InstitutionFigure {
-  readonly request: InstitutionRequest;
+export interface ProviderMetric {
+  readonly request: ProviderRequest;
   readonly seconds: DistributionData;
   readonly failures: Readonly<Record<FailureKind, number>>;
 }
 
-/** Counts what an institution answers, and what it does not. */
-export interface InstitutionFigures {
-  /** The same institution, every request to which is counted. */
-  observe(institution: Institution): Institution;
-  data(): readonly InstitutionFigure[];
+/** Counts what a provider answers, and what it does not. */
+export interface ProviderMetrics {
+  /** The same provider, every request to which is counted. */
+  observe(provider: PaymentProvider): PaymentProvider;
+  data(): readonly ProviderMetric[];
 }
 
 /** Requests of one kind, so far. */
@@ -36,18 +36,14 @@ interface Counted {
 }
 
 /** Nothing is counted so far. */
-export function createInstitutionFigures(): InstitutionFigures {
-  const counted = Object.fromEntries(institutionRequests.map((request) => [request, nothing()])) as Record<
-    InstitutionRequest,
+export function createProviderMetrics(): ProviderMetrics {
+  const counted = Object.fromEntries(providerRequests.map((request) => [request, nothing()])) as Record<
+    ProviderRequest,
     Counted
   >;
 
   /** Counts a request once: when it is answered or fails, or when nobody waits for its answer any more. */
-  async function count<T>(
-    request: InstitutionRequest,
-    signal: AbortSignal,
-    ask: () => Promise<T>,
-  ): Promise<T> {
+  async function count<T>(request: ProviderRequest, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     const { seconds, failures } = counted[request];
     const giveUp = () => {
       failures.UNANSWERED += 1;
@@ -59,7 +55,7 @@ export function createInstitutionFigures(): InstitutionFigures {
       if (!signal.aborted) seconds.add((performance.now() - startedMs) / 1_000);
       return answer;
     } catch (error) {
-      if (!signal.aborted) failures[error instanceof InstitutionFailure ? error.kind : 'FAILED'] += 1;
+      if (!signal.aborted) failures[error instanceof ProviderFailure ? error.kind : 'FAILED'] += 1;
       throw error;
     } finally {
       signal.removeEventListener('abort', giveUp);
@@ -67,14 +63,14 @@ export function createInstitutionFigures(): InstitutionFigures {
   }
 
   return {
-    observe: (institution) => ({
-      ...institution,
+    observe: (provider) => ({
+      ...provider,
       instruct: (instruction, signal) =>
-        count(instruction.kind, signal, () => institution.instruct(instruction, signal)),
-      lookUp: (order, signal) => count('LOOK_UP', signal, () => institution.lookUp(order, signal)),
+        count(instruction.kind, signal, () => provider.instruct(instruction, signal)),
+      lookUp: (order, signal) => count('LOOK_UP', signal, () => provider.lookUp(order, signal)),
     }),
     data: () =>
-      institutionRequests.map((request) => {
+      providerRequests.map((request) => {
         const { seconds, failures } = counted[request];
         return { request, seconds: seconds.data(), failures: { ...failures } };
       }),

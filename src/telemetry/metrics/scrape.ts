@@ -1,4 +1,4 @@
-import type { CallFigures } from '../../api/call-metrics.ts';
+import type { CallMetrics } from '../../api/call-metrics.ts';
 import { type Calendar, yearOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Readiness } from '../../health/readiness.ts';
@@ -6,14 +6,14 @@ import { buildInfo } from '../../packaging/build-info.ts';
 import { perform, type Store } from '../../store/store.ts';
 import { type Exposition, expose } from './exposition.ts';
 import type { ProcessWatch } from './process-metrics.ts';
-import type { InstitutionFigures } from './provider-metrics.ts';
+import type { ProviderMetrics } from './provider-metrics.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Where figures come from. */
-export interface FigureSources {
-  readonly store: Pick<Store, 'execute' | 'figures'>;
-  readonly calls: CallFigures;
-  readonly institution: InstitutionFigures;
+/** Where metrics come from. */
+export interface MetricSources {
+  readonly store: Pick<Store, 'execute' | 'metrics'>;
+  readonly calls: CallMetrics;
+  readonly provider: ProviderMetrics;
   readonly process: ProcessWatch;
   /** As `Snapshot.certificateEnds`. */
   readonly certificateEnds: () => Snapshot['certificateEnds'];
@@ -33,48 +33,48 @@ export interface FigureSources {
   readonly calendar: Calendar;
 }
 
-/** Reads all figures; those who come within a second share what one of them asks for. */
+/** Reads all metrics; those who come within a second share what one of them asks for. */
 export type Scrape = () => Promise<Exposition>;
 
 /** How long an answer is good for, in milliseconds. */
 const sharedMs = 1_000;
-/** How long the store is waited for, in milliseconds; its figures are left out then. Prometheus waits ten seconds. */
+/** How long the store is waited for, in milliseconds; its metrics are left out then. Prometheus waits ten seconds. */
 const storeTimeoutMs = 2_000;
 
-/** Reads figures from these sources. */
-export function createScrape(sources: FigureSources): Scrape {
-  const { store, calls, institution, process, readiness, clock, calendar } = sources;
+/** Reads metrics from these sources. */
+export function createScrape(sources: MetricSources): Scrape {
+  const { store, calls, provider, process, readiness, clock, calendar } = sources;
   let latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | undefined;
   /** What the store was asked and has not answered: it is asked one thing at a time, however long it takes. */
   let asked: Promise<Pick<Snapshot, 'store' | 'registry'>> | undefined;
 
   async function askStore(nowMs: number): Promise<Pick<Snapshot, 'store' | 'registry'>> {
     const year = yearOf(calendar.timestamp(nowMs));
-    const [registry, figures] = await Promise.allSettled([
-      perform(store, { kind: 'ReadFigures', nowMs, year }),
-      store.figures(),
+    const [registry, metrics] = await Promise.allSettled([
+      perform(store, { kind: 'ReadMetrics', nowMs, year }),
+      store.metrics(),
     ]);
     return {
       registry: registry.status === 'fulfilled' ? registry.value : undefined,
-      store: figures.status === 'fulfilled' ? figures.value : undefined,
+      store: metrics.status === 'fulfilled' ? metrics.value : undefined,
     };
   }
 
   /** What the store tells, if it does in time. */
-  async function storeFigures(nowMs: number): Promise<Pick<Snapshot, 'store' | 'registry'>> {
+  async function storeMetrics(nowMs: number): Promise<Pick<Snapshot, 'store' | 'registry'>> {
     asked ??= askStore(nowMs).finally(() => {
       asked = undefined;
     });
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const callOff = clock.after(storeTimeoutMs, resolve);
+    const cancel = clock.after(storeTimeoutMs, resolve);
     const told = await Promise.race([asked, late]);
-    callOff();
+    cancel();
     return told ?? { store: undefined, registry: undefined };
   }
 
   async function read(): Promise<Exposition> {
     const nowMs = clock.nowMs();
-    const [told, faults] = await Promise.all([storeFigures(nowMs), readiness.check()]);
+    const [told, faults] = await Promise.all([storeMetrics(nowMs), readiness.check()]);
     const failing = new Set(faults.map(({ part }) => part));
     return expose({
       ...{ nowMs, build: buildInfo, ...told },
@@ -88,7 +88,7 @@ export function createScrape(sources: FigureSources): Scrape {
       sending: sources.sending(),
       clockFault: sources.clockFault(),
       calls: calls.data(),
-      institution: institution.data(),
+      provider: provider.data(),
       process: process.read(),
     });
   }

@@ -1,13 +1,13 @@
-import type { CallFigure, Door } from '../../api/call-metrics.ts';
+import type { CallMetric, ListenerName } from '../../api/call-metrics.ts';
 import type { ClockFault } from '../../domain/filing-clock.ts';
 import type { BuildInfo } from '../../packaging/build-info.ts';
-import type { RegistryFigures } from '../../store/metric-commands.ts';
-import type { StoreFigures } from '../../store/store.ts';
-import type { ProcessFigures } from './process-metrics.ts';
-import type { InstitutionFigure } from './provider-metrics.ts';
+import type { RegistryMetrics } from '../../store/metric-commands.ts';
+import type { StoreMetrics } from '../../store/store.ts';
+import type { ProcessMetrics } from './process-metrics.ts';
+import type { ProviderMetric } from './provider-metrics.ts';
 
 /** Of the backups that are taken regularly. */
-export interface RegularBackupFigures {
+export interface RegularBackupMetrics {
   readonly everyMs: number;
   /** The last verified one; undefined until one is known. */
   readonly last: { readonly takenAt: string } | undefined;
@@ -16,7 +16,7 @@ export interface RegularBackupFigures {
 }
 
 /** Of the evidence log and what is published of it. */
-export interface EvidenceLogFigures {
+export interface EvidenceLogMetrics {
   /** Leaves as of the last look; undefined before the first. */
   readonly leaves: number | undefined;
   /** Those that the newest checkpoint covers; undefined if there is none. */
@@ -30,7 +30,7 @@ export interface EvidenceLogFigures {
 }
 
 /** Of those who wait for events. */
-export interface FeedFigures {
+export interface FeedMetrics {
   /** Streams of events that are open. */
   readonly streams: number;
   /** Calls that wait for an event. */
@@ -38,7 +38,7 @@ export interface FeedFigures {
 }
 
 /** Of what is sent to webhooks, since the process started. */
-export interface SendingFigures {
+export interface SendingMetrics {
   /** Attempts after which the event had arrived, and after which it had not. */
   readonly delivered: number;
   readonly failed: number;
@@ -47,7 +47,7 @@ export interface SendingFigures {
   readonly requestsInFlight: number;
 }
 
-/** All figures at one moment. */
+/** All metrics at one moment. */
 export interface Snapshot {
   /** Unix milliseconds. */
   readonly nowMs: number;
@@ -55,8 +55,8 @@ export interface Snapshot {
   /** Whether each part of readiness is as it should be. */
   readonly readiness: Readonly<Record<string, boolean>>;
   /** Until when the certificates of the doors that speak TLS are good, Unix milliseconds. */
-  readonly certificateEnds: ReadonlyMap<Door, number>;
-  /** What the institution says of the credentials; undefined members until it was asked. */
+  readonly certificateEnds: ReadonlyMap<ListenerName, number>;
+  /** What the provider says of the credentials; undefined members until it was asked. */
   readonly access: {
     readonly credentials: 'ACCEPTED' | 'REJECTED' | undefined;
     readonly isReached: boolean | undefined;
@@ -64,16 +64,16 @@ export interface Snapshot {
   /** Why filings are refused because of the wall clock; undefined if they are not. */
   readonly clockFault: ClockFault | undefined;
   /** How the backups stand, those that commands take as well; undefined if none is known and none is required. */
-  readonly backups: RegularBackupFigures | undefined;
-  readonly evidenceLog: EvidenceLogFigures;
-  readonly feed: FeedFigures;
-  readonly sending: SendingFigures;
+  readonly backups: RegularBackupMetrics | undefined;
+  readonly evidenceLog: EvidenceLogMetrics;
+  readonly feed: FeedMetrics;
+  readonly sending: SendingMetrics;
   /** Connections that were closed for what their clients did, by the reason. */
   readonly cutOffs: Readonly<Record<string, number>>;
-  readonly calls: readonly CallFigure[];
-  readonly institution: readonly InstitutionFigure[];
-  readonly process: ProcessFigures;
+  readonly calls: readonly CallMetric[];
+  readonly provider: readonly ProviderMetric[];
+  readonly process: ProcessMetrics;
   /** Undefined if the store did not tell. */
-  readonly store: StoreFigures | undefined;
-  readonly registry: RegistryFigures | undefined;
+  readonly store: StoreMetrics | undefined;
+  readonly registry: RegistryMetrics | undefined;
 }

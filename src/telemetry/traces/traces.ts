@@ -18,22 +18,22 @@ import {
 } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
-import type { Door } from '../../api/call-metrics.ts';
+import type { ListenerName } from '../../api/call-metrics.ts';
 import type { RequestEvent } from '../../api/request-event.ts';
 import type { CallTracer, TraceHeaders } from '../../api/tracing.ts';
 import { reasons } from '../../domain/reason.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
-import { type Institution, InstitutionFailure } from '../../payments/provider.ts';
-import type { Kind, Store, Unit } from '../../store/store.ts';
+import { type PaymentProvider, ProviderFailure } from '../../payments/provider.ts';
+import type { Kind, Store, StoreRequest } from '../../store/store.ts';
 import { createExporter } from './exporter.ts';
 import { samplerOf } from './sampler.ts';
 
-/** Makes spans of calls, and below them of what they ask of the store and of the institution. */
+/** Makes spans of calls, and below them of what they ask of the store and of the provider. */
 export interface Traces extends CallTracer {
   /** The same store: a unit that a call submits has a span. */
   observeStore(store: Store): Store;
-  /** The same institution: a request to it has a span, below that of its call if it is made by one. */
-  observeInstitution(institution: Institution): Institution;
+  /** The same provider: a request to it has a span, below that of its call if it is made by one. */
+  observeProvider(provider: PaymentProvider): PaymentProvider;
   /** Sends what is left, for a limited time. */
   close(): Promise<void>;
 }
@@ -71,26 +71,26 @@ export function openTraces(env: NodeJS.ProcessEnv, log: Logger): Traces {
     begin: (door, headers) => beginCall(tracer, active, door, headers),
     observeStore: (store) => ({
       ...store,
-      execute: <K extends Kind>(unit: Unit<K>) => {
+      execute: <K extends Kind>(unit: StoreRequest<K>) => {
         const context = active.getStore();
         if (context === undefined) return store.execute(unit);
         const span = tracer.startSpan(`store ${unit.effect?.kind ?? 'Admit'}`, {}, context);
         return ended(span, store.execute(unit));
       },
     }),
-    observeInstitution: (institution) => {
+    observeProvider: (provider) => {
       const ask = <T>(request: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
-        const name = `institution ${request}`;
+        const name = `provider ${request}`;
         const span = tracer.startSpan(name, { kind: SpanKind.CLIENT }, active.getStore() ?? ROOT_CONTEXT);
         // It may never settle, once it is given up.
         signal.addEventListener('abort', () => endFailed(span, 'UNANSWERED'), { once: true });
         return ended(span, work());
       };
       return {
-        ...institution,
+        ...provider,
         instruct: (instruction, signal) =>
-          ask(instruction.kind, signal, () => institution.instruct(instruction, signal)),
-        lookUp: (order, signal) => ask('LOOK_UP', signal, () => institution.lookUp(order, signal)),
+          ask(instruction.kind, signal, () => provider.instruct(instruction, signal)),
+        lookUp: (order, signal) => ask('LOOK_UP', signal, () => provider.lookUp(order, signal)),
       };
     },
     close: async () => {
@@ -113,7 +113,7 @@ const headerGetter = {
 function beginCall(
   tracer: Tracer,
   active: AsyncLocalStorage<Context>,
-  door: Door,
+  door: ListenerName,
   headers: TraceHeaders,
 ): ReturnType<CallTracer['begin']> {
   const caller = propagator.extract(ROOT_CONTEXT, headers, headerGetter);
@@ -126,16 +126,16 @@ function beginCall(
     end: (event, status) => {
       span.updateName(event.operation ?? 'none');
       span.setAttributes(attributesOf(event, status));
-      const { refusal } = event;
-      if (refusal !== undefined && reasons[refusal.reason].http >= 500) endFailed(span, refusal.reason);
+      const { apiError } = event;
+      if (apiError !== undefined && reasons[apiError.reason].http >= 500) endFailed(span, apiError.reason);
       else span.end();
     },
   };
 }
 
 /** What a span tells of a call: nothing that its caller wrote, and nothing secret. */
-function attributesOf({ requestId, refusal }: RequestEvent, status: number): Attributes {
-  const reason = refusal?.reason ?? 'OK';
+function attributesOf({ requestId, apiError }: RequestEvent, status: number): Attributes {
+  const reason = apiError?.reason ?? 'OK';
   return { 'artseal.request_id': requestId, 'artseal.reason': reason, 'http.response.status_code': status };
 }
 
@@ -143,11 +143,11 @@ function attributesOf({ requestId, refusal }: RequestEvent, status: number): Att
 async function ended<T>(span: Span, promise: Promise<T>): Promise<T> {
   try {
     const result = await promise;
-    // A request to an institution may have been given up before.
+    // A request to a provider may have been given up before.
     if (span.isRecording()) span.end();
     return result;
   } catch (error) {
-    endFailed(span, error instanceof InstitutionFailure ? error.kind : 'FAILED');
+    endFailed(span, error instanceof ProviderFailure ? error.kind : 'FAILED');
     throw error;
   }
 }

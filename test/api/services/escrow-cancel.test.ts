@@ -4,11 +4,11 @@ import { partyPrefixes } from '../../../src/payments/simulated/script-by-parties
 import { getEscrow, openEscrow, refundEscrow } from '../../support/calls.ts';
 import { doorNames, startDoors } from '../../support/escrow-apis.ts';
 import { eventually } from '../../support/eventually.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 
 const nextActionUrl = 'https://bank.example/confirm/1';
 const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 for (const name of doorNames) {
   test(`${name}: a refund cancels an order whose buyer has not acted: CLOSED, and the artwork can be sold again`, async (t) => {
@@ -32,9 +32,9 @@ for (const name of doorNames) {
   });
 
   test(`${name}: as long as no CANCEL is confirmed, the order is UNPAID with pending REFUND`, async (t) => {
-    const institution = openTestInstitution(t, { CANCEL: 'SILENT' });
-    institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
-    const { doors, file } = await startDoors(t, { institution, limits: hasty });
+    const provider = openTestProvider(t, { CANCEL: 'SILENT' });
+    provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
+    const { doors, file } = await startDoors(t, { provider, limits: hasty });
     const { escrowId } = await doors[name].open(await file());
     for (const _ of ['first', 'second', 'third']) {
       const pending = await doors[name].refund(escrowId);
@@ -45,23 +45,23 @@ for (const name of doorNames) {
     const release = await doors[name].release(escrowId);
     assert.equal(release.code, 'ESCROW_STATE_CONFLICT');
     // The buyer has acted meanwhile: the amount is held, and goes back.
-    institution.report();
-    institution.treat({ CANCEL: 'CONFIRMED' });
-    const closed = await eventually('the order is CLOSED', patienceMs, async () => {
+    provider.report();
+    provider.treat({ CANCEL: 'CONFIRMED' });
+    const closed = await eventually('the order is CLOSED', timeoutMs, async () => {
       const now = await doors[name].get(escrowId);
       return now.state === 'CLOSED' && now;
     });
     assert.deepEqual([closed.pending, closed.history], [undefined, ['UNPAID', 'CLOSED']]);
-    assert.equal(institution.statusOf(escrowId), 'RETURNED');
-    const given = institution.instructions.filter(({ kind }) => kind !== 'FREEZE');
+    assert.equal(provider.statusOf(escrowId), 'RETURNED');
+    const given = provider.instructions.filter(({ kind }) => kind !== 'FREEZE');
     assert.deepEqual([...new Set(given.map(({ kind }) => kind))], ['CANCEL']);
     assert.equal(new Set(given.map(({ instructionId }) => instructionId)).size, 1);
   });
 
-  test(`${name}: where the institution does not cancel, the refund is declined and a person decides`, async (t) => {
-    const institution = openTestInstitution(t, { CANCEL: 'DECLINED' });
-    institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
-    const { service, doors, file } = await startDoors(t, { institution });
+  test(`${name}: where the provider does not cancel, the refund is declined and a person decides`, async (t) => {
+    const provider = openTestProvider(t, { CANCEL: 'DECLINED' });
+    provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
+    const { service, doors, file } = await startDoors(t, { provider });
     const { escrowId } = await doors[name].open(await file());
     const declined = await doors[name].refund(escrowId);
     assert.equal(declined.code, 'PAYMENT_DECLINED');
@@ -73,18 +73,18 @@ for (const name of doorNames) {
 }
 
 test('a refund while the FREEZE is being given: the hold that it makes goes back, and the order is CLOSED', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const { service, platform, file } = await startDoors(t, { institution, limits: { pollMs: 10 } });
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const { service, platform, file } = await startDoors(t, { provider, limits: { pollMs: 10 } });
   const filingNo = await file();
   const opening = openEscrow(service, platform, filingNo);
-  await institution.instructed('FREEZE');
-  const [{ escrowId } = assert.fail()] = institution.instructions;
+  await provider.instructed('FREEZE');
+  const [{ escrowId } = assert.fail()] = provider.instructions;
   const refunding = refundEscrow(service, platform, escrowId);
-  await eventually('the refund is written down', patienceMs, async () => {
+  await eventually('the refund is written down', timeoutMs, async () => {
     const { json } = await getEscrow(service, platform, escrowId);
     return json.pending === 'REFUND';
   });
-  await institution.answer();
+  await provider.answer();
   const [opened, refunded] = await Promise.all([opening, refunding]);
   assert.equal(opened.json.code, 'PAYMENT_PENDING');
   assert.deepEqual([refunded.status, refunded.json.state], [200, 'CLOSED']);
@@ -92,13 +92,13 @@ test('a refund while the FREEZE is being given: the hold that it makes goes back
     refunded.json.history.map(({ state }: { state: string }) => state),
     ['UNPAID', 'CLOSED'],
   );
-  assert.equal(institution.statusOf(escrowId), 'RETURNED');
+  assert.equal(provider.statusOf(escrowId), 'RETURNED');
 });
 
 test('an order that is being cancelled has no nextAction', async (t) => {
-  const institution = openTestInstitution(t, { CANCEL: 'SILENT' });
-  institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
-  const { service, platform, file } = await startDoors(t, { institution, limits: hasty });
+  const provider = openTestProvider(t, { CANCEL: 'SILENT' });
+  provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
+  const { service, platform, file } = await startDoors(t, { provider, limits: hasty });
   const { json: opened } = await openEscrow(service, platform, await file());
   assert.equal(opened.nextAction.url, nextActionUrl);
   assert.equal((await refundEscrow(service, platform, opened.escrowId)).json.code, 'PAYMENT_PENDING');

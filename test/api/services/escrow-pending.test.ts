@@ -5,18 +5,18 @@ import { tester } from '../../support/audit-log.ts';
 import { doorNames, doorsOf, type EscrowDoor, type Outcome, startDoors } from '../../support/escrow-apis.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startService } from '../../support/service.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 
 /** Patience that runs out at once, and recovery that does not wait. */
 const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
 /** The same, and no hold is waited for. */
 const hastyClosing = { ...hasty, freezeDeadlineMs: 100 };
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** Waits until an order is in a state. */
 function comesTo(door: EscrowDoor, escrowId: string, state: string): Promise<Outcome> {
-  return eventually(`${escrowId} is ${state}`, patienceMs, async () => {
+  return eventually(`${escrowId} is ${state}`, timeoutMs, async () => {
     const now = await door.get(escrowId);
     return now.state === state && now;
   });
@@ -31,8 +31,8 @@ function assertPending({ code, message, escrowId, retryAfter }: Outcome, of?: st
 
 for (const name of doorNames) {
   test(`${name}: an order that nothing is heard of is UNPAID, and FROZEN once it is held`, async (t) => {
-    const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
-    const { doors, file } = await startDoors(t, { institution, limits: hasty });
+    const provider = openTestProvider(t, { FREEZE: 'SILENT' });
+    const { doors, file } = await startDoors(t, { provider, limits: hasty });
     const filingNo = await file();
     const pending = await doors[name].open(filingNo);
     assertPending(pending);
@@ -41,29 +41,29 @@ for (const name of doorNames) {
     assert.deepEqual([unpaid.state, unpaid.pending, unpaid.history], ['UNPAID', 'FREEZE', ['UNPAID']]);
     const second = await doors[name].open(filingNo);
     assert.deepEqual([second.code, second.escrowId], ['ESCROW_ACTIVE', escrowId]);
-    institution.treat({ FREEZE: 'CONFIRMED' });
+    provider.treat({ FREEZE: 'CONFIRMED' });
     const frozen = await comesTo(doors[name], escrowId, 'FROZEN');
     assert.deepEqual([frozen.pending, frozen.history], [undefined, ['UNPAID', 'FROZEN']]);
-    const ids = new Set(institution.instructions.map(({ instructionId }) => instructionId));
-    assert.deepEqual([ids.size, institution.carriedOut('FREEZE')], [1, 1]);
+    const ids = new Set(provider.instructions.map(({ instructionId }) => instructionId));
+    assert.deepEqual([ids.size, provider.carriedOut('FREEZE')], [1, 1]);
   });
 
   test(`${name}: an order that nothing is ever heard of is cancelled and CLOSED`, async (t) => {
-    const institution = openTestInstitution(t, { FREEZE: 'SILENT', CANCEL: 'SILENT' });
-    const { doors, file } = await startDoors(t, { institution, limits: hastyClosing });
+    const provider = openTestProvider(t, { FREEZE: 'SILENT', CANCEL: 'SILENT' });
+    const { doors, file } = await startDoors(t, { provider, limits: hastyClosing });
     const filingNo = await file();
     const pending = await doors[name].open(filingNo);
     assertPending(pending);
-    const isCancelling = async () => institution.instructions.at(-1)?.kind === 'CANCEL';
-    await eventually('the order is being cancelled', patienceMs, isCancelling);
+    const isCancelling = async () => provider.instructions.at(-1)?.kind === 'CANCEL';
+    await eventually('the order is being cancelled', timeoutMs, isCancelling);
     const unpaid = await doors[name].get(pending.escrowId);
     assert.deepEqual([unpaid.state, unpaid.pending], ['UNPAID', 'REFUND']);
-    institution.treat({ CANCEL: 'CONFIRMED' });
+    provider.treat({ CANCEL: 'CONFIRMED' });
     const closed = await comesTo(doors[name], pending.escrowId, 'CLOSED');
     assert.deepEqual([closed.pending, closed.history], [undefined, ['UNPAID', 'CLOSED']]);
-    assert.equal(institution.statusOf(pending.escrowId), 'VOID');
-    assert.equal(institution.instructions.at(-1)?.kind, 'CANCEL');
-    institution.treat({ FREEZE: 'CONFIRMED' });
+    assert.equal(provider.statusOf(pending.escrowId), 'VOID');
+    assert.equal(provider.instructions.at(-1)?.kind, 'CANCEL');
+    provider.treat({ FREEZE: 'CONFIRMED' });
     assert.equal((await doors[name].open(filingNo)).state, 'FROZEN');
   });
 
@@ -73,42 +73,42 @@ for (const name of doorNames) {
       ['REFUND', 'refund', 'REFUNDED', 0],
     ] as const) {
       test(`${name}: a ${verb} whose fate is unknown (${treatment}) is settled later, once`, async (t) => {
-        const institution = openTestInstitution(t, { [kind]: treatment });
-        const { doors, file, transfersOf } = await startDoors(t, { institution, limits: hasty });
+        const provider = openTestProvider(t, { [kind]: treatment });
+        const { doors, file, transfersOf } = await startDoors(t, { provider, limits: hasty });
         const filingNo = await file();
         const { escrowId } = await doors[name].open(filingNo);
-        institution.treatLookUps({ kind: 'SILENT' });
+        provider.treatLookUps({ kind: 'SILENT' });
         assertPending(await doors[name][verb](escrowId), escrowId);
         const frozen = await doors[name].get(escrowId);
         assert.deepEqual([frozen.state, frozen.pending], ['FROZEN', kind]);
-        institution.treatLookUps({ kind: 'NONE' });
-        institution.treat({ [kind]: 'CONFIRMED' });
+        provider.treatLookUps({ kind: 'NONE' });
+        provider.treat({ [kind]: 'CONFIRMED' });
         const settled = await comesTo(doors[name], escrowId, state);
         assert.deepEqual([settled.pending, settled.history], [undefined, ['UNPAID', 'FROZEN', state]]);
         assert.equal(await transfersOf(filingNo), transfers);
-        const given = institution.instructions.filter((instruction) => instruction.kind === kind);
+        const given = provider.instructions.filter((instruction) => instruction.kind === kind);
         assert.equal(new Set(given.map(({ instructionId }) => instructionId)).size, 1);
-        assert.equal(institution.carriedOut(kind), 1);
+        assert.equal(provider.carriedOut(kind), 1);
         assert.equal((await doors[name][verb](escrowId)).code, 'ESCROW_STATE_CONFLICT');
       });
     }
   }
 
   test(`${name}: a release declined in the end leaves the order FROZEN and refundable`, async (t) => {
-    const institution = openTestInstitution(t, { RELEASE: 'LOST' });
-    const { doors, file } = await startDoors(t, { institution, limits: hasty });
+    const provider = openTestProvider(t, { RELEASE: 'LOST' });
+    const { doors, file } = await startDoors(t, { provider, limits: hasty });
     const { escrowId } = await doors[name].open(await file());
     assertPending(await doors[name].release(escrowId), escrowId);
-    institution.treat({ RELEASE: 'DECLINED' });
-    const refunded = await eventually('the release is over', patienceMs, async () => {
+    provider.treat({ RELEASE: 'DECLINED' });
+    const refunded = await eventually('the release is over', timeoutMs, async () => {
       const outcome = await doors[name].refund(escrowId);
       return outcome.code === undefined && outcome;
     });
     assert.deepEqual(refunded.history, ['UNPAID', 'FROZEN', 'REFUNDED']);
-    assert.deepEqual([institution.carriedOut('RELEASE'), institution.carriedOut('REFUND')], [0, 1]);
+    assert.deepEqual([provider.carriedOut('RELEASE'), provider.carriedOut('REFUND')], [0, 1]);
   });
 
-  test(`${name}: what the simulated institution loses is settled; silence changes nothing`, async (t) => {
+  test(`${name}: what the simulated provider loses is settled; silence changes nothing`, async (t) => {
     const { doors, file } = await startDoors(t, { limits: hasty });
     for (const [buyerId, state] of [
       [partyPrefixes.lostAnswer, 'FROZEN'],
@@ -126,8 +126,8 @@ for (const name of doorNames) {
 }
 
 test('the order of a platform that was suspended meanwhile is settled all the same', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
-  const { service, platform, doors, file } = await startDoors(t, { institution, limits: hasty });
+  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
+  const { service, platform, doors, file } = await startDoors(t, { provider, limits: hasty });
   const { escrowId } = await doors.REST.open(await file());
   await service.execute({
     kind: 'SetPlatformStatus',
@@ -136,29 +136,29 @@ test('the order of a platform that was suspended meanwhile is settled all the sa
     status: 'SUSPENDED',
   });
   assert.equal((await doors.REST.get(escrowId)).code, 'KEY_SUSPENDED');
-  institution.treat({ FREEZE: 'CONFIRMED' });
+  provider.treat({ FREEZE: 'CONFIRMED' });
   await comesTo(doors['typed RPC'], escrowId, 'FROZEN');
 });
 
 test('what was pending is settled by the process that comes next', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
-  const before = await startDoors(t, { institution, limits: hasty });
+  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
+  const before = await startDoors(t, { provider, limits: hasty });
   const { escrowId } = await before.doors.REST.open(await before.file());
   await before.service.close();
-  institution.treat({ FREEZE: 'CONFIRMED' });
+  provider.treat({ FREEZE: 'CONFIRMED' });
   const { dataDir } = before.service;
-  const service = await startService(t, { institution, limits: hasty, dataDir });
+  const service = await startService(t, { provider, limits: hasty, dataDir });
   const { doors } = await doorsOf(service, before.platform);
   await comesTo(doors.REST, escrowId, 'FROZEN');
-  assert.equal(institution.carriedOut('FREEZE'), 1);
+  assert.equal(provider.carriedOut('FREEZE'), 1);
 });
 
 test('a hold that comes after its order was called off is no hold', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const { doors, file } = await startDoors(t, { institution, limits: hastyClosing });
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const { doors, file } = await startDoors(t, { provider, limits: hastyClosing });
   const { escrowId } = await doors.REST.open(await file());
   await comesTo(doors.REST, escrowId, 'CLOSED');
-  await institution.answer();
-  assert.equal(institution.statusOf(escrowId), 'VOID');
+  await provider.answer();
+  assert.equal(provider.statusOf(escrowId), 'VOID');
   assert.equal((await doors.REST.get(escrowId)).state, 'CLOSED');
 });

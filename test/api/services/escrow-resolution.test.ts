@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { escrowSequenceMax } from '../../../src/domain/escrow-id.ts';
 import { doorNames, doorsOf, type EscrowDoors, startDoors } from '../../support/escrow-apis.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 
 const paidOut = {
   kind: 'RELEASE',
@@ -36,8 +36,8 @@ async function startFrozen(
 for (const name of doorNames) {
   for (const { kind, verb, other, state, transfers } of [paidOut, paidBack]) {
     test(`${name}: a ${verb} ends as ${state}, with its history, and is told so ever after`, async (t) => {
-      const institution = openTestInstitution(t);
-      const all = await startDoors(t, { institution });
+      const provider = openTestProvider(t);
+      const all = await startDoors(t, { provider });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
       const done = await door[verb](escrowId);
@@ -49,8 +49,8 @@ for (const name of doorNames) {
     });
 
     test(`${name}: a second ${verb}, and a ${other} after it, are refused and pay nothing`, async (t) => {
-      const institution = openTestInstitution(t);
-      const all = await startDoors(t, { institution });
+      const provider = openTestProvider(t);
+      const all = await startDoors(t, { provider });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
       await door[verb](escrowId);
@@ -60,7 +60,7 @@ for (const name of doorNames) {
         assert.match(message, new RegExp(`^${escrowId} is ${state}; only (a|an UNPAID or) FROZEN order`));
       }
       assert.deepEqual(
-        institution.instructions.map((instruction) => instruction.kind),
+        provider.instructions.map((instruction) => instruction.kind),
         ['FREEZE', kind],
       );
       assert.equal((await door.get(escrowId)).state, state);
@@ -68,8 +68,8 @@ for (const name of doorNames) {
     });
 
     test(`${name}: a ${verb} under way is not given twice; a ${other} meanwhile is refused`, async (t) => {
-      const institution = openTestInstitution(t, { [kind]: 'SILENT' });
-      const all = await startDoors(t, { institution, limits: { answerTimeoutMs: 20 } });
+      const provider = openTestProvider(t, { [kind]: 'SILENT' });
+      const all = await startDoors(t, { provider, limits: { answerTimeoutMs: 20 } });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
       for (const _ of ['first', 'second', 'third']) {
@@ -82,54 +82,54 @@ for (const name of doorNames) {
       assert.equal(conflict.code, 'ESCROW_STATE_CONFLICT');
       assert.match(conflict.message, new RegExp(`${kind} of ${escrowId} is under way`));
       assert.equal((await door.get(escrowId)).state, 'FROZEN');
-      const given = institution.instructions.filter((instruction) => instruction.kind !== 'FREEZE');
+      const given = provider.instructions.filter((instruction) => instruction.kind !== 'FREEZE');
       assert.equal(new Set(given.map(({ instructionId }) => instructionId)).size, 1);
       assert.ok(given.every((instruction) => instruction.kind === kind));
-      assert.deepEqual([institution.carriedOut(kind), await all.transfersOf(filingNo)], [0, 0]);
+      assert.deepEqual([provider.carriedOut(kind), await all.transfersOf(filingNo)], [0, 0]);
     });
 
     test(`${name}: twenty of a ${verb} at once pay once`, async (t) => {
-      const institution = openTestInstitution(t, { [kind]: 'KEPT_BACK' });
-      const all = await startDoors(t, { institution });
+      const provider = openTestProvider(t, { [kind]: 'KEPT_BACK' });
+      const all = await startDoors(t, { provider });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
       const calls = Array.from({ length: 20 }, () => door[verb](escrowId));
-      await institution.instructed(kind);
-      await institution.answer();
+      await provider.instructed(kind);
+      await provider.answer();
       const outcomes = await Promise.all(calls);
       const done = outcomes.filter((outcome) => outcome.code === undefined);
       assert.ok(done.length >= 1);
       for (const outcome of done) assert.equal(outcome.state, state);
       for (const { code } of outcomes)
         assert.ok(code === undefined || code === 'ESCROW_STATE_CONFLICT', String(code));
-      assert.deepEqual([institution.carriedOut(kind), await all.transfersOf(filingNo)], [1, transfers]);
-      assert.equal(institution.instructions.filter((instruction) => instruction.kind === kind).length, 1);
+      assert.deepEqual([provider.carriedOut(kind), await all.transfersOf(filingNo)], [1, transfers]);
+      assert.equal(provider.instructions.filter((instruction) => instruction.kind === kind).length, 1);
     });
 
     test(`${name}: a ${verb} that is declined leaves the order FROZEN and says so`, async (t) => {
-      const institution = openTestInstitution(t, { [kind]: 'DECLINED' });
-      const all = await startDoors(t, { institution });
+      const provider = openTestProvider(t, { [kind]: 'DECLINED' });
+      const all = await startDoors(t, { provider });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
       const declined = await door[verb](escrowId);
       assert.equal(declined.code, 'PAYMENT_DECLINED');
       assert.match(
         declined.message,
-        new RegExp(`declined the ${kind} of ${escrowId}\\. The payment institution refused it\\.$`),
+        new RegExp(`declined the ${kind} of ${escrowId}\\. The payment provider refused it\\.$`),
       );
       const now = await door.get(escrowId);
       assert.deepEqual(now.history, ['UNPAID', 'FROZEN']);
       assert.equal(await all.transfersOf(filingNo), 0);
-      institution.treat({ [kind]: 'CONFIRMED' });
+      provider.treat({ [kind]: 'CONFIRMED' });
       assert.equal((await door[verb](escrowId)).state, state, 'it can be asked again');
     });
 
     test(`${name}: a ${verb} of money that lapsed is declined, and the order is CLOSED`, async (t) => {
-      const institution = openTestInstitution(t);
-      const all = await startDoors(t, { institution });
+      const provider = openTestProvider(t);
+      const all = await startDoors(t, { provider });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
-      institution.lapse(escrowId);
+      provider.lapse(escrowId);
       const declined = await door[verb](escrowId);
       assert.equal(declined.code, 'PAYMENT_DECLINED');
       assert.match(declined.message, new RegExp(`${escrowId}\\.$`));
@@ -139,21 +139,21 @@ for (const name of doorNames) {
   }
 
   test(`${name}: a hold that is declined closes the order, and the message says so`, async (t) => {
-    const institution = openTestInstitution(t, { FREEZE: 'DECLINED' });
-    const all = await startDoors(t, { institution });
+    const provider = openTestProvider(t, { FREEZE: 'DECLINED' });
+    const all = await startDoors(t, { provider });
     const door = all.doors[name];
     const filingNo = await all.file();
     const { code, message, escrowId } = await door.open(filingNo);
     assert.equal(code, 'PAYMENT_DECLINED');
     assert.match(
       message,
-      new RegExp(`declined the FREEZE of ${escrowId}\\. The payment institution refused it\\.$`),
+      new RegExp(`declined the FREEZE of ${escrowId}\\. The payment provider refused it\\.$`),
     );
     assert.deepEqual((await door.get(escrowId)).history, ['UNPAID', 'CLOSED']);
     for (const verb of ['release', 'refund'] as const) {
       assert.equal((await door[verb](escrowId)).code, 'ESCROW_STATE_CONFLICT');
     }
-    institution.treat({ FREEZE: 'CONFIRMED' });
+    provider.treat({ FREEZE: 'CONFIRMED' });
     assert.equal((await door.open(filingNo)).state, 'FROZEN');
   });
 
@@ -169,7 +169,7 @@ for (const name of doorNames) {
 
 for (const name of doorNames) {
   test(`${name}: an order that waits for a person is neither released nor refunded`, async (t) => {
-    const all = await startDoors(t, { institution: openTestInstitution(t) });
+    const all = await startDoors(t, { provider: openTestProvider(t) });
     const { execute } = all.service;
     const { escrowId } = await startFrozen(all, name);
     const found = await execute({ kind: 'FindCase', escrowId });
@@ -204,8 +204,8 @@ for (const name of doorNames) {
   });
 
   test(`${name}: when all escrow ids of the year are used, no order is opened`, async (t) => {
-    const institution = openTestInstitution(t);
-    const all = await startDoors(t, { institution });
+    const provider = openTestProvider(t);
+    const all = await startDoors(t, { provider });
     const filingNo = await all.file();
     const raw = new Sqlite(join(all.service.dataDir, 'artseal.db'));
     t.after(() => raw.close());
@@ -215,32 +215,32 @@ for (const name of doorNames) {
       .run(year, escrowSequenceMax);
     const { code, message } = await all.doors[name].open(filingNo);
     assert.equal(code, 'ESCROW_NUMBERS_EXHAUSTED', message);
-    assert.equal(institution.instructions.length, 0);
+    assert.equal(provider.instructions.length, 0);
   });
 }
 
 test('of sales of one artwork at the same moment, through both doors, one is opened and held', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const { doors, file } = await startDoors(t, { institution });
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const { doors, file } = await startDoors(t, { provider });
   const filingNo = await file();
   const calls = Array.from({ length: 10 }, () => doorNames.map((name) => doors[name].open(filingNo))).flat();
-  await institution.instructed('FREEZE');
+  await provider.instructed('FREEZE');
   // Those that lose are answered while the one that won still waits.
   const first = await Promise.race(calls);
   assert.equal(first.code, 'ESCROW_ACTIVE');
-  await institution.answer();
+  await provider.answer();
   const outcomes = await Promise.all(calls);
   assert.equal(outcomes.filter(({ state }) => state === 'FROZEN').length, 1);
   assert.equal(outcomes.filter(({ code }) => code === 'ESCROW_ACTIVE').length, calls.length - 1);
-  assert.equal(institution.instructions.length, 1);
+  assert.equal(provider.instructions.length, 1);
 });
 
 test('release and refund of one order at the same moment: one of the two happens', async (t) => {
-  const institution = openTestInstitution(t);
-  const all = await startDoors(t, { institution });
+  const provider = openTestProvider(t);
+  const all = await startDoors(t, { provider });
   for (let round = 0; round < 5; round += 1) {
     const { escrowId, filingNo } = await startFrozen(all, 'REST');
-    const before = institution.instructions.length;
+    const before = provider.instructions.length;
     const outcomes = await Promise.all([
       all.doors.REST.release(escrowId),
       all.doors['typed RPC'].refund(escrowId),
@@ -251,14 +251,14 @@ test('release and refund of one order at the same moment: one of the two happens
     assert.ok(done.length > 0 && done.every((outcome) => outcome.state === state));
     for (const { code } of outcomes)
       assert.ok([undefined, 'ESCROW_STATE_CONFLICT'].includes(code), String(code));
-    assert.equal(institution.instructions.length, before + 1);
+    assert.equal(provider.instructions.length, before + 1);
     assert.equal(await all.transfersOf(filingNo), state === 'RELEASED' ? 1 : 0);
   }
 });
 
 test("another platform's order is not found and stays as it is; an internal system reaches it", async (t) => {
-  const institution = openTestInstitution(t);
-  const mine = await startDoors(t, { institution });
+  const provider = openTestProvider(t);
+  const mine = await startDoors(t, { provider });
   const theirs = await doorsOf(mine.service, await mine.service.platform());
   const { escrowId, filingNo } = await startFrozen(mine, 'REST');
   const before = await mine.doors.REST.get(escrowId);
@@ -268,7 +268,7 @@ test("another platform's order is not found and stays as it is; an internal syst
     assert.deepEqual(await theirs.doors.REST[verb](escrowId), unknown, verb);
   }
   assert.deepEqual(await mine.doors.REST.get(escrowId), before);
-  assert.equal(institution.instructions.length, 1);
+  assert.equal(provider.instructions.length, 1);
   assert.equal((await mine.doors['typed RPC'].release(escrowId)).state, 'RELEASED');
   assert.equal(await mine.transfersOf(filingNo), 1);
 });

@@ -4,17 +4,17 @@ import { test } from 'node:test';
 import { getEscrow, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { doorNames, startDoors } from '../../support/escrow-apis.ts';
 import { eventually } from '../../support/eventually.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 
 const url = 'https://bank.example/confirm/1?session=a%20b';
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/;
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 test('where the buyer has to act, the answer says where, and so does each read until it is done', async (t) => {
-  const institution = openTestInstitution(t);
-  institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
+  const provider = openTestProvider(t);
+  provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
   const { service, platform, file } = await startDoors(t, {
-    institution,
+    provider,
     limits: { pollMs: 10, buyerLookUpMs: 20 },
   });
   const filingNo = await file();
@@ -32,21 +32,21 @@ test('where the buyer has to act, the answer says where, and so does each read u
   const again = await openEscrow(service, platform, filingNo, {}, options);
   assert.deepEqual([again.status, again.json], [200, opened.json]);
 
-  institution.report();
-  await eventually('the amount is held', patienceMs, async () => {
+  provider.report();
+  await eventually('the amount is held', timeoutMs, async () => {
     const { json } = await getEscrow(service, platform, escrowId);
     return json.state === 'FROZEN' && !('nextAction' in json);
   });
   const last = await openEscrow(service, platform, filingNo, {}, options);
   assert.deepEqual(last.json, { escrowId, state: 'FROZEN', clearing: read.clearing, amount });
-  assert.equal(institution.carriedOut('FREEZE'), 1);
+  assert.equal(provider.carriedOut('FREEZE'), 1);
 });
 
 test('a read tells until when a FROZEN order is held, and no longer once it is not', async (t) => {
-  const institution = openTestInstitution(t);
+  const provider = openTestProvider(t);
   const holdExpiresAtMs = Date.parse('2026-12-01T08:00:00.750Z');
-  institution.report((_, truth) => ({ ...truth, holdExpiresAtMs }));
-  const { service, platform, file } = await startDoors(t, { institution });
+  provider.report((_, truth) => ({ ...truth, holdExpiresAtMs }));
+  const { service, platform, file } = await startDoors(t, { provider });
   const { json: opened } = await openEscrow(service, platform, await file());
   assert.deepEqual(Object.keys(opened), ['escrowId', 'state', 'clearing', 'amount']);
   const { json: frozen } = await getEscrow(service, platform, opened.escrowId);
@@ -57,28 +57,28 @@ test('a read tells until when a FROZEN order is held, and no longer once it is n
 
 for (const name of doorNames) {
   test(`${name}: PAYMENT_DECLINED says why, and so does its repetition; nothing that is not for the buyer`, async (t) => {
-    const institution = openTestInstitution(t, { FREEZE: 'DECLINED' });
+    const provider = openTestProvider(t, { FREEZE: 'DECLINED' });
     const words = 'The card has too little money for this.';
     const detail = 'decline_code insufficient_funds of cus_1, req_1';
-    institution.report((_, truth) => ({ ...truth, declined: { code: 'card_declined', words, detail } }));
-    const { doors, file } = await startDoors(t, { institution });
+    provider.report((_, truth) => ({ ...truth, declined: { code: 'card_declined', words, detail } }));
+    const { doors, file } = await startDoors(t, { provider });
     const { code, message, escrowId } = await doors[name].open(await file());
     assert.equal(code, 'PAYMENT_DECLINED');
-    assert.equal(message, `The payment institution declined the FREEZE of ${escrowId}. ${words}`);
+    assert.equal(message, `The payment provider declined the FREEZE of ${escrowId}. ${words}`);
     assert.equal((await doors[name].get(escrowId)).state, 'CLOSED');
   });
 }
 
 test('the history tells what became of the money after the release', async (t) => {
-  const institution = openTestInstitution(t);
-  const { service, platform, file } = await startDoors(t, { institution, limits: { pollMs: 10 } });
+  const provider = openTestProvider(t);
+  const { service, platform, file } = await startDoors(t, { provider, limits: { pollMs: 10 } });
   const { json: opened } = await openEscrow(service, platform, await file());
   await releaseEscrow(service, platform, opened.escrowId);
-  institution.report((_, truth) => ({ ...truth, status: 'PARTLY_RETURNED', amount: 5n }));
-  const [{ holdId } = assert.fail()] = institution.instructions;
+  provider.report((_, truth) => ({ ...truth, status: 'PARTLY_RETURNED', amount: 5n }));
+  const [{ holdId } = assert.fail()] = provider.instructions;
   const named = { eventId: 'refunded', about: { holdId }, nowMs: Date.now() };
   await service.execute({ kind: 'TakeNotification', ...named });
-  const history = await eventually('the refund is in the history', patienceMs, async () => {
+  const history = await eventually('the refund is in the history', timeoutMs, async () => {
     const { json } = await getEscrow(service, platform, opened.escrowId);
     return json.state === 'RELEASED' && json.history.length === 4 && json.history;
   });

@@ -21,7 +21,7 @@ import { executorOf, perform } from '../../../src/store/store.ts';
 import { addPlatform, fileOne, newToken, sandbox } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
 import { createManualClock } from '../../support/clock.ts';
-import { refusal } from '../../support/rejected.ts';
+import { apiError } from '../../support/rejected.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { ledger } from '../../support/tokens.ts';
 
@@ -223,37 +223,37 @@ test('a token that acts for a platform watches that one, named or not, and no ot
     assert.deepEqual(await next(), [filingNo, 'gallery', 1n]);
   }
   const refused = watch({ platform: 'museum' }, forGallery);
-  await assert.rejects(refused.next(), refusal('PERMISSION_DENIED', /acts for gallery/));
+  await assert.rejects(refused.next(), apiError('PERMISSION_DENIED', /acts for gallery/));
   // Whether there is such a platform is not told either.
   const unknown = watch({ platform: 'nobody' }, forGallery);
-  await assert.rejects(unknown.next(), refusal('PERMISSION_DENIED'));
+  await assert.rejects(unknown.next(), apiError('PERMISSION_DENIED'));
 });
 
 test('a name that nobody has is not watched', async (t) => {
   const { watch } = await openService(t);
   const message = /^platform names no platform and no internal system/;
-  await assert.rejects(watch({ platform: 'nobody' }).next(), refusal('NOT_FOUND', message));
+  await assert.rejects(watch({ platform: 'nobody' }).next(), apiError('NOT_FOUND', message));
 });
 
 test('a token needs the scope read to list and to watch', async (t) => {
   const { system, list, watch } = await openService(t);
   const without = { ...system, scopes: ['file'] } as Principal;
-  await assert.rejects(list({}, without).answer, refusal('PERMISSION_DENIED', /scope read/));
-  await assert.rejects(watch({}, without).next(), refusal('PERMISSION_DENIED', /scope read/));
+  await assert.rejects(list({}, without).answer, apiError('PERMISSION_DENIED', /scope read/));
+  await assert.rejects(watch({}, without).next(), apiError('PERMISSION_DENIED', /scope read/));
 });
 
 for (const after of [-1n, 2n ** 53n, -(2n ** 63n)]) {
   test(`nobody watches behind ${after}`, async (t) => {
     const { watch } = await openService(t);
     const message = /^after must be an integer from 0 to 9007199254740991$/;
-    await assert.rejects(watch({ after }).next(), refusal('VALIDATION_FAILED', message));
+    await assert.rejects(watch({ after }).next(), apiError('VALIDATION_FAILED', message));
   });
 }
 
 test('nobody watches or lists behind what has not happened yet', async (t) => {
   const { file, list, watch } = await openService(t);
   await file();
-  const ahead = refusal('VALIDATION_FAILED', /^after must not be above 1/);
+  const ahead = apiError('VALIDATION_FAILED', /^after must not be above 1/);
   await assert.rejects(watch({ after: 2n }).next(), ahead);
   await assert.rejects(watch({ platform: 'gallery', after: 2n }).next(), ahead);
   await assert.rejects(list({ after: 2n }).answer, ahead);
@@ -290,7 +290,7 @@ test('places before what is kept are refused, and the oldest that is kept is a p
   for (let filing = 0; filing < 100; filing += 1) kept.push(await file());
 
   for (const request of [{}, { platform: 'gallery' }]) {
-    await assert.rejects(watch({ ...request, after: 0n }).next(), refusal('EVENTS_EXPIRED'));
+    await assert.rejects(watch({ ...request, after: 0n }).next(), apiError('EVENTS_EXPIRED'));
     const whole = watch(request);
     const [, , from] = (await whole.next()) as [unknown, unknown, bigint];
     const [first] = await whole.next();
@@ -299,7 +299,7 @@ test('places before what is kept are refused, and the oldest that is kept is a p
     assert.deepEqual(await resumed.next(), heartbeat(from));
     assert.equal((await resumed.next())[0], first);
   }
-  await assert.rejects(list({ after: 0n }).answer, refusal('EVENTS_EXPIRED'));
+  await assert.rejects(list({ after: 0n }).answer, apiError('EVENTS_EXPIRED'));
   const { events } = await list({}).answer;
   assert.ok(events.length > 0 && kept.includes(events.at(-1)?.filingNo ?? ''));
 });

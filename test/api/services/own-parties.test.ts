@@ -13,11 +13,11 @@ import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { PartyRole } from '../../../src/domain/escrow-terms.ts';
 import type { PartyNames } from '../../../src/domain/party.ts';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import type { TokenTerms } from '../../../src/domain/token.ts';
 import { createIssuance } from '../../../src/keys/issuance.ts';
 import { createKeyRing } from '../../../src/keys/key-ring.ts';
-import type { Institution, PaymentInstruction, PaymentOrder } from '../../../src/payments/provider.ts';
+import type { PaymentInstruction, PaymentOrder, PaymentProvider } from '../../../src/payments/provider.ts';
 import { reconciliationLimits } from '../../../src/payments/reconciliation/limits.ts';
 import { stripe } from '../../../src/payments/stripe/settings.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
@@ -37,14 +37,14 @@ const roundsMade = 55;
 const instructionsPerFault = 20;
 /** What every caller calls its buyers and sellers. */
 const ids = ['1', '2', '3', '4', '5', '6'];
-/** Turns of the event loop in which recovery is done with what was due. */
+/** FairQueue of the event loop in which recovery is done with what was due. */
 const turnsToRecover = 60;
 
-/** Under whose names the institution was told something of an order. */
+/** Under whose names the provider was told something of an order. */
 interface Told extends Pick<PaymentOrder, 'escrowId' | 'buyer' | 'seller'> {}
 
-/** An institution that believes whatever names it is told, and loses requests and answers. */
-function openBank({ below }: Random): Institution & { readonly told: Told[] } {
+/** A provider that believes whatever names it is told, and loses requests and answers. */
+function openBank({ below }: Random): PaymentProvider & { readonly told: Told[] } {
   const told: Told[] = [];
   const holds = new Map<string, PaymentSnapshot['status']>();
   const snapshot = ({ holdId, amount, currency }: PaymentOrder): PaymentSnapshot => {
@@ -96,7 +96,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     return `n${named}`;
   };
   const service = createService({
-    ...{ store, keyRing, clock, institution: bank, partyRules: stripe.parties },
+    ...{ store, keyRing, clock, provider: bank, partyRules: stripe.parties },
     ...{ environment: 'sandbox', currency: 'CNY', random: () => 0.5, newInstructionId: newName },
     calendar: createCalendar('UTC'),
     clockSetByS: () => 0,
@@ -124,12 +124,12 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
   await service.start();
 
   let made = 0;
-  /** What a call gives, or the Refusal that it meets. */
+  /** What a call gives, or the ApiError that it meets. */
   async function call<M extends DescMethodUnary>(
     principal: Principal,
     method: M,
     request: MessageInitShape<M['input']>,
-  ): Promise<MessageShape<M['output']> | Refusal> {
+  ): Promise<MessageShape<M['output']> | ApiError> {
     const message = create(method.input, request);
     made += 1;
     try {
@@ -137,7 +137,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
       const answer = await service.dispatcher.invoke(method, message, call);
       return answer as MessageShape<M['output']>;
     } catch (error) {
-      if (error instanceof Refusal) return error;
+      if (error instanceof ApiError) return error;
       throw error;
     }
   }
@@ -151,7 +151,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     string,
     { readonly buyers: readonly unknown[]; readonly sellers: readonly unknown[] }
   >();
-  /** Whom the institution was told of first. */
+  /** Whom the provider was told of first. */
   const firstTold = new Map<string, string>();
   const seen = { opened: 0, pending: 0, unknown: 0, foreign: 0, resolved: 0, told: 0 };
 
@@ -171,7 +171,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
       const answer = names
         ? await call(operator, addParty, { ...request, names: { ...names } })
         : await call(operator, removeParty, request);
-      assert.equal(answer instanceof Refusal, names === undefined && !isKnown, key);
+      assert.equal(answer instanceof ApiError, names === undefined && !isKnown, key);
     };
     return { key, names, make };
   }
@@ -179,7 +179,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
   async function file(): Promise<void> {
     const filedBy = pick(callers);
     const answer = await call(filedBy, FilingService.method.createFiling, { ...artwork, price: 1n });
-    assert.ok(!(answer instanceof Refusal));
+    assert.ok(!(answer instanceof ApiError));
     filings.push({ filingNo: answer.filingNo, filedBy });
   }
 
@@ -196,7 +196,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     const [buyers, sellers] = [possible('BUYER', buyerId), possible('SELLER', sellerId)];
     const request = { filingNo, type: Escrow_Type.GUARANTEE, amount: 5_000n, buyerId, sellerId };
     const answer = await call(opener, EscrowService.method.createEscrow, request);
-    if (answer instanceof Refusal && answer.reason !== 'PAYMENT_PENDING') {
+    if (answer instanceof ApiError && answer.reason !== 'PAYMENT_PENDING') {
       if (opener.kind === 'platform' && opener !== filedBy) seen.foreign += 1;
       else if (answer.reason === 'VALIDATION_FAILED') {
         seen.unknown += 1;
@@ -205,16 +205,16 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
       return;
     }
     assert.ok(opener === filedBy || opener === office, `${opener.caller} sold what ${filedBy.caller} filed`);
-    const escrowId = answer instanceof Refusal ? escrowIdIn(answer.message) : answer.escrowId;
+    const escrowId = answer instanceof ApiError ? escrowIdIn(answer.message) : answer.escrowId;
     orders.set(escrowId, { buyers, sellers });
-    seen[answer instanceof Refusal ? 'pending' : 'opened'] += 1;
+    seen[answer instanceof ApiError ? 'pending' : 'opened'] += 1;
   }
 
   async function resolve(): Promise<void> {
     const escrowId = pick([...orders.keys()].slice(-150));
     const { releaseEscrow, refundEscrow } = EscrowService.method;
     const answer = await call(pick(callers), pick([releaseEscrow, refundEscrow]), { escrowId });
-    if (!(answer instanceof Refusal)) seen.resolved += 1;
+    if (!(answer instanceof ApiError)) seen.resolved += 1;
   }
 
   /** Lets time pass, so that what was left open is asked about and given again. */

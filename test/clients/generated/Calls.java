@@ -74,11 +74,11 @@ public class Calls {
             .sellerId("seller-1");
     var opened = escrows.createEscrow(terms, null);
     var released = escrows.releaseEscrow(opened.getEscrowId(), null);
-    SettlementConflictError refusal = null;
+    SettlementConflictError apiError = null;
     try {
       escrows.releaseEscrow(opened.getEscrowId(), null);
     } catch (ApiException error) {
-      refusal = SettlementConflictError.fromJson(error.getResponseBody());
+      apiError = SettlementConflictError.fromJson(error.getResponseBody());
     }
     var provenance = new ProvenanceApi(client).getProvenance(filing.getFilingNo());
 
@@ -95,7 +95,7 @@ public class Calls {
     answers.put("filing", filing);
     answers.put("opened", opened);
     answers.put("released", released);
-    answers.put("refusal", refusal);
+    answers.put("apiError", apiError);
     answers.put("provenance", provenance);
     answers.put("created", created);
     answers.put("webhooks", webhooks);

@@ -67,8 +67,8 @@ func main() {
 	release := client.EscrowAPI.ReleaseEscrow(ctx, opened.EscrowId)
 	released := ok(release.Execute())
 	_, _, err := release.Execute()
-	var refusal *artseal.GenericOpenAPIError
-	if !errors.As(err, &refusal) {
+	var apiError *artseal.GenericOpenAPIError
+	if !errors.As(err, &apiError) {
 		log.Fatal(err)
 	}
 	provenance := ok(client.ProvenanceAPI.GetProvenance(ctx, filing.FilingNo).Execute())
@@ -83,7 +83,7 @@ func main() {
 		"filing":     filing,
 		"opened":     opened,
 		"released":   released,
-		"refusal":    refusal.Model(),
+		"apiError":    apiError.Model(),
 		"provenance": provenance,
 		"created":    created,
 		"webhooks":   webhooks,

@@ -64,5 +64,5 @@ $created = $endpoints->createWebhook(new WebhookRequest([
 ]));
 $webhooks = $endpoints->listWebhooks();
 
-$answers = compact('receipt', 'filing', 'opened', 'released', 'refusal', 'provenance', 'created', 'webhooks');
+$answers = compact('receipt', 'filing', 'opened', 'released', 'apiError', 'provenance', 'created', 'webhooks');
 echo json_encode(array_map([ObjectSerializer::class, 'sanitizeForSerialization'], $answers));

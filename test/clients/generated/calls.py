@@ -65,7 +65,7 @@ terms = EscrowRequest(
 )
 opened = create_escrow.sync(client=client, body=terms)
 released = release_escrow.sync(opened.escrow_id, client=client)
-refusal = release_escrow.sync(opened.escrow_id, client=client)
+apiError = release_escrow.sync(opened.escrow_id, client=client)
 provenance = get_provenance.sync(filing.filing_no, client=client)
 
 endpoint = WebhookRequest(
@@ -80,7 +80,7 @@ answers = {
     "filing": filing,
     "opened": opened,
     "released": released,
-    "refusal": refusal,
+    "apiError": apiError,
     "provenance": provenance,
     "created": created,
     "webhooks": webhooks,

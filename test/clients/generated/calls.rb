@@ -51,7 +51,7 @@ released = escrows.release_escrow(opened.escrow_id)
 begin
   escrows.release_escrow(opened.escrow_id)
 rescue OpenapiClient::ApiError => error
-  refusal = OpenapiClient::SettlementConflictError.build_from_hash(JSON.parse(error.response_body, symbolize_names: true))
+  apiError = OpenapiClient::SettlementConflictError.build_from_hash(JSON.parse(error.response_body, symbolize_names: true))
 end
 provenance = OpenapiClient::ProvenanceApi.new.get_provenance(filing.filing_no)
 
@@ -63,5 +63,5 @@ endpoint = OpenapiClient::WebhookRequest.new(
 created = endpoints.create_webhook(endpoint)
 webhooks = endpoints.list_webhooks
 
-answers = { receipt:, filing:, opened:, released:, refusal:, provenance:, created:, webhooks: }
+answers = { receipt:, filing:, opened:, released:, apiError:, provenance:, created:, webhooks: }
 puts answers.transform_values(&:to_hash).to_json

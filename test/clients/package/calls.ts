@@ -15,7 +15,7 @@ import {
   WebhookRefused,
 } from 'artseal/client';
 
-// What a program can do that has nothing but the package: a signed call, a typed one, the reason of a refusal, and the
+// What a program can do that has nothing but the package: a signed call, a typed one, the reason of an error, and the
 // verification of a webhook.
 
 const setting = (name: string): string => process.env[name] ?? '';
@@ -31,10 +31,10 @@ const { filings }: ListFilingsResponse = await createClient(FilingService, trans
 });
 const price: bigint | undefined = filings[0]?.price;
 
-const refusal = await createClient(ProvenanceService, transport)
+const apiError = await createClient(ProvenanceService, transport)
   .getProvenance({ filingNo: 'AS-2000-000001' })
   .then(undefined, ConnectError.from);
-const [info] = refusal instanceof ConnectError ? refusal.findDetails(ErrorInfoSchema) : [];
+const [info] = apiError instanceof ConnectError ? apiError.findDetails(ErrorInfoSchema) : [];
 
 const received = JSON.parse(setting('WEBHOOK')) as ReceivedWebhook & {
   readonly headers: IncomingHttpHeaders;
@@ -54,7 +54,7 @@ process.stdout.write(
     filed: await filed.json(),
     listed: filings.map(({ filingNo }) => filingNo),
     price: String(price),
-    isNotFound: refusal instanceof ConnectError && refusal.code === Code.NotFound,
+    isNotFound: apiError instanceof ConnectError && apiError.code === Code.NotFound,
     reason: info?.reason,
     escrowId: event.data.escrowId,
     refusedFor: refusedFor({ ...received, headers: new Headers({ 'webhook-id': event.data.id }) }),

@@ -59,7 +59,7 @@ const opened = ok(
 const { escrowId } = opened;
 const release = () => client.POST('/api/v1/escrow/{escrowId}/release', { params: { path: { escrowId } } });
 const released = ok(await release());
-const { error: refusal } = await release();
+const { error: apiError } = await release();
 const provenance = ok(await client.GET('/api/v1/provenance/{filingNo}', { params: { path: { filingNo } } }));
 
 const created = ok(
@@ -69,5 +69,5 @@ const created = ok(
 );
 const webhooks = ok(await client.GET('/api/v1/webhooks'));
 
-const sale = { receipt, filing, opened, released, refusal, provenance };
+const sale = { receipt, filing, opened, released, apiError, provenance };
 process.stdout.write(JSON.stringify({ ...sale, created, webhooks }));

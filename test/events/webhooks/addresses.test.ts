@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createJudge } from '../../../src/events/webhooks/addresses.ts';
+import { createAddressPolicy } from '../../../src/events/webhooks/addresses.ts';
 import { networksOf } from './receiver.ts';
 
 /** By what they are: the first and the last address of each network, and whatever is known by its address. */
@@ -87,18 +87,18 @@ const open = [
 ];
 
 test('whatever is not globally reachable must not be sent to', () => {
-  const judge = createJudge([]);
+  const judge = createAddressPolicy([]);
   for (const [kind, addresses] of Object.entries(forbidden))
     for (const address of addresses) assert.equal(judge(address), kind, address);
 });
 
 test('whatever is globally reachable may be sent to', () => {
-  const judge = createJudge([]);
+  const judge = createAddressPolicy([]);
   for (const address of open) assert.equal(judge(address), undefined, address);
 });
 
 test('a network that is named may be sent to, and no other', () => {
-  const judge = createJudge(
+  const judge = createAddressPolicy(
     networksOf('10.20.0.0/16', '169.254.169.254', 'fd00:1::/32', '::ffff:192.168.7.0/120'),
   );
   const allowed = [

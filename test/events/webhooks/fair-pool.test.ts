@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createSlots, type Slot, type Slots } from '../../../src/events/webhooks/fair-pool.ts';
+import { createFairPool, type FairPool, type Slot } from '../../../src/events/webhooks/fair-pool.ts';
 
 const limits = { atOnce: 12, atOnceFailing: 3, atOncePerEndpoint: 4, atOncePerCaller: 6 };
 
@@ -8,35 +8,35 @@ const limits = { atOnce: 12, atOnceFailing: 3, atOncePerEndpoint: 4, atOncePerCa
 const slotOf = (id: number, isFailing = false): Slot => ({ id, callerId: Math.floor(id / 10), isFailing });
 
 /** Has endpoints take part. */
-function asking(slots: Slots, ids: readonly number[], isFailing = false): void {
+function asking(slots: FairPool, ids: readonly number[], isFailing = false): void {
   for (const id of ids) slots.ask(slotOf(id, isFailing));
 }
 
 /** Takes all slots that there are; whose turns they were, in their order. */
-function takeAll(slots: Slots): number[] {
+function takeAll(slots: FairPool): number[] {
   const taken: number[] = [];
   for (let slot = slots.take(); slot !== undefined; slot = slots.take()) taken.push(slot.id);
   return taken;
 }
 
 test('callers have turns, and the endpoints of each among them', () => {
-  const slots = createSlots(limits);
+  const slots = createFairPool(limits);
   asking(slots, [11, 12, 13, 21, 31]);
   assert.deepEqual(takeAll(slots), [11, 21, 31, 12, 21, 31, 13, 21, 31, 11, 21, 31]);
   assert.equal(slots.taken(), 12);
 });
 
 test('an endpoint has so many slots at most, and a caller so many', () => {
-  const one = createSlots(limits);
+  const one = createFairPool(limits);
   asking(one, [11]);
   assert.deepEqual(takeAll(one), [11, 11, 11, 11]);
-  const two = createSlots(limits);
+  const two = createFairPool(limits);
   asking(two, [11, 12]);
   assert.deepEqual(takeAll(two), [11, 12, 11, 12, 11, 12]);
 });
 
 test('a slot that is given back is taken by whoever is next', () => {
-  const slots = createSlots(limits);
+  const slots = createFairPool(limits);
   asking(slots, [11, 12]);
   takeAll(slots);
   slots.give(slotOf(12));
@@ -47,7 +47,7 @@ test('a slot that is given back is taken by whoever is next', () => {
 });
 
 test('those that fail have slots of their own, one each', () => {
-  const slots = createSlots(limits);
+  const slots = createFairPool(limits);
   asking(slots, [11, 21, 31, 41], true);
   assert.deepEqual(takeAll(slots), [11, 21, 31]);
   asking(slots, [12, 22, 32]);
@@ -57,7 +57,7 @@ test('those that fail have slots of their own, one each', () => {
 });
 
 test('an endpoint that fails now has no further slot until all that it had are given back', () => {
-  const slots = createSlots(limits);
+  const slots = createFairPool(limits);
   asking(slots, [11]);
   takeAll(slots);
   slots.ask(slotOf(11, true));
@@ -69,9 +69,9 @@ test('an endpoint that fails now has no further slot until all that it had are g
 });
 
 test('one that is called off has no turn any more', () => {
-  const slots = createSlots(limits);
+  const slots = createFairPool(limits);
   asking(slots, [11, 12, 21]);
-  slots.callOff(slotOf(11));
-  slots.callOff(slotOf(21));
+  slots.cancel(slotOf(11));
+  slots.cancel(slotOf(21));
   assert.deepEqual(takeAll(slots), [12, 12, 12, 12]);
 });

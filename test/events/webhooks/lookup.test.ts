@@ -88,12 +88,12 @@ test('a name whose server is silent is given up by the signal, and holds no othe
     'silent.example': 'SILENT',
     'four.example': { A: [[192, 0, 2, 1]] },
   });
-  const patience = new AbortController();
-  const silent = Array.from({ length: 50 }, () => lookUp('silent.example', patience.signal));
+  const timeout = new AbortController();
+  const silent = Array.from({ length: 50 }, () => lookUp('silent.example', timeout.signal));
   const given = Promise.allSettled(silent);
   assert.deepEqual(await lookUp('four.example', never), ['192.0.2.1']);
   assert.ok(asked.includes('silent.example A'));
-  patience.abort();
+  timeout.abort();
   for (const outcome of await given) {
     assert.ok(outcome.status === 'rejected');
     assert.equal(outcome.reason.detail, 'queryA ECANCELLED silent.example');

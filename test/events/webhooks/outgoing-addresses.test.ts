@@ -7,7 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 import { freeAddress } from '../../support/free-address.ts';
 import { finding, networksOf, openOutgoing, outcome, post, startReceiver } from './receiver.ts';
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const noPublic = 'its host has no public address';
 const notPublic = (address: string, what: string) =>
   `its URL must have a host at a public address: ${address} is ${what}`;
@@ -170,7 +170,7 @@ test('a connection that leads elsewhere than it was judged to is ended before an
   const outgoing = openOutgoing(t, { networks, lookUp: finding('127.0.0.2') });
   assert.equal(await outcome(post(outgoing, `https://hooks.example:${open.port}/`)), noPublic);
   assert.equal(elsewhere.mock.callCount(), 1);
-  await eventually('it arrived', patienceMs, () => forbidden.connections() === 1);
-  await eventually('it is ended', patienceMs, () => forbidden.sockets.size === 0);
+  await eventually('it arrived', timeoutMs, () => forbidden.connections() === 1);
+  await eventually('it is ended', timeoutMs, () => forbidden.sockets.size === 0);
   assert.equal(forbidden.receivedBytes(), 0);
 });

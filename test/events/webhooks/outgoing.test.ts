@@ -23,7 +23,7 @@ import {
   startTalker,
 } from './receiver.ts';
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 test('what is sent arrives as it is, and the answer comes back', async (t) => {
   const received: object[] = [];
@@ -130,7 +130,7 @@ describe('a receiver that does not end', () => {
     const answer = await post(openOutgoing(t), `https://localhost:${port}/`);
     assert.ok(answer.kind === 'ANSWERED');
     assert.equal(answer.body.length, 512);
-    await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+    await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
   });
 
   test('its head is cut off', async (t) => {
@@ -141,7 +141,7 @@ describe('a receiver that does not end', () => {
     });
     const expected = 'the head of its answer is too long';
     assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
-    await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+    await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
   });
 
   for (const [what, text] of [
@@ -156,7 +156,7 @@ describe('a receiver that does not end', () => {
       });
       const expected = 'its answer is too long';
       assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
-      await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+      await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
     });
 });
 
@@ -198,7 +198,7 @@ describe('15 seconds are all that it is waited for', () => {
       assert.equal(clock.nextDueMs(), 15_000);
       clock.advance(15_000);
       assert.equal(await answer, 'it gave no complete answer within 15 seconds');
-      await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+      await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
     });
   }
 });
@@ -236,7 +236,7 @@ test('who sends can give it up, and so can the service that stops', async (t) =>
     giveUp();
     assert.equal(await answer, expected);
   }
-  await eventually('all connections are ended', patienceMs, () => sockets.size === 0);
+  await eventually('all connections are ended', timeoutMs, () => sockets.size === 0);
   assert.equal(await outcome(post(outgoing, `https://localhost:${port}/`)), 'this service stops');
 });
 
@@ -393,6 +393,6 @@ describe('a connection that is kept', () => {
     const outgoing = openOutgoing(t);
     const posts = Array.from({ length: count }, () => outcome(post(outgoing, `https://localhost:${port}/`)));
     assert.deepEqual(await Promise.all(posts), Array(count).fill(200));
-    await eventually('the others are ended', patienceMs, () => sockets.size === kept);
+    await eventually('the others are ended', timeoutMs, () => sockets.size === kept);
   });
 });

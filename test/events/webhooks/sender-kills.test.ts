@@ -6,7 +6,7 @@ import { isSent, retryDelaysS } from '../../../src/domain/webhook.ts';
 import type { Attempt, AttemptResult } from '../../../src/events/webhooks/attempt.ts';
 import { sendingLimits } from '../../../src/events/webhooks/limits.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
-import type { ToldEvent } from '../../../src/store/event-commands.ts';
+import type { EventWithCaller } from '../../../src/store/event-commands.ts';
 import { perform } from '../../../src/store/store.ts';
 import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { addPlatform, fileOne, frozen, resolved } from '../../store/promises/fixtures.ts';
@@ -85,8 +85,11 @@ async function happen(store: Sending['store'], by: StoredKey, open: string[], ra
 }
 
 /** All events of a platform. */
-async function eventsOf(store: Sending['store'], { callerId }: StoredKey): Promise<readonly ToldEvent[]> {
-  const events: ToldEvent[] = [];
+async function eventsOf(
+  store: Sending['store'],
+  { callerId }: StoredKey,
+): Promise<readonly EventWithCaller[]> {
+  const events: EventWithCaller[] = [];
   for (;;) {
     const page = await perform(store, { kind: 'ReadEvents', callerId, after: events.at(-1)?.sequence });
     if (page.events.length === 0) return events;
@@ -95,13 +98,13 @@ async function eventsOf(store: Sending['store'], { callerId }: StoredKey): Promi
 }
 
 /** Asserts that each event that an endpoint is sent arrived, and that those of one resource did in their order. */
-function assertArrived({ webhook, bodies }: Received, events: readonly ToldEvent[]): void {
+function assertArrived({ webhook, bodies }: Received, events: readonly EventWithCaller[]): void {
   const sent = events.filter(({ type }) => isSent(webhook.eventTypes, type));
   const expected = new Map(sent.map((event) => [messageOf(event).id, event]));
   assert.deepEqual(new Set(bodies.keys()), new Set(expected.keys()));
   for (const [id, event] of expected) assert.equal(bodies.get(id), messageOf(event).body);
-  const inOrder = (list: readonly ToldEvent[]) =>
-    Object.groupBy(list, resourceOf) as Record<string, ToldEvent[]>;
+  const inOrder = (list: readonly EventWithCaller[]) =>
+    Object.groupBy(list, resourceOf) as Record<string, EventWithCaller[]>;
   const arrivals = [...bodies.keys()].map((id) => expected.get(id) ?? assert.fail(id));
   assert.deepEqual(inOrder(arrivals), inOrder(sent));
 }
@@ -150,7 +153,7 @@ async function simulate(t: TestContext, seed: number): Promise<void> {
       const deliveries = await deliveriesOf(store, webhook);
       if (deliveries.some(({ status }) => status !== 'DELIVERED')) return false;
     }
-    return sending.sender.figures().requestsInFlight === 0;
+    return sending.sender.metrics().requestsInFlight === 0;
   });
   for (const own of all) {
     const { by } =

@@ -183,7 +183,7 @@ test('an endpoint that answers 410 is sent nothing more, and its owner is told',
   await fileOne(store, gallery);
   await until(() => areAll(store, other, 'DELIVERED', 1));
   await fileOne(store, gallery);
-  await until(() => sender.figures().requestsInFlight === 0);
+  await until(() => sender.metrics().requestsInFlight === 0);
   assert.deepEqual(
     arrivals.map(({ path, body }) => [path, JSON.parse(body).type]),
     [
@@ -192,7 +192,7 @@ test('an endpoint that answers 410 is sent nothing more, and its owner is told',
     ],
   );
   assert.equal((await found(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
-  assert.equal(sender.figures().disabled, 1);
+  assert.equal(sender.metrics().disabled, 1);
   const names = { webhookId: webhook.webhookId, platform: 'gallery', host: new URL(url).host };
   assert.deepEqual(log, [
     {
@@ -469,7 +469,7 @@ test('a dead receiver has one request under way, and neither its platform nor ot
   }
   assert.equal(underWay(deadOne).length, 1);
   for (const webhook of well) assert.ok(await areAll(store, webhook, 'DELIVERED', 40));
-  assert.equal(sender.figures().requestsInFlight, 1);
+  assert.equal(sender.metrics().requestsInFlight, 1);
 });
 
 test('while calls wait requests are begun no faster than their pace, and no more at a time than there are slots', async (t) => {
@@ -549,7 +549,7 @@ test('while a receiver is slow no more of its backlog is in memory than its wind
       await turn();
       if (held.length === 0) clock.advance(clock.nextDueMs() ?? 0);
     }
-    return sender.figures().delivered === events;
+    return sender.metrics().delivered === events;
   });
   clock.advance(1_000);
   await settled();
@@ -591,7 +591,7 @@ test('behind a stop nothing is begun, what ends in time is written down, and the
     again.clock.advance(100);
     return areAll(again.store, webhook, 'DELIVERED', 8);
   });
-  assert.equal(again.sender.figures().delivered, 7);
+  assert.equal(again.sender.metrics().delivered, 7);
 });
 
 test('a sender that has nothing under way stops at once', async (t) => {

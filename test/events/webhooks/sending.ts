@@ -9,7 +9,7 @@ import { createSender, type Sender } from '../../../src/events/webhooks/sender.t
 import { createKeyRing } from '../../../src/keys/key-ring.ts';
 import { sealUrl } from '../../../src/keys/webhook-urls.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
-import type { ToldEvent } from '../../../src/store/event-commands.ts';
+import type { EventWithCaller } from '../../../src/store/event-commands.ts';
 import { allOf } from '../../../src/store/paging.ts';
 import { type Execute, executorOf, perform, type Store } from '../../../src/store/store.ts';
 import type { NewWebhook, StoredDelivery, StoredWebhook } from '../../../src/store/webhook-commands.ts';
@@ -19,7 +19,7 @@ import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 /** How long a broken promise takes to be reported. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** What seals the secrets of endpoints. */
 export const keyRing = createKeyRing([{ name: 'main', key: new Uint8Array(32).fill(7) }]);
@@ -28,7 +28,7 @@ export const keyRing = createKeyRing([{ name: 'main', key: new Uint8Array(32).fi
 export const secret = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 
 /** What each event is sent as. */
-export const messageOf = (event: ToldEvent): WebhookMessage =>
+export const messageOf = (event: EventWithCaller): WebhookMessage =>
   webhookMessage(event, { idKey: new Uint8Array(32), timestamp: createCalendar('UTC').timestamp });
 
 /** Adds an endpoint whose secret and URL open. */
@@ -141,11 +141,11 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   }
 
   async function until(isSo: () => boolean | Promise<boolean>, atOnce?: 'atOnce'): Promise<void> {
-    const giveUpAtMs = performance.now() + patienceMs;
+    const giveUpAtMs = performance.now() + timeoutMs;
     for (;;) {
       await settle();
       if (await isSo()) return;
-      if (performance.now() > giveUpAtMs) throw new Error(`it is not so within ${patienceMs} ms`);
+      if (performance.now() > giveUpAtMs) throw new Error(`it is not so within ${timeoutMs} ms`);
       if (attempts === 0 && atOnce === undefined) clock.advance(clock.nextDueMs() ?? 0);
     }
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPace } from '../../../src/events/webhooks/throttle.ts';
+import { createThrottle } from '../../../src/events/webhooks/throttle.ts';
 import { createManualClock } from '../../support/clock.ts';
 
 const limits = { paceMs: 50, begunPerPace: 5, unitsQuietMax: 8 };
@@ -9,7 +9,7 @@ const limits = { paceMs: 50, begunPerPace: 5, unitsQuietMax: 8 };
 function start() {
   const clock = createManualClock();
   let units = 0;
-  const pace = createPace({ clock, unitsInFlight: () => units, limits });
+  const pace = createThrottle({ clock, unitsInFlight: () => units, limits });
   const begun = (inFlight: number) => {
     units = inFlight;
     let count = 0;

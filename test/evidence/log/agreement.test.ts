@@ -3,7 +3,7 @@ import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { LogRefused } from '../../../src/evidence/log/agreement.ts';
+import { EvidenceLogError } from '../../../src/evidence/log/agreement.ts';
 import { copyFolder } from '../../support/copy-folder.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -15,7 +15,7 @@ const databaseIn = (dataDir: string) => join(dataDir, 'artseal.db');
 const fileIn = (dataDir: string) => join(dataDir, 'log-checkpoint');
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 describe('a start at which the database and what was published do not agree is refused', () => {
   /** A folder as it was at the end, one as it was before some filings, one of a kill that lost the write-ahead log, and another log's. */
@@ -48,7 +48,7 @@ describe('a start at which the database and what was published do not agree is r
 
   async function refused(t: TestContext, dataDir: string, message: RegExp, env = {}): Promise<void> {
     await assert.rejects(startPublishing(t, { dataDir, env }), (error) => {
-      assert.ok(error instanceof LogRefused, String(error));
+      assert.ok(error instanceof EvidenceLogError, String(error));
       assert.match(error.message, message);
       assert.match(error.message, /artseal evidence fork --accept|move the file away/);
       return true;
@@ -197,7 +197,7 @@ function flipped(bytes: Buffer, at: number): Buffer {
 describe('while it serves, nothing is signed that does not agree with what was published', () => {
   /** How often it was logged, moving the clock on, that nothing can be signed. */
   async function refusals(service: Publishing, message: RegExp): Promise<void> {
-    await eventually(String(message), patienceMs, () => {
+    await eventually(String(message), timeoutMs, () => {
       service.clock.advance(1_000);
       return service.logLines.some(
         (line) => line.includes('no checkpoint of the evidence log') && message.test(line),
@@ -233,7 +233,7 @@ describe('while it serves, nothing is signed that does not agree with what was p
 
   test('leaves that are removed: nothing is filed either, and that is said once', async (t) => {
     const { service, stays, note } = await started(t);
-    const client = new Sqlite(databaseIn(service.dataDir), { timeout: patienceMs });
+    const client = new Sqlite(databaseIn(service.dataDir), { timeout: timeoutMs });
     client.exec('DROP TRIGGER log_leaf_is_kept; DELETE FROM log_leaf WHERE id > 1');
     client.close();
     await refusals(service, /The evidence log is not what it was: it had 5 leaves, and the database has 2/);
@@ -251,7 +251,7 @@ describe('while it serves, nothing is signed that does not agree with what was p
     stays();
     keepIn(service.dataDir, note);
     const covered = service.publication.covering(leaf, 600_000);
-    await eventually('a checkpoint', patienceMs, () => {
+    await eventually('a checkpoint', timeoutMs, () => {
       service.clock.advance(1_000);
       return (service.publication.current()?.size ?? 0) > leaf;
     });

@@ -8,7 +8,7 @@ import { addPlatform, fileOne, openStore } from '../../store/promises/fixtures.t
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { createTestPublication } from '../../support/publication.ts';
-import { refusal } from '../../support/rejected.ts';
+import { apiError } from '../../support/rejected.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { proven } from './outsider.ts';
 
@@ -32,7 +32,7 @@ test('who asks before the next checkpoint waits for it, without asking the store
   const record = await named();
   const bundle = createBundles(publication).bundleOf(record, execute);
   await eventually('it waits', 60_000, () => publication.waiting() === 1);
-  assert.equal((await store.figures()).unitsInFlight, 0);
+  assert.equal((await store.metrics()).unitsInFlight, 0);
   await publication.publish(execute);
   assert.equal(
     proven({ ...(await bundle) }, publication.verifierKeys()[0] ?? '').leaf.number,
@@ -40,43 +40,43 @@ test('who asks before the next checkpoint waits for it, without asking the store
   );
 });
 
-/** Never publishes anything; `patience` has how long each waits, and `giveUp` has them told. */
+/** Never publishes anything; `timeout` has how long each waits, and `giveUp` has them told. */
 function silent() {
-  const patience: number[] = [];
+  const timeout: number[] = [];
   const over = Promise.withResolvers<undefined>();
   const publication: Pick<Publication, 'current' | 'covering'> = {
     current: () => undefined,
     covering: (_, withinMs) => {
-      patience.push(withinMs);
+      timeout.push(withinMs);
       return over.promise;
     },
   };
-  return { publication, patience, giveUp: () => over.resolve(undefined) };
+  return { publication, timeout, giveUp: () => over.resolve(undefined) };
 }
 
 test('who waited for three seconds in vain is told when to come again', async () => {
-  const { publication, patience, giveUp } = silent();
+  const { publication, timeout, giveUp } = silent();
   const waiting = createBundles(publication).bundleOf(await named(), execute);
   giveUp();
   await assert.rejects(
     waiting,
-    refusal('UNAVAILABLE', /^No checkpoint of the evidence log covers the record yet/),
+    apiError('UNAVAILABLE', /^No checkpoint of the evidence log covers the record yet/),
   );
   await assert.rejects(waiting, { hints: { retryAfterS: 1 } });
-  assert.deepEqual(patience, [3_000]);
+  assert.deepEqual(timeout, [3_000]);
 });
 
 test('not more than 256 wait at a time, and those who gave up make room', async () => {
-  const { publication, patience, giveUp } = silent();
+  const { publication, timeout, giveUp } = silent();
   const { bundleOf } = createBundles(publication);
   const record = await named();
   const all = Array.from({ length: 256 }, () => bundleOf(record, execute));
-  await eventually('all wait', 60_000, () => patience.length === 256);
-  await assert.rejects(bundleOf(record, execute), refusal('UNAVAILABLE', /^Too many calls wait/));
-  assert.equal(patience.length, 256);
+  await eventually('all wait', 60_000, () => timeout.length === 256);
+  await assert.rejects(bundleOf(record, execute), apiError('UNAVAILABLE', /^Too many calls wait/));
+  assert.equal(timeout.length, 256);
   giveUp();
   for (const one of await Promise.allSettled(all)) assert.equal(one.status, 'rejected');
-  await assert.rejects(bundleOf(record, execute), refusal('UNAVAILABLE', /^No checkpoint/));
+  await assert.rejects(bundleOf(record, execute), apiError('UNAVAILABLE', /^No checkpoint/));
 });
 
 test('a tree of another root than the one that was published proves nothing', async () => {

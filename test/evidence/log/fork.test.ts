@@ -89,7 +89,7 @@ test('a backup of a fork that had published nothing is not signed: the fork may 
   await goingOn.close();
   await work('restore', backup, '--into', restored);
   copyFileSync(join(dataDir, 'master-key'), join(restored, 'master-key'));
-  const refused = { name: 'LogRefused', kind: 'FILE_MISSING' };
+  const refused = { name: 'EvidenceLogError', kind: 'FILE_MISSING' };
   await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
   // Nor beside the last checkpoint of before the fork.
   writeFileSync(join(restored, 'log-checkpoint'), file);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createOpenReads } from '../../../src/evidence/log/open-reads.ts';
 import type { Execute } from '../../../src/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
-import { refusal } from '../../support/rejected.ts';
+import { apiError } from '../../support/rejected.ts';
 
 /** A store whose answers come when the test says so. */
 function createSlowStore() {
@@ -27,12 +27,12 @@ test('few read at a time, some wait, and who comes on top is refused at once', a
   const read = createOpenReads(execute, { atOnce: 2, waiting: 3 });
   const ask = () => read({ kind: 'GetTree' });
   const taken = Array.from({ length: 5 }, ask);
-  await assert.rejects(ask(), refusal('UNAVAILABLE', /^Too many read the evidence log/));
+  await assert.rejects(ask(), apiError('UNAVAILABLE', /^Too many read the evidence log/));
   assert.equal(held.length, 2);
   await answer(0);
   await taken[0];
   taken.push(ask());
-  await assert.rejects(ask(), refusal('UNAVAILABLE'));
+  await assert.rejects(ask(), apiError('UNAVAILABLE'));
   for (let at = 1; at < 6; at += 1) {
     await answer(at);
     await taken[at];

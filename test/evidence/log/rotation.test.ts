@@ -13,7 +13,7 @@ import { startWitness } from '../../support/witness-stand-in.ts';
 import { signedBy, startPublishing } from './publishing.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** A service, and what `artseal` does beside it. */
 async function withCommands(t: TestContext, env: Record<string, string> = {}) {
@@ -26,7 +26,7 @@ async function withCommands(t: TestContext, env: Record<string, string> = {}) {
   };
   /** Moves the clock on until these keys sign, and no other; the checkpoint that they signed. */
   const signedWith = (vkeys: readonly string[]) =>
-    eventually(`signed by ${vkeys}`, patienceMs, () => {
+    eventually(`signed by ${vkeys}`, timeoutMs, () => {
       clock.advance(1_000);
       const note = publication.current()?.note ?? '';
       const isSignedBy = (vkey: string) => readCheckpoint(note, [readVerifierKey(vkey)]).isSigned;
@@ -70,7 +70,7 @@ test('a new key signs beside the old one, which ends after the overlap', async (
     ['KEY_RETIRED', old],
   ]);
   assert.equal(size, 4);
-  const [act] = (await artseal('acts', '--json')).map((line) => JSON.parse(line));
+  const [act] = (await artseal('audit-log', '--json')).map((line) => JSON.parse(line));
   assert.deepEqual([act.action, act.subject, act.reason], ['evidence rotate-key', added, 'each year']);
 });
 
@@ -89,7 +89,7 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
   /** Files, and moves the clock on until the witness has cosigned that; the ids of the keys that signed it. */
   const signersOfNext = async () => {
     const leaf = await file();
-    const { note = '' } = await eventually('a checkpoint', patienceMs, () => {
+    const { note = '' } = await eventually('a checkpoint', timeoutMs, () => {
       clock.advance(1_000);
       const current = publication.current();
       return (current?.size ?? 0) > leaf && current;

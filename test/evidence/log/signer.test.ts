@@ -9,7 +9,7 @@ import { scrape } from '../../support/metrics.ts';
 import { keptIn, signedBy, startPublishing } from './publishing.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 describe('publishing the evidence log', () => {
   test('a new registry has a name and a key, and publishes both before its doors open', async (t) => {
@@ -72,7 +72,7 @@ describe('publishing the evidence log', () => {
     const asked = (kind: string) =>
       execute.mock.calls.filter(({ arguments: [unit] }) => unit.effect?.kind === kind).length;
     // A look begins only when the one before it is over.
-    await eventually('two looks and the beginning of a third', patienceMs, () => {
+    await eventually('two looks and the beginning of a third', timeoutMs, () => {
       clock.advance(1_000);
       return asked('GetTree') >= 3;
     });
@@ -92,33 +92,33 @@ describe('publishing the evidence log', () => {
 test('where the file cannot be written, filing goes on and nothing is published until it can be', async (t) => {
   const env = { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
   const { publication, clock, dataDir, file, logLines, metricsAddress } = await startPublishing(t, { env });
-  const figure = async (name: string) =>
+  const metric = async (name: string) =>
     (await scrape(`http://${metricsAddress}/metrics`)).value(`artseal_evidence_log_${name}`);
   const first = publication.current();
   const draft = join(dataDir, 'log-checkpoint.new');
   mkdirSync(draft);
   const leaf = await file(3);
-  assert.equal(await figure('sign_failures_total'), 0);
-  await eventually('more than one failure', patienceMs, async () => {
+  assert.equal(await metric('sign_failures_total'), 0);
+  await eventually('more than one failure', timeoutMs, async () => {
     clock.advance(1_000);
-    return ((await figure('sign_failures_total')) ?? 0) > 1;
+    return ((await metric('sign_failures_total')) ?? 0) > 1;
   });
   assert.equal(publication.current(), first);
   assert.equal(keptIn(dataDir), first?.note);
   const said = logLines.filter((line) => line.includes('no checkpoint of the evidence log can be signed'));
   assert.equal(said.length, 1);
   assert.match(said[0] ?? '', /EISDIR.*log-checkpoint\.new/);
-  assert.deepEqual([leaf, await figure('leaves')], [4, 5]);
-  assert.equal(await figure('published_leaves'), 2);
+  assert.deepEqual([leaf, await metric('leaves')], [4, 5]);
+  assert.equal(await metric('published_leaves'), 2);
 
   rmdirSync(draft);
-  await eventually('a checkpoint', patienceMs, () => {
+  await eventually('a checkpoint', timeoutMs, () => {
     clock.advance(1_000);
     return publication.current()?.size === 5;
   });
   clock.advance(1_000);
-  assert.equal(await figure('published_leaves'), 5);
-  const publishedAtS = (await figure('published_seconds')) ?? 0;
+  assert.equal(await metric('published_leaves'), 5);
+  const publishedAtS = (await metric('published_seconds')) ?? 0;
   assert.ok(publishedAtS <= clock.nowMs() / 1_000 && publishedAtS > clock.nowMs() / 1_000 - 10);
 });
 

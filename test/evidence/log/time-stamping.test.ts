@@ -13,7 +13,7 @@ import {
 } from '../../support/time-stamp-authority.ts';
 import { type Publishing, startPublishing } from './publishing.ts';
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const everyMs = 60_000;
 
 const settingsOf = ({ url, caFile }: TimeStampAuthority) => ({
@@ -33,7 +33,7 @@ const stampFor = ({ execute }: Publishing, leafIndex: number) =>
 
 /** Resolves to the checkpoint that bears a stamp and covers a leaf, once there is one. */
 const stamped = (service: Publishing, leafIndex: number) =>
-  eventually('a time stamp', patienceMs, () => stampFor(service, leafIndex));
+  eventually('a time stamp', timeoutMs, () => stampFor(service, leafIndex));
 
 /** Has openssl verify a token over a text. */
 function assertVerified(
@@ -103,7 +103,7 @@ test('what is no good time stamp is not kept, but named, and asked for again', a
   const service = await startPublishing(t, { env: settingsOf(authority) });
   await stamped(service, 0);
   const told = (place: number) =>
-    eventually('a line of the log', patienceMs, () => {
+    eventually('a line of the log', timeoutMs, () => {
       const lines = service.logLines.filter((line) => line.includes('time stamped'));
       return lines[place] === undefined ? undefined : JSON.parse(lines[place]);
     });
@@ -125,7 +125,7 @@ test('what is no good time stamp is not kept, but named, and asked for again', a
   const [leaf, asked] = [await service.file(), authority.asked()];
   await service.published(leaf);
   pass(service, everyMs);
-  await eventually('a query', patienceMs, () => authority.asked() > asked);
+  await eventually('a query', timeoutMs, () => authority.asked() > asked);
   pass(service, timeStampLimits.answerMs);
   assert.match((await told(place)).why, /no answer within 10 seconds/);
   assert.equal(await stampFor(service, leaf), undefined);

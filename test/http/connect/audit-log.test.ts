@@ -22,8 +22,8 @@ test('a change by RPC is an act of the token, with its reason and what it change
   const { keyId, caller } = await service.platform('TRIAL');
   await admin.suspendKey({ keyId, reason: 'leaked' });
   await admin.suspendPlatform({ caller });
-  const { acts } = await admin.listActs({});
-  const [platform, key] = acts;
+  const { entries } = await admin.listAuditLog({});
+  const [platform, key] = entries;
   assert.deepEqual(
     [platform?.actor, platform?.action, platform?.subject, platform?.reason],
     [`token ${tokenId} (office)`, 'platform suspend', caller, ''],
@@ -35,7 +35,7 @@ test('a change by RPC is an act of the token, with its reason and what it change
   const told = { platform: caller, tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 'none' };
   assert.deepEqual(JSON.parse(key?.before ?? ''), { ...told, status: 'ACTIVE', expiresAtS: null });
   assert.deepEqual(JSON.parse(key?.after ?? ''), { ...told, status: 'SUSPENDED', expiresAtS: null });
-  const created = acts[2];
+  const created = entries[2];
   assert.deepEqual([created?.action, created?.subject, created?.before], ['key create', keyId, '']);
 });
 
@@ -58,12 +58,12 @@ test('every changing call takes a reason, which is kept, and refuses one beyond 
       assert.match(message, /\breason must /);
     }
     await change(`why ${place}`);
-    const [act] = (await admin.listActs({ pageSize: 1 })).acts;
+    const [act] = (await admin.listAuditLog({ pageSize: 1 })).entries;
     assert.equal(act?.reason, `why ${place}`);
   }
 });
 
-test('acts are listed page by page, since a time, newest first', async (t) => {
+test('entries are listed page by page, since a time, newest first', async (t) => {
   const { clock, service, admin } = await office(t);
   const { keyId } = await service.platform();
   for (let hour = 0; hour < 4; hour += 1) {
@@ -71,22 +71,22 @@ test('acts are listed page by page, since a time, newest first', async (t) => {
     clock.advance(3_600_000);
   }
   const since = '2026-11-21T21:00:00+08:00';
-  const first = await admin.listActs({ pageSize: 2, since });
+  const first = await admin.listAuditLog({ pageSize: 2, since });
   const pageToken = first.nextPageToken;
-  const second = await admin.listActs({ pageSize: 2, since, pageToken });
+  const second = await admin.listAuditLog({ pageSize: 2, since, pageToken });
   assert.deepEqual(
-    [...first.acts, ...second.acts].map(({ at }) => at.slice(11, 13)),
+    [...first.entries, ...second.entries].map(({ at }) => at.slice(11, 13)),
     ['15', '14', '13'],
   );
   assert.equal(second.nextPageToken, '');
-  const ids = [...first.acts, ...second.acts].map(({ id }) => id);
+  const ids = [...first.entries, ...second.entries].map(({ id }) => id);
   assert.deepEqual(
     ids,
     ids.toSorted((one, other) => Number(other - one)),
   );
-  await typedRefusal(admin.listActs({ pageSize: 2, pageToken }), 'VALIDATION_FAILED');
+  await typedRefusal(admin.listAuditLog({ pageSize: 2, pageToken }), 'VALIDATION_FAILED');
   for (const wrong of ['2026-11-21', 'yesterday', '2026-11-21T21:00:00']) {
-    const { message } = await typedRefusal(admin.listActs({ since: wrong }), 'VALIDATION_FAILED');
+    const { message } = await typedRefusal(admin.listAuditLog({ since: wrong }), 'VALIDATION_FAILED');
     assert.match(message, /^since must be RFC 3339/);
   }
 });

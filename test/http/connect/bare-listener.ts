@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
-import type { ConnectionPatience } from '../../../src/http/connect/connections.ts';
+import type { ConnectionTimeouts } from '../../../src/http/connect/connections.ts';
 import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';
 import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import { createClientOf } from '../../../src/http/listen/clients.ts';
@@ -10,7 +10,7 @@ import { listenLocally } from '../../support/local-server.ts';
 import { openObserver } from '../../support/observer.ts';
 
 /** How long the connections of a test's door last. */
-export interface DoorPatience extends Partial<ConnectionPatience> {
+export interface DoorPatience extends Partial<ConnectionTimeouts> {
   /** How long the headers of a request may take, in milliseconds. */
   readonly headersMs?: number;
   /** How long a client may take nothing of a response, in milliseconds. */
@@ -22,12 +22,12 @@ export interface DoorPatience extends Partial<ConnectionPatience> {
 export async function openBareDoor(
   t: TestContext,
   typedCalls: TypedCalls,
-  { headersMs, stalledMs, tls, ...patience }: DoorPatience = {},
+  { headersMs, stalledMs, tls, ...timeout }: DoorPatience = {},
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
   const listener = createInternalListener({
-    ...{ typedCalls, tls, ...patience },
+    ...{ typedCalls, tls, ...timeout },
     clientOf: createClientOf([]),
     openCalls: createOpenCalls(stalledMs),
     observer: openObserver('internal', log),

@@ -16,7 +16,7 @@ interface Closing {
   force(): void;
 }
 
-/** Begins to close a service whose patience does not end until `force`: the timers that it then sets stand still. */
+/** Begins to close a service whose timeout does not end until `force`: the timers that it then sets stand still. */
 function beginClosing(test: TestContext, service: TestService): Closing {
   const held: (() => void)[] = [];
   const mocked = test.mock.method(globalThis, 'setTimeout', ((callback: () => void) => {
@@ -34,7 +34,7 @@ function beginClosing(test: TestContext, service: TestService): Closing {
 }
 
 /**
- * Closes a service whose patience does not end, then ends its patience, and then destroys the clients: which of them
+ * Closes a service whose timeout does not end, then ends its timeout, and then destroys the clients: which of them
  * it took.
  */
 export async function closingOf(
@@ -51,7 +51,7 @@ export async function closingOf(
   return 'when the clients were gone';
 }
 
-/** Closes a service and ends its patience at once: whether it ended before its clients went. */
+/** Closes a service and ends its timeout at once: whether it ended before its clients went. */
 export async function endsByForce(
   test: TestContext,
   service: TestService,

@@ -8,7 +8,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { openSocket, sendApart } from '../../support/raw-talk.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { errorOf, typedClients } from '../../support/typed-clients.ts';
 import { closingOf, endsByForce } from './closing-support.ts';
@@ -33,25 +33,25 @@ const ways: readonly Way[] = [
   { name: 'Connect over HTTP/2 and TLS', transport: createTypedTransport, env: withTls },
 ];
 
-/** A service with a call that waits for the institution. */
+/** A service with a call that waits for the provider. */
 async function startWithCallInFlight(t: TestContext, { transport, env }: Way) {
-  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const service = await startService(t, { institution, env });
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const service = await startService(t, { provider, env });
   const { filings, escrows } = typedClients(transport(service.internalUrl, await service.token()));
   const { filingNo } = await filings.createFiling({ ...artwork, price: 1n });
   const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
   const call = escrows.createEscrow(terms);
-  await institution.instructed('FREEZE');
-  return { service, institution, call, filings };
+  await provider.instructed('FREEZE');
+  return { service, provider, call, filings };
 }
 
 for (const way of ways) {
   const { name, transport, env } = way;
 
   test(`closing answers the call in flight, and its effect is kept: ${name}`, async (t) => {
-    const { service, institution, call } = await startWithCallInFlight(t, way);
+    const { service, provider, call } = await startWithCallInFlight(t, way);
     const closed = closingOf(t, service);
-    await institution.answer();
+    await provider.answer();
     const { escrowId, state } = await call;
     assert.equal(state, Escrow_State.FROZEN);
     await closed;
@@ -61,19 +61,19 @@ for (const way of ways) {
   });
 
   test(`a connection whose call was answered does not hold up closing: ${name}`, async (t) => {
-    const { service, institution, call } = await startWithCallInFlight(t, way);
+    const { service, provider, call } = await startWithCallInFlight(t, way);
     const closed = closingOf(t, service);
-    await institution.answer();
+    await provider.answer();
     await call;
     assert.equal(await closed, 'by itself');
   });
 
   test(`what closes takes no more connections: ${name}`, async (t) => {
-    const { service, institution, call } = await startWithCallInFlight(t, way);
+    const { service, provider, call } = await startWithCallInFlight(t, way);
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     const closed = closingOf(t, service);
     assert.equal((await errorOf(filings.listFilings({}))).code, Code.Unavailable);
-    await institution.answer();
+    await provider.answer();
     await Promise.all([call, closed]);
   });
 

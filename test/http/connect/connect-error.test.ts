@@ -7,8 +7,8 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from '../../../gen/google/rpc/error_details_pb.ts';
-import { asRefusal, type Reason, Refusal, reasons } from '../../../src/domain/reason.ts';
-import { FieldsRefused } from '../../../src/domain/violation.ts';
+import { ApiError, type Reason, reasons, toApiError } from '../../../src/domain/reason.ts';
+import { ValidationError } from '../../../src/domain/violation.ts';
 import { toConnectError } from '../../../src/http/connect/errors.ts';
 
 /** The status codes of gRPC by the names that Connect gives them. */
@@ -30,7 +30,7 @@ const codes: Record<string, Code> = {
 
 for (const [reason, { code }] of Object.entries(reasons)) {
   test(`${reason} is ${code} to a typed client`, () => {
-    const error = toConnectError(new Refusal(reason as Reason, 'A sentence.'), 'the request id');
+    const error = toConnectError(new ApiError(reason as Reason, 'A sentence.'), 'the request id');
     assert.equal(error.code, codes[code]);
     assert.equal(error.rawMessage, 'A sentence.');
     const details = error.findDetails(ErrorInfoSchema);
@@ -49,7 +49,7 @@ test('a typed client is told the fields that are not valid by their names in the
     { field: 'nowhere', rule: 'is not part of this request' },
   ];
   const error = toConnectError(
-    new FieldsRefused('VALIDATION_FAILED', violations),
+    new ValidationError('VALIDATION_FAILED', violations),
     'r',
     undefined,
     EscrowService.method.createEscrow.input,
@@ -63,12 +63,12 @@ test('a typed client is told the fields that are not valid by their names in the
     ],
   );
   assert.deepEqual(more, []);
-  const elsewhere = toConnectError(new FieldsRefused('ESCROW_NOT_FOUND', violations), 'r');
+  const elsewhere = toConnectError(new ValidationError('ESCROW_NOT_FOUND', violations), 'r');
   assert.deepEqual(elsewhere.findDetails(BadRequestSchema), []);
 });
 
 test('a typed client is told how long to wait', () => {
-  const error = toConnectError(new Refusal('RATE_LIMITED', 'Later.', { retryAfterS: 7 }), 'r');
+  const error = toConnectError(new ApiError('RATE_LIMITED', 'Later.', { retryAfterS: 7 }), 'r');
   assert.equal(error.metadata.get('Retry-After'), '7');
   const [retry, ...more] = error.findDetails(RetryInfoSchema);
   assert.deepEqual([retry?.retryDelay?.seconds, retry?.retryDelay?.nanos, more], [7n, 0, []]);
@@ -76,7 +76,7 @@ test('a typed client is told how long to wait', () => {
 
 test('nothing of what nobody foresaw reaches a typed client', () => {
   for (const thrown of [new Error('secret'), 'secret', { secret: 1 }, undefined, null]) {
-    const error = toConnectError(asRefusal(thrown), 'r');
+    const error = toConnectError(toApiError(thrown), 'r');
     assert.equal(error.code, Code.Internal);
     assert.equal(error.cause, undefined);
     assert.ok(!JSON.stringify([error.message, [...error.metadata]]).includes('secret'));

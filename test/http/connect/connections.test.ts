@@ -21,7 +21,7 @@ import { closedWindow, openWindow, ping, pingHead, requestHeaders } from './raw-
 import { transports } from './transports.ts';
 
 /** The listener alone, which lets whoever shows a token in, and answers everybody: at once, or as the path says. */
-async function openDoor(t: TestContext, patience: DoorPatience): Promise<string> {
+async function openDoor(t: TestContext, timeout: DoorPatience): Promise<string> {
   const typedCalls: TypedCalls = (asked, response, trace) => {
     if (asked.headers.authorization !== undefined) setCaller(trace, 'ledger');
     const answer: Writable = response;
@@ -29,7 +29,7 @@ async function openDoor(t: TestContext, patience: DoorPatience): Promise<string>
     else if (asked.url === '/large') answer.write(Buffer.alloc(1_000_000));
     else setImmediate(() => answer.end('x'));
   };
-  const { baseUrl } = await openBareDoor(t, typedCalls, patience);
+  const { baseUrl } = await openBareDoor(t, typedCalls, timeout);
   return baseUrl;
 }
 
@@ -39,7 +39,7 @@ for (const [name, first, again] of [
   ['request after request', Buffer.alloc(0), Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
 ] as const) {
   test(`a connection without a token is ended, though it sends ${name}`, async (t) => {
-    const socket = await openSocket(await openDoor(t, { unidentifiedMs: 200 }));
+    const socket = await openSocket(await openDoor(t, { unauthenticatedMs: 200 }));
     socket.write(first);
     const sending = setInterval(() => socket.write(again), 20);
     t.after(() => clearInterval(sending));
@@ -49,7 +49,7 @@ for (const [name, first, again] of [
 
 test('calls that wait behind those without a token end their connection, though these are answered by then', async (t) => {
   const answerSoon: TypedCalls = (_, response) => process.nextTick(() => response.end());
-  const { baseUrl } = await openBareDoor(t, answerSoon, { unidentifiedMs: 600_000, idleMs: 600_000 });
+  const { baseUrl } = await openBareDoor(t, answerSoon, { unauthenticatedMs: 600_000, idleMs: 600_000 });
   const socket = await openSocket(baseUrl);
   t.after(() => socket.destroy());
   socket.resume().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(9));
@@ -57,7 +57,7 @@ test('calls that wait behind those without a token end their connection, though 
 });
 
 test('an HTTP/2 connection without a token is told to go, one with a token stays', async (t) => {
-  const baseUrl = await openDoor(t, { unidentifiedMs: 200 });
+  const baseUrl = await openDoor(t, { unauthenticatedMs: 200 });
   const [named, nameless] = [connectHttp2(baseUrl), connectHttp2(baseUrl)];
   t.after(() => named.destroy());
   await once(named.request({ ':path': '/', ...bearer('it_any') }).resume(), 'close');

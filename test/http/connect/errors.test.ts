@@ -34,13 +34,13 @@ import { overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from '.
 import { transports } from './transports.ts';
 
 /** What a call meets behind the door. */
-interface Door {
+interface ListenerName {
   readonly run: () => Promise<Record<string, unknown>>;
   readonly stored?: () => Promise<void>;
 }
 
 /** The internal door and the pipeline before one operation, and in place of the store what becomes of its units. */
-async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) {
+async function openDoor(t: TestContext, { run, stored = async () => {} }: ListenerName) {
   const lines: string[] = [];
   const written = new EventEmitter();
   const log = pino(
@@ -113,7 +113,7 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
-test('nothing is answered before the call is stored, not even a refusal', async (t) => {
+test('nothing is answered before the call is stored, not even a apiError', async (t) => {
   const steps: string[] = [];
   const barrier = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();

@@ -6,7 +6,7 @@ import { createTypedTransport } from '../../../src/client/typed.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { type ServiceOptions, startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
 
 const painting = { ...artwork, price: BigInt(artwork.price) };
@@ -171,13 +171,13 @@ test('a released escrow is not released again', async (t) => {
 });
 
 test('releases at once are answered alike, and the artwork is paid for and transferred once', async (t) => {
-  const institution = openTestInstitution(t, { RELEASE: 'KEPT_BACK' });
-  const { escrows, order, transfersOf } = await startWithClients(t, { institution });
+  const provider = openTestProvider(t, { RELEASE: 'KEPT_BACK' });
+  const { escrows, order, transfersOf } = await startWithClients(t, { provider });
   const terms = await order();
   const { escrowId } = await escrows.createEscrow(terms);
   const releases = [1, 2, 3].map(() => escrows.releaseEscrow({ escrowId }));
-  await institution.instructed('RELEASE');
-  await institution.answer();
+  await provider.instructed('RELEASE');
+  await provider.answer();
   const settled = await Promise.allSettled(releases);
   // One that came after the answer is refused, as any later release is.
   for (const result of settled) {
@@ -186,26 +186,26 @@ test('releases at once are answered alike, and the artwork is paid for and trans
     } else assert.equal(result.value.escrow?.state, Escrow_State.RELEASED);
   }
   assert.ok(settled.some(({ status }) => status === 'fulfilled'));
-  const given = institution.instructions.filter(({ kind }) => kind === 'RELEASE');
-  assert.deepEqual([given.length, institution.carriedOut('RELEASE')], [1, 1]);
+  const given = provider.instructions.filter(({ kind }) => kind === 'RELEASE');
+  assert.deepEqual([given.length, provider.carriedOut('RELEASE')], [1, 1]);
   assert.equal(await transfersOf(terms.filingNo), 1);
   assert.equal((await escrows.getEscrow({ escrowId })).escrow?.state, Escrow_State.RELEASED);
 });
 
-test('of orders opened at once for one filing one is frozen, and the institution hears of no other', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const { escrows, order } = await startWithClients(t, { institution });
+test('of orders opened at once for one filing one is frozen, and the provider hears of no other', async (t) => {
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const { escrows, order } = await startWithClients(t, { provider });
   const terms = await order();
   const opened = Promise.allSettled([1, 2, 3].map(() => escrows.createEscrow(terms)));
-  await institution.instructed('FREEZE');
+  await provider.instructed('FREEZE');
   await typedRefusal(escrows.createEscrow(terms), 'ESCROW_ACTIVE');
-  await institution.answer();
+  await provider.answer();
   const settled = await opened;
   assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 1);
   assert.equal((await escrows.listEscrows({})).escrows.length, 1);
 });
 
-test('a hold that the institution declines closes the order, and the work can be sold again', async (t) => {
+test('a hold that the provider declines closes the order, and the work can be sold again', async (t) => {
   const { escrows, order } = await startWithClients(t);
   const terms = await order({ buyerId: 'sim-decline-1' });
   const { message } = await typedRefusal(escrows.createEscrow(terms), 'PAYMENT_DECLINED');
@@ -216,7 +216,7 @@ test('a hold that the institution declines closes the order, and the work can be
   assert.equal((await escrows.createEscrow({ ...terms, buyerId: 'buyer-2' })).state, Escrow_State.FROZEN);
 });
 
-test('a payment that the institution declines leaves the order FROZEN and the artwork where it is', async (t) => {
+test('a payment that the provider declines leaves the order FROZEN and the artwork where it is', async (t) => {
   const { escrows, order, transfersOf } = await startWithClients(t);
   const terms = await order({ sellerId: 'sim-decline-1' });
   const { escrowId } = await escrows.createEscrow(terms);
@@ -225,7 +225,7 @@ test('a payment that the institution declines leaves the order FROZEN and the ar
   assert.equal(await transfersOf(terms.filingNo), 0);
 });
 
-test('silence of the institution changes no state: the order waits under its id', async (t) => {
+test('silence of the provider changes no state: the order waits under its id', async (t) => {
   const { escrows, order, transfersOf } = await startWithClients(t, { limits: { answerTimeoutMs: 20 } });
   const unheld = await order({ buyerId: 'sim-silent-1' });
   const pending = await typedRefusal(escrows.createEscrow(unheld), 'PAYMENT_PENDING');
@@ -243,13 +243,13 @@ test('silence of the institution changes no state: the order waits under its id'
   assert.equal(await transfersOf(unpaid.filingNo), 0);
 });
 
-test('an institution that fails has given no verdict, and its words reach no caller', async (t) => {
-  const institution = openTestInstitution(t, { RELEASE: 'KEPT_BACK' });
-  const { escrows, order } = await startWithClients(t, { institution });
+test('a provider that fails has given no verdict, and its words reach no caller', async (t) => {
+  const provider = openTestProvider(t, { RELEASE: 'KEPT_BACK' });
+  const { escrows, order } = await startWithClients(t, { provider });
   const { escrowId } = await escrows.createEscrow(await order());
   const release = escrows.releaseEscrow({ escrowId });
-  await institution.instructed('RELEASE');
-  await institution.fail(new Error('connection to 10.0.0.7 lost'));
+  await provider.instructed('RELEASE');
+  await provider.fail(new Error('connection to 10.0.0.7 lost'));
   const { message } = await typedRefusal(release, 'PAYMENT_PENDING');
   assert.ok(!message.includes('10.0.0.7'));
   assert.equal((await escrows.getEscrow({ escrowId })).escrow?.state, Escrow_State.FROZEN);

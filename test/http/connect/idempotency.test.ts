@@ -14,7 +14,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 import { tokenTerms } from '../../support/tokens.ts';
 import { errorOf, typedClients, typedRefusal } from '../../support/typed-clients.ts';
 import { overGrpc } from './raw-call.ts';
@@ -68,7 +68,7 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.notEqual((await filings.createFiling(painting)).filingNo, filed.filingNo, 'without a key');
   });
 
-  test(`a refusal that is kept is told again, and another message is refused: ${name}`, async () => {
+  test(`a apiError that is kept is told again, and another message is refused: ${name}`, async () => {
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     const key = newKey();
     const call = (message: object) => filings.createFiling(message, keyed(key).options);
@@ -80,22 +80,22 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 
   test(`a call whose key is under way is aborted, and told when to come again: ${name}`, async (t) => {
-    const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-    const held = await startService(t, { institution });
+    const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+    const held = await startService(t, { provider });
     const { filings, escrows } = typedClients(transport(held.internalUrl, await held.token()));
     const { filingNo } = await filings.createFiling(painting);
     const open = (amount = 128_000_000n) =>
       escrows.createEscrow({ ...termsFor(filingNo), amount }, keyed('k').options);
     const first = open();
-    await institution.instructed('FREEZE');
+    await provider.instructed('FREEZE');
     const error = await errorOf(open());
     await typedRefusal(Promise.reject(error), 'IDEMPOTENCY_IN_PROGRESS', 'aborted');
     assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n);
     await typedRefusal(open(1n), 'IDEMPOTENCY_KEY_REUSED');
-    await institution.answer();
+    await provider.answer();
     const opened = await first;
     assert.deepEqual(await open(), opened);
-    assert.equal(institution.instructions.length, 1);
+    assert.equal(provider.instructions.length, 1);
   });
 }
 
@@ -207,8 +207,8 @@ for (const [verdict, end] of [
   ['DECLINED', 'PAYMENT_DECLINED'],
 ] as const) {
   test(`a pending CreateEscrow that is repeated under its key is told ${end}, and never ESCROW_ACTIVE`, async (t) => {
-    const institution = openTestInstitution(t, { FREEZE: verdict === 'CONFIRMED' ? 'SILENT' : 'LOST' });
-    const pending = await startService(t, { institution, limits: hasty });
+    const provider = openTestProvider(t, { FREEZE: verdict === 'CONFIRMED' ? 'SILENT' : 'LOST' });
+    const pending = await startService(t, { provider, limits: hasty });
     const { filings, escrows } = await clientsAt(pending);
     const { filingNo } = await filings.createFiling(painting);
     const open = () => escrows.createEscrow(termsFor(filingNo), keyed('k').options);
@@ -217,7 +217,7 @@ for (const [verdict, end] of [
       await typedRefusal(Promise.reject(error), 'PAYMENT_PENDING', 'aborted');
       assert.equal(error.metadata.get('Idempotent-Replayed'), null);
     }
-    institution.treat({ FREEZE: verdict });
+    provider.treat({ FREEZE: verdict });
     const outcome = async () => (await open().catch((error) => error)) as Awaited<ReturnType<typeof open>>;
     const settled = await eventually('it is settled', 60_000, async () => {
       const now = await outcome();
@@ -229,10 +229,10 @@ for (const [verdict, end] of [
       assert.deepEqual(await open(), settled);
     } else {
       const { message } = await typedRefusal(Promise.reject(settled), 'PAYMENT_DECLINED');
-      institution.treat({ FREEZE: 'CONFIRMED' });
+      provider.treat({ FREEZE: 'CONFIRMED' });
       await escrows.createEscrow(termsFor(filingNo));
       assert.equal((await typedRefusal(open(), 'PAYMENT_DECLINED')).message, message);
     }
-    assert.equal(institution.carriedOut('FREEZE'), 1);
+    assert.equal(provider.carriedOut('FREEZE'), 1);
   });
 }

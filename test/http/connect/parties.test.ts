@@ -6,7 +6,7 @@ import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { type ServiceOptions, startService } from '../../support/service.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
 
 const { BUYER, SELLER } = Party_Role;
@@ -14,14 +14,14 @@ const noon = Date.parse('2026-11-21T12:00:00Z');
 const buyer = { role: BUYER, partyId: 'buyer-1', names: { customer: 'cus_1', paymentMethod: 'pm_1' } };
 const seller = { role: SELLER, partyId: 'seller-1', names: { account: 'acct_1' } };
 
-/** A service whose institution has to be told who a party is, with two platforms and an operator. */
+/** A service whose provider has to be told who a party is, with two platforms and an operator. */
 async function started(t: TestContext, { env = {}, ...options }: ServiceOptions = {}) {
-  const institution = openTestInstitution(t);
+  const provider = openTestProvider(t);
   const service = await startService(t, {
     ...options,
-    institution,
+    provider,
     env: {
-      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_PAYMENT_PROVIDER: 'stripe',
       ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
       ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
       ...env,
@@ -30,7 +30,7 @@ async function started(t: TestContext, { env = {}, ...options }: ServiceOptions 
   const token = await service.token(true);
   const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
   const [gallery, other] = [await service.platform(), await service.platform()];
-  return { service, institution, admin, gallery, other };
+  return { service, provider, admin, gallery, other };
 }
 
 test('a party is registered, told of, replaced and removed', async (t) => {
@@ -134,8 +134,8 @@ test('a repetition under an idempotency key registers nothing', async (t) => {
   assert.deepEqual((await admin.listParties({})).parties, []);
 });
 
-test('an order is for parties of its own platform, and the institution hears of no other', async (t) => {
-  const { service, institution, admin, gallery, other } = await started(t);
+test('an order is for parties of its own platform, and the provider hears of no other', async (t) => {
+  const { service, provider, admin, gallery, other } = await started(t);
   const { caller } = other;
   for (const party of [buyer, seller]) await admin.addParty({ caller: gallery.caller, ...party });
   const { filingNo } = (await fileArtwork(service, other)).json;
@@ -147,17 +147,17 @@ test('an order is for parties of its own platform, and the institution hears of 
   const names = { customer: 'cus_2', paymentMethod: 'pm_2' };
   await admin.addParty({ caller, ...buyer, names });
   assertRefused(await refused(), 400, 'VALIDATION_FAILED', /^sellerId is not known/);
-  assert.deepEqual([institution.instructions, institution.lookUps], [[], []]);
+  assert.deepEqual([provider.instructions, provider.lookUps], [[], []]);
   await admin.addParty({ caller, ...seller });
   assert.equal((await refused()).status, 200);
   assert.deepEqual(
-    institution.instructions.map(({ buyer, seller }) => [buyer, seller]),
+    provider.instructions.map(({ buyer, seller }) => [buyer, seller]),
     [[names, { account: 'acct_1' }]],
   );
 });
 
 test('an open order is paid out to the parties that it was opened for', async (t) => {
-  const { service, institution, admin, gallery } = await started(t);
+  const { service, provider, admin, gallery } = await started(t);
   const { caller } = gallery;
   for (const party of [buyer, seller]) await admin.addParty({ caller, ...party });
   const { filingNo } = (await fileArtwork(service, gallery)).json;
@@ -167,13 +167,13 @@ test('an open order is paid out to the parties that it was opened for', async (t
   const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
   await escrows.releaseEscrow({ escrowId });
   assert.deepEqual(
-    institution.instructions.map(({ kind, buyer, seller }) => [kind, buyer, seller]),
+    provider.instructions.map(({ kind, buyer, seller }) => [kind, buyer, seller]),
     ['FREEZE', 'RELEASE'].map((kind) => [kind, buyer.names, seller.names]),
   );
 });
 
-test('at the simulated institution anybody is a party, and nobody is registered', async (t) => {
-  const { service, admin, gallery } = await started(t, { env: { ARTSEAL_PAYMENT_INSTITUTION: 'simulated' } });
+test('at the simulated provider anybody is a party, and nobody is registered', async (t) => {
+  const { service, admin, gallery } = await started(t, { env: { ARTSEAL_PAYMENT_PROVIDER: 'simulated' } });
   const { message } = await typedRefusal(
     admin.addParty({ caller: gallery.caller, ...seller }),
     'VALIDATION_FAILED',

@@ -4,7 +4,7 @@ import { connect } from 'node:http2';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { deadlineMsMax, shortenDeadline } from '../../../src/http/connect/deadline.ts';
-import { refusalOfEmptyAnswer } from '../../../src/http/connect/plain-responses.ts';
+import { errorOfEmptyResponse } from '../../../src/http/connect/plain-responses.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
@@ -228,7 +228,7 @@ test('a method that streams both ways is refused over HTTP/1.1, with a reason', 
 
 test('an empty answer that nobody foresaw is not taken for another', () => {
   const allowedMethods = ['POST'];
-  assert.throws(() => refusalOfEmptyAnswer(501, { allowedMethods }), /HTTP 501/);
+  assert.throws(() => errorOfEmptyResponse(501, { allowedMethods }), /HTTP 501/);
 });
 
 const compressed: readonly (readonly [name: string, send: RawSending, header: string, accepted: string])[] = [

@@ -56,7 +56,7 @@ for (const { name, transport, env } of ways) {
     assert.equal(retentionYears, 5);
   });
 
-  test(`a refusal has its status code, its reason and the request id: ${name}`, async (t) => {
+  test(`a apiError has its status code, its reason and the request id: ${name}`, async (t) => {
     const service = await startService(t, { env });
     const { filings, escrows } = typedClients(transport(service.internalUrl, await service.token()));
     await typedRefusal(filings.getFiling({ filingNo: 'AS-2026-000001' }), 'FILING_NOT_FOUND');

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createReadTurns } from '../../../src/http/connect/read-queue.ts';
+import { createReadQueue } from '../../../src/http/connect/read-queue.ts';
 import type { AnyResponse } from '../../../src/http/listen/any-http.ts';
 
 const readsAtOnceMax = 64;
 
-/** Turns, the calls whose turns they are, and what ends these. */
+/** FairQueue, the calls whose turns they are, and what ends these. */
 function openTurns() {
-  const turns = createReadTurns();
+  const turns = createReadQueue();
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const take = (caller: string, name: string) => {

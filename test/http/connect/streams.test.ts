@@ -13,7 +13,7 @@ import { createCalls } from '../../../src/api/pipeline.ts';
 import type { ServicePrincipal } from '../../../src/api/principal.ts';
 import { streamsMax } from '../../../src/api/streams.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';
 import { createTypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import { createClientOf } from '../../../src/http/listen/clients.ts';
@@ -69,7 +69,7 @@ async function openDoor(t: TestContext, run: Answers, stalledMs?: number) {
   const ended = new Set<string>();
   const bearerCheck = (authorization: string | null): ServicePrincipal => {
     const tokenId = authorization ?? '';
-    if (ended.has(tokenId)) throw new Refusal('AUTH_HEADER_INVALID', 'The token was revoked.');
+    if (ended.has(tokenId)) throw new ApiError('AUTH_HEADER_INVALID', 'The token was revoked.');
     return { ...ledger, tokenId };
   };
   const { services } = dispatcher;
@@ -140,10 +140,10 @@ for (const [name, transport] of Object.entries(transports)) {
     );
   });
 
-  test(`a refusal in the middle of a stream comes behind what was told: ${name}`, async (t) => {
+  test(`a apiError in the middle of a stream comes behind what was told: ${name}`, async (t) => {
     const { baseUrl, logged } = await openDoor(t, async function* () {
       yield { next: 1n };
-      throw new Refusal('EVENTS_EXPIRED', 'They are gone.');
+      throw new ApiError('EVENTS_EXPIRED', 'They are gone.');
     });
     const stream = watch(transport(baseUrl, 'it_1'));
     assert.equal((await stream.next()).value?.next, 1n);

@@ -328,15 +328,15 @@ test('a hundred connections that say nothing keep nobody waiting', async (t) => 
 });
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** The internal door alone, with answers that are larger than the buffers between it and its clients. */
 async function openLargeDoor(
   t: TestContext,
-  patience: { idleMs?: number; stalledMs?: number; tls?: TlsFront | undefined } = {},
+  timeout: { idleMs?: number; stalledMs?: number; tls?: TlsFront | undefined } = {},
 ) {
   const typedCalls: TypedCalls = (_request, response) => response.end(Buffer.alloc(20_000_000));
-  const { server, baseUrl } = await openBareDoor(t, typedCalls, patience);
+  const { server, baseUrl } = await openBareDoor(t, typedCalls, timeout);
   return {
     server,
     baseUrl,
@@ -344,7 +344,7 @@ async function openLargeDoor(
     holds: (count: number) =>
       eventually(
         `${count} connections are held`,
-        patienceMs,
+        timeoutMs,
         async () => (await heldConnections(server)) <= count,
       ),
   };

@@ -116,8 +116,8 @@ test('HTTP/2 is preferred, and HTTP/1.1 is spoken with whoever asks for it or fo
   await assert.rejects(negotiated(['spdy/3']), /alert/);
 });
 
-/** A door whose peers have shown no token yet, which has little patience with them. */
-const impatient = () => ({ unidentifiedMs: 200, tls: frontOf(door, { protocols: ['h2', 'http/1.1'] }) });
+/** A door whose peers have shown no token yet, which has little timeout with them. */
+const impatient = () => ({ unauthenticatedMs: 200, tls: frontOf(door, { protocols: ['h2', 'http/1.1'] }) });
 
 test('a connection without a token is ended, also where its handshake is not done', async (t) => {
   const { server, baseUrl } = await openBareDoor(t, () => assert.fail('it is called'), impatient());

@@ -88,7 +88,7 @@ for (const [what, fault, named, why] of [
 ] as const) {
   test(`what cannot be used is refused, naming the file: ${what}`, () => {
     assert.throws(() => readTlsFiles({ ...good, ...fault }), {
-      ...{ name: 'TlsFileRefused', file: named, message: why },
+      ...{ name: 'TlsFileError', file: named, message: why },
     });
   });
 }

@@ -67,7 +67,7 @@ for (const form of otherForms) {
   });
 }
 
-test('a client can set its clock by the refusal', async () => {
+test('a client can set its clock by the apiError', async () => {
   const refused = await file({ timestamp: stamp(5_000) });
   assert.equal((await file({ timestamp: String(refused.headers['x-server-time']) })).status, 200);
 });

@@ -284,7 +284,7 @@ for (const [over, env] of Object.entries(doors)) {
       assert.deepEqual(numbers, [first, first + 1, first + 2]);
     });
 
-    test('a refusal of one request leaves the connection to the next', async () => {
+    test('a apiError of one request leaves the connection to the next', async () => {
       const refused = filing({ headers: { 'X-Signature': '0'.repeat(64) } });
       const { answers } = await rawExchange(publicUrl, Buffer.concat([refused, filing()]), { count: 2 });
       assert.deepEqual(

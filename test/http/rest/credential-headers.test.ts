@@ -98,7 +98,7 @@ test('nonces of one and of 64 characters, of all characters allowed, are accepte
   }
 });
 
-/** All of a refusal that a client can see, but for what is new each time. */
+/** All of an error that a client can see, but for what is new each time. */
 function visible({ status, headers, json }: RestAnswer): object {
   const { requestId: _, ...envelope } = json;
   const { date: __, 'x-request-id': ___, ...fixed } = headers;

@@ -26,7 +26,7 @@ const provenance = (filingNo: string) => askProvenance(service, platform, filing
 const find = (filingNo: string, sequence: number) =>
   executorOf(service.store)({ kind: 'FindRecord', filingNo, sequence, owner: undefined });
 const causedBy = (words: RegExp) => (error: Error) => words.test(String(error.cause));
-const damaged = async () => (await service.store.figures()).incidents.damagedRecords;
+const damaged = async () => (await service.store.metrics()).incidents.damagedRecords;
 
 /** Each way of telling a record is answered RECORD_DAMAGED, counted, and logged with the number. */
 async function assertTold(filingNo: string, asked: readonly (() => ReturnType<typeof get>)[]): Promise<void> {

@@ -10,7 +10,7 @@ import { assertRefused } from '../../support/rejected.ts';
 import { escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 import { writeTransfers } from '../../support/transfers.ts';
 import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
 
@@ -171,7 +171,7 @@ test('party ids of 128 astral characters, and of one, are taken', async () => {
   }
 });
 
-test('an order that the institution declines is CLOSED, and the work can be sold to another', async () => {
+test('an order that the provider declines is CLOSED, and the work can be sold to another', async () => {
   const filingNo = await newFiling();
   const declined = await open(filingNo, { buyerId: 'sim-decline-1' });
   assertRefused(declined, 402, 'PAYMENT_DECLINED', /ES-\d{4}-[0-9A-Z]{4}\. The payment was declined\.$/);
@@ -180,7 +180,7 @@ test('an order that the institution declines is CLOSED, and the work can be sold
   assert.equal((await open(filingNo)).status, 200);
 });
 
-test('an order that the institution is silent about stays UNPAID and open, and is named', async (t) => {
+test('an order that the provider is silent about stays UNPAID and open, and is named', async (t) => {
   const impatient = await startService(t, { limits: { answerTimeoutMs: 20 } });
   const by = await impatient.platform();
   const { filingNo } = (await fileArtwork(impatient, by)).json;
@@ -193,32 +193,32 @@ test('an order that the institution is silent about stays UNPAID and open, and i
   assertRefused(await openEscrow(impatient, by, filingNo), 409, 'ESCROW_ACTIVE');
 });
 
-test('an institution that fails is as one that is silent, and its words are not shown', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const failing = await startService(t, { institution });
+test('a provider that fails is as one that is silent, and its words are not shown', async (t) => {
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const failing = await startService(t, { provider });
   const by = await failing.platform();
   const { filingNo } = (await fileArtwork(failing, by)).json;
   const opening = openEscrow(failing, by, filingNo);
-  await institution.instructed('FREEZE');
-  await institution.fail(new Error('account 4711 at bank.example'));
+  await provider.instructed('FREEZE');
+  await provider.fail(new Error('account 4711 at bank.example'));
   const pending = await opening;
   assertRefused(pending, 503, 'PAYMENT_PENDING', /ES-\d{4}-[0-9A-Z]{4}/);
   assert.doesNotMatch(pending.text, /4711|bank/);
 });
 
-test('the institution is instructed once an order is on disk, with the terms as sent and no more', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const instructed = await startService(t, { institution });
+test('the provider is instructed once an order is on disk, with the terms as sent and no more', async (t) => {
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const instructed = await startService(t, { provider });
   const by = await instructed.platform();
   const { filingNo } = (await fileArtwork(instructed, by)).json;
   const terms = { amount: 7, buyerId: ' Käufer\u00a0', sellerId: '卖方' };
   const opening = openEscrow(instructed, by, filingNo, terms);
-  await institution.instructed('FREEZE');
+  await provider.instructed('FREEZE');
   assert.equal(openLedger(t, instructed).holdings().escrows, 1, 'instructed before the order was on disk');
-  await institution.answer();
+  await provider.answer();
   const { escrowId } = (await opening).json;
-  assert.equal(institution.instructions.length, 1);
-  const [{ holdId, instructionId, openedAtMs, ...told } = assert.fail()] = institution.instructions;
+  assert.equal(provider.instructions.length, 1);
+  const [{ holdId, instructionId, openedAtMs, ...told } = assert.fail()] = provider.instructions;
   const unknown = { reference: undefined, buyer: undefined, seller: undefined };
   const expected = { kind: 'FREEZE', escrowId, ...terms, amount: 7n, currency: 'CNY', ...unknown };
   assert.deepEqual(told, expected);

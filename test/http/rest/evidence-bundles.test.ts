@@ -247,7 +247,7 @@ test('a link is listed without what opens it, and once revoked answered like one
   assert.ok(first.revokedAt !== undefined && second.revokedAt === undefined);
 
   const page = { from: undefined, size: 9 };
-  const { items } = await service.execute({ kind: 'ListActs', sinceS: undefined, page });
+  const { items } = await service.execute({ kind: 'ListAuditLog', sinceS: undefined, page });
   assert.deepEqual(
     items
       .filter(({ subject }) => subject === gone.linkId)

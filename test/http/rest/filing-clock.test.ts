@@ -19,7 +19,7 @@ const nowS = () => Math.floor(clock.nowMs() / 1_000);
 const stamped = () => ({ timestamp: String(nowS()) });
 const file = () => fileArtwork(service, platform, stamped());
 const setBy = (seconds: number) => clock.setWall(clock.nowMs() + seconds * 1_000);
-const figuresOf = () => scrape(`http://${service.metricsAddress}/metrics`);
+const metricsOf = () => scrape(`http://${service.metricsAddress}/metrics`);
 
 /** The operator's command, on a machine with the same clock. */
 const accept = () =>
@@ -74,12 +74,12 @@ test('a clock that was set by more than a day dates no filing until it is right 
   await noted(taking, 2);
 });
 
-test('a clock that an operator accepts dates filings within a second, and is shown in the figures', async () => {
+test('a clock that an operator accepts dates filings within a second, and is shown in the metrics', async () => {
   setBy(40 * dayS);
   await noted(refusing, 3);
   await passUntil(
-    'the figure',
-    async () => (await figuresOf()).value('artseal_filing_clock_wrong', {}) === 1,
+    'the metric',
+    async () => (await metricsOf()).value('artseal_filing_clock_wrong', {}) === 1,
   );
   await accept();
   await noted(taking, 3);
@@ -88,11 +88,11 @@ test('a clock that an operator accepts dates filings within a second, and is sho
   assertRefused(await file(), 503, 'UNAVAILABLE', /behind the newest record/);
   await accept();
   await passUntil('filings are taken', async () => (await file()).status === 200);
-  const figures = await passUntil('the figures', async () => {
-    const told = await figuresOf();
+  const metrics = await passUntil('the metrics', async () => {
+    const told = await metricsOf();
     return told.value('artseal_filing_clock_wrong', {}) === 0 && told;
   });
-  assert.ok((figures.value('artseal_filing_clock_refusals_total', {}) ?? 0) >= 4);
+  assert.ok((metrics.value('artseal_filing_clock_rejections_total', {}) ?? 0) >= 4);
 });
 
 test('after a start more than 366 days behind the newest record, filings wait for an operator', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import { markFileName } from '../../../src/evidence/log/verification.ts';
 import { type Command, perform } from '../../../src/store/store.ts';
 import { time, toFile, toOpen } from '../../store/promises/fixtures.ts';
@@ -108,13 +108,13 @@ function auditOf({ publication, publicUrl }: TestService) {
 
 /** Whether the store refuses a command with RECORD_DAMAGED, and counts it. */
 async function isDamaged(service: TestService, command: Command): Promise<boolean> {
-  const count = async () => (await service.store.figures()).incidents.damagedRecords;
+  const count = async () => (await service.store.metrics()).incidents.damagedRecords;
   const before = await count();
   try {
     await perform(service.store, command);
     return false;
   } catch (error) {
-    assert.ok(error instanceof Refusal, String(error));
+    assert.ok(error instanceof ApiError, String(error));
     assert.equal(error.reason, 'RECORD_DAMAGED');
     assert.ok((await count()) > before);
     return true;

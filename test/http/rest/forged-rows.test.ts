@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import { type Command, perform } from '../../../src/store/store.ts';
 import { opened } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -33,7 +33,7 @@ async function startOn<T>(t: TestContext, forge: (file: string) => T) {
 const assertDamaged = ({ store }: TestService, command: Command) =>
   assert.rejects(
     perform(store, command),
-    (error) => error instanceof Refusal && error.reason === 'RECORD_DAMAGED',
+    (error) => error instanceof ApiError && error.reason === 'RECORD_DAMAGED',
     command.kind,
   );
 
@@ -84,7 +84,7 @@ test('nothing is appended to a filing that lacks a TRANSFER before its last one'
   );
   await assert.rejects(
     opened(service.store, { callerId: 1, caller: 'a platform' }, forged),
-    (error) => error instanceof Refusal && error.reason === 'RECORD_DAMAGED',
+    (error) => error instanceof ApiError && error.reason === 'RECORD_DAMAGED',
   );
 });
 

@@ -34,7 +34,7 @@ function openInternal(t: TestContext, tls?: TlsFront) {
 }
 
 /** The server side may hold a connection until its idle time, its headers' and its body's: each longer than this. */
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 /** Sends bytes, closes this half, and gives what comes until the other half is closed. */
 async function halfClosed(baseUrl: string, bytes: string): Promise<string> {
@@ -60,7 +60,7 @@ for (const [name, open] of Object.entries({
   test(`a client that closes its half behind its request is answered, however long that takes: ${name} door`, async (t) => {
     const door = await open(t);
     assert.match(await halfClosed(door.baseUrl, late), /^HTTP\/1\.1 200 /);
-    await holdsNone(door.server, patienceMs);
+    await holdsNone(door.server, timeoutMs);
     const logged = door.logLines.map((line) => JSON.parse(line));
     assert.deepEqual(
       logged.map(({ status, reason }) => [status, reason]),
@@ -72,7 +72,7 @@ for (const [name, open] of Object.entries({
     const door = await open(t);
     const received = await halfClosed(door.baseUrl, early + late + early);
     assert.equal(received.match(/HTTP\/1\.1 200 /g)?.length, 3, received);
-    await holdsNone(door.server, patienceMs);
+    await holdsNone(door.server, timeoutMs);
   });
 
   test(`a kept connection is closed as soon as its client closes its half: ${name} door`, async (t) => {
@@ -81,7 +81,7 @@ for (const [name, open] of Object.entries({
     socket.write(early);
     await once(socket, 'data');
     socket.end();
-    await holdsNone(door.server, patienceMs);
+    await holdsNone(door.server, timeoutMs);
   });
 
   for (const [where, length] of Object.entries({
@@ -93,7 +93,7 @@ for (const [name, open] of Object.entries({
     test(`a client that closes its half ${where} is let go of: ${name} door`, async (t) => {
       const door = await open(t);
       assert.doesNotMatch(await halfClosed(door.baseUrl, late.slice(0, length)), /^HTTP\/1\.1 200 /);
-      await holdsNone(door.server, patienceMs);
+      await holdsNone(door.server, timeoutMs);
     });
   }
 }

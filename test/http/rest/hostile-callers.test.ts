@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { setCaller } from '../../../src/api/request-event.ts';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import { ClientGone, readBody } from '../../../src/http/rest/body.ts';
 import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
 import { loopback } from '../../../src/lib/networks.ts';
@@ -111,20 +111,20 @@ test('requests sent ahead of their answers are answered one after the other', as
 });
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const getOpenApi = 'GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n';
 const anyCall = 'GET /any HTTP/1.1\r\nHost: x\r\n\r\n';
 
 const done: SignedCalls = async () => ({ status: 200, headers: {}, body: '{}' });
 const never: SignedCalls = () => Promise.withResolvers<never>().promise;
 
-const unforeseen: Record<string, SignedCalls> = {
+const internalError: Record<string, SignedCalls> = {
   'a call that throws': () => Promise.reject(new TypeError('SELECT secret FROM vault')),
   'an answer that cannot be sent': async () => ({ status: 200, headers: { 'X-A': 'secret\n' }, body: '' }),
 };
 
 const refused: SignedCalls = async () => {
-  throw new Refusal('AUTH_HEADER_MISSING', 'The header X-API-Key is required.');
+  throw new ApiError('AUTH_HEADER_MISSING', 'The header X-API-Key is required.');
 };
 const readThrough: SignedCalls = async (request) => ({
   status: 200,
@@ -164,7 +164,7 @@ async function floodWithHeads(
     const head = `POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n${headers}`;
     socket.resume().write(`${head}X-Forwarded-For: ${forwardedFor(count)}\r\n\r\n`);
   }
-  await eventually('some are cut off', patienceMs, async () => (await heldConnections(server)) < 300);
+  await eventually('some are cut off', timeoutMs, async () => (await heldConnections(server)) < 300);
 }
 
 test('callers without a key cut off nobody who has one', async (t) => {
@@ -229,7 +229,7 @@ for (const over of ['plain HTTP', 'TLS']) {
         t.after(() => socket.destroy());
         socket.pause().write(getOpenApi.repeat(3) + last);
         await once(door.server, 'request');
-        await holdsNone(door.server, patienceMs);
+        await holdsNone(door.server, timeoutMs);
       });
     }
 
@@ -241,7 +241,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       });
       const socket = await open(door.baseUrl);
       socket.resume().write(anyCall.repeat(400));
-      await holdsNone(door.server, patienceMs);
+      await holdsNone(door.server, timeoutMs);
       assert.ok(calls === 1, `${calls} calls under way for one connection`);
       assert.ok(door.logLines.length < 50, 'a line for each request that is thrown away');
       assert.equal(door.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
@@ -254,7 +254,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       });
       const socket = await open(door.baseUrl);
       socket.resume().write(anyCall.repeat(400));
-      const logged = await eventually('the call is logged', patienceMs, () => {
+      const logged = await eventually('the call is logged', timeoutMs, () => {
         const [call, ...others] = lines(door);
         return others.length > 0 && [call, ...others];
       });
@@ -274,13 +274,13 @@ for (const over of ['plain HTTP', 'TLS']) {
       first.destroy();
       await eventually(
         'a connection is let go of',
-        patienceMs,
+        timeoutMs,
         async () => (await heldConnections(door.server)) < 2,
       );
       assert.equal((await rawAnswer(door.baseUrl, anyCall)).status, 200);
     });
 
-    for (const [what, signedCalls] of Object.entries(unforeseen)) {
+    for (const [what, signedCalls] of Object.entries(internalError)) {
       test(`${what} is answered with INTERNAL, and its cause is in the log`, async (t) => {
         const door = await openDoor(t, signedCalls);
         const answer = await rawAnswer(door.baseUrl, anyCall);
@@ -332,7 +332,7 @@ for (const over of ['plain HTTP', 'TLS']) {
         await once(door.server, 'request');
         socket.write('1234567890');
         const answers = () => received.match(/HTTP\/1\.1 401/g) ?? [];
-        await eventually('it is answered', patienceMs, async () => answers().length === count);
+        await eventually('it is answered', timeoutMs, async () => answers().length === count);
       }
       assert.doesNotMatch(received, /Connection: close/);
     });

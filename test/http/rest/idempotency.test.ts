@@ -8,7 +8,7 @@ import { assertRefused } from '../../support/rejected.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 
 const filingBody = JSON.stringify(artwork);
 
@@ -53,8 +53,8 @@ test('fifty repetitions at once file once', async (t) => {
 });
 
 test('a repetition while the first call waits is told so, and later gets its answer', async (t) => {
-  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const service = await startService(t, { institution });
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const service = await startService(t, { provider });
   const platform = await service.platform();
   const { filingNo } = (await file(service, platform, 'filing')).json;
   const open = () =>
@@ -68,8 +68,8 @@ test('a repetition while the first call waits is told so, and later gets its ans
   while (second.json.code !== 'IDEMPOTENCY_IN_PROGRESS') second = await open();
   assert.equal(second.status, 409);
   assert.equal(second.headers['retry-after'], '1');
-  await institution.instructed('FREEZE');
-  await institution.answer();
+  await provider.instructed('FREEZE');
+  await provider.answer();
   assert.equal((await first).json.state, 'FROZEN');
   assertReplays(await open(), await first);
 });
@@ -158,7 +158,7 @@ test('keys of different callers have nothing to do with each other', async (t) =
   assert.match((await file(service, other, 'k')).json.filingNo, /-000002$/);
 });
 
-test("the operation's own refusal is kept; what is refused before it is not", async (t) => {
+test("the operation's own apiError is kept; what is refused before it is not", async (t) => {
   const service = await startService(t);
   const platform = await service.platform();
   const invalid = await file(service, platform, 'bad', { body: '{}' });

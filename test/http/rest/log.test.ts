@@ -4,7 +4,7 @@ import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { rawExchange } from '../../support/raw-http.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, newNonce, type RestAnswer, send } from '../../support/signed-request.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 
 const marked = {
   author: 'marked-author',
@@ -16,7 +16,7 @@ const marked = {
 };
 
 test('each call leaves one line that tells what became of it, and nothing that is confidential', async (t) => {
-  const service = await startService(t, { institution: openTestInstitution(t, { FREEZE: 'LOST' }) });
+  const service = await startService(t, { provider: openTestProvider(t, { FREEZE: 'LOST' }) });
   const platform = await service.platform();
   const confidential = new Set<string>([platform.apiSecret, ...Object.values(marked).map(String)]);
   const answers: RestAnswer[] = [];
@@ -118,8 +118,8 @@ test('a line tells where the call came from, and of a refused one which key it c
   assert.ok(!log.includes(platform.apiSecret));
 });
 
-test('an order that is pending is logged as a warning with its cause, a refusal is not', async (t) => {
-  const service = await startService(t, { institution: openTestInstitution(t, { FREEZE: 'LOST' }) });
+test('an order that is pending is logged as a warning with its cause, a apiError is not', async (t) => {
+  const service = await startService(t, { provider: openTestProvider(t, { FREEZE: 'LOST' }) });
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   await openEscrow(service, platform, filingNo);
@@ -130,7 +130,7 @@ test('an order that is pending is logged as a warning with its cause, a refusal 
   assert.deepEqual([filed.level, pending.level, refused.level], [info, warning, info]);
   const cause = lines.find(({ why }) => why !== undefined);
   assert.equal(cause.level, warning);
-  assert.match(cause.why, /connection to the simulated institution broke/);
+  assert.match(cause.why, /connection to the simulated provider broke/);
   assert.match(cause.escrowId, /^ES-/);
 });
 

@@ -4,15 +4,15 @@ import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 test('a dispute whose notifications were lost while the service was down is learned by a look-up', async (t) => {
-  const institution = openTestInstitution(t);
+  const provider = openTestProvider(t);
   // All RELEASED orders have their turn each minute, the first one at the start.
-  const options = { institution, dataDir: temporaryFolder(t), limits: { releasedLookUpMs: 60_000 } };
+  const options = { provider, dataDir: temporaryFolder(t), limits: { releasedLookUpMs: 60_000 } };
   const before = await startService(t, options);
   const gallery = await before.platform();
   const { filingNo } = (await fileArtwork(before, gallery)).json;
@@ -20,10 +20,10 @@ test('a dispute whose notifications were lost while the service was down is lear
   assert.equal((await releaseEscrow(before, gallery, escrowId)).status, 200);
   await before.close();
 
-  institution.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
+  provider.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
   const service = await startService(t, options);
   const read = async (target: string) => (await send(service.publicUrl, gallery, { target })).json;
-  const order = await eventually('the dispute is learned', patienceMs, async () => {
+  const order = await eventually('the dispute is learned', timeoutMs, async () => {
     const found = await read(`/api/v1/escrow/${escrowId}`);
     return found.history.length > 3 && found;
   });

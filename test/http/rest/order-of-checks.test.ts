@@ -373,14 +373,14 @@ const afterNonce: readonly Pair[] = [
     code: 'PERMISSION_DENIED',
   },
   {
-    what: 'the institution that declines',
+    what: 'the provider that declines',
     by: platform,
     request: escrow({ ...escrowTerms(own), buyerId: partyPrefixes.declined }),
     status: 402,
     code: 'PAYMENT_DECLINED',
   },
   {
-    what: 'the institution that cannot be reached',
+    what: 'the provider that cannot be reached',
     by: platform,
     request: escrow({ ...escrowTerms(own), buyerId: partyPrefixes.lostRequest }),
     status: 503,
@@ -389,7 +389,7 @@ const afterNonce: readonly Pair[] = [
 ];
 
 for (const { what, by, request, status, code } of afterNonce) {
-  test(`the nonce stays spent after a refusal by ${what}`, async () => {
+  test(`the nonce stays spent after a apiError by ${what}`, async () => {
     const sent = { ...request, nonce: newNonce(), timestamp: stamp() };
     assertRefused(await sendRaw(by, sent), status, code);
     assertRefused(await sendRaw(by, sent), 401, 'NONCE_REUSED');

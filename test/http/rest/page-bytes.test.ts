@@ -123,6 +123,6 @@ test('pages of webhooks and of acts end before they are longer than 256 KiB', as
   );
   assert.equal(webhooks.ids.size, 120);
   assert.ok(webhooks.counts.length > 1, `${webhooks.counts}`);
-  const acts = await pagesOf((pageToken) => ask('AdminService/ListActs', pageToken), 'acts', 'id');
+  const acts = await pagesOf((pageToken) => ask('AdminService/ListAuditLog', pageToken), 'entries', 'id');
   assert.ok(acts.ids.size >= 240 && acts.counts.some((count) => count > 50 && count < 100), `${acts.counts}`);
 });

@@ -2,25 +2,25 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import { bodyBytesMax } from '../../../src/http/rest/body.ts';
-import type { Institution } from '../../../src/payments/provider.ts';
+import type { PaymentProvider } from '../../../src/payments/provider.ts';
 import { type SignedNotification, signatureHeader } from '../../../src/payments/simulated/notifications.ts';
 import { startDoors } from '../../support/escrow-apis.ts';
 import { eventually } from '../../support/eventually.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const path = '/payment/notifications';
 
-/** A service whose institution confirms all, with a FROZEN order. */
-async function startWithOrder(t: TestContext, changed: Partial<Institution> = {}) {
-  const institution = { ...openTestInstitution(t), ...changed };
-  const all = await startDoors(t, { institution, limits: { pollMs: 10 } });
+/** A service whose provider confirms all, with a FROZEN order. */
+async function startWithOrder(t: TestContext, changed: Partial<PaymentProvider> = {}) {
+  const provider = { ...openTestProvider(t), ...changed };
+  const all = await startDoors(t, { provider, limits: { pollMs: 10 } });
   const { service, doors, file } = all;
   const database = new Sqlite(join(service.dataDir, 'artseal.db'), { readonly: true });
   t.after(() => database.close());
@@ -38,23 +38,23 @@ async function startWithOrder(t: TestContext, changed: Partial<Institution> = {}
     const json = text === '' ? undefined : JSON.parse(text);
     return { status: answer.status, headers: Object.fromEntries(answer.headers), text, json };
   }
-  const stored = () => database.prepare('SELECT count(*) FROM institution_notification').pluck().get();
-  const lookUpsOf = (of: string) => institution.lookUps.filter((order) => order.escrowId === of).length;
+  const stored = () => database.prepare('SELECT count(*) FROM provider_notification').pluck().get();
+  const lookUpsOf = (of: string) => provider.lookUps.filter((order) => order.escrowId === of).length;
   const lookedUp = (of: string, times: number) =>
-    eventually(`${of} is asked about`, patienceMs, () => lookUpsOf(of) >= times);
+    eventually(`${of} is asked about`, timeoutMs, () => lookUpsOf(of) >= times);
 
   /** Waits until all that is due is looked after: an order that is notified of now comes last. */
   async function nothingMoreIsDue(): Promise<void> {
     const { escrowId: later } = await doors.REST.open(await file());
-    assert.equal((await post(institution.notification(later))).status, 200);
+    assert.equal((await post(provider.notification(later))).status, 200);
     await lookedUp(later, 1);
   }
-  return { ...all, institution, escrowId, filingNo, post, stored, lookUpsOf, lookedUp, nothingMoreIsDue };
+  return { ...all, provider, escrowId, filingNo, post, stored, lookUpsOf, lookedUp, nothingMoreIsDue };
 }
 
-test('a notification is answered once it is stored, and the institution is asked', async (t) => {
-  const { institution, escrowId, post, stored, lookedUp } = await startWithOrder(t);
-  const answer = await post(institution.notification(escrowId));
+test('a notification is answered once it is stored, and the provider is asked', async (t) => {
+  const { provider, escrowId, post, stored, lookedUp } = await startWithOrder(t);
+  const answer = await post(provider.notification(escrowId));
   assert.deepEqual([answer.status, answer.json], [200, { received: true }]);
   assert.match(String(answer.headers['x-request-id']), /^[0-9a-f-]{36}$/);
   assert.equal(stored(), 1);
@@ -62,9 +62,8 @@ test('a notification is answered once it is stored, and the institution is asked
 });
 
 test('a notification that comes again and again is taken, stored once and asked about once', async (t) => {
-  const { institution, escrowId, post, stored, lookUpsOf, lookedUp, nothingMoreIsDue } =
-    await startWithOrder(t);
-  const notification = institution.notification(escrowId);
+  const { provider, escrowId, post, stored, lookUpsOf, lookedUp, nothingMoreIsDue } = await startWithOrder(t);
+  const notification = provider.notification(escrowId);
   await post(notification);
   await lookedUp(escrowId, 1);
   const again = await Promise.all(Array.from({ length: 10 }, () => post(notification)));
@@ -74,11 +73,11 @@ test('a notification that comes again and again is taken, stored once and asked 
 });
 
 test('a notification is remembered over a restart', async (t) => {
-  const { institution, escrowId, post, stored, service } = await startWithOrder(t);
-  const notification = institution.notification(escrowId);
+  const { provider, escrowId, post, stored, service } = await startWithOrder(t);
+  const notification = provider.notification(escrowId);
   await post(notification);
   await service.close();
-  const next = await startService(t, { institution, dataDir: service.dataDir });
+  const next = await startService(t, { provider, dataDir: service.dataDir });
   const { headers, body } = notification;
   const answer = await fetch(`${next.publicUrl}${path}`, {
     method: 'POST',
@@ -88,8 +87,8 @@ test('a notification is remembered over a restart', async (t) => {
   assert.deepEqual([answer.status, stored()], [200, 1]);
 });
 
-test('what a notification claims changes nothing: the institution is asked and says otherwise', async (t) => {
-  const { institution, doors, transfersOf, escrowId, filingNo, post, lookedUp, nothingMoreIsDue } =
+test('what a notification claims changes nothing: the provider is asked and says otherwise', async (t) => {
+  const { provider, doors, transfersOf, escrowId, filingNo, post, lookedUp, nothingMoreIsDue } =
     await startWithOrder(t);
   const before = await doors.REST.get(escrowId);
   const untruths = [
@@ -99,7 +98,7 @@ test('what a notification claims changes nothing: the institution is asked and s
     { data: { object: { status: 'succeeded', amount_received: 128_000_000 } } },
   ];
   for (const [place, claims] of untruths.entries()) {
-    assert.equal((await post(institution.notification(escrowId, { claims }))).status, 200);
+    assert.equal((await post(provider.notification(escrowId, { claims }))).status, 200);
     await lookedUp(escrowId, place + 1);
   }
   await nothingMoreIsDue();
@@ -107,12 +106,12 @@ test('what a notification claims changes nothing: the institution is asked and s
   assert.equal(await transfersOf(filingNo), 0);
 });
 
-test('what the institution says when it is asked is what counts', async (t) => {
-  const { institution, doors, escrowId, post } = await startWithOrder(t);
-  institution.lapse(escrowId);
+test('what the provider says when it is asked is what counts', async (t) => {
+  const { provider, doors, escrowId, post } = await startWithOrder(t);
+  provider.lapse(escrowId);
   assert.equal((await doors.REST.get(escrowId)).state, 'FROZEN');
-  await post(institution.notification(escrowId, { claims: { status: 'HELD' } }));
-  const closed = await eventually('the order is closed', patienceMs, async () => {
+  await post(provider.notification(escrowId, { claims: { status: 'HELD' } }));
+  const closed = await eventually('the order is closed', timeoutMs, async () => {
     const now = await doors.REST.get(escrowId);
     return now.state === 'CLOSED' && now;
   });
@@ -120,8 +119,8 @@ test('what the institution says when it is asked is what counts', async (t) => {
 });
 
 test('a forged notification is refused, stores nothing and makes nobody ask', async (t) => {
-  const { institution, escrowId, post, stored, lookUpsOf, nothingMoreIsDue } = await startWithOrder(t);
-  const genuine = institution.notification(escrowId);
+  const { provider, escrowId, post, stored, lookUpsOf, nothingMoreIsDue } = await startWithOrder(t);
+  const genuine = provider.notification(escrowId);
   const signature = genuine.headers[signatureHeader] ?? '';
   const tampered = Buffer.from(genuine.body.toString().replace('hold.changed', 'hold.CHANGED'));
   const signedBy = (sign: string) => ({
@@ -130,11 +129,11 @@ test('a forged notification is refused, stores nothing and makes nobody ask', as
   });
   const nowS = Math.floor(Date.now() / 1000);
   const forgeries: Record<string, Partial<SignedNotification>> = {
-    'by another key': institution.notification(escrowId, { secret: Buffer.from('guessed') }),
+    'by another key': provider.notification(escrowId, { secret: Buffer.from('guessed') }),
     'of another body': { ...genuine, body: Buffer.concat([genuine.body, Buffer.from(' ')]) },
     'of a body that was changed': { ...genuine, body: tampered },
-    'an hour old': institution.notification(escrowId, { nowS: nowS - 3_600 }),
-    'of an hour from now': institution.notification(escrowId, { nowS: nowS + 3_600 }),
+    'an hour old': provider.notification(escrowId, { nowS: nowS - 3_600 }),
+    'of an hour from now': provider.notification(escrowId, { nowS: nowS + 3_600 }),
     'without signature': { body: genuine.body, headers: { 'content-type': 'application/json' } },
     'with an empty one': signedBy(''),
     'with zeros': signedBy(`t=${nowS},v1=${'0'.repeat(64)}`),
@@ -152,7 +151,7 @@ test('a forged notification is refused, stores nothing and makes nobody ask', as
 });
 
 test('a genuine notification is refused if it cannot be read, not if it is about others', async (t) => {
-  const { institution, escrowId, post, stored, nothingMoreIsDue } = await startWithOrder(t);
+  const { provider, escrowId, post, stored, nothingMoreIsDue } = await startWithOrder(t);
   for (const claims of [
     '',
     '{',
@@ -165,14 +164,14 @@ test('a genuine notification is refused if it cannot be read, not if it is about
     '\ufeff{"id":"a"',
     '\u0000',
   ]) {
-    assertRefused(await post(institution.notification(escrowId, { claims })), 400, 'INVALID_JSON');
+    assertRefused(await post(provider.notification(escrowId, { claims })), 400, 'INVALID_JSON');
   }
   assert.equal(stored(), 0);
   for (const claims of [{ holdId: 'nobody knows it' }, { holdId: 7 }, { holdId: undefined }]) {
-    assert.equal((await post(institution.notification(escrowId, { claims }))).status, 200);
+    assert.equal((await post(provider.notification(escrowId, { claims }))).status, 200);
   }
   await nothingMoreIsDue();
-  assert.equal(institution.lookUps.length, 1);
+  assert.equal(provider.lookUps.length, 1);
 });
 
 test('bytes that are no notification are refused, whatever they are', async (t) => {
@@ -184,8 +183,8 @@ test('bytes that are no notification are refused, whatever they are', async (t) 
 });
 
 test('a notification is posted, and to its own path', async (t) => {
-  const { institution, escrowId, post, stored } = await startWithOrder(t);
-  const notification = institution.notification(escrowId);
+  const { provider, escrowId, post, stored } = await startWithOrder(t);
+  const notification = provider.notification(escrowId);
   for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
     const answer = await post(notification, method);
     assertRefused(answer, 405, 'METHOD_NOT_ALLOWED', /POST/);
@@ -200,15 +199,15 @@ test('a notification is posted, and to its own path', async (t) => {
 });
 
 test('where notifications come with GET, the query is theirs, and in no line of the log', async (t) => {
-  const { escrowId, institution, post, stored, service, lookedUp } = await startWithOrder(t, {
+  const { escrowId, provider, post, stored, service, lookedUp } = await startWithOrder(t, {
     notificationMethod: 'GET',
     readNotification: ({ query }) => {
-      if (!query.startsWith('secret=marked&')) throw new Refusal('SIGNATURE_INVALID', 'Not its own.');
+      if (!query.startsWith('secret=marked&')) throw new ApiError('SIGNATURE_INVALID', 'Not its own.');
       return { eventId: query, about: { resource: query } };
     },
     subjectOf: async (resource) => {
       if (resource.endsWith('silent')) throw new Error('no answer, marked');
-      const { holdId } = institution.instructions[0] ?? assert.fail();
+      const { holdId } = provider.instructions[0] ?? assert.fail();
       return resource.endsWith('other') ? undefined : { holdId };
     },
   });
@@ -228,11 +227,11 @@ test('where notifications come with GET, the query is theirs, and in no line of 
 });
 
 test('a notification that is too large is refused, a large one is not', async (t) => {
-  const { institution, escrowId, post, stored } = await startWithOrder(t);
+  const { provider, escrowId, post, stored } = await startWithOrder(t);
   const padded = (bytes: number) => {
-    const bare = institution.notification(escrowId, { eventId: 'e', claims: { padding: '' } });
+    const bare = provider.notification(escrowId, { eventId: 'e', claims: { padding: '' } });
     const padding = 'x'.repeat(bytes - bare.body.length);
-    return institution.notification(escrowId, { eventId: 'e', claims: { padding } });
+    return provider.notification(escrowId, { eventId: 'e', claims: { padding } });
   };
   assertRefused(await post(padded(bodyBytesMax + 1)), 413, 'BODY_TOO_LARGE', /65536/);
   assert.equal(stored(), 0);
@@ -241,9 +240,9 @@ test('a notification that is too large is refused, a large one is not', async (t
 });
 
 test('a notification leaves one line, without anything that it says', async (t) => {
-  const { institution, escrowId, post, service } = await startWithOrder(t);
-  const taken = await post(institution.notification(escrowId, { eventId: 'marked-event' }));
-  const forged = await post(institution.notification(escrowId, { secret: Buffer.from('marked') }));
+  const { provider, escrowId, post, service } = await startWithOrder(t);
+  const taken = await post(provider.notification(escrowId, { eventId: 'marked-event' }));
+  const forged = await post(provider.notification(escrowId, { secret: Buffer.from('marked') }));
   for (const { headers, status } of [taken, forged]) {
     const lines = service.logLines
       .map((line) => JSON.parse(line))

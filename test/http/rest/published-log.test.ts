@@ -145,7 +145,7 @@ test('whoever asks for tiles without end holds up no signed call', async () => {
   let unitsMax = 0;
   const watching = (async () => {
     while (!isOver) {
-      unitsMax = Math.max(unitsMax, (await service.store.figures()).unitsInFlight);
+      unitsMax = Math.max(unitsMax, (await service.store.metrics()).unitsInFlight);
       await new Promise(setImmediate);
     }
   })();

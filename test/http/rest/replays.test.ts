@@ -10,7 +10,7 @@ import { openApi } from '../../support/openapi.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
-import { openTestInstitution } from '../../support/simulator.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 
 /** Settings with which endpoints may be on this machine. */
 const localEndpoints = {
@@ -43,8 +43,8 @@ test('a replay returns the stored answer, does nothing and is not counted, whate
     response.writeHead(204).end();
   });
   const clock = createManualClock(Date.UTC(2026, 10, 21, 12));
-  const institution = openTestInstitution(t, {}, clock);
-  const service = await startService(t, { clock, institution, env: localEndpoints });
+  const provider = openTestProvider(t, {}, clock);
+  const service = await startService(t, { clock, provider, env: localEndpoints });
   const platform = await service.platform('STANDARD');
   const timestamp = String(clock.nowMs() / 1_000);
   const call = (method: string, path: string, content?: object, key?: string): Promise<RestAnswer> => {
@@ -60,7 +60,7 @@ test('a replay returns the stored answer, does nothing and is not counted, whate
   };
   const effects = () => ({
     requests,
-    instructions: institution.instructions.length,
+    instructions: provider.instructions.length,
     stored: stored(service),
   });
   const called = new Set<string>();

@@ -21,13 +21,13 @@ import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import { type HttpRule, HttpRuleSchema } from '../../../gen/google/api/http_pb.ts';
-import type { Refusal } from '../../../src/domain/reason.ts';
+import type { ApiError } from '../../../src/domain/reason.ts';
 import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
 import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { rawExchange, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused, refusal } from '../../support/rejected.ts';
+import { apiError, assertRefused } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, send } from '../../support/signed-request.ts';
 
@@ -231,7 +231,7 @@ test('variables take their segment decoded, and never an empty one', () => {
   const target = parseRequestTarget('/api/v1/things/a%20b/parts/7');
   const { message } = findRoute(routes, 'GET', target).read(target, Buffer.alloc(0));
   assert.partialDeepStrictEqual(message, { thingNo: 'a b', count: 7 });
-  const notFound = refusal('NOT_FOUND');
+  const notFound = apiError('NOT_FOUND');
   for (const target of ['/api/v1/things/a/parts', '/api/v1/things/a/parts/', '/api/v1/things/a/part/7']) {
     assert.throws(() => findRoute(routes, 'GET', parseRequestTarget(target)), notFound);
   }
@@ -243,8 +243,8 @@ test('a path with several methods allows all of them, sorted', () => {
   assert.throws(
     () => findRoute(routes, 'DELETE', parseRequestTarget('/api/v1/things/a')),
     (error) => {
-      refusal('METHOD_NOT_ALLOWED', /GET, POST/)(error);
-      assert.deepEqual((error as Refusal).hints.allow, ['GET', 'POST']);
+      apiError('METHOD_NOT_ALLOWED', /GET, POST/)(error);
+      assert.deepEqual((error as ApiError).hints.allow, ['GET', 'POST']);
       return true;
     },
   );
@@ -326,6 +326,6 @@ test('a method is matched in upper case alone, and a trailing slash makes anothe
   const routes = createRoutes(services);
   const find = (verb: string, target: string) => () => findRoute(routes, verb, parseRequestTarget(target));
   assert.doesNotThrow(find('POST', '/api/v1/filing'));
-  assert.throws(find('post', '/api/v1/filing'), refusal('METHOD_NOT_ALLOWED'));
-  assert.throws(find('POST', '/api/v1/filing/'), refusal('NOT_FOUND'));
+  assert.throws(find('post', '/api/v1/filing'), apiError('METHOD_NOT_ALLOWED'));
+  assert.throws(find('POST', '/api/v1/filing/'), apiError('NOT_FOUND'));
 });

@@ -4,7 +4,7 @@ import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused, refusal } from '../../support/rejected.ts';
+import { apiError, assertRefused } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, type RestAnswer } from '../../support/signed-request.ts';
@@ -178,7 +178,7 @@ test('whatever a target is, it is either taken apart or refused as a bad target'
     '\u00ff',
     '🖌',
   ];
-  const badTarget = refusal('BAD_REQUEST_TARGET');
+  const badTarget = apiError('BAD_REQUEST_TARGET');
   for (const one of pieces) {
     for (const two of pieces) {
       for (const three of pieces) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import {
   JsonNumber,
   type JsonValue,
@@ -9,7 +9,7 @@ import {
   shownName,
 } from '../../../src/lib/json/strict-json.ts';
 import { createRandom, type Random } from '../../support/random.ts';
-import { refusal } from '../../support/rejected.ts';
+import { apiError } from '../../support/rejected.ts';
 
 const parse = (text: string) => parseJsonObject(Buffer.from(text));
 
@@ -85,10 +85,10 @@ test('a repeated member is refused wherever it is, also when it is spelt otherwi
     '{"x":{"a":1,"a":2}}',
     '{"x":[{"a":1,"a":2}]}',
   ]) {
-    assert.throws(() => parse(text), refusal('INVALID_JSON', /member a is repeated/));
+    assert.throws(() => parse(text), apiError('INVALID_JSON', /member a is repeated/));
   }
-  assert.throws(() => parse('{"":1,"":2}'), refusal('INVALID_JSON', /repeated/));
-  assert.throws(() => parse('{"__proto__":1,"__proto__":2}'), refusal('INVALID_JSON', /repeated/));
+  assert.throws(() => parse('{"":1,"":2}'), apiError('INVALID_JSON', /repeated/));
+  assert.throws(() => parse('{"__proto__":1,"__proto__":2}'), apiError('INVALID_JSON', /repeated/));
 });
 
 test('the same name in different objects is no repetition', () => {
@@ -98,14 +98,14 @@ test('the same name in different objects is no repetition', () => {
 test('nesting is read as deep as allowed and refused one level deeper, with the bound', () => {
   const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
   assert.equal(parse(nested(jsonDepthMax)).size, 1);
-  const tooDeep = refusal('INVALID_JSON', new RegExp(`deeper than ${jsonDepthMax} levels`));
+  const tooDeep = apiError('INVALID_JSON', new RegExp(`deeper than ${jsonDepthMax} levels`));
   assert.throws(() => parse(nested(jsonDepthMax + 1)), tooDeep);
   assert.throws(() => parse(`{"a":${'['.repeat(60_000)}`), tooDeep);
 });
 
 test('a place in the text is told where the JSON breaks', () => {
-  assert.throws(() => parse('{"a":1,}'), refusal('INVALID_JSON', /position 7/));
-  assert.throws(() => parse('{"a":1'), refusal('INVALID_JSON', /ends too early/));
+  assert.throws(() => parse('{"a":1,}'), apiError('INVALID_JSON', /position 7/));
+  assert.throws(() => parse('{"a":1'), apiError('INVALID_JSON', /ends too early/));
 });
 
 test('a message shows the name of a member short, well-formed and without control characters', () => {
@@ -123,9 +123,9 @@ test('bytes that are not UTF-8 are refused, and a byte order mark is', () => {
     [0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d],
     [0x7b, 0x22, 0xf4, 0x90, 0x80, 0x80, 0x22, 0x3a, 0x31, 0x7d],
   ]) {
-    assert.throws(() => parseJsonObject(Uint8Array.from(bytes)), refusal('INVALID_JSON', /UTF-8/));
+    assert.throws(() => parseJsonObject(Uint8Array.from(bytes)), apiError('INVALID_JSON', /UTF-8/));
   }
-  assert.throws(() => parse('\ufeff{}'), refusal('INVALID_JSON', /: it begins with a byte order mark\.$/));
+  assert.throws(() => parse('\ufeff{}'), apiError('INVALID_JSON', /: it begins with a byte order mark\.$/));
 });
 
 test('a body as large as allowed is read or refused, however it is made', () => {
@@ -134,7 +134,7 @@ test('a body as large as allowed is read or refused, however it is made', () => 
     `{"a":"${'x'.repeat(65_000)}`,
     `{"a":${'1'.repeat(65_000)}`,
   ];
-  for (const flood of floods) assert.throws(() => parse(flood), refusal('INVALID_JSON'));
+  for (const flood of floods) assert.throws(() => parse(flood), apiError('INVALID_JSON'));
   const members = Array.from({ length: 6_000 }, (_, index) => `"m${index}":1`);
   assert.equal(parse(`{${members.join(',')}}`).size, 6_000);
   assert.equal((parse(`{"a":[${'1,'.repeat(30_000)}1]}`).get('a') as JsonValue[]).length, 30_001);
@@ -201,7 +201,7 @@ function assertAgrees(text: string, context: string): boolean {
   try {
     actual = plain(parse(text));
   } catch (error) {
-    assert.ok(error instanceof Refusal && error.reason === 'INVALID_JSON', `${context}: ${error}`);
+    assert.ok(error instanceof ApiError && error.reason === 'INVALID_JSON', `${context}: ${error}`);
     // JSON.parse keeps the last of repeated members and nests without bound.
     if (/repeated|nests deeper/.test(error.message)) return false;
     assert.equal(expected, undefined, `${context}: refused (${error.message}), but JSON.parse reads it`);

@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
-import { actLeafData, type LogActDetail } from '../../../src/domain/leaf.ts';
+import { actLeafData, type LogEventDetail } from '../../../src/domain/leaf.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
@@ -139,7 +139,7 @@ const eventTimeS = forgeableAtMs / 1_000;
 const before = eventTimeS - 6 * 366 * 86_400;
 
 /** Erasures that a log cannot tell of, by what is said of them. */
-const wrongErasures: readonly (readonly [detail: LogActDetail, fault: RegExp])[] = [
+const wrongErasures: readonly (readonly [detail: LogEventDetail, fault: RegExp])[] = [
   [{ records: 1, before }, /^act 6 does not say which leaves before it were erased$/],
   [{ records: 2, leaves: '4', before }, /^act 6 does not say which leaves/],
   [{ records: 1, leaves: '04', before }, /^act 6 does not say which leaves/],
@@ -170,10 +170,10 @@ test('an erasure before the retention is over is named, whatever time its event 
 });
 
 /** Appends the sixth event of the log, an erasure, as the product would. */
-function appendEvent(client: Sqlite.Database, detail: LogActDetail): void {
+function appendEvent(client: Sqlite.Database, detail: LogEventDetail): void {
   const act = { kind: 'RECORDS_ERASED', sequence: 6, timeS: eventTimeS, detail } as const;
   client
-    .prepare('INSERT INTO log_act VALUES (?, ?, ?, ?, ?)')
+    .prepare('INSERT INTO log_event VALUES (?, ?, ?, ?, ?)')
     .run(6, act.kind, JSON.stringify(detail), eventTimeS, appendForged(client, actLeafData(act)));
 }
 

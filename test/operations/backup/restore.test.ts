@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { BackupRefused } from '../../../src/operations/backup/backup-error.ts';
+import { BackupError } from '../../../src/operations/backup/backup-error.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
-import { DatabaseRefused } from '../../../src/store/sqlite/location.ts';
+import { DatabaseError } from '../../../src/store/sqlite/location.ts';
 import { perform } from '../../../src/store/store.ts';
 import { acceptClock, caseOf, due, refused, sandbox, settled, time } from '../../store/promises/fixtures.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -31,8 +31,8 @@ test('no number is given twice: what was filed and opened after a backup is left
 
   const { into, gaps } = await restored(t, backup);
   const registry = await openRegistryIn(t, into);
-  const figures = await perform(registry.store, { kind: 'ReadFigures', nowMs: noon.atMs, year: 2026 });
-  assert.equal(figures.filingNumbers, 500_000);
+  const metrics = await perform(registry.store, { kind: 'ReadMetrics', nowMs: noon.atMs, year: 2026 });
+  assert.equal(metrics.filingNumbers, 500_000);
   for (let more = 0; more < 3; more += 1) given.push(await registry.file());
   for (const filingNo of given.slice(-3)) ids.push(await registry.open(filingNo));
   assert.equal(new Set(given).size, 7);
@@ -81,7 +81,7 @@ test('two restorations of one backup begin at numbers of their own, and what the
     const { into, gaps } = await restored(t, backup, { numbersAfter, random: () => random });
     assert.equal(gaps.find(({ kind }) => kind === 'ESCROW')?.through, 839_809 + random * 10_000);
     const registry = await openRegistryIn(t, into);
-    await perform(registry.store, { kind: 'NoteServed', atS: noon.atMs / 1_000 });
+    await perform(registry.store, { kind: 'RecordServing', atS: noon.atMs / 1_000 });
     assert.equal(await registry.file(), first);
     const { faults } = await verifyBackup(await backedUp(t, into), unwatched);
     assert.deepEqual(faults, []);
@@ -198,7 +198,7 @@ test('a folder that holds anything is refused and stays as it is; the folder tha
   const into = temporaryFolder(t);
   mkdirSync(join(into, 'lost+found'));
   writeFileSync(join(into, 'mine'), 'mine');
-  await assert.rejects(restored(t, backup, { into }), BackupRefused);
+  await assert.rejects(restored(t, backup, { into }), BackupError);
   assert.deepEqual(readdirSync(into).sort(), ['lost+found', 'mine']);
   await assert.rejects(restored(t, backup, { into: join(into, 'mine') }), /not an empty folder/);
 
@@ -225,8 +225,8 @@ test('a restored production opens as nothing else', async (t) => {
   const { into } = await restored(t, await backedUp(t, dataDir));
   assert.deepEqual(readdirSync(into), ['artseal.db']);
   const open = (as: object) => createSqliteStore({ dataDir: into, ...sandbox, ...stamps, ...as });
-  assert.throws(() => open({ environment: 'sandbox' }), DatabaseRefused);
-  assert.throws(() => open({ currency: 'CNY' }), DatabaseRefused);
+  assert.throws(() => open({ environment: 'sandbox' }), DatabaseError);
+  assert.throws(() => open({ currency: 'CNY' }), DatabaseError);
   await open({}).close();
 });
 
@@ -236,7 +236,7 @@ test('a store that was never restored knows no gap; a restored one keeps when it
     const restoration = await perform(store, { kind: 'FindRestoration' });
     return restoration && [restoration.servedAtS];
   };
-  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'NoteServed', atS });
+  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'RecordServing', atS });
   await serve(original.store, 5);
   assert.equal(await found(original.store), undefined);
   const { into } = await restored(t, await backedUp(t, original.dataDir));
@@ -260,7 +260,7 @@ test('numbers that are left out are leaves of the evidence log, once each, as of
     const told = leaves.map((leaf) => JSON.parse(leaf)).filter(({ number }) => number === 'LOG');
     return told.map(({ kind, sequence, time, detail }) => [kind, sequence, time, detail]);
   };
-  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'NoteServed', atS });
+  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'RecordServing', atS });
   const noonS = noon.atMs / 1000;
   const begun = ['LOG_BEGUN', 1, noonS, { adopted: 0 }];
   const { into } = await restored(t, await backedUp(t, original.dataDir));
@@ -288,7 +288,7 @@ test('where a year has too few numbers left for a safe gap, the last number is a
     INSERT INTO number_gap VALUES ('FILING', 2026, 1, 999989, 1)`);
   raw.close();
   const { store, file } = await openRegistryIn(t, original.dataDir);
-  await perform(store, { kind: 'NoteServed', atS: noon.atMs / 1_000 });
+  await perform(store, { kind: 'RecordServing', atS: noon.atMs / 1_000 });
   assert.equal(await file(), 'AS-2026-999990');
   const backup = await backedUp(t, original.dataDir);
   await assert.rejects(

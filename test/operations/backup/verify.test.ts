@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { BackupRefused } from '../../../src/operations/backup/backup-error.ts';
+import { BackupError } from '../../../src/operations/backup/backup-error.ts';
 import { checksumsOf, type Manifest } from '../../../src/operations/backup/manifest.ts';
 import { openBackup } from '../../../src/operations/backup/open.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
@@ -41,7 +41,7 @@ async function faultsOf(file: string): Promise<readonly string[]> {
   try {
     return (await verifyBackup(file, unwatched)).faults;
   } catch (error) {
-    assert.ok(error instanceof BackupRefused, String(error));
+    assert.ok(error instanceof BackupError, String(error));
     return [error.message];
   }
 }
@@ -99,7 +99,7 @@ test('a backup is not opened where any byte is changed that is not of the files 
     const byte = bytes.readUInt8(place);
     for (const mask of masks) {
       put(byte ^ mask, place);
-      await assert.rejects(openBackup(file), BackupRefused, `byte ${place} ^ ${mask}`);
+      await assert.rejects(openBackup(file), BackupError, `byte ${place} ^ ${mask}`);
     }
     put(byte, place);
   }
@@ -257,7 +257,7 @@ test('files with other names than those of a backup are refused, so that none ge
     [['artseal.db', 'artseal.db-wal']],
     [['artseal.db', 'serving.lock']],
     [['artseal.db', 'artseal.db']],
-    [['simulated-institution.db']],
+    [['simulated-provider.db']],
     [['artseal.db', 'master-key'], ['artseal.db']],
     [['artseal.db'], ['artseal.db', 'master-key']],
     [
@@ -268,7 +268,7 @@ test('files with other names than those of a backup are refused, so that none ge
   ] as const) {
     const forgery = await forged(t, file, names, manifestNames);
     const into = join(temporaryFolder(t), 'into');
-    await assert.rejects(restored(t, forgery, { into }), BackupRefused, names.join());
+    await assert.rejects(restored(t, forgery, { into }), BackupError, names.join());
     assert.deepEqual(existsSync(into) ? readdirSync(into) : [], []);
     assert.deepEqual(
       readdirSync(dirname(into)).filter((name) => name !== 'into'),
@@ -402,15 +402,15 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
     'the published checkpoint of 8 leaves is not of this evidence log',
   ],
   'an act that was changed': [
-    'UPDATE log_act SET detail = \'{"vkey":"another"}\' WHERE sequence = 4',
+    'UPDATE log_event SET detail = \'{"vkey":"another"}\' WHERE sequence = 4',
     'leaf 6 of the evidence log is of no act that the database has',
   ],
   'an act that is no JSON': [
-    "UPDATE log_act SET detail = 'x' WHERE sequence = 4",
+    "UPDATE log_event SET detail = 'x' WHERE sequence = 4",
     'leaf 6 of the evidence log is of no act that the database has',
   ],
   'an act that was put in': [
-    "INSERT INTO log_act VALUES (9, 'CLOCK_ACCEPTED', '{}', 5, 99)",
+    "INSERT INTO log_event VALUES (9, 'CLOCK_ACCEPTED', '{}', 5, 99)",
     'act 9 has no leaf in the evidence log',
   ],
 };

@@ -6,16 +6,16 @@ import { type Kit, kitLimits, openKit } from './kit.ts';
 /** How long after its first attempt failed an order may wait for the next, whatever becomes of those of others. */
 const fairMs = 2_000;
 
-/** A kit whose institution gives no answer about the orders that it is told to be silent about. */
+/** A kit whose provider gives no answer about the orders that it is told to be silent about. */
 async function openSilent(t: TestContext) {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
   const silent = new Set<string>();
-  kit.institution.treatLookUps(({ escrowId }) => ({ kind: silent.has(escrowId) ? 'SILENT' : 'NONE' }));
+  kit.provider.treatLookUps(({ escrowId }) => ({ kind: silent.has(escrowId) ? 'SILENT' : 'NONE' }));
   return {
     kit,
     /** Opens orders that are frozen, but whose answers were lost and which no question is answered about. */
     openSilent: async (platform: StoredKey, count: number) => {
-      kit.institution.treat({ FREEZE: 'ANSWER_LOST' });
+      kit.provider.treat({ FREEZE: 'ANSWER_LOST' });
       for (let opened = 0; opened < count; opened += 1) silent.add(await kit.open(platform));
     },
     /** Has questions about an order left without an answer. */
@@ -25,7 +25,7 @@ async function openSilent(t: TestContext) {
 
 /** Opens an order whose FREEZE was not answered, and sees it recovered in time. */
 async function assertRecovered(kit: Kit, platform: StoredKey): Promise<void> {
-  kit.institution.treat({ FREEZE: 'ANSWER_LOST' });
+  kit.provider.treat({ FREEZE: 'ANSWER_LOST' });
   const escrowId = await kit.open(platform);
   assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
   await kit.pass(fairMs - 1);
@@ -57,7 +57,7 @@ test('an order that has not failed waits for none that has, of its own platform 
   const sound = await kit.open();
   await open(kit.platform, 150);
   await kit.pass(3_000);
-  kit.institution.lapse(sound);
+  kit.provider.lapse(sound);
   const { holdId } = await kit.case(sound);
   await kit.execute({
     kind: 'TakeNotification',
@@ -76,7 +76,7 @@ test('orders that notifications made due take no more than their share, and each
   for (let count = 0; count < 150; count += 1) noticed.push(await kit.open());
   const other = await kit.open(fair);
   noticed.forEach(silence);
-  kit.institution.lapse(other);
+  kit.provider.lapse(other);
   for (const escrowId of [...noticed, other]) {
     const { holdId } = await kit.case(escrowId);
     await kit.execute({
@@ -89,7 +89,7 @@ test('orders that notifications made due take no more than their share, and each
   await kit.pass(fairMs);
   assert.equal((await kit.case(other)).order.state, 'CLOSED');
   await kit.pass(20 * kitLimits.answerTimeoutMs);
-  const asked = new Set(kit.institution.lookUps.map(({ escrowId }) => escrowId));
+  const asked = new Set(kit.provider.lookUps.map(({ escrowId }) => escrowId));
   assert.deepEqual(
     [...noticed, other].filter((escrowId) => !asked.has(escrowId)),
     [],

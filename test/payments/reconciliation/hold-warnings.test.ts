@@ -9,7 +9,7 @@ import { addPlatform, noon, opened, openStore, settled } from '../../store/promi
 import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 test('a hold is told to end once, a day before', async (t) => {
   const store = await openStore(t, sqliteInThisThread);
@@ -28,11 +28,11 @@ test('a hold is told to end once, a day before', async (t) => {
 
   const advance = async (ms: number) => {
     clock.advance(ms);
-    await eventually('it waits for its next look', patienceMs, () => clock.nextDueMs() !== undefined);
+    await eventually('it waits for its next look', timeoutMs, () => clock.nextDueMs() !== undefined);
   };
   await advance((holdWarningS - 30) * 1_000);
   await advance(60_000);
-  await eventually('it is told', patienceMs, async () => (await told()).length === 1);
+  await eventually('it is told', timeoutMs, async () => (await told()).length === 1);
   await advance(60_000);
   warnings.stop();
   await warnings.start();

@@ -17,7 +17,7 @@ import { type Execute, type Kind, perform } from '../../../src/store/store.ts';
 import { newKey, painting, terms } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
-import { openTestInstitution, type TestInstitution } from '../../support/simulator.ts';
+import { openTestProvider, type TestProvider } from '../../support/simulator.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 /** The limits of a kit: those of the service, with the long ones short enough to be waited for step by step. */
@@ -28,14 +28,14 @@ export const kitLimits: ReconciliationLimits = {
   quietLookUpMs: 90_000,
 };
 
-/** A reconciler on a real store, with time and institution in the hand of the test. */
+/** A reconciler on a real store, with time and provider in the hand of the test. */
 export interface Kit {
   /** Carries a command out, whatever fails for the reconciler. */
   readonly execute: Execute;
   readonly clock: ManualClock;
   /** The folder of its database. */
   readonly dataDir: string;
-  readonly institution: TestInstitution;
+  readonly provider: TestProvider;
   readonly platform: StoredKey;
   /** Has all commands of a kind that the reconciler gives fail; the returned function ends that, and says how many did. */
   fail(kind: Kind, error: Error): () => number;
@@ -54,7 +54,7 @@ export interface Kit {
   readonly logged: readonly { readonly msg: string; readonly level: number }[];
 }
 
-/** Turns of the event loop that a step of recovery takes at most: its questions, and a commit behind each. */
+/** FairQueue of the event loop that a step of recovery takes at most: its questions, and a commit behind each. */
 const turnsPerStep = 20;
 
 /** Waits until nothing happens any more without time moving on. */
@@ -70,7 +70,7 @@ export async function openKit(
   const dataDir = temporaryFolder(test);
   const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
   const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
-  const institution = openTestInstitution(test, {}, clock);
+  const provider = openTestProvider(test, {}, clock);
   const calendar = createCalendar('UTC');
   const logged: { msg: string; level: number }[] = [];
   const log = pino({ base: null }, { write: (line) => logged.push(JSON.parse(line)) });
@@ -90,7 +90,7 @@ export async function openKit(
   };
   const begin = () => {
     const parts = {
-      ...{ execute: executeOrFail, institution, clock, now, newInstructionId, log },
+      ...{ execute: executeOrFail, provider, clock, now, newInstructionId, log },
       currency: 'CNY',
       random: () => 0,
       limits: { ...kitLimits, ...limits },
@@ -127,7 +127,7 @@ export async function openKit(
     execute,
     clock,
     dataDir,
-    institution,
+    provider,
     platform,
     logged,
     fail: (kind, error) => {

@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { createNotifications } from '../../../src/payments/reconciliation/notifications.ts';
 import { createManualClock } from '../../support/clock.ts';
 
-test('a notification whose order the institution does not tell in time is to be sent again', async () => {
+test('a notification whose order the provider does not tell in time is to be sent again', async () => {
   const clock = createManualClock();
   const told: unknown[] = [];
   const notifications = createNotifications({
-    institution: {
+    provider: {
       notificationMethod: 'GET',
       readNotification: () => ({ eventId: 'e', about: { resource: 'r' } }),
       subjectOf: (_, signal) => {

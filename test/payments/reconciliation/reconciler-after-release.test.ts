@@ -5,7 +5,7 @@ import type { Decision } from '../../../src/domain/resolution.ts';
 import { tester } from '../../support/audit-log.ts';
 import { type Kit, kitLimits, openKit } from './kit.ts';
 
-/** What is said in place of what the institution's books say. */
+/** What is said in place of what the provider's books say. */
 type Word = Pick<PaymentSnapshot, 'status' | 'amount' | 'declined' | 'holdExpiresAtMs'>;
 
 async function released(kit: Kit): Promise<string> {
@@ -17,10 +17,10 @@ async function released(kit: Kit): Promise<string> {
 
 let events = 0;
 
-/** The institution notifies, and says this of the order when it is asked. */
+/** The provider notifies, and says this of the order when it is asked. */
 async function told(kit: Kit, escrowId: string, word?: Word): Promise<void> {
-  if (word === undefined) kit.institution.report();
-  else kit.institution.report((_, truth) => ({ ...truth, ...word }));
+  if (word === undefined) kit.provider.report();
+  else kit.provider.report((_, truth) => ({ ...truth, ...word }));
   const { holdId } = await kit.case(escrowId);
   events += 1;
   const named = { eventId: `after-${events}`, about: { holdId }, nowMs: kit.clock.nowMs() };
@@ -125,7 +125,7 @@ test('a notification without news changes nothing', async (t) => {
 test('a capture that was returned in full before anybody heard of it is no release', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
-  kit.institution.report((_, truth) => ({ ...truth, status: 'RETURNED' }));
+  kit.provider.report((_, truth) => ({ ...truth, status: 'RETURNED' }));
   const { status, order } = await kit.resolve('RELEASE', escrowId);
   assert.deepEqual([status, order.state], ['DECLINED', 'REFUNDED']);
   assert.equal(await transfers(kit, escrowId), 0);
@@ -135,7 +135,7 @@ for (const status of ['DISPUTED', 'PARTLY_RETURNED'] as const) {
   test(`a capture that is ${status} before anybody heard of it needs a person, who can accept it as a release`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
-    kit.institution.report((_, truth) => ({ ...truth, status, amount: 1n }));
+    kit.provider.report((_, truth) => ({ ...truth, status, amount: 1n }));
     await kit.resolve('RELEASE', escrowId);
     const stopped = await kit.case(escrowId);
     assert.equal(stopped.order.state, 'FROZEN');
@@ -147,7 +147,7 @@ for (const status of ['DISPUTED', 'PARTLY_RETURNED'] as const) {
   });
 }
 
-test('why the institution declines to pay out is told, and stays with the instruction', async (t) => {
+test('why the provider declines to pay out is told, and stays with the instruction', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   const declined = {
@@ -155,8 +155,8 @@ test('why the institution declines to pay out is told, and stays with the instru
     words: 'The seller cannot be paid.',
     detail: 'acct_1 is closed',
   };
-  kit.institution.treat({ RELEASE: { kind: 'DECLINE' } });
-  kit.institution.report((_, truth) => ({ ...truth, declined }));
+  kit.provider.treat({ RELEASE: { kind: 'DECLINE' } });
+  kit.provider.report((_, truth) => ({ ...truth, declined }));
   const { status, reason } = await kit.resolve('RELEASE', escrowId);
   assert.deepEqual([status, reason], ['DECLINED', declined.words]);
 });
@@ -164,7 +164,7 @@ test('why the institution declines to pay out is told, and stays with the instru
 test('until when a hold lasts is kept, and a warning is logged at each look-up from a day before', async (t) => {
   const kit = await openKit(t);
   const expiresAtMs = kit.clock.nowMs() + 86_400_000 + kitLimits.quietLookUpMs / 2;
-  kit.institution.report((_, truth) => ({ ...truth, holdExpiresAtMs: expiresAtMs }));
+  kit.provider.report((_, truth) => ({ ...truth, holdExpiresAtMs: expiresAtMs }));
   const escrowId = await kit.open();
   const warnings = () => kit.logged.filter(({ msg }) => /lapses soon/.test(msg)).length;
   assert.equal((await kit.case(escrowId)).order.holdExpiresAtMs, Math.floor(expiresAtMs / 1_000) * 1_000);
@@ -173,20 +173,20 @@ test('until when a hold lasts is kept, and a warning is logged at each look-up f
   assert.ok(warnings() >= 1);
 });
 
-test('an operator stops an order that waits for the institution; asked again, it goes on', async (t) => {
+test('an operator stops an order that waits for the provider; asked again, it goes on', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
-  kit.institution.treat({ RELEASE: 'LOST' });
+  kit.provider.treat({ RELEASE: 'LOST' });
   await kit.resolve('RELEASE', escrowId);
   await kit.execute({
     ...{ kind: 'Decide', by: tester, escrowId, decision: 'STOP', instructionId: 'x' },
     nowMs: kit.clock.nowMs(),
   });
   assert.match((await kit.case(escrowId)).review ?? '', /An operator stopped it/);
-  const asked = kit.institution.lookUps.length;
+  const asked = kit.provider.lookUps.length;
   await kit.pass(kitLimits.longestRetryMs);
-  assert.equal(kit.institution.lookUps.length, asked);
-  kit.institution.treat({ RELEASE: 'CONFIRMED' });
+  assert.equal(kit.provider.lookUps.length, asked);
+  kit.provider.treat({ RELEASE: 'CONFIRMED' });
   await decide(kit, escrowId, 'LOOK_AGAIN');
   assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
 });
@@ -198,7 +198,7 @@ for (const [release, state] of [
   test(`stopped and to be given back, an order whose release was ${release} becomes ${state}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
-    kit.institution.treat({ RELEASE: release });
+    kit.provider.treat({ RELEASE: release });
     await kit.resolve('RELEASE', escrowId);
     await kit.execute({
       ...{ kind: 'Decide', by: tester, escrowId, decision: 'STOP', instructionId: 'x' },

@@ -9,13 +9,13 @@ const url = 'https://bank.example/confirm/1';
 
 /** An order whose buyer has to act. */
 async function awaiting(kit: Kit): Promise<string> {
-  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
+  kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
   const escrowId = await kit.open();
   assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
   return escrowId;
 }
 
-const kindsTold = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
+const kindsTold = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
 test('an order whose buyer has to act stays UNPAID, says where and until when, and its FREEZE stays open', async (t) => {
   const kit = await openKit(t);
@@ -29,10 +29,10 @@ test('an order whose buyer has to act stays UNPAID, says where and until when, a
   );
 });
 
-test('it is waited for no longer than the institution lets the buyer act', async (t) => {
+test('it is waited for no longer than the provider lets the buyer act', async (t) => {
   const kit = await openKit(t);
   const nextActionExpiresAtMs = kit.clock.nowMs() + 600_000;
-  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url, nextActionExpiresAtMs }));
+  kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url, nextActionExpiresAtMs }));
   const escrowId = await kit.open();
   assert.equal((await kit.case(escrowId)).order.nextAction?.untilMs, nextActionExpiresAtMs);
 });
@@ -43,10 +43,10 @@ test('it is not told to hold again, beyond the deadline of silent orders too, an
   const untilMs = kit.clock.nowMs() + buyerDeadlineMs;
   await kit.pass(freezeDeadlineMs + 2 * buyerLookUpMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE']);
-  assert.ok(kit.institution.lookUps.length > 1);
+  assert.ok(kit.provider.lookUps.length > 1);
   assert.equal((await kit.case(escrowId)).order.nextAction?.untilMs, untilMs);
 
-  kit.institution.report();
+  kit.provider.report();
   await kit.pass(buyerLookUpMs);
   const { order, open } = await kit.case(escrowId);
   assert.deepEqual([order.state, order.nextAction, open], ['FROZEN', undefined, []]);
@@ -56,7 +56,7 @@ test('a notification has it asked at once', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
   const { holdId } = await kit.case(escrowId);
-  kit.institution.report();
+  kit.provider.report();
   await kit.execute({
     ...{ kind: 'TakeNotification', eventId: 'acted', about: { holdId } },
     nowMs: kit.clock.nowMs(),
@@ -70,7 +70,7 @@ test('an order whose buyer does not act is cancelled at its deadline, and not be
   const escrowId = await awaiting(kit);
   await kit.pass(599_000);
   assert.deepEqual(kindsTold(kit), ['FREEZE']);
-  kit.institution.report(
+  kit.provider.report(
     (question): PaymentSnapshot =>
       'kind' in question && question.kind === 'CANCEL'
         ? { status: 'VOID' }
@@ -90,7 +90,7 @@ test('a buyer who is turned down ends the order, with the reason', async (t) => 
     words: 'The bank did not confirm it.',
     detail: 'pi_1 failed',
   };
-  kit.institution.report(() => ({ status: 'VOID', declined }));
+  kit.provider.report(() => ({ status: 'VOID', declined }));
   await kit.pass(buyerLookUpMs);
   const { order, holdId: instructionId } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
@@ -106,7 +106,7 @@ test('a restart goes on waiting, and asks at once', async (t) => {
   const { order } = await kit.case(escrowId);
   await kit.restart();
   await kit.pass(kitLimits.pollMs);
-  assert.equal(kit.institution.lookUps.length, 1);
+  assert.equal(kit.provider.lookUps.length, 1);
   assert.deepEqual((await kit.case(escrowId)).order.nextAction, order.nextAction);
   assert.deepEqual(kindsTold(kit), ['FREEZE']);
 });
@@ -118,7 +118,7 @@ test('an operator closes an order that waits: a hold that comes after all goes b
   await kit.execute({ kind: 'CloseOrder', by: tester, escrowId, at });
   const closed = await kit.case(escrowId);
   assert.deepEqual([closed.order.state, closed.order.nextAction, closed.open], ['CLOSED', undefined, []]);
-  kit.institution.report();
+  kit.provider.report();
   await kit.pass(kitLimits.pollMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
   assert.equal((await kit.case(escrowId)).order.state, 'CLOSED');

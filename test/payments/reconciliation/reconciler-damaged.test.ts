@@ -70,7 +70,7 @@ test('a release that cannot be recorded since a record is missing is given once,
   await kit.pass(kitLimits.longestRetryMs);
   const { order, review, open } = await kit.case(escrowId);
   assert.deepEqual([order.state, review, open], ['RELEASED', undefined, []]);
-  const given = kit.institution.instructions.filter((one) => one.escrowId === escrowId);
+  const given = kit.provider.instructions.filter((one) => one.escrowId === escrowId);
   assert.deepEqual(
     given.map(({ kind }) => kind),
     ['FREEZE', 'RELEASE'],

@@ -18,34 +18,34 @@ async function close(kit: Kit, escrowId: string): Promise<void> {
   await kit.execute({ kind: 'CloseOrder', by: tester, escrowId, at });
 }
 
-const told = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
+const told = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
 test('closing an order gives back what was accepted for it while it was UNPAID', async (t) => {
   const kit = await openKit(t);
-  kit.institution.report((_, truth) => ({ ...truth, amount: 1n }));
+  kit.provider.report((_, truth) => ({ ...truth, amount: 1n }));
   const escrowId = await kit.open();
   assert.match((await kit.case(escrowId)).review ?? '', /HELD 1 CNY/);
   await decide(kit, escrowId, 'ACCEPT');
-  // Before the institution is asked again.
+  // Before the provider is asked again.
   await close(kit, escrowId);
-  kit.institution.report();
+  kit.provider.report();
   await kit.pass(2 * pollMs);
   assert.deepEqual(told(kit), ['FREEZE', 'REFUND']);
-  assert.equal(kit.institution.statusOf(escrowId), 'RETURNED');
+  assert.equal(kit.provider.statusOf(escrowId), 'RETURNED');
 });
 
 test('an order whose confirmed hold is accepted not to be one yet is asked about now and then alone', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   const url = 'https://bank.example/confirm/1';
-  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
+  kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
   await kit.pass(quietLookUpMs + pollMs);
   assert.match((await kit.case(escrowId)).review ?? '', /AWAITING_BUYER/);
   await decide(kit, escrowId, 'ACCEPT');
-  const asked = kit.institution.lookUps.length;
+  const asked = kit.provider.lookUps.length;
   await kit.pass(20 * pollMs);
-  assert.equal(kit.institution.lookUps.length, asked + 1);
-  kit.institution.report();
+  assert.equal(kit.provider.lookUps.length, asked + 1);
+  kit.provider.report();
   await kit.pass(quietLookUpMs + pollMs);
   assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
 });
@@ -53,12 +53,12 @@ test('an order whose confirmed hold is accepted not to be one yet is asked about
 test('what is decided while a RELEASE is given comes to its end when that was carried out', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
-  kit.institution.treat({ RELEASE: 'KEPT_BACK' });
+  kit.provider.treat({ RELEASE: 'KEPT_BACK' });
   const resolving = kit.resolve('RELEASE', escrowId);
-  await kit.institution.instructed('RELEASE');
+  await kit.provider.instructed('RELEASE');
   await decide(kit, escrowId, 'STOP');
   await decide(kit, escrowId, 'RETURN');
-  await kit.institution.answer();
+  await kit.provider.answer();
   await resolving;
   await kit.pass(2 * pollMs);
   const { order, open } = await kit.case(escrowId);
@@ -72,15 +72,15 @@ test('a notification that comes while a RELEASED order is asked about has it ask
   const { holdId } = await kit.case(escrowId);
   const notify = (eventId: string) =>
     kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
-  kit.institution.report((_, truth) => ({ ...truth, status: 'PARTLY_RETURNED', amount: 1n }));
-  kit.institution.treatLookUps({ kind: 'SLOW', ms: 1_000 });
-  const asked = kit.institution.lookUps.length;
+  kit.provider.report((_, truth) => ({ ...truth, status: 'PARTLY_RETURNED', amount: 1n }));
+  kit.provider.treatLookUps({ kind: 'SLOW', ms: 1_000 });
+  const asked = kit.provider.lookUps.length;
   await notify('part');
   await kit.pass(pollMs);
-  assert.equal(kit.institution.lookUps.length, asked + 1);
+  assert.equal(kit.provider.lookUps.length, asked + 1);
   await notify('all');
   await kit.pass(4_000);
-  assert.ok(kit.institution.lookUps.length > asked + 1);
+  assert.ok(kit.provider.lookUps.length > asked + 1);
 });
 
 test('silence takes nothing from a RELEASED order that a person has to decide about already', async (t) => {
@@ -90,18 +90,18 @@ test('silence takes nothing from a RELEASED order that a person has to decide ab
   const { holdId } = await kit.case(escrowId);
   const notify = (eventId: string) =>
     kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
-  kit.institution.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
+  kit.provider.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
   await notify('contested');
   await kit.pass(2 * pollMs);
-  kit.institution.treatLookUps({ kind: 'LOST' });
+  kit.provider.treatLookUps({ kind: 'LOST' });
   await notify('news');
   await kit.pass(10 * longestRetryMs);
   assert.match((await kit.case(escrowId)).review ?? '', /DISPUTED/);
-  const asked = kit.institution.lookUps.length;
+  const asked = kit.provider.lookUps.length;
   await kit.pass(10 * longestRetryMs);
-  assert.equal(kit.institution.lookUps.length, asked);
+  assert.equal(kit.provider.lookUps.length, asked);
   await decide(kit, escrowId, 'ACCEPT');
-  kit.institution.treatLookUps({ kind: 'NONE' });
+  kit.provider.treatLookUps({ kind: 'NONE' });
   await kit.pass(longestRetryMs);
   assert.equal((await kit.case(escrowId)).review, undefined);
 });
@@ -111,13 +111,13 @@ for (const answer of ['CONFIRMED', 'LOST'] as const) {
     const kit = await openKit(t);
     const escrowId = await kit.open();
     const { filingNo } = (await kit.case(escrowId)).order;
-    kit.institution.treat({ REFUND: answer });
-    kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+    kit.provider.treat({ REFUND: answer });
+    kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
     await kit.resolve('REFUND', escrowId);
     await kit.pass(longestRetryMs);
     const { order, review } = await kit.case(escrowId);
     assert.equal(order.state, 'FROZEN');
-    assert.match(review ?? '', /FROZEN; the institution says PAID_OUT/);
+    assert.match(review ?? '', /FROZEN; the provider says PAID_OUT/);
     const events = async () =>
       (await kit.execute({ kind: 'GetProvenance', filingNo }))?.records.map(({ event }) => event);
     assert.deepEqual(await events(), ['SUBMITTED']);
@@ -132,7 +132,7 @@ for (const answer of ['CONFIRMED', 'LOST'] as const) {
 test('what a buyer can still have held for an order that is CLOSED is not forgotten once that is accepted', async (t) => {
   const kit = await openKit(t);
   const nextActionUrl = 'https://bank.example/confirm/1';
-  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
+  kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
   const escrowId = await kit.open();
   await close(kit, escrowId);
   await kit.pass(2 * pollMs);
@@ -140,7 +140,7 @@ test('what a buyer can still have held for an order that is CLOSED is not forgot
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(2 * pollMs);
   const given = told(kit).length;
-  kit.institution.report((_, truth) => ({ ...truth, status: 'HELD' }));
+  kit.provider.report((_, truth) => ({ ...truth, status: 'HELD' }));
   await kit.pass(quietLookUpMs + pollMs);
   assert.deepEqual(told(kit).slice(given), ['REFUND']);
 });
@@ -149,7 +149,7 @@ test('what a buyer can still have held for an order that is CLOSED is not forgot
 async function assertNoSale(kit: Kit, escrowId: string) {
   const { order, review, open } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
-  assert.match(review ?? '', /FROZEN; the institution says PAID_OUT/);
+  assert.match(review ?? '', /FROZEN; the provider says PAID_OUT/);
   assert.deepEqual(open, []);
   const found = await kit.execute({ kind: 'GetProvenance', filingNo: order.filingNo });
   assert.deepEqual(
@@ -161,7 +161,7 @@ async function assertNoSale(kit: Kit, escrowId: string) {
 test('what was paid out without a RELEASE is no sale until a person accepts it', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
-  kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+  kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
   await kit.pass(quietLookUpMs);
   await assertNoSale(kit, escrowId);
   await decide(kit, escrowId, 'LOOK_AGAIN');
@@ -175,9 +175,9 @@ test('what was paid out without a RELEASE is no sale until a person accepts it',
 test('what was paid out after a RELEASE was declined is no sale', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
-  kit.institution.treat({ RELEASE: 'DECLINED' });
+  kit.provider.treat({ RELEASE: 'DECLINED' });
   assert.equal((await kit.resolve('RELEASE', escrowId)).status, 'DECLINED');
-  kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+  kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
   await kit.pass(quietLookUpMs);
   await assertNoSale(kit, escrowId);
 });
@@ -187,11 +187,11 @@ for (const stopped of [false, true]) {
   test(`what was paid out is a sale where a RELEASE is open, whose answer was lost${after}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
-    kit.institution.treat({ RELEASE: 'LOST' });
+    kit.provider.treat({ RELEASE: 'LOST' });
     await kit.resolve('RELEASE', escrowId);
     if (stopped) await decide(kit, escrowId, 'STOP');
     // Somebody else pays it out, before the RELEASE is given again.
-    kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+    kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
     if (stopped) await decide(kit, escrowId, 'LOOK_AGAIN');
     await kit.pass(longestRetryMs);
     assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');

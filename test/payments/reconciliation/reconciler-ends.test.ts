@@ -13,9 +13,9 @@ async function end(kit: Kit, escrowId: string, as: OrderEnd): Promise<void> {
   await kit.execute({ kind: 'EndOrder', by: tester, escrowId, end: as, evidence, at });
 }
 
-const kindsTold = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
+const kindsTold = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
-/** Has the institution asked about an order once more. */
+/** Has the provider asked about an order once more. */
 async function notify(kit: Kit, escrowId: string): Promise<void> {
   const { holdId } = await kit.case(escrowId);
   const eventId = `of ${kit.clock.nowMs()}`;
@@ -26,15 +26,15 @@ async function notify(kit: Kit, escrowId: string): Promise<void> {
 test('what a person ended is given to nobody any more, a RELEASE that was not answered included', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
-  kit.institution.treat({ RELEASE: 'LOST' });
-  kit.institution.treatLookUps({ kind: 'SILENT' });
+  kit.provider.treat({ RELEASE: 'LOST' });
+  kit.provider.treatLookUps({ kind: 'SILENT' });
   await kit.resolve('RELEASE', escrowId);
   await end(kit, escrowId, 'REFUNDED');
-  kit.institution.treat({});
-  kit.institution.treatLookUps({ kind: 'NONE' });
+  kit.provider.treat({});
+  kit.provider.treatLookUps({ kind: 'NONE' });
   await kit.pass(2 * longestRetryMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'RELEASE']);
-  assert.equal(kit.institution.carriedOut('RELEASE'), 0);
+  assert.equal(kit.provider.carriedOut('RELEASE'), 0);
 });
 
 for (const [as, said, then] of [
@@ -48,11 +48,11 @@ for (const [as, said, then] of [
   ['CLOSED', 'PAID_OUT', 'review'],
   ['CLOSED', 'VOID', 'nothing'],
 ] as const) {
-  test(`an order that a person ended as ${as}, of which the institution says ${said}: ${then}`, async (t) => {
+  test(`an order that a person ended as ${as}, of which the provider says ${said}: ${then}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
     await end(kit, escrowId, as);
-    kit.institution.report((_, truth): PaymentSnapshot => ({ ...truth, status: said }));
+    kit.provider.report((_, truth): PaymentSnapshot => ({ ...truth, status: said }));
     await kit.pass(2 * pollMs);
     const { order, review, open } = await kit.case(escrowId);
     assert.equal(order.state, as);
@@ -74,21 +74,21 @@ for (const [as, waits] of [
   test(`an order that a person ended as ${as} ${waits ? 'waits' : 'does not wait'} for one again after silence`, async (t) => {
     const kit = await openKit(t, { attemptsMax: 3 });
     const escrowId = await kit.open();
-    kit.institution.treatLookUps({ kind: 'SILENT' });
+    kit.provider.treatLookUps({ kind: 'SILENT' });
     await end(kit, escrowId, as);
     await kit.pass(10 * longestRetryMs);
-    const asked = kit.institution.lookUps.length;
+    const asked = kit.provider.lookUps.length;
     const { order, review } = await kit.case(escrowId);
     assert.deepEqual([order.state, review !== undefined], [as, waits]);
     assert.equal(kit.logged.filter(({ msg }) => /needs a person/.test(msg)).length, waits ? 1 : 0);
     await kit.pass(10 * longestRetryMs);
-    assert.equal(kit.institution.lookUps.length, asked, 'nobody is asked any more');
+    assert.equal(kit.provider.lookUps.length, asked, 'nobody is asked any more');
     if (!waits) return;
     await end(kit, escrowId, as);
     await kit.pass(10 * longestRetryMs);
-    assert.deepEqual([(await kit.case(escrowId)).review, kit.institution.lookUps.length], [undefined, asked]);
+    assert.deepEqual([(await kit.case(escrowId)).review, kit.provider.lookUps.length], [undefined, asked]);
     // A notification has it asked all the same, and the hold that is there goes back, once.
-    kit.institution.treatLookUps({ kind: 'NONE' });
+    kit.provider.treatLookUps({ kind: 'NONE' });
     await notify(kit, escrowId);
     assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
     assert.equal((await kit.case(escrowId)).order.state, 'CLOSED');

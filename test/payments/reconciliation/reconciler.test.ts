@@ -9,15 +9,15 @@ import { type Kit, kitLimits, openKit, quiet } from './kit.ts';
 
 const { answerTimeoutMs, freezeDeadlineMs, quietLookUpMs, firstRetryMs, longestRetryMs, pollMs } = kitLimits;
 
-/** How long the institution takes over a slow answer. */
+/** How long the provider takes over a slow answer. */
 const slowMs = 100;
 
-/** An institution that does not count right. */
+/** A provider that does not count right. */
 const reports =
   (amount: bigint): Report =>
   (_, truth) => ({ ...truth, amount });
 
-const kindsTold = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
+const kindsTold = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
 async function stateOf(kit: Kit, escrowId: string): Promise<string> {
   return (await kit.case(escrowId)).order.state;
@@ -44,31 +44,31 @@ async function unanswered(
   treatment: Treatment = 'LOST',
 ): Promise<string> {
   const escrowId = await frozen(kit);
-  kit.institution.treat({ [kind]: treatment });
+  kit.provider.treat({ [kind]: treatment });
   assert.equal((await kit.resolve(kind, escrowId)).status, 'UNKNOWN');
   return escrowId;
 }
 
-/** Has the institution asked about a quiet order; after slowMs it answers what is true now. */
+/** Has the provider asked about a quiet order; after slowMs it answers what is true now. */
 async function askedAbout(kit: Kit): Promise<void> {
-  kit.institution.treatLookUps({ kind: 'SLOW', ms: slowMs });
+  kit.provider.treatLookUps({ kind: 'SLOW', ms: slowMs });
   await kit.pass(quietLookUpMs);
-  assert.equal(kit.institution.lookUps.length, 1);
-  kit.institution.treatLookUps({ kind: 'NONE' });
+  assert.equal(kit.provider.lookUps.length, 1);
+  kit.provider.treatLookUps({ kind: 'NONE' });
 }
 
-/** An order that is CLOSED, since the institution denies the hold that it made. */
+/** An order that is CLOSED, since the provider denies the hold that it made. */
 async function denied(kit: Kit): Promise<string> {
-  kit.institution.report(() => ({ status: 'VOID' }));
+  kit.provider.report(() => ({ status: 'VOID' }));
   const escrowId = await kit.open();
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
-  kit.institution.report();
+  kit.provider.report();
   return escrowId;
 }
 
 /** An order whose FREEZE was not answered. */
 async function pending(kit: Kit, treatment: Treatment = 'LOST'): Promise<string> {
-  kit.institution.treat({ FREEZE: treatment });
+  kit.provider.treat({ FREEZE: treatment });
   const escrowId = await kit.open();
   assert.equal(await stateOf(kit, escrowId), 'UNPAID');
   return escrowId;
@@ -79,7 +79,7 @@ test('while what is due cannot be read, that is logged once, and once when it is
   const lines = () => kit.logged.map(({ level, msg }) => [level, msg]);
   for (const [error, level] of [
     [unavailable('The store cannot be written or read now.'), 40],
-    [new TypeError('unforeseen'), 50],
+    [new TypeError('internalError'), 50],
   ] as const) {
     const before = lines().length;
     const endFailing = kit.fail('ListDue', error);
@@ -95,13 +95,13 @@ test('while what is due cannot be read, that is logged once, and once when it is
 
 test('an instruction is on disk as SENT before it is given, under the id by which it is known', async (t) => {
   const kit = await openKit(t);
-  kit.institution.treat({ FREEZE: 'KEPT_BACK' });
+  kit.provider.treat({ FREEZE: 'KEPT_BACK' });
   const opening = kit.open();
-  await kit.institution.instructed('FREEZE');
-  const [told = assert.fail()] = kit.institution.instructions;
+  await kit.provider.instructed('FREEZE');
+  const [told = assert.fail()] = kit.provider.instructions;
   const { instructionId } = told;
   assert.equal((await kit.execute({ kind: 'FindInstruction', instructionId }))?.status, 'SENT');
-  await kit.institution.answer();
+  await kit.provider.answer();
   const { order, holdId } = await kit.case(await opening);
   assert.equal(told.holdId, holdId);
   assert.equal(told.instructionId, holdId);
@@ -111,7 +111,7 @@ test('an instruction is on disk as SENT before it is given, under the id by whic
 
 test('what is not answered in time is pending, is asked about, and is settled by what is found', async (t) => {
   const kit = await openKit(t);
-  kit.institution.treat({ FREEZE: { kind: 'SILENT', carriedOut: true } });
+  kit.provider.treat({ FREEZE: { kind: 'SILENT', carriedOut: true } });
   const opening = kit.open();
   await quiet();
   kit.clock.advance(answerTimeoutMs);
@@ -130,19 +130,19 @@ test('what is not answered in time is pending, is asked about, and is settled by
 test('an instruction that never arrived is given again, under the same id', async (t) => {
   const kit = await openKit(t);
   const escrowId = await pending(kit);
-  kit.institution.treat({ FREEZE: 'CONFIRMED' });
+  kit.provider.treat({ FREEZE: 'CONFIRMED' });
   await kit.pass(2 * firstRetryMs);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  assert.equal(new Set(kit.institution.instructions.map(({ instructionId }) => instructionId)).size, 1);
-  assert.equal(kit.institution.instructions.length, 2);
+  assert.equal(new Set(kit.provider.instructions.map(({ instructionId }) => instructionId)).size, 1);
+  assert.equal(kit.provider.instructions.length, 2);
 });
 
-test('an institution that stays silent is asked at growing intervals, up to the longest', async (t) => {
+test('a provider that stays silent is asked at growing intervals, up to the longest', async (t) => {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
   await pending(kit);
-  kit.institution.treatLookUps({ kind: 'LOST' });
+  kit.provider.treatLookUps({ kind: 'LOST' });
   await kit.pass(5 * longestRetryMs);
-  const askedAtMs = kit.institution.lookUps.map(({ atMs }) => atMs);
+  const askedAtMs = kit.provider.lookUps.map(({ atMs }) => atMs);
   const gaps = askedAtMs.slice(1).map((atMs, index) => atMs - (askedAtMs[index] ?? 0));
   assert.ok(gaps.length > 6, `asked ${askedAtMs.length} times`);
   for (const [index, gap] of gaps.entries()) {
@@ -167,7 +167,7 @@ test('an order that waited too long for its hold is cancelled, and CLOSED once t
 test('an order is not CLOSED while its cancelling is not confirmed', async (t) => {
   const kit = await openKit(t);
   const escrowId = await pending(kit);
-  kit.institution.treat({ CANCEL: 'LOST' });
+  kit.provider.treat({ CANCEL: 'LOST' });
   await kit.pass(freezeDeadlineMs + 3 * longestRetryMs);
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'UNPAID');
@@ -181,13 +181,13 @@ test('a hold that is found after the order was given up is given back, and freez
   const kit = await openKit(t);
   const givenUpMs = freezeDeadlineMs + longestRetryMs;
   const escrowId = await pending(kit, { kind: 'LATE_REQUEST', ms: givenUpMs + 1 });
-  kit.institution.treat({ CANCEL: 'LOST' });
+  kit.provider.treat({ CANCEL: 'LOST' });
   await kit.pass(givenUpMs);
   assert.ok(kindsTold(kit).includes('CANCEL'));
-  assert.equal(kit.institution.statusOf(escrowId), 'ABSENT');
-  kit.institution.treat({ CANCEL: 'CONFIRMED' });
+  assert.equal(kit.provider.statusOf(escrowId), 'ABSENT');
+  kit.provider.treat({ CANCEL: 'CONFIRMED' });
   await kit.pass(2 * longestRetryMs);
-  assert.equal(kit.institution.statusOf(escrowId), 'RETURNED');
+  assert.equal(kit.provider.statusOf(escrowId), 'RETURNED');
   const { order, open } = await kit.case(escrowId);
   assert.deepEqual(
     order.history.map(({ state }) => state),
@@ -207,17 +207,17 @@ test('a hold that comes after the order was CLOSED is compensated by a refund', 
   assert.equal(review, undefined);
 });
 
-test('a compensation that the institution declines needs a person, who may try anew', async (t) => {
+test('a compensation that the provider declines needs a person, who may try anew', async (t) => {
   const kit = await openKit(t);
   const escrowId = await denied(kit);
-  kit.institution.treat({ REFUND: 'DECLINED' });
+  kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(3 * quietLookUpMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   await decide(kit, escrowId, 'RETURN', 'anew');
-  kit.institution.treat({ REFUND: 'CONFIRMED' });
+  kit.provider.treat({ REFUND: 'CONFIRMED' });
   await kit.pass(1_000);
-  assert.equal(kit.institution.instructions.at(-1)?.instructionId, 'anew');
+  assert.equal(kit.provider.instructions.at(-1)?.instructionId, 'anew');
   assert.deepEqual((await kit.case(escrowId)).open, []);
 });
 
@@ -227,29 +227,29 @@ for (const [what, differs] of [
 ] as const) {
   test(`${what} stops an order for a person, who may have it asked about again`, async (t) => {
     const kit = await openKit(t);
-    kit.institution.report((_, truth) => differs(truth));
+    kit.provider.report((_, truth) => differs(truth));
     const escrowId = await kit.open();
     const { order, review } = await kit.case(escrowId);
     assert.equal(order.state, 'UNPAID');
     assert.match(review ?? '', /128000000 CNY.*HELD/);
     await kit.pass(freezeDeadlineMs + quietLookUpMs);
     assert.deepEqual(kindsTold(kit), ['FREEZE']);
-    assert.equal(kit.institution.lookUps.length, 0, 'nobody is asked while a person decides');
+    assert.equal(kit.provider.lookUps.length, 0, 'nobody is asked while a person decides');
     assert.ok(kit.logged.some(({ msg, level }) => level === 50 && /needs a person/.test(msg)));
 
     await decide(kit, escrowId, 'LOOK_AGAIN', 'd-1');
     await kit.pass(1_000);
     assert.ok((await kit.case(escrowId)).review !== undefined, 'it differs still');
-    kit.institution.report();
+    kit.provider.report();
     await decide(kit, escrowId, 'LOOK_AGAIN', 'd-2');
     await kit.pass(1_000);
     assert.equal(await stateOf(kit, escrowId), 'FROZEN');
   });
 }
 
-/** An order that the institution holds one unit of, as it says. */
+/** An order that the provider holds one unit of, as it says. */
 async function short(kit: Kit): Promise<string> {
-  kit.institution.report(reports(1n));
+  kit.provider.report(reports(1n));
   return kit.open();
 }
 
@@ -260,7 +260,7 @@ test('a person may accept what differs, and that is what is paid out', async (t)
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
   assert.equal((await kit.resolve('RELEASE', escrowId)).status, 'CONFIRMED');
-  assert.equal(kit.institution.instructions.at(-1)?.amount, 1n);
+  assert.equal(kit.provider.instructions.at(-1)?.amount, 1n);
 });
 
 test('what differs from what was accepted stops the order again', async (t) => {
@@ -268,7 +268,7 @@ test('what differs from what was accepted stops the order again', async (t) => {
   const escrowId = await short(kit);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(1_000);
-  kit.institution.report(reports(2n));
+  kit.provider.report(reports(2n));
   await kit.resolve('RELEASE', escrowId);
   const { order, review } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
@@ -288,8 +288,8 @@ test('a person may have what differs given back: the order is CLOSED', async (t)
 test('what differs and is not given back stops the order again, for another instruction', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.report(reports(1n));
-  kit.institution.treat({ REFUND: 'DECLINED' });
+  kit.provider.report(reports(1n));
+  kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(quietLookUpMs + 1_000);
   for (const refunds of [1, 2]) {
     await decide(kit, escrowId, 'RETURN');
@@ -298,7 +298,7 @@ test('what differs and is not given back stops the order again, for another inst
     assert.equal(order.state, 'FROZEN');
     assert.match(review ?? '', /HELD 1 CNY/);
     assert.deepEqual(open, [], 'the instruction that was declined has come to its end');
-    const names = kit.institution.instructions.filter(({ kind }) => kind === 'REFUND');
+    const names = kit.provider.instructions.filter(({ kind }) => kind === 'REFUND');
     assert.equal(new Set(names.map(({ instructionId }) => instructionId)).size, refunds);
   }
 });
@@ -311,7 +311,7 @@ for (const [state, status, end] of [
   test(`${state} and ${status}, once accepted, is ${end}: the work can be sold again`, async (t) => {
     const kit = await openKit(t);
     const escrowId = state === 'FROZEN' ? await frozen(kit) : await pending(kit);
-    kit.institution.report(({ amount, currency }) =>
+    kit.provider.report(({ amount, currency }) =>
       status === 'PAID_OUT' ? { status, amount, currency } : { status },
     );
     await kit.pass(quietLookUpMs + 1_000);
@@ -327,7 +327,7 @@ for (const [state, status, end] of [
 test('an instruction without an answer ends with the order that a person lets go', async (t) => {
   const kit = await openKit(t);
   const escrowId = await unanswered(kit, 'RELEASE');
-  kit.institution.report(() => ({ status: 'ABSENT' }));
+  kit.provider.report(() => ({ status: 'ABSENT' }));
   await kit.pass(2 * firstRetryMs);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(1_000);
@@ -341,7 +341,7 @@ test('an instruction without an answer ends with the order that a person lets go
 async function overruled(kit: Kit, treatment: Treatment): Promise<{ escrowId: string; release: string }> {
   const escrowId = await unanswered(kit, 'RELEASE', treatment);
   const release = (await kit.case(escrowId)).open[0]?.instructionId ?? '';
-  kit.institution.report(reports(1n));
+  kit.provider.report(reports(1n));
   await kit.pass(2 * firstRetryMs);
   await decide(kit, escrowId, 'RETURN');
   return { escrowId, release };
@@ -359,13 +359,13 @@ async function endOf(kit: Kit, { escrowId, release }: { escrowId: string; releas
 
 test('a RELEASE that is carried out although a person had the money given back is CONFIRMED', async (t) => {
   const kit = await openKit(t);
-  kit.institution.treat({ REFUND: 'LOST' });
+  kit.provider.treat({ REFUND: 'LOST' });
   const lateMs = 3 * longestRetryMs;
   const { escrowId, release } = await overruled(kit, { kind: 'LATE_REQUEST', ms: lateMs });
   await kit.pass(longestRetryMs);
-  assert.equal(await statusOf(kit, release), 'UNKNOWN', 'the institution has not said no');
+  assert.equal(await statusOf(kit, release), 'UNKNOWN', 'the provider has not said no');
   assert.equal((await kit.case(escrowId)).order.pending, 'REFUND');
-  kit.institution.report();
+  kit.provider.report();
   await kit.pass(lateMs);
   const end = await endOf(kit, { escrowId, release });
   assert.deepEqual(end, { state: 'RELEASED', open: [], release: 'CONFIRMED' });
@@ -373,29 +373,29 @@ test('a RELEASE that is carried out although a person had the money given back i
 
 test('a RELEASE that gives way is not given again, and is DECLINED once the money went back', async (t) => {
   const kit = await openKit(t);
-  kit.institution.treat({ REFUND: 'LOST' });
+  kit.provider.treat({ REFUND: 'LOST' });
   const overruledOrder = await overruled(kit, 'LOST');
   const releases = kindsTold(kit).filter((kind) => kind === 'RELEASE').length;
   await kit.pass(2 * longestRetryMs);
   await kit.restart();
   await kit.pass(longestRetryMs);
-  kit.institution.treat({ REFUND: 'CONFIRMED' });
+  kit.provider.treat({ REFUND: 'CONFIRMED' });
   await kit.pass(longestRetryMs);
   assert.equal(kindsTold(kit).filter((kind) => kind === 'RELEASE').length, releases);
   const end = await endOf(kit, overruledOrder);
   assert.deepEqual(end, { state: 'REFUNDED', open: [], release: 'DECLINED' });
 });
 
-test('a RELEASE that was to give way needs a person again where the institution gives nothing back', async (t) => {
+test('a RELEASE that was to give way needs a person again where the provider gives nothing back', async (t) => {
   const kit = await openKit(t);
-  kit.institution.treat({ REFUND: 'DECLINED' });
+  kit.provider.treat({ REFUND: 'DECLINED' });
   const { escrowId, release } = await overruled(kit, 'LOST');
-  kit.institution.report();
+  kit.provider.report();
   await kit.pass(firstRetryMs);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   assert.equal(await statusOf(kit, release), 'UNKNOWN');
   assert.equal(kindsTold(kit).at(-1), 'REFUND', 'nothing is given before a person decides');
-  kit.institution.treat({ RELEASE: 'CONFIRMED' });
+  kit.provider.treat({ RELEASE: 'CONFIRMED' });
   await decide(kit, escrowId, 'LOOK_AGAIN');
   await kit.pass(firstRetryMs);
   assert.equal(await stateOf(kit, escrowId), 'RELEASED');
@@ -405,7 +405,7 @@ test('a RELEASE that was to give way needs a person again where the institution 
 test('an order that waits for a person is given nothing that was prepared before', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.report(reports(1n));
+  kit.provider.report(reports(1n));
   await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
   await kit.pass(slowMs);
@@ -437,7 +437,7 @@ test('an instruction that stays in vain is repeated at growing intervals, though
   assert.ok(releases >= 10, `${releases} attempts`);
 });
 
-test('a notification that comes while the institution is asked has it asked again', async (t) => {
+test('a notification that comes while the provider is asked has it asked again', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   const { holdId } = await kit.case(escrowId);
@@ -448,7 +448,7 @@ test('a notification that comes while the institution is asked has it asked agai
     about: { holdId },
     nowMs: kit.clock.nowMs(),
   });
-  kit.institution.lapse(escrowId);
+  kit.provider.lapse(escrowId);
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
 });
@@ -456,7 +456,7 @@ test('a notification that comes while the institution is asked has it asked agai
 test('what is held for an order that is CLOSED may be accepted, and is left alone then', async (t) => {
   const kit = await openKit(t);
   const escrowId = await denied(kit);
-  kit.institution.treat({ REFUND: 'DECLINED' });
+  kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(quietLookUpMs + 1_000);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   await decide(kit, escrowId, 'ACCEPT');
@@ -468,29 +468,29 @@ test('what is held for an order that is CLOSED may be accepted, and is left alon
   assert.deepEqual(open, []);
 });
 
-test('an institution that never answers needs a person in the end', async (t) => {
+test('a provider that never answers needs a person in the end', async (t) => {
   const kit = await openKit(t, { attemptsMax: 5 });
   const escrowId = await frozen(kit);
-  kit.institution.treat({ RELEASE: 'ANSWER_LOST' });
-  kit.institution.treatLookUps({ kind: 'LOST' });
+  kit.provider.treat({ RELEASE: 'ANSWER_LOST' });
+  kit.provider.treatLookUps({ kind: 'LOST' });
   await kit.resolve('RELEASE', escrowId);
   await kit.pass(10 * longestRetryMs);
   const { review, open } = await kit.case(escrowId);
   assert.match(review ?? '', /5 attempts in a row/);
   assert.equal(open.length, 1);
-  const { length: asked } = kit.institution.lookUps;
+  const { length: asked } = kit.provider.lookUps;
   await kit.pass(10 * longestRetryMs);
-  assert.equal(kit.institution.lookUps.length, asked);
-  kit.institution.treatLookUps({ kind: 'NONE' });
+  assert.equal(kit.provider.lookUps.length, asked);
+  kit.provider.treatLookUps({ kind: 'NONE' });
   await decide(kit, escrowId, 'LOOK_AGAIN');
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'RELEASED');
 });
 
-test('an institution that contradicts what it confirmed stops the order for a person', async (t) => {
+test('a provider that contradicts what it confirmed stops the order for a person', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.report(() => ({ status: 'ABSENT' }));
+  kit.provider.report(() => ({ status: 'ABSENT' }));
   await kit.pass(quietLookUpMs + 1_000);
   const { order, review } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
@@ -512,20 +512,20 @@ for (const [kind, state] of [
   test(`a ${kind} that never arrived is given again, under the same id`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await unanswered(kit, kind);
-    kit.institution.treat({ [kind]: 'CONFIRMED' });
+    kit.provider.treat({ [kind]: 'CONFIRMED' });
     await kit.pass(2 * firstRetryMs);
     assert.equal(await stateOf(kit, escrowId), state);
-    const [, first, second] = kit.institution.instructions;
+    const [, first, second] = kit.provider.instructions;
     assert.equal(first?.instructionId, second?.instructionId);
   });
 
   test(`a ${kind} that is declined leaves the order FROZEN, and it may be tried anew`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await frozen(kit);
-    kit.institution.treat({ [kind]: 'DECLINED' });
+    kit.provider.treat({ [kind]: 'DECLINED' });
     assert.equal((await kit.resolve(kind, escrowId)).status, 'DECLINED');
     assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-    kit.institution.treat({ [kind]: 'CONFIRMED' });
+    kit.provider.treat({ [kind]: 'CONFIRMED' });
     assert.equal((await kit.resolve(kind, escrowId)).status, 'CONFIRMED');
     assert.equal(await stateOf(kit, escrowId), state);
   });
@@ -534,7 +534,7 @@ for (const [kind, state] of [
 test('a release that met a lapsed hold is declined, and the order is CLOSED', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.lapse(escrowId);
+  kit.provider.lapse(escrowId);
   const operation = await kit.resolve('RELEASE', escrowId);
   assert.equal(operation.status, 'DECLINED');
   assert.equal(operation.order.state, 'CLOSED');
@@ -545,14 +545,14 @@ test('a hold that lapses without a word is noticed, and the order is CLOSED', as
   const escrowId = await frozen(kit);
   await kit.pass(2 * quietLookUpMs);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  kit.institution.lapse(escrowId);
+  kit.provider.lapse(escrowId);
   await kit.pass(quietLookUpMs + 1_000);
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
 });
 
 test('an answer of ABSENT to an instruction is none', async (t) => {
   const kit = await openKit(t);
-  kit.institution.report(() => ({ status: 'ABSENT' }));
+  kit.provider.report(() => ({ status: 'ABSENT' }));
   const escrowId = await kit.open();
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'UNPAID');
@@ -562,9 +562,9 @@ test('an answer of ABSENT to an instruction is none', async (t) => {
 test('what an earlier process left open is looked after when the next one starts', async (t) => {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
   const escrowId = await pending(kit, 'ANSWER_LOST');
-  kit.institution.treatLookUps({ kind: 'LOST' });
+  kit.provider.treatLookUps({ kind: 'LOST' });
   await kit.pass(4 * longestRetryMs);
-  kit.institution.treatLookUps({ kind: 'NONE' });
+  kit.provider.treatLookUps({ kind: 'NONE' });
   await kit.restart();
   await quiet();
   assert.equal(await stateOf(kit, escrowId), 'FROZEN', 'without waiting for the longest interval');
@@ -573,7 +573,7 @@ test('what an earlier process left open is looked after when the next one starts
 test('a clock that is set back does not put recovery off', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.lapse(escrowId);
+  kit.provider.lapse(escrowId);
   kit.clock.setWall(kit.clock.nowMs() - 30 * 24 * 60 * 60 * 1_000);
   await kit.pass(quietLookUpMs);
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
@@ -581,7 +581,7 @@ test('a clock that is set back does not put recovery off', async (t) => {
 
 test('closing waits for no answer: the order stays open for the next process', async (t) => {
   const kit = await openKit(t);
-  kit.institution.treat({ FREEZE: 'SILENT' });
+  kit.provider.treat({ FREEZE: 'SILENT' });
   const opening = kit.open();
   await quiet();
   await kit.restart();

@@ -47,7 +47,7 @@ const accept = (kit: Kit, escrowId: string) => {
 };
 
 const say = (kit: Kit, word: Pick<PaymentSnapshot, 'status' | 'amount'>) =>
-  kit.institution.report((_, truth) => ({ ...truth, ...word }));
+  kit.provider.report((_, truth) => ({ ...truth, ...word }));
 
 for (const [status, amount, event] of [
   ['RETURNED', undefined, 'escrow.payment_returned'],
@@ -90,7 +90,7 @@ test('a dispute that was won is learned by a look-up, before and after a person 
   say(kit, { status: 'DISPUTED' });
   await kit.pass(roundMs);
   await accept(kit, accepted);
-  kit.institution.report();
+  kit.provider.report();
   await kit.pass(roundMs);
   for (const escrowId of [waiting, accepted]) {
     assert.deepEqual(await since(kit, escrowId), [
@@ -109,9 +109,9 @@ test('an order is looked up for 180 days after its release, and after news of it
   const releasedAtMs = kit.clock.nowMs();
   const escrowId = await released(kit);
   const lookedUp = async (ms: number) => {
-    const before = kit.institution.lookUps.length;
+    const before = kit.provider.lookUps.length;
     await kit.pass(ms);
-    return kit.institution.lookUps.slice(before).filter((order) => order.escrowId === escrowId).length;
+    return kit.provider.lookUps.slice(before).filter((order) => order.escrowId === escrowId).length;
   };
   kit.clock.setWall(releasedAtMs + periodMs - roundMs);
   assert.ok((await lookedUp(roundMs)) >= 1);
@@ -129,23 +129,23 @@ test('look-ups that fail are repeated at the pace of others, and leave nothing b
   const escrowId = await released(kit);
   await kit.pass(minuteMs);
   const before = await kit.case(escrowId);
-  kit.institution.treatLookUps({ kind: 'LOST' });
+  kit.provider.treatLookUps({ kind: 'LOST' });
   await kit.pass(4 * roundMs);
-  assert.equal(kit.institution.lookUps.length, 4);
+  assert.equal(kit.provider.lookUps.length, 4);
   assert.deepEqual(await kit.case(escrowId), before);
   assert.equal(before.failedAttempts, 0);
-  const figures = await kit.execute({ kind: 'ReadFigures', nowMs: kit.clock.nowMs(), year: 2026 });
-  assert.deepEqual([figures.nextLookUpAtMs, figures.ordersInReview], [undefined, 0]);
-  await kit.execute({ kind: 'UseInstitution', name: 'stripe' });
+  const metrics = await kit.execute({ kind: 'ReadMetrics', nowMs: kit.clock.nowMs(), year: 2026 });
+  assert.deepEqual([metrics.nextLookUpAtMs, metrics.ordersInReview], [undefined, 0]);
+  await kit.execute({ kind: 'UseProvider', name: 'stripe' });
 });
 
-test('an institution that knows nothing of an order, as one that came later, changes nothing of it', async (t) => {
+test('a provider that knows nothing of an order, as one that came later, changes nothing of it', async (t) => {
   const kit = await openSlow(t);
   const escrowId = await released(kit);
   const before = await kit.case(escrowId);
-  kit.institution.report(() => ({ status: 'ABSENT' }));
+  kit.provider.report(() => ({ status: 'ABSENT' }));
   await kit.pass(roundMs);
-  assert.equal(kit.institution.lookUps.length, 1);
+  assert.equal(kit.provider.lookUps.length, 1);
   assert.deepEqual(await kit.case(escrowId), before);
 });
 
@@ -157,7 +157,7 @@ test('a service that is restarted every few minutes looks at each order all the 
     await kit.pass(7 * minuteMs);
     await kit.restart();
   }
-  const asked = kit.institution.lookUps.map(({ escrowId }) => escrowId);
+  const asked = kit.provider.lookUps.map(({ escrowId }) => escrowId);
   assert.deepEqual([...new Set(asked)].sort(), orders.sort());
 });
 
@@ -166,10 +166,10 @@ test('a database that cannot be read for a while delays look-ups, and none is le
   const escrowId = await released(kit);
   const heal = kit.fail('ListReleased', new Error('The disk is away.'));
   await kit.pass(roundMs);
-  assert.equal(kit.institution.lookUps.length, 0);
+  assert.equal(kit.provider.lookUps.length, 0);
   assert.ok(heal() > 1);
   await kit.pass(roundMs);
-  assert.deepEqual([...new Set(kit.institution.lookUps.map((order) => order.escrowId))], [escrowId]);
+  assert.deepEqual([...new Set(kit.provider.lookUps.map((order) => order.escrowId))], [escrowId]);
 });
 
 /** Puts RELEASED orders into the database of a kit, each like the one given, as an earlier version left them. */
@@ -194,7 +194,7 @@ test('RELEASED orders of an earlier version are looked up once a round each, eve
   copyReleased(kit, await released(kit), orders - 1);
   await kit.restart();
   await kit.pass(roundMs);
-  const { lookUps } = kit.institution;
+  const { lookUps } = kit.provider;
   assert.equal(new Set(lookUps.map(({ escrowId }) => escrowId)).size, orders);
   // The minute in which a round ends is that in which it began.
   assert.ok(lookUps.length <= orders + aMinute, `${lookUps.length}`);
@@ -206,19 +206,19 @@ test('10,000 RELEASED orders about which there is no answer keep no order waitin
   const kit = await openKit(t);
   const sold = await released(kit);
   copyReleased(kit, sold, 9_999);
-  kit.institution.treatLookUps(({ escrowId }) => ({ kind: /copy/.test(escrowId) ? 'SILENT' : 'NONE' }));
+  kit.provider.treatLookUps(({ escrowId }) => ({ kind: /copy/.test(escrowId) ? 'SILENT' : 'NONE' }));
   await kit.restart();
-  // Turns were missed, so that they are made up for as well.
+  // FairQueue were missed, so that they are made up for as well.
   kit.clock.setWall(kit.clock.nowMs() + roundMs);
   for (let count = 0; count < 5; count += 1) {
     await kit.pass(minuteMs);
-    kit.institution.treat({ FREEZE: 'ANSWER_LOST' });
+    kit.provider.treat({ FREEZE: 'ANSWER_LOST' });
     const escrowId = await kit.open();
     assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
     await kit.pass(2 * kitLimits.firstRetryMs);
     assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
   }
-  assert.ok(kit.institution.lookUps.some(({ escrowId }) => /copy/.test(escrowId)));
+  assert.ok(kit.provider.lookUps.some(({ escrowId }) => /copy/.test(escrowId)));
 });
 
 test('turns that were missed are made up for at twice the pace, a round at most, wherever the clock was set', async (t) => {
@@ -226,9 +226,9 @@ test('turns that were missed are made up for at twice the pace, a round at most,
   const kit = await openKit(t, { releasedLookUpMs: orders * minuteMs });
   copyReleased(kit, await released(kit), orders - 1);
   const lookedUpWithin = async (minutes: number) => {
-    const before = kit.institution.lookUps.length;
+    const before = kit.provider.lookUps.length;
     await kit.pass(minutes * minuteMs);
-    return kit.institution.lookUps.slice(before).map(({ escrowId }) => escrowId);
+    return kit.provider.lookUps.slice(before).map(({ escrowId }) => escrowId);
   };
   await kit.pass(minuteMs);
   kit.clock.setWall(kit.clock.nowMs() + 100 * dayMs);

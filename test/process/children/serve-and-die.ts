@@ -8,9 +8,9 @@ import { startApp } from '../../../src/app/app.ts';
 import { readConfig } from '../../../src/config/config.ts';
 import { notificationPath } from '../../../src/http/rest/notification-call.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
-import type { Institution } from '../../../src/payments/provider.ts';
+import type { PaymentProvider } from '../../../src/payments/provider.ts';
 
-/** The call to the institution, and the commits by what they make durable: prepared but not given yet; given; settled. */
+/** The call to the provider, and the commits by what they make durable: prepared but not given yet; given; settled. */
 type Step = 'PREPARED' | 'SENT' | 'CALL' | 'SETTLED';
 
 /** How far the newest instruction of this process has come, as the open transaction sees it. */
@@ -22,7 +22,7 @@ const progressQuery = `
   FROM escrow_instruction o WHERE o.kind = ? AND o.id > ? ORDER BY o.id DESC LIMIT 1`;
 
 const [when = '', armed = '', kind = ''] = (process.env.SERVE_AND_DIE ?? '').split(' ');
-/** Recoveries are begun soon, and no machine is so slow that an answer of the institution is given up. */
+/** Recoveries are begun soon, and no machine is so slow that an answer of the provider is given up. */
 const limits = { pollMs: 50, answerTimeoutMs: 300_000 };
 
 /** Dies if this is the step. */
@@ -54,13 +54,13 @@ function watchCommits(): void {
   } as typeof prepare;
 }
 
-/** The same institution, between two points. */
-function watchCalls(institution: Institution): Institution {
+/** The same provider, between two points. */
+function watchCalls(provider: PaymentProvider): PaymentProvider {
   return {
-    ...institution,
+    ...provider,
     instruct: async (instruction, signal) => {
       if (instruction.kind === kind) reach('BEFORE', 'CALL' satisfies Step);
-      const payment = await institution.instruct(instruction, signal);
+      const payment = await provider.instruct(instruction, signal);
       if (instruction.kind === kind) reach('AFTER', 'CALL' satisfies Step);
       return payment;
     },
@@ -73,12 +73,12 @@ let publicUrl: string | undefined;
 const surroundings = {
   dataDir: config.dataDir,
   clock: systemClock,
-  ownDoor: () =>
+  ownListener: () =>
     publicUrl === undefined ? undefined : { url: publicUrl + notificationPath, certificate: undefined },
 };
-const institution = watchCalls(await config.institution.open(config.institutionSettings, surroundings));
+const provider = watchCalls(await config.provider.open(config.providerSettings, surroundings));
 const app = await startApp(config, pino({ level: 'silent' }), {
-  ...{ institution, limits },
+  ...{ provider, limits },
   // Its commits are watched, which is done in the thread that makes them.
   isStoreInThisThread: true,
 });

@@ -4,7 +4,7 @@
  * Words: name of the platform, how many filings in each folder, when to begin in Unix milliseconds, folders.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { perform } from '../../../src/store/store.ts';
 import { addPlatform, sandbox, toFile } from '../promises/fixtures.ts';
@@ -15,7 +15,7 @@ async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      if (!(error instanceof Refusal && error.reason === 'UNAVAILABLE')) throw error;
+      if (!(error instanceof ApiError && error.reason === 'UNAVAILABLE')) throw error;
     }
   }
 }

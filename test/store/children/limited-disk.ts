@@ -3,7 +3,7 @@
  * JSON. SIGXFSZ must be ignored, and `prlimit` must be there.
  */
 import { spawnSync } from 'node:child_process';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { perform } from '../../../src/store/store.ts';
 import { addPlatform, anyFiling, nowS, sandbox, toFile } from '../promises/fixtures.ts';
@@ -24,7 +24,7 @@ async function file(nonce: string): Promise<string> {
     const { outcome } = await store.execute({ admission, effect: toFile(by) });
     return outcome.kind === 'DONE' ? outcome.result.filingNo : outcome.kind;
   } catch (error) {
-    return error instanceof Refusal ? error.reason : String(error);
+    return error instanceof ApiError ? error.reason : String(error);
   }
 }
 

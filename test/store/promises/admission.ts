@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Refusal } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../../src/domain/reason.ts';
 import { type Admission, type Command, perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -108,10 +108,10 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.equal(await isFree(store, 'another'), true);
   });
 
-  test('an effect that is refused leaves the nonce spent, the quota counted, the key with the refusal', async (t) => {
+  test('an effect that is refused leaves the nonce spent, the quota counted, the key with the apiError', async (t) => {
     const store = await openStore(t, engine);
     const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect: notFound });
-    assert.equal(outcome.kind === 'REFUSED' && outcome.refusal.reason, 'ESCROW_NOT_FOUND');
+    assert.equal(outcome.kind === 'REFUSED' && outcome.apiError.reason, 'ESCROW_NOT_FOUND');
     assert.equal(calls, 1);
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
     assert.equal(await isFree(store, 'k'), false);
@@ -122,7 +122,7 @@ export function admissionPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     await assert.rejects(
       store.execute({ admission: admission('n', 'k'), effect: broken }),
-      (error) => !(error instanceof Refusal),
+      (error) => !(error instanceof ApiError),
     );
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
     assert.equal(await isFree(store, 'k'), true);
@@ -140,15 +140,15 @@ export function admissionPromises(engine: StoreEngine): void {
 
   test('Refuse refuses as it is told', async (t) => {
     const store = await openStore(t, engine);
-    const refusal = {
+    const apiError = {
       reason: 'VALIDATION_FAILED',
       message: 'author is required',
       hints: {},
       violations: [{ field: 'author', rule: 'is required' }],
     } as const;
-    const effect = { kind: 'Refuse', refusal } as const;
+    const effect = { kind: 'Refuse', apiError } as const;
     const { outcome } = await store.execute({ admission: admission('n', 'k'), effect });
-    assert.deepEqual(outcome, { kind: 'REFUSED', refusal, isReplay: false });
+    assert.deepEqual(outcome, { kind: 'REFUSED', apiError, isReplay: false });
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
     await refused(perform(store, effect), 'VALIDATION_FAILED');
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Act, Actor } from '../../../src/domain/audit-entry.ts';
+import type { Actor, AuditEntry } from '../../../src/domain/audit-entry.ts';
 import { scopes } from '../../../src/domain/token.ts';
 import { type Command, type Commands, type Kind, perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -337,12 +337,12 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
 
 const everything = { from: undefined, size: 100 };
 
-async function actsIn(store: Store, sinceS?: number): Promise<readonly Act[]> {
-  return (await perform(store, { kind: 'ListActs', sinceS, page: everything })).items;
+async function actsIn(store: Store, sinceS?: number): Promise<readonly AuditEntry[]> {
+  return (await perform(store, { kind: 'ListAuditLog', sinceS, page: everything })).items;
 }
 
 /** Those that the log has now and did not have before, oldest first. */
-async function actsOf(store: Store, change: () => Promise<unknown>): Promise<Act[]> {
+async function actsOf(store: Store, change: () => Promise<unknown>): Promise<AuditEntry[]> {
   const known = new Set((await actsIn(store)).map(({ id }) => id));
   await change();
   return (await actsIn(store)).filter(({ id }) => !known.has(id)).reverse();
@@ -437,7 +437,7 @@ export function actPromises(engine: StoreEngine): void {
       await perform(store, { kind: 'SetKeyStatus', by: { ...by, atS }, keyId, status });
     }
     const listed = (sinceS: number | undefined, size: number) =>
-      allPages((page) => perform(store, { kind: 'ListActs', sinceS, page }), size);
+      allPages((page) => perform(store, { kind: 'ListAuditLog', sinceS, page }), size);
     for (const size of [1, 2, 5, 6]) {
       const pages = await listed(undefined, size);
       assert.deepEqual(

@@ -170,7 +170,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal(joined.instructionId, instructionId);
   });
 
-  test('what the institution has said nothing of cannot be accepted, and can be asked about again', async (t) => {
+  test('what the provider has said nothing of cannot be accepted, and can be asked about again', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await opened(store, by);
@@ -194,7 +194,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, escrowId)).review, undefined);
   });
 
-  test('what is held for a CLOSED order can be accepted once the institution declined to give it back', async (t) => {
+  test('what is held for a CLOSED order can be accepted once the provider declined to give it back', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await orderIn(store, by, 'CLOSED');

@@ -5,7 +5,7 @@ import { failingMaxS } from '../../../src/domain/webhook.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
-import type { AttemptOutcome, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
+import type { DeliveryResult, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
 import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -41,8 +41,8 @@ async function fileSome(store: Store, by: StoredKey, count: number, at = noon): 
   for (let filed = 0; filed < count; filed += 1) await fileOne(store, by, at);
 }
 
-const take = (store: Store, { id }: StoredWebhook, over: Partial<Command<'TakeWork'>> = {}) =>
-  perform(store, { kind: 'TakeWork', id, nowMs, limit: 100, underWay: [], ...over });
+const take = (store: Store, { id }: StoredWebhook, over: Partial<Command<'ClaimDeliveries'>> = {}) =>
+  perform(store, { kind: 'ClaimDeliveries', id, nowMs, limit: 100, underWay: [], ...over });
 
 /** The sequences of what is to be sent, and whether there may be more. */
 const shortly = ({ due, hasMore }: WebhookWork) => [due.map(({ event }) => event.sequence), hasMore];
@@ -50,8 +50,8 @@ const shortly = ({ due, hasMore }: WebhookWork) => [due.map(({ event }) => event
 const outcome = (
   { id }: StoredWebhook,
   sequence: number,
-  over: Partial<AttemptOutcome> = {},
-): AttemptOutcome => ({
+  over: Partial<DeliveryResult> = {},
+): DeliveryResult => ({
   ...{ id, sequence, attempts: 1, atMs: nowMs, isDelivered: true, httpStatus: 204 },
   ...{ answer: Buffer.alloc(0), error: null, retryAtMs: null, ...over },
 });
@@ -63,8 +63,8 @@ const failed = {
   error: 'it refuses connections',
 } as const;
 
-const note = (store: Store, ...outcomes: readonly AttemptOutcome[]) =>
-  perform(store, { kind: 'NoteAttempts', outcomes });
+const note = (store: Store, ...outcomes: readonly DeliveryResult[]) =>
+  perform(store, { kind: 'RecordAttempts', outcomes });
 
 /** What became of each event, oldest first. */
 async function statusesOf(store: Store, webhook: StoredWebhook) {
@@ -257,14 +257,14 @@ export function deliveryPromises(engine: StoreEngine): void {
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 2);
     await take(store, webhook);
-    const refusal = {
+    const apiError = {
       isDelivered: false,
       httpStatus: 500,
       answer: Buffer.from('oh'),
       error: 'it answered 500',
     };
     const outcomes = [
-      outcome(webhook, 1, { ...refusal, retryAtMs: nowMs + 5_000 }),
+      outcome(webhook, 1, { ...apiError, retryAtMs: nowMs + 5_000 }),
       outcome(webhook, 2, { atMs: nowMs - 1_000 }),
     ];
     const page = { from: undefined, size: 2 };

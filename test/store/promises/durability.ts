@@ -62,7 +62,7 @@ const update = {
 
 /** Each command that there is. */
 const commands: { readonly [K in Kind]: Command<K> } = {
-  Refuse: { kind: 'Refuse', refusal: { reason: 'NOT_FOUND', message: 'no', hints: {} } },
+  Refuse: { kind: 'Refuse', apiError: { reason: 'NOT_FOUND', message: 'no', hints: {} } },
   RewriteNothing: { kind: 'RewriteNothing' },
   FileArtwork: toFile(somebody),
   GetFiling: { kind: 'GetFiling', filingNo: 'AS-2026-000001', owner: undefined },
@@ -107,9 +107,9 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   NoteUnanswered: { kind: 'NoteUnanswered', escrowId: 'ES-2026-0000', lookUpAtMs: 1, notificationCount: 0 },
   UpdateOrder: { kind: 'UpdateOrder', update, at: noon },
   FindCase: { kind: 'FindCase', escrowId: 'ES-2026-0000' },
-  UseInstitution: { kind: 'UseInstitution', name: 'stripe' },
+  UseProvider: { kind: 'UseProvider', name: 'stripe' },
   FindRestoration: { kind: 'FindRestoration' },
-  NoteServed: { kind: 'NoteServed', atS: nowS },
+  RecordServing: { kind: 'RecordServing', atS: nowS },
   ResumeOpen: { kind: 'ResumeOpen', nowMs: 1 },
   ListReleased: { kind: 'ListReleased', share: 0, shares: 1, sinceMs: 0 },
   ListDue: {
@@ -131,7 +131,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   },
   CloseOrder: { kind: 'CloseOrder', by: tester, escrowId: 'ES-2026-0000', at: noon },
   ListCases: { kind: 'ListCases', selection: inNeed, page },
-  ReadFigures: { kind: 'ReadFigures', nowMs: 1, year: 2026 },
+  ReadMetrics: { kind: 'ReadMetrics', nowMs: 1, year: 2026 },
   HasCallers: { kind: 'HasCallers' },
   AddPlatform: { kind: 'AddPlatform', by: tester, platform, key: newKey() },
   AddFirstCallers: {
@@ -193,9 +193,9 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ListDeliveries: { kind: 'ListDeliveries', ...webhook, status: undefined, page },
   Redeliver: { kind: 'Redeliver', ...webhook, which: { sequence: 1 }, nowMs: 1 },
   ListSending: { kind: 'ListSending', page },
-  TakeWork: { kind: 'TakeWork', id: 1, nowMs: 1, limit: 1, underWay: [] },
-  NoteAttempts: { kind: 'NoteAttempts', outcomes: [] },
-  ListActs: { kind: 'ListActs', sinceS: undefined, page },
+  ClaimDeliveries: { kind: 'ClaimDeliveries', id: 1, nowMs: 1, limit: 1, underWay: [] },
+  RecordAttempts: { kind: 'RecordAttempts', outcomes: [] },
+  ListAuditLog: { kind: 'ListAuditLog', sinceS: undefined, page },
 };
 
 /** What survives, and what a closed store does. */

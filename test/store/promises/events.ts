@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { eventRetentionS, holdWarningS } from '../../../src/domain/event.ts';
-import { eventPageMax, type ToldEvent } from '../../../src/store/event-commands.ts';
+import { type EventWithCaller, eventPageMax } from '../../../src/store/event-commands.ts';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -28,11 +28,11 @@ import {
   toFile,
 } from './fixtures.ts';
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** All events of a caller behind a sequence, page by page. */
-async function eventsOf(store: Store, callerId: number, after?: number): Promise<readonly ToldEvent[]> {
-  const events: ToldEvent[] = [];
+async function eventsOf(store: Store, callerId: number, after?: number): Promise<readonly EventWithCaller[]> {
+  const events: EventWithCaller[] = [];
   for (let from = after; ; ) {
     const page = await perform(store, { kind: 'ReadEvents', callerId, after: from });
     if (page.events.length === 0) return events;
@@ -42,8 +42,8 @@ async function eventsOf(store: Store, callerId: number, after?: number): Promise
 }
 
 /** The same of all callers. */
-async function allEvents(store: Store, after?: number): Promise<readonly ToldEvent[]> {
-  const events: ToldEvent[] = [];
+async function allEvents(store: Store, after?: number): Promise<readonly EventWithCaller[]> {
+  const events: EventWithCaller[] = [];
   for (let from = after; ; ) {
     const page = await perform(store, { kind: 'ReadAllEvents', after: from });
     if (page.events.length === 0) return events;
@@ -52,8 +52,8 @@ async function allEvents(store: Store, after?: number): Promise<readonly ToldEve
   }
 }
 
-const typesOf = (events: readonly ToldEvent[]) => events.map(({ type }) => type);
-const sequencesOf = (events: readonly ToldEvent[]) => events.map(({ sequence }) => sequence);
+const typesOf = (events: readonly EventWithCaller[]) => events.map(({ type }) => type);
+const sequencesOf = (events: readonly EventWithCaller[]) => events.map(({ sequence }) => sequence);
 const from1To = (count: number) => Array.from({ length: count }, (_, place) => place + 1);
 
 /** Files artworks at the same moment. */
@@ -77,7 +77,7 @@ export function eventPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('orders that are refunded, closed or stopped are told, by the institution as by a person', async (t) => {
+  test('orders that are refunded, closed or stopped are told, by the provider as by a person', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const first = await frozen(store, by);
@@ -120,7 +120,7 @@ export function eventPromises(engine: StoreEngine): void {
     assert.deepEqual(typesOf(await eventsOf(store, house.callerId)), ['escrow.frozen', 'escrow.released']);
   });
 
-  test('a hold that ends within a day is told once for each end that the institution says', async (t) => {
+  test('a hold that ends within a day is told once for each end that the provider says', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await opened(store, by);
@@ -167,8 +167,8 @@ export function eventPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { callerId, caller } = await addPlatform(store, 'gallery');
     const quota = { callerId, month: '2026-11', limit: 1, take: true };
-    const refusal = { reason: 'NOT_FOUND', message: 'no', hints: {} } as const;
-    await store.execute({ admission: { nowS, quota }, effect: { kind: 'Refuse', refusal } });
+    const apiError = { reason: 'NOT_FOUND', message: 'no', hints: {} } as const;
+    await store.execute({ admission: { nowS, quota }, effect: { kind: 'Refuse', apiError } });
     await acceptClock(store, time('2026-11-22T12:00:00+00:00'));
     await refused(
       perform(store, toFile({ callerId, caller }, time('2016-11-21T12:00:00+00:00'))),
@@ -245,11 +245,11 @@ export function eventPromises(engine: StoreEngine): void {
     const heard: (readonly number[] | undefined)[] = [];
     const end = store.onEvents((callerIds) => heard.push(callerIds));
     await fileOne(store, by);
-    await eventually('its own are told', patienceMs, () => heard.length === 1);
+    await eventually('its own are told', timeoutMs, () => heard.length === 1);
     assert.deepEqual(heard, [[by.callerId]]);
     const other = await openStore(t, engine, dataDir);
     await fileOne(other, by);
-    await eventually('those of another are told', patienceMs, () => heard.length === 2);
+    await eventually('those of another are told', timeoutMs, () => heard.length === 2);
     assert.deepEqual(heard[1], undefined);
     end();
     await fileOne(store, by);

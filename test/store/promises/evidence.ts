@@ -8,7 +8,7 @@ import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import type { PageQuery } from '../../../src/store/paging.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { refusal } from '../../support/rejected.ts';
+import { apiError } from '../../support/rejected.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   acceptClock,
@@ -136,7 +136,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.deepEqual(await share('one'), link('one'));
     assert.deepEqual(await share('two', { owner: undefined }), link('two'));
     for (const named of [{ owner: other.callerId }, { sequence: 2 }, { filingNo: 'AS-2026-000009' }])
-      await assert.rejects(share('none', named), refusal('FILING_NOT_FOUND'));
+      await assert.rejects(share('none', named), apiError('FILING_NOT_FOUND'));
 
     const claim = { callerId: by.callerId, key: 'k', fingerprint: Buffer.alloc(32), requestId: 'r' };
     for (const token of ['first', 'second']) {
@@ -323,10 +323,10 @@ export function evidencePromises(engine: StoreEngine): void {
     const filing = underKey(by.callerId, 'k', toFile(by, later(-1)));
     const { outcome } = await store.execute(filing);
     assert.ok(outcome.kind === 'REFUSED');
-    assert.deepEqual([outcome.refusal.reason, outcome.refusal.hints], ['UNAVAILABLE', { retryAfterS: 1 }]);
-    assert.match(outcome.refusal.message, /the clock is 1 s behind the newest record.*artseal clock accept/);
+    assert.deepEqual([outcome.apiError.reason, outcome.apiError.hints], ['UNAVAILABLE', { retryAfterS: 1 }]);
+    assert.match(outcome.apiError.message, /the clock is 1 s behind the newest record.*artseal clock accept/);
     assert.deepEqual(await allLeaves(store), before);
-    assert.equal((await store.figures()).incidents.clockRefusals, 1);
+    assert.equal((await store.metrics()).incidents.clockRejections, 1);
     // In whole seconds, as records are dated.
     const again = await done(store, { ...filing, effect: toFile(by, later(0)) });
     assert.deepEqual([again.isReplay, again.result.filingNo], [false, 'AS-2026-000002']);

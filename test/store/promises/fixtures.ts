@@ -6,7 +6,7 @@ import type { Actor } from '../../../src/domain/audit-entry.ts';
 import type { AgreementChange } from '../../../src/domain/caller.ts';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { NewParty } from '../../../src/domain/party.ts';
-import { type Reason, Refusal } from '../../../src/domain/reason.ts';
+import { ApiError, type Reason } from '../../../src/domain/reason.ts';
 import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EscrowFilter, Work } from '../../../src/store/escrow-commands.ts';
 import type { BusinessTime, CallerRef, FilingFilter } from '../../../src/store/filing-commands.ts';
@@ -21,7 +21,7 @@ import {
   perform,
   type Store,
   type StoreOptions,
-  type Unit,
+  type StoreRequest,
 } from '../../../src/store/store.ts';
 import type { NewWebhook, StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -144,13 +144,13 @@ export async function acceptClock(store: Store, { atMs }: BusinessTime): Promise
   await perform(store, { kind: 'AcceptClock', by: { ...tester, atS: Math.floor(atMs / 1_000) } });
 }
 
-/** What an institution is told of the parties of `terms`. */
+/** What a provider is told of the parties of `terms`. */
 export const knownAs = {
   BUYER: { customer: 'cus_1', paymentMethod: 'pm_1' },
   SELLER: { account: 'acct_1' },
 } as const;
 
-/** The names that an institution needs. */
+/** The names that a provider needs. */
 export const neededNames = { BUYER: ['customer', 'paymentMethod'], SELLER: ['account'] } as const;
 
 /** The command to register a party of a caller: the buyer of `terms`, unless another one is given. */
@@ -324,7 +324,7 @@ export async function orderIn(store: Store, by: CallerRef, state: EscrowState): 
   return order;
 }
 
-/** What an institution says that holds one unit only. */
+/** What a provider says that holds one unit only. */
 export const oneUnitHeld = { status: 'HELD', amount: 1n, currency: 'CNY' } as const;
 
 /** Has an order wait for a person. */
@@ -390,7 +390,7 @@ export function underKey<K extends Kind>(
   key: string,
   effect: Command<K>,
   over: { readonly nowS?: number; readonly sweepAtS?: number; readonly fingerprint?: Uint8Array } = {},
-): Unit<K> {
+): StoreRequest<K> {
   const asked = { nowS, fingerprint, ...over };
   return {
     admission: {
@@ -403,7 +403,7 @@ export function underKey<K extends Kind>(
 }
 
 /** Carries out a unit, which must be done. */
-export async function done<K extends Kind>(store: Store, unit: Unit<K>) {
+export async function done<K extends Kind>(store: Store, unit: StoreRequest<K>) {
   const { outcome } = await store.execute(unit);
   assert.ok(outcome.kind === 'DONE', outcome.kind);
   return outcome;
@@ -423,7 +423,7 @@ export async function isAdmitted(store: Store, admission: Admission): Promise<bo
 /** Asserts that a promise is refused with a reason. */
 export async function refused(promise: Promise<unknown>, reason: Reason): Promise<void> {
   await assert.rejects(promise, (error) => {
-    assert.ok(error instanceof Refusal, `not a refusal: ${error}`);
+    assert.ok(error instanceof ApiError, `not a apiError: ${error}`);
     assert.equal(error.reason, reason, error.message);
     return true;
   });

@@ -27,16 +27,16 @@ const reused = { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' };
 
 const refusing = (reason: Reason): Command<'Refuse'> => ({
   kind: 'Refuse',
-  refusal: { reason, message: `because of ${reason}`, hints: { retryAfterS: 3 } },
+  apiError: { reason, message: `because of ${reason}`, hints: { retryAfterS: 3 } },
 });
 
-/** HTTP statuses of refusals that a repetition may not meet again. */
+/** HTTP statuses of errors that a repetition may not meet again. */
 const passing = [401, 403, 413, 415, 429, 499, 500, 503, 504];
 
 /** What became of a unit: how it ended, its number if it filed one, and whether an earlier one was given this. */
 function toldBy({ outcome }: Executed<'FileArtwork'>): string {
   if (outcome.kind === 'NOT_ADMITTED') return outcome.why;
-  const what = outcome.kind === 'DONE' ? outcome.result.filingNo : outcome.refusal.reason;
+  const what = outcome.kind === 'DONE' ? outcome.result.filingNo : outcome.apiError.reason;
   return outcome.isReplay ? `${what} again` : what;
 }
 
@@ -50,7 +50,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
     const kept = async () => {
       const { outcome } = await store.execute(first);
       assert.ok(outcome.kind !== 'NOT_ADMITTED' && outcome.isReplay);
-      return outcome.kind === 'DONE' ? outcome.result : outcome.refusal.reason;
+      return outcome.kind === 'DONE' ? outcome.result : outcome.apiError.reason;
     };
     await store.execute(first);
     assert.equal(await kept(), true);
@@ -91,7 +91,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
       { kind: 'ChangeAgreement', by: tester, name: 'gallery', change: toTrial },
       { kind: 'AddToken', by: tester, name: 'ledger', token },
       { kind: 'RevokeToken', by: { ...tester, atS: nowS }, tokenId: token.tokenId },
-      { kind: 'UseInstitution', name: 'stripe' },
+      { kind: 'UseProvider', name: 'stripe' },
     ];
     for (const [place, command] of commands.entries()) {
       const unit = underKey(1, `key ${place}`, command);
@@ -128,15 +128,15 @@ export function idempotencyPromises(engine: StoreEngine): void {
       const store = await openStore(t, engine);
       const by = await addPlatform(store, 'gallery');
       const first = await store.execute(underKey(1, 'k', refusing(reason)));
-      const { refusal } = refusing(reason);
-      assert.deepEqual(first.outcome, { kind: 'REFUSED', refusal, isReplay: false });
+      const { apiError } = refusing(reason);
+      assert.deepEqual(first.outcome, { kind: 'REFUSED', apiError, isReplay: false });
       const again = await store.execute(underKey(1, 'k', toFile(by)));
-      if (isFinal) assert.deepEqual(again.outcome, { kind: 'REFUSED', refusal, isReplay: true });
+      if (isFinal) assert.deepEqual(again.outcome, { kind: 'REFUSED', apiError, isReplay: true });
       else assert.equal(toldBy(again), 'AS-2026-000001');
     });
   }
 
-  test('fields that broke a rule are told to repetitions, the first refusal whatever has changed since', async (t) => {
+  test('fields that broke a rule are told to repetitions, the first apiError whatever has changed since', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { filingNo, escrowId } = await orderIn(store, by, 'UNPAID');
@@ -147,8 +147,8 @@ export function idempotencyPromises(engine: StoreEngine): void {
       Promise.all([invalid, conflicting].map(async (unit) => (await store.execute(unit)).outcome));
     const first = await told();
     assert.partialDeepStrictEqual(first, [
-      { kind: 'REFUSED', refusal: { reason: 'VALIDATION_FAILED', violations }, isReplay: false },
-      { kind: 'REFUSED', refusal: { reason: 'ESCROW_ACTIVE' }, isReplay: false },
+      { kind: 'REFUSED', apiError: { reason: 'VALIDATION_FAILED', violations }, isReplay: false },
+      { kind: 'REFUSED', apiError: { reason: 'ESCROW_ACTIVE' }, isReplay: false },
     ]);
     await settled(store, escrowId, { to: 'CLOSED' });
     assert.deepEqual(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keyEndsS, orderAgesS, type RegistryFigures } from '../../../src/store/metric-commands.ts';
+import { keyEndsS, orderAgesS, type RegistryMetrics } from '../../../src/store/metric-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -27,35 +27,41 @@ import {
 
 const later = time('2026-11-21T13:00:00+00:00');
 
-const figuresOf = (store: Store, nowMs = noon.atMs, year = 2026): Promise<RegistryFigures> =>
-  perform(store, { kind: 'ReadFigures', nowMs, year });
+const metricsOf = (store: Store, nowMs = noon.atMs, year = 2026): Promise<RegistryMetrics> =>
+  perform(store, { kind: 'ReadMetrics', nowMs, year });
 
-/** How many orders are in each state, by what the figures say. */
-function countsOf({ openOrders, settledOrders }: RegistryFigures): Record<string, number> {
+/** How many orders are in each state, by what the metrics say. */
+function countsOf({ openOrders, settledOrders }: RegistryMetrics): Record<string, number> {
   const open = openOrders.map(({ state, counts }) => [state, counts.reduce((sum, count) => sum + count, 0)]);
   return { ...Object.fromEntries(open), ...settledOrders };
 }
 
 /** Has an endpoint take what there is to send by a time, and each of it be answered, or refused until another time. */
 async function attempted(store: Store, { id }: StoredWebhook, atMs: number, retryAtMs: number | null) {
-  const { due } = await perform(store, { kind: 'TakeWork', id, nowMs: atMs, limit: 100, underWay: [] });
+  const { due } = await perform(store, {
+    kind: 'ClaimDeliveries',
+    id,
+    nowMs: atMs,
+    limit: 100,
+    underWay: [],
+  });
   const outcomes = due.map(({ event: { sequence }, attempts }) => ({
     ...{ id, sequence, attempts: attempts + 1, atMs, retryAtMs, isDelivered: retryAtMs === null },
     ...{ httpStatus: null, answer: null, error: null },
   }));
-  await perform(store, { kind: 'NoteAttempts', outcomes });
+  await perform(store, { kind: 'RecordAttempts', outcomes });
 }
 
-const webhooksOf = async (store: Store) => (await figuresOf(store)).webhooks;
+const webhooksOf = async (store: Store) => (await metricsOf(store)).webhooks;
 
 const noWebhooks = { healthy: 0, failing: 0, disabled: 0, pending: 0, waiting: 0 };
 
 /** What operators watch. */
-export function figurePromises(engine: StoreEngine): void {
+export function metricPromises(engine: StoreEngine): void {
   test('of an empty store everything is nothing', async (t) => {
     const store = await openStore(t, engine);
     const none = orderAgesS.map(() => 0).concat(0);
-    assert.deepEqual(await figuresOf(store), {
+    assert.deepEqual(await metricsOf(store), {
       filingNumbers: 0,
       escrowNumbers: 0,
       nearestCap: undefined,
@@ -82,9 +88,9 @@ export function figurePromises(engine: StoreEngine): void {
     await acceptClock(store, noon);
     await fileOne(store, by);
     await opened(store, by, filingNo);
-    const { filingNumbers, escrowNumbers } = await figuresOf(store);
+    const { filingNumbers, escrowNumbers } = await metricsOf(store);
     assert.deepEqual([filingNumbers, escrowNumbers], [2, 1]);
-    const next = await figuresOf(store, noon.atMs, 2027);
+    const next = await metricsOf(store, noon.atMs, 2027);
     assert.deepEqual([next.filingNumbers, next.escrowNumbers], [1, 0]);
   });
 
@@ -97,11 +103,11 @@ export function figurePromises(engine: StoreEngine): void {
       return perform(store, { kind: 'ChangeAgreement', by: tester, name, change });
     };
     await cap('large', 1_000);
-    assert.deepEqual((await figuresOf(store)).nearestCap, { platform: 'large', filings: 0, cap: 1_000 });
+    assert.deepEqual((await metricsOf(store)).nearestCap, { platform: 'large', filings: 0, cap: 1_000 });
     await cap('small', 4);
     for (const by of [large, large, small]) await fileOne(store, by);
-    assert.deepEqual((await figuresOf(store)).nearestCap, { platform: 'small', filings: 1, cap: 4 });
-    const next = await figuresOf(store, noon.atMs, 2027);
+    assert.deepEqual((await metricsOf(store)).nearestCap, { platform: 'small', filings: 1, cap: 4 });
+    const next = await metricsOf(store, noon.atMs, 2027);
     assert.equal(next.nearestCap?.filings, 0);
   });
 
@@ -110,18 +116,18 @@ export function figurePromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     for (const state of ['RELEASED', 'CLOSED', 'REFUNDED', 'RELEASED'] as const)
       await orderIn(store, by, state);
-    assert.deepEqual(countsOf(await figuresOf(store)), {
+    assert.deepEqual(countsOf(await metricsOf(store)), {
       ...{ UNPAID: 0, FROZEN: 0, RELEASED: 2, REFUNDED: 1, CLOSED: 1 },
     });
     const first = await orderIn(store, by, 'UNPAID');
     for (const state of states) await orderIn(store, by, state);
     const counted = { UNPAID: 2, FROZEN: 1, RELEASED: 3, REFUNDED: 2, CLOSED: 2 };
-    assert.deepEqual(countsOf(await figuresOf(store)), counted);
+    assert.deepEqual(countsOf(await metricsOf(store)), counted);
     await settled(store, first.escrowId, { to: 'FROZEN' });
-    assert.deepEqual(countsOf(await figuresOf(store)), { ...counted, UNPAID: 1, FROZEN: 2 });
+    assert.deepEqual(countsOf(await metricsOf(store)), { ...counted, UNPAID: 1, FROZEN: 2 });
     await settled(store, first.escrowId, { to: 'CLOSED' });
     for (let again = 0; again < 2; again += 1) {
-      assert.deepEqual(countsOf(await figuresOf(store)), { ...counted, UNPAID: 1, CLOSED: 3 });
+      assert.deepEqual(countsOf(await metricsOf(store)), { ...counted, UNPAID: 1, CLOSED: 3 });
     }
   });
 
@@ -135,7 +141,7 @@ export function figurePromises(engine: StoreEngine): void {
     };
     const agesS = [2_000_000, 604_801, 604_800, 604_799, 86_401, 3_601, 700, 601, 600, 599, 0];
     for (const age of agesS) await openAgo(age);
-    const [unpaid, held] = (await figuresOf(store)).openOrders;
+    const [unpaid, held] = (await metricsOf(store)).openOrders;
     assert.deepEqual(unpaid, { state: 'UNPAID', counts: [2, 3, 1, 2, 3] });
     assert.deepEqual(held?.counts, [0, 0, 0, 0, 0]);
   });
@@ -147,7 +153,7 @@ export function figurePromises(engine: StoreEngine): void {
       const at = { ...noon, atMs: noon.atMs - secondsAgo * 1_000 };
       await perform(store, toOpen(by, await fileOne(store, by), { at }));
     }
-    assert.equal(countsOf(await figuresOf(store)).UNPAID, 5);
+    assert.equal(countsOf(await metricsOf(store)).UNPAID, 5);
   });
 
   test('orders that wait for a person are counted, and when the next one is due', async (t) => {
@@ -156,9 +162,9 @@ export function figurePromises(engine: StoreEngine): void {
     const [first, second] = [await opened(store, by), await opened(store, by)];
     await settled(store, first.escrowId, { to: 'FROZEN', lookUpAtMs: noon.atMs + 5_000 });
     await settled(store, second.escrowId, { to: 'FROZEN', lookUpAtMs: noon.atMs + 7_000 });
-    assert.equal((await figuresOf(store)).nextLookUpAtMs, noon.atMs + 5_000);
+    assert.equal((await metricsOf(store)).nextLookUpAtMs, noon.atMs + 5_000);
     await stopped(store, first.escrowId);
-    const { ordersInReview, nextLookUpAtMs } = await figuresOf(store);
+    const { ordersInReview, nextLookUpAtMs } = await metricsOf(store);
     assert.deepEqual([ordersInReview, nextLookUpAtMs], [1, noon.atMs + 7_000]);
   });
 
@@ -175,9 +181,9 @@ export function figurePromises(engine: StoreEngine): void {
     };
     await endsAfter(86_401_000);
     const ending = await endsAfter(86_400_000);
-    assert.equal((await figuresOf(store)).holdsEnding, 1);
+    assert.equal((await metricsOf(store)).holdsEnding, 1);
     await settled(store, ending, { to: 'RELEASED' });
-    assert.equal((await figuresOf(store)).holdsEnding, 0);
+    assert.equal((await metricsOf(store)).holdsEnding, 0);
     assert.equal((await caseOf(store, ending)).order.holdExpiresAtMs, undefined);
   });
 
@@ -191,7 +197,7 @@ export function figurePromises(engine: StoreEngine): void {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount });
     }
-    const { openInstructions } = await figuresOf(store);
+    const { openInstructions } = await metricsOf(store);
     const sorted = openInstructions.toSorted((one, other) => one.status.localeCompare(other.status));
     const atFirst = { kind: 'FREEZE', count: 1, oldestAtMs: noon.atMs };
     assert.deepEqual(sorted, [
@@ -212,7 +218,7 @@ export function figurePromises(engine: StoreEngine): void {
         endsAtS: nowS + inS,
       });
     }
-    assert.deepEqual((await figuresOf(store, nowS * 1_000)).keysEnding, [1, 2]);
+    assert.deepEqual((await metricsOf(store, nowS * 1_000)).keysEnding, [1, 2]);
   });
 
   test('events of all callers are counted together', async (t) => {
@@ -222,7 +228,7 @@ export function figurePromises(engine: StoreEngine): void {
       await fileOne(store, by);
       await fileOne(store, by);
     }
-    assert.equal((await figuresOf(store)).newestEvent, 4);
+    assert.equal((await metricsOf(store)).newestEvent, 4);
   });
 
   test('webhooks are healthy, failing or disabled, and it is told since when the longest failing one fails', async (t) => {
@@ -279,7 +285,7 @@ export function figurePromises(engine: StoreEngine): void {
     await attempted(store, first, later.atMs, null);
     assert.equal(await waitsSinceMs(), later.atMs);
     const takenMs = later.atMs + 4_000;
-    await perform(store, { kind: 'TakeWork', id: second.id, nowMs: takenMs, limit: 1, underWay: [] });
+    await perform(store, { kind: 'ClaimDeliveries', id: second.id, nowMs: takenMs, limit: 1, underWay: [] });
     assert.equal(await waitsSinceMs(), takenMs);
     await attempted(store, second, takenMs + 1_000, takenMs + 6_000);
     // It fails, and what it misses is its own affair.
@@ -292,13 +298,13 @@ export function figurePromises(engine: StoreEngine): void {
   test('the store tells what it wrote, what it remembers and how large it is', async (t) => {
     const store = await openStore(t, engine);
     const { id } = await addPlatform(store, 'gallery');
-    const before = await store.figures();
+    const before = await store.metrics();
     await Promise.all(['a', 'b', 'c'].map((nonce) => spend(store, id, nonce)));
-    const { files, ...after } = await store.figures();
+    const { files, ...after } = await store.metrics();
     const total = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0);
-    for (const figure of ['transactionUnits', 'transactionSeconds', 'commitSeconds'] as const) {
-      assert.equal(total(after[figure].counts) - total(before[figure].counts), 1, figure);
-      assert.ok(after[figure].sum > before[figure].sum, figure);
+    for (const metric of ['transactionUnits', 'transactionSeconds', 'commitSeconds'] as const) {
+      assert.equal(total(after[metric].counts) - total(before[metric].counts), 1, metric);
+      assert.ok(after[metric].sum > before[metric].sum, metric);
     }
     assert.equal(after.transactionUnits.sum - before.transactionUnits.sum, 3);
     assert.equal(after.nonces - before.nonces, 3);
@@ -307,13 +313,13 @@ export function figurePromises(engine: StoreEngine): void {
     assert.ok((files?.logBytes ?? 0) > 0);
     assert.ok((files?.freeBytes ?? 0) > 0);
     const submitted = [spend(store, id, 'd'), spend(store, id, 'e')];
-    assert.equal((await Promise.all([store.figures(), ...submitted]))[0].unitsInFlight, 2);
+    assert.equal((await Promise.all([store.metrics(), ...submitted]))[0].unitsInFlight, 2);
   });
 
   test('what only reads counts as no transaction', async (t) => {
     const store = await openStore(t, engine);
-    const before = (await store.figures()).transactionUnits;
-    await figuresOf(store);
-    assert.deepEqual((await store.figures()).transactionUnits, before);
+    const before = (await store.metrics()).transactionUnits;
+    await metricsOf(store);
+    assert.deepEqual((await store.metrics()).transactionUnits, before);
   });
 }

@@ -29,7 +29,7 @@ import {
 const nowMs = 1_790_000_000_999;
 const retentionMs = notificationRetentionS * 1_000;
 
-/** What the institution tells of its own accord. */
+/** What the provider tells of its own accord. */
 export function notificationPromises(engine: StoreEngine): void {
   test('a notification makes its order due, and changes nothing else', async (t) => {
     const store = await openStore(t, engine);

@@ -269,13 +269,13 @@ export function operationPromises(engine: StoreEngine): void {
     assert.deepEqual(outcome, { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' });
   });
 
-  test('an opening that was refused leaves its key without an instruction: it tells the refusal', async (t) => {
+  test('an opening that was refused leaves its key without an instruction: it tells the apiError', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, filingNo } = await opened(store, by);
     const open = async () => (await store.execute(underKey(by.callerId, 'k', toOpen(by, filingNo)))).outcome;
     const first = await open();
-    assert.partialDeepStrictEqual(first, { refusal: { reason: 'ESCROW_ACTIVE' }, isReplay: false });
+    assert.partialDeepStrictEqual(first, { apiError: { reason: 'ESCROW_ACTIVE' }, isReplay: false });
     await settled(store, escrowId, { to: 'CLOSED' });
     assert.deepEqual(await open(), { ...first, isReplay: true });
   });
@@ -287,7 +287,7 @@ export function operationPromises(engine: StoreEngine): void {
     const filingNo = await fileOne(store, by);
     const open = async (owner: number | undefined) =>
       (await store.execute(underKey(other.callerId, 'k', toOpen(other, filingNo, { owner })))).outcome;
-    assert.partialDeepStrictEqual(await open(other.callerId), { refusal: { reason: 'PERMISSION_DENIED' } });
+    assert.partialDeepStrictEqual(await open(other.callerId), { apiError: { reason: 'PERMISSION_DENIED' } });
     assert.partialDeepStrictEqual(await open(undefined), { kind: 'DONE', isReplay: false });
   });
 
@@ -349,7 +349,7 @@ export function operationPromises(engine: StoreEngine): void {
     await assert.rejects(perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 5_000 }));
   });
 
-  test('what the institution did not answer is UNKNOWN, counted, and due again', async (t) => {
+  test('what the provider did not answer is UNKNOWN, counted, and due again', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);

@@ -51,7 +51,7 @@ async function withOpenInstruction(store: Store, state: EscrowState) {
   return order;
 }
 
-/** What the institution's word comes to. */
+/** What the provider's word comes to. */
 export function orderUpdatePromises(engine: StoreEngine): void {
   for (const from of states) {
     for (const to of states) {
@@ -211,7 +211,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, escrowId)).holdId, holdId);
   });
 
-  test('an order that was cancelled since the institution was asked does not come to be FROZEN', async (t) => {
+  test('an order that was cancelled since the provider was asked does not come to be FROZEN', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await opened(store, by);
@@ -226,7 +226,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     assert.deepEqual([closed?.order.state, closed?.open], ['CLOSED', []]);
   });
 
-  test("the institution's reference is kept until it gives another one", async (t) => {
+  test("the provider's reference is kept until it gives another one", async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     for (const [given, kept] of [
@@ -252,7 +252,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     assert.deepEqual(await due(store, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), []);
   });
 
-  test('attempts in vain are counted until the institution is heard', async (t) => {
+  test('attempts in vain are counted until the provider is heard', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     for (let times = 0; times < 3; times += 1)
@@ -263,7 +263,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, escrowId)).failedAttempts, 0);
   });
 
-  test('a notification that comes while the institution is asked has it asked again', async (t) => {
+  test('a notification that comes while the provider is asked has it asked again', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     const { notificationCount } = await caseOf(store, escrowId);

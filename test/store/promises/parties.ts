@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Refusal } from '../../../src/domain/reason.ts';
-import { FieldsRefused } from '../../../src/domain/violation.ts';
+import type { ApiError } from '../../../src/domain/reason.ts';
+import { ValidationError } from '../../../src/domain/violation.ts';
 import type { ImportedParty } from '../../../src/store/party-commands.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -40,7 +40,9 @@ const listed = async (store: Store, filter: Partial<typeof anyParty> = {}) =>
   ).flat();
 
 const actsOf = async (store: Store) =>
-  (await perform(store, { kind: 'ListActs', sinceS: undefined, page: { from: undefined, size: 100 } })).items
+  (
+    await perform(store, { kind: 'ListAuditLog', sinceS: undefined, page: { from: undefined, size: 100 } })
+  ).items
     .filter(({ action }) => action.startsWith('party'))
     .map(({ actor, atS, action, subject, reason, before, after }) => ({
       ...{ actor, atS, reason, action, subject },
@@ -68,7 +70,7 @@ async function fieldsRefused(promise: Promise<unknown>): Promise<readonly string
     () => assert.fail('it was not refused'),
     (cause) => cause,
   );
-  assert.ok(error instanceof FieldsRefused, String(error));
+  assert.ok(error instanceof ValidationError, String(error));
   assert.equal(error.reason, 'VALIDATION_FAILED');
   return error.violations.map(({ field }) => field);
 }
@@ -170,7 +172,7 @@ export function partyPromises(engine: StoreEngine): void {
     );
   });
 
-  test('a party has to be known by all the names that the institution needs', async (t) => {
+  test('a party has to be known by all the names that the provider needs', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     await registerBoth(store, 'gallery');
@@ -181,7 +183,7 @@ export function partyPromises(engine: StoreEngine): void {
     await perform(store, toOpen(by, filingNo, { parties }));
   });
 
-  test('a buyer and a seller that are one at the institution are refused together, and nothing is opened', async (t) => {
+  test('a buyer and a seller that are one at the provider are refused together, and nothing is opened', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by);
@@ -194,7 +196,7 @@ export function partyPromises(engine: StoreEngine): void {
       [{ user: 'u2', wallet: 'w1' }, 'wallet'],
     ] as const) {
       await perform(store, toRegister('gallery', { role: 'SELLER', names }));
-      await assert.rejects(open(), (error: Refusal) => {
+      await assert.rejects(open(), (error: ApiError) => {
         assert.equal(error.reason, 'VALIDATION_FAILED');
         assert.match(
           error.message,

@@ -15,28 +15,28 @@ import {
 } from './fixtures.ts';
 
 /** Where the money of orders is. */
-export function institutionPromises(engine: StoreEngine): void {
-  test('open orders keep a store at their institution, until the last has ended', async (t) => {
+export function providerPromises(engine: StoreEngine): void {
+  test('open orders keep a store at their provider, until the last has ended', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'UseInstitution', name: 'simulated' });
+    await perform(store, { kind: 'UseProvider', name: 'simulated' });
     const { escrowId } = await frozen(store, by);
-    await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
-    await perform(store, { kind: 'UseInstitution', name: 'simulated' });
+    await refused(perform(store, { kind: 'UseProvider', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
+    await perform(store, { kind: 'UseProvider', name: 'simulated' });
     await resolved(store, by, escrowId, 'RELEASE');
-    await perform(store, { kind: 'UseInstitution', name: 'stripe' });
+    await perform(store, { kind: 'UseProvider', name: 'stripe' });
     await frozen(store, by);
-    await refused(perform(store, { kind: 'UseInstitution', name: 'simulated' }), 'ESCROW_STATE_CONFLICT');
+    await refused(perform(store, { kind: 'UseProvider', name: 'simulated' }), 'ESCROW_STATE_CONFLICT');
   });
 
-  test('orders from before a store knew its institution are at the simulated one', async (t) => {
+  test('orders from before a store knew its provider are at the simulated one', async (t) => {
     const store = await openStore(t, engine);
     await orderIn(store, await addPlatform(store, 'gallery'), 'UNPAID');
     await assert.rejects(
-      perform(store, { kind: 'UseInstitution', name: 'stripe' }),
+      perform(store, { kind: 'UseProvider', name: 'stripe' }),
       /1.*simulated|simulated: 1/,
     );
-    await perform(store, { kind: 'UseInstitution', name: 'simulated' });
+    await perform(store, { kind: 'UseProvider', name: 'simulated' });
   });
 
   test('an order that is to be asked about, or waits for a person, keeps its store there though it ended', async (t) => {
@@ -44,9 +44,9 @@ export function institutionPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await orderIn(store, by, 'CLOSED');
     await settled(store, escrowId, { lookUpAtMs: 9 });
-    await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
+    await refused(perform(store, { kind: 'UseProvider', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
     await stopped(store, escrowId);
-    await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
+    await refused(perform(store, { kind: 'UseProvider', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
     await perform(store, {
       kind: 'Decide',
       by: tester,
@@ -56,15 +56,15 @@ export function institutionPromises(engine: StoreEngine): void {
       nowMs: 1,
     });
     await settled(store, escrowId, {});
-    await perform(store, { kind: 'UseInstitution', name: 'stripe' });
+    await perform(store, { kind: 'UseProvider', name: 'stripe' });
   });
 
-  test('a store whose orders have all ended is at no institution yet', async (t) => {
+  test('a store whose orders have all ended is at no provider yet', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     for (const state of ['RELEASED', 'REFUNDED', 'CLOSED'] as const) await orderIn(store, by, state);
-    await perform(store, { kind: 'UseInstitution', name: 'stripe' });
+    await perform(store, { kind: 'UseProvider', name: 'stripe' });
     await orderIn(store, by, 'FROZEN');
-    await refused(perform(store, { kind: 'UseInstitution', name: 'simulated' }), 'ESCROW_STATE_CONFLICT');
+    await refused(perform(store, { kind: 'UseProvider', name: 'simulated' }), 'ESCROW_STATE_CONFLICT');
   });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { appendLeaf, emptyTree, leafHash, rootOf } from '../../../src/domain/merkle.ts';
-import { type Reason, Refusal } from '../../../src/domain/reason.ts';
+import { ApiError, type Reason } from '../../../src/domain/reason.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -45,7 +45,7 @@ async function erase(store: Store, filingNos: readonly string[], atS = nowS()): 
 
 async function saysErased(work: Promise<unknown>): Promise<void> {
   await assert.rejects(work, (error) => {
-    assert.ok(error instanceof Refusal);
+    assert.ok(error instanceof ApiError);
     assert.equal(error.reason, 'FILING_NOT_FOUND' satisfies Reason);
     assert.match(error.message, /was erased: its retention of 5 years is over/);
     return true;

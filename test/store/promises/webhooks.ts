@@ -6,7 +6,7 @@ import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import { redeliver } from '../../../src/store/redelivery.ts';
 import { type Command, executorOf, perform, type Store } from '../../../src/store/store.ts';
 import {
-  type AttemptOutcome,
+  type DeliveryResult,
   deletedPerUnit,
   redeliveredPerUnit,
   type StoredDelivery,
@@ -68,8 +68,8 @@ const shortly = (deliveries: readonly StoredDelivery[]) =>
 const outcome = (
   { id }: StoredWebhook,
   sequence: number,
-  over: Partial<AttemptOutcome> = {},
-): AttemptOutcome => ({
+  over: Partial<DeliveryResult> = {},
+): DeliveryResult => ({
   ...{
     id,
     sequence,
@@ -88,11 +88,11 @@ const gaveUp = { isDelivered: false, httpStatus: 500, answer: null, error: 'answ
 async function attempted(
   store: Store,
   webhook: StoredWebhook,
-  outcomes: Readonly<Record<number, Partial<AttemptOutcome>>>,
+  outcomes: Readonly<Record<number, Partial<DeliveryResult>>>,
 ): Promise<void> {
   const { id } = webhook;
   const limit = Object.keys(outcomes).length;
-  const take = { kind: 'TakeWork', id, nowMs, limit, underWay: [] } as const;
+  const take = { kind: 'ClaimDeliveries', id, nowMs, limit, underWay: [] } as const;
   const { due } = await perform(store, take);
   const asked = due.filter(({ event }) => event.sequence in outcomes);
   assert.deepEqual(
@@ -102,7 +102,7 @@ async function attempted(
   const noted = asked.map(({ event: { sequence }, attempts }) =>
     outcome(webhook, sequence, { attempts: attempts + 1, ...outcomes[sequence] }),
   );
-  await perform(store, { kind: 'NoteAttempts', outcomes: noted });
+  await perform(store, { kind: 'RecordAttempts', outcomes: noted });
 }
 
 const again = (store: Store, webhook: StoredWebhook, which: Command<'Redeliver'>['which']): Promise<number> =>
@@ -191,7 +191,7 @@ export function webhookPromises(engine: StoreEngine): void {
     const webhook = await addWebhook(store, gallery);
     const count = 2 * deletedPerUnit + 7;
     await Promise.all(Array.from({ length: count }, () => perform(store, toFile(gallery))));
-    await perform(store, { kind: 'TakeWork', id: webhook.id, nowMs, limit: count, underWay: [] });
+    await perform(store, { kind: 'ClaimDeliveries', id: webhook.id, nowMs, limit: count, underWay: [] });
     assert.deepEqual(await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) }), { isDone: false });
     assert.equal((await deliveriesOf(store, webhook)).length, count - deletedPerUnit);
     await deleteWebhook(executorOf(store), nameOf(webhook));
@@ -309,7 +309,13 @@ export function webhookPromises(engine: StoreEngine): void {
     const { escrowId } = await frozen(store, gallery);
     await resolved(store, gallery, escrowId, 'RELEASE');
     await attempted(store, webhook, { 2: { ...gaveUp, retryAtMs: nowMs } });
-    await perform(store, { kind: 'TakeWork', id: webhook.id, nowMs: noon.atMs, limit: 9, underWay: [] });
+    await perform(store, {
+      kind: 'ClaimDeliveries',
+      id: webhook.id,
+      nowMs: noon.atMs,
+      limit: 9,
+      underWay: [],
+    });
     assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
       [2, 'PENDING', 1, nowMs],
       [3, 'WAITING', 0, null],
@@ -338,7 +344,7 @@ export function webhookPromises(engine: StoreEngine): void {
     await change(store, webhook, { status: 'DISABLED' }, tester);
     await change(store, webhook, { status: 'DISABLED' }, tester);
     const acts = await perform(store, {
-      ...{ kind: 'ListActs', sinceS: undefined, page: { from: undefined, size: 9 } },
+      ...{ kind: 'ListAuditLog', sinceS: undefined, page: { from: undefined, size: 9 } },
     });
     assert.deepEqual(acts.items.map(({ action, subject }) => [action, subject]).slice(0, -1), [
       ['webhook disable', webhook.webhookId],
@@ -350,7 +356,7 @@ export function webhookPromises(engine: StoreEngine): void {
     );
     await change(store, webhook, { status: 'ENABLED' }, tester);
     const last = await perform(store, {
-      ...{ kind: 'ListActs', sinceS: undefined, page: { from: undefined, size: 1 } },
+      ...{ kind: 'ListAuditLog', sinceS: undefined, page: { from: undefined, size: 1 } },
     });
     assert.equal(last.items[0]?.action, 'webhook enable');
   });

@@ -1,4 +1,3 @@
--- Tables as drizzle-kit generates them from schema.ts, with STRICT and WITHOUT ROWID added by hand, which it cannot say.
 CREATE TABLE `api_key` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`key_id` text NOT NULL,
@@ -13,18 +12,36 @@ CREATE TABLE `api_key` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `api_key_key_id_unique` ON `api_key` (`key_id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `api_key_api_key_unique` ON `api_key` (`api_key`);--> statement-breakpoint
+CREATE TABLE `audit_entry` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`at_s` integer NOT NULL,
+	`actor` text NOT NULL,
+	`action` text NOT NULL,
+	`subject` text NOT NULL,
+	`reason` text,
+	`before` text,
+	`after` text
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `caller` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
 	`tier` text,
-	`monthly_quota` integer
+	`monthly_quota` integer,
+	`status` text DEFAULT 'ACTIVE' NOT NULL,
+	`filing_cap` integer
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `caller_name_unique` ON `caller` (`name`);--> statement-breakpoint
+CREATE INDEX `caller_capped` ON `caller` (`id`) WHERE "caller"."filing_cap" IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `deployment` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`environment` text NOT NULL,
 	`escrow_id_key` blob NOT NULL,
+	`currency` text,
+	`provider` text,
+	`newest_webhook` integer DEFAULT 0 NOT NULL,
+	`plain_urls` integer DEFAULT false NOT NULL,
 	CONSTRAINT "deployment_is_one_row" CHECK("deployment"."id" = 1)
 ) STRICT;
 --> statement-breakpoint
@@ -39,13 +56,104 @@ CREATE TABLE `escrow` (
 	`seller_id` text NOT NULL,
 	`state` text NOT NULL,
 	`timestamp` text NOT NULL,
+	`reference` text,
+	`look_up_at_ms` integer,
+	`failed_attempts` integer DEFAULT 0 NOT NULL,
+	`review` text,
+	`found_status` text,
+	`found_amount` integer,
+	`found_currency` text,
+	`accepted` integer DEFAULT false NOT NULL,
+	`notification_count` integer DEFAULT 0 NOT NULL,
+	`buyer_party_id` integer,
+	`seller_party_id` integer,
+	`hold_expires_at_s` integer,
+	`next_action_url` text,
+	`next_action_until_ms` integer,
+	`told_hold_end_s` integer,
 	FOREIGN KEY (`filing_no`) REFERENCES `filing`(`filing_no`) ON UPDATE no action ON DELETE no action,
-	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
+	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`buyer_party_id`) REFERENCES `party`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`seller_party_id`) REFERENCES `party`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `escrow_escrow_id_unique` ON `escrow` (`escrow_id`);--> statement-breakpoint
 CREATE INDEX `escrow_by_caller` ON `escrow` (`caller_id`);--> statement-breakpoint
+CREATE INDEX `escrow_by_caller_and_state` ON `escrow` (`caller_id`,`state`);--> statement-breakpoint
+CREATE INDEX `escrow_by_filing` ON `escrow` (`filing_no`);--> statement-breakpoint
+CREATE INDEX `escrow_by_state` ON `escrow` (`state`);--> statement-breakpoint
+CREATE INDEX `escrow_by_look_up` ON `escrow` (`look_up_at_ms`) WHERE "escrow"."look_up_at_ms" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `escrow_due` ON `escrow` (`caller_id`,("failed_attempts" > 0),`look_up_at_ms`) WHERE "escrow"."look_up_at_ms" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `escrow_by_reference` ON `escrow` (`reference`) WHERE "escrow"."reference" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `escrow_hold_end` ON `escrow` (`hold_expires_at_s`) WHERE "escrow"."state" = 'FROZEN';--> statement-breakpoint
+CREATE INDEX `escrow_in_review` ON `escrow` (`id`) WHERE "escrow"."review" IS NOT NULL;--> statement-breakpoint
 CREATE UNIQUE INDEX `escrow_active` ON `escrow` (`filing_no`) WHERE "escrow"."state" IN ('UNPAID', 'FROZEN');--> statement-breakpoint
+CREATE TABLE `escrow_change` (
+	`order_id` integer NOT NULL,
+	`position` integer NOT NULL,
+	`state` text NOT NULL,
+	`at` text NOT NULL,
+	`changed_at_s` integer NOT NULL,
+	`payment` text,
+	`payment_amount` integer,
+	`by_operator` integer DEFAULT false NOT NULL,
+	PRIMARY KEY(`order_id`, `position`),
+	FOREIGN KEY (`order_id`) REFERENCES `escrow`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `escrow_instruction` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`instruction_id` text NOT NULL,
+	`order_id` integer NOT NULL,
+	`kind` text NOT NULL,
+	`status` text NOT NULL,
+	`prepared_at_ms` integer NOT NULL,
+	`reason` text,
+	FOREIGN KEY (`order_id`) REFERENCES `escrow`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `escrow_instruction_instruction_id_unique` ON `escrow_instruction` (`instruction_id`);--> statement-breakpoint
+CREATE INDEX `escrow_instruction_by_order` ON `escrow_instruction` (`order_id`);--> statement-breakpoint
+CREATE INDEX `escrow_instruction_open` ON `escrow_instruction` (`order_id`) WHERE "escrow_instruction"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');--> statement-breakpoint
+CREATE UNIQUE INDEX `escrow_freeze` ON `escrow_instruction` (`order_id`) WHERE "escrow_instruction"."kind" = 'FREEZE';--> statement-breakpoint
+CREATE UNIQUE INDEX `escrow_release_open` ON `escrow_instruction` (`order_id`) WHERE "escrow_instruction"."kind" = 'RELEASE' AND "escrow_instruction"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');--> statement-breakpoint
+CREATE UNIQUE INDEX `escrow_return_open` ON `escrow_instruction` (`order_id`) WHERE "escrow_instruction"."kind" IN ('REFUND', 'CANCEL') AND "escrow_instruction"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');--> statement-breakpoint
+CREATE UNIQUE INDEX `escrow_resolution_paid` ON `escrow_instruction` (`order_id`) WHERE "escrow_instruction"."kind" IN ('RELEASE', 'REFUND') AND "escrow_instruction"."status" = 'CONFIRMED';--> statement-breakpoint
+CREATE TABLE `event_head` (
+	`caller_id` integer PRIMARY KEY NOT NULL,
+	`sequence` integer NOT NULL,
+	`position` integer NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `event_log` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`first` integer NOT NULL,
+	`newest_at_s` integer NOT NULL,
+	`lines` text NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `event_mark` (
+	`caller_id` integer NOT NULL,
+	`sequence` integer NOT NULL,
+	`position` integer NOT NULL,
+	PRIMARY KEY(`caller_id`, `sequence`)
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `evidence_link` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`link_id` text NOT NULL,
+	`filing_no` text NOT NULL,
+	`sequence` integer NOT NULL,
+	`caller_id` integer NOT NULL,
+	`created_at_s` integer NOT NULL,
+	`expires_at_s` integer NOT NULL,
+	`revoked_at_s` integer,
+	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `evidence_link_link_id_unique` ON `evidence_link` (`link_id`);--> statement-breakpoint
+CREATE INDEX `evidence_link_by_filing` ON `evidence_link` (`filing_no`);--> statement-breakpoint
+CREATE INDEX `evidence_link_by_end` ON `evidence_link` (`expires_at_s`);--> statement-breakpoint
 CREATE TABLE `filing` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`filing_no` text NOT NULL,
@@ -59,17 +167,79 @@ CREATE TABLE `filing` (
 	`hash` text NOT NULL,
 	`timestamp` text NOT NULL,
 	`filed_at_s` integer NOT NULL,
+	`previous_id` integer,
+	`salt` blob,
+	`leaf_index` integer,
+	`erased_at_s` integer,
 	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `filing_filing_no_unique` ON `filing` (`filing_no`);--> statement-breakpoint
-CREATE INDEX `filing_by_caller` ON `filing` (`caller_id`);--> statement-breakpoint
-CREATE TABLE `nonce_claim` (
-	`window` integer NOT NULL,
-	`api_key_id` integer NOT NULL,
-	`nonce` text NOT NULL,
+CREATE TABLE `idempotency_key` (
+	`caller_id` integer NOT NULL,
+	`key` text NOT NULL,
+	`fingerprint` blob NOT NULL,
 	`claimed_at_s` integer NOT NULL,
-	PRIMARY KEY(`window`, `api_key_id`, `nonce`)
+	`instruction_id` text,
+	`outcome` blob,
+	`request_id` text,
+	PRIMARY KEY(`caller_id`, `key`)
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `idempotency_key_by_age` ON `idempotency_key` (`claimed_at_s`);--> statement-breakpoint
+CREATE TABLE `latest_filing` (
+	`caller_id` integer NOT NULL,
+	`year` integer NOT NULL,
+	`filing_id` integer NOT NULL,
+	`filings` integer DEFAULT 0 NOT NULL,
+	PRIMARY KEY(`caller_id`, `year`)
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `log_checkpoint` (
+	`size` integer PRIMARY KEY NOT NULL,
+	`note` text NOT NULL,
+	`published_at_s` integer NOT NULL,
+	`time_stamp` blob
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `log_event` (
+	`sequence` integer PRIMARY KEY NOT NULL,
+	`kind` text NOT NULL,
+	`detail` text NOT NULL,
+	`time_s` integer NOT NULL,
+	`leaf_index` integer NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `log_key` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`vkey` text NOT NULL,
+	`sealed_seed` blob NOT NULL,
+	`added_at_s` integer NOT NULL,
+	`ends_at_s` integer
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `log_key_vkey_unique` ON `log_key` (`vkey`);--> statement-breakpoint
+CREATE TABLE `log_leaf` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`data` text NOT NULL,
+	`hashes` blob NOT NULL,
+	`first` integer
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `log_origin` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`origin` text NOT NULL,
+	`first_size` integer NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `number_gap` (
+	`kind` text NOT NULL,
+	`year` integer NOT NULL,
+	`after` integer NOT NULL,
+	`through` integer NOT NULL,
+	`restoration_id` integer NOT NULL,
+	PRIMARY KEY(`kind`, `year`, `after`),
+	FOREIGN KEY (`restoration_id`) REFERENCES `restoration`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `number_sequence` (
@@ -79,31 +249,109 @@ CREATE TABLE `number_sequence` (
 	PRIMARY KEY(`kind`, `year`)
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `party` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`caller_id` integer NOT NULL,
+	`role` text NOT NULL,
+	`party_id` text NOT NULL,
+	`names` text NOT NULL,
+	`added_at_s` integer NOT NULL,
+	`removed_at_s` integer,
+	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `party_known` ON `party` (`caller_id`,`role`,`party_id`) WHERE "party"."removed_at_s" IS NULL;--> statement-breakpoint
 CREATE TABLE `provenance_record` (
 	`filing_no` text NOT NULL,
 	`position` integer NOT NULL,
 	`event` text NOT NULL,
 	`at` text NOT NULL,
 	`recorded_at_s` integer NOT NULL,
+	`salt` blob,
+	`leaf_index` integer,
 	PRIMARY KEY(`filing_no`, `position`)
 ) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `provider_notification` (
+	`event_id` text PRIMARY KEY NOT NULL,
+	`received_at_s` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `provider_notification_by_age` ON `provider_notification` (`received_at_s`);--> statement-breakpoint
+CREATE TABLE `restoration` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`taken_at_s` integer NOT NULL,
+	`restored_at_s` integer NOT NULL,
+	`served_at_s` integer
+) STRICT;
 --> statement-breakpoint
 CREATE TABLE `service_token` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`token_id` text NOT NULL,
 	`sha256` blob NOT NULL,
 	`caller_id` integer NOT NULL,
-	`operator` integer NOT NULL,
 	`created_at_s` integer NOT NULL,
 	`revoked_at_s` integer,
-	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
+	`scopes` text DEFAULT '' NOT NULL,
+	`expires_at_s` integer,
+	`platform_id` integer,
+	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`platform_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `service_token_token_id_unique` ON `service_token` (`token_id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `service_token_sha256_unique` ON `service_token` (`sha256`);--> statement-breakpoint
+CREATE TABLE `spent_nonces` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`window` integer NOT NULL,
+	`entries` blob NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `spent_nonces_by_window` ON `spent_nonces` (`window`);--> statement-breakpoint
 CREATE TABLE `usage` (
 	`caller_id` integer NOT NULL,
 	`month` text NOT NULL,
 	`calls` integer NOT NULL,
 	PRIMARY KEY(`caller_id`, `month`)
 ) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `webhook` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`webhook_id` text NOT NULL,
+	`caller_id` integer NOT NULL,
+	`url` text NOT NULL,
+	`event_types` text NOT NULL,
+	`description` text NOT NULL,
+	`status` text NOT NULL,
+	`disabled_why` text,
+	`created_at_s` integer NOT NULL,
+	`sealed_secret` blob NOT NULL,
+	`previous_secret` blob,
+	`previous_ends_at_s` integer,
+	`cursor` integer NOT NULL,
+	`failing_since_s` integer,
+	`sealed_url` blob,
+	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `webhook_webhook_id_unique` ON `webhook` (`webhook_id`);--> statement-breakpoint
+CREATE INDEX `webhook_by_caller` ON `webhook` (`caller_id`);--> statement-breakpoint
+CREATE TABLE `webhook_delivery` (
+	`webhook` integer NOT NULL,
+	`sequence` integer NOT NULL,
+	`type` text NOT NULL,
+	`resource` text NOT NULL,
+	`event_at_s` integer NOT NULL,
+	`status` text NOT NULL,
+	`attempts` integer NOT NULL,
+	`last_attempt_at_ms` integer,
+	`next_attempt_at_ms` integer,
+	`http_status` integer,
+	`answer` blob,
+	`error` text,
+	PRIMARY KEY(`webhook`, `sequence`),
+	FOREIGN KEY (`webhook`) REFERENCES `webhook`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `webhook_delivery_due` ON `webhook_delivery` (`webhook`,`next_attempt_at_ms`) WHERE "webhook_delivery"."status" = 'PENDING';--> statement-breakpoint
+CREATE INDEX `webhook_delivery_open` ON `webhook_delivery` (`webhook`,`resource`,`sequence`,`status`) WHERE "webhook_delivery"."status" IN ('PENDING', 'WAITING');

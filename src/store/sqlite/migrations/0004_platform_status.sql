@@ -1,1 +1,0 @@
-ALTER TABLE `caller` ADD `status` text DEFAULT 'ACTIVE' NOT NULL;

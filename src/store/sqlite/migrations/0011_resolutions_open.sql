@@ -1,3 +1,0 @@
-DROP INDEX `escrow_resolution_open`;--> statement-breakpoint
-CREATE UNIQUE INDEX `escrow_release_open` ON `escrow_instruction` (`order_id`) WHERE "escrow_instruction"."kind" = 'RELEASE' AND "escrow_instruction"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');--> statement-breakpoint
-CREATE UNIQUE INDEX `escrow_return_open` ON `escrow_instruction` (`order_id`) WHERE "escrow_instruction"."kind" IN ('REFUND', 'CANCEL') AND "escrow_instruction"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');

@@ -1,1 +1,0 @@
-ALTER TABLE `escrow_change` ADD `by_operator` integer DEFAULT false NOT NULL;
