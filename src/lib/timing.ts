@@ -1,0 +1,100 @@
+import type { Clock } from '../domain/clock.ts';
+
+/** Work that is repeated. */
+export interface Repetition {
+  /** Runs the work now. Resolves when this first run has ended; the next ones follow on their own. */
+  start(): Promise<void>;
+  /** Runs the work for the first time when the first period is over. */
+  startLater(): void;
+  /** Begins no further run. Resolves when the run in progress has ended. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Repeats `work` every `periodMs()` milliseconds, counted from the beginning of a run. A run that takes longer than its
+ * period delays the next one: there is never more than one at a time. `work` must not reject.
+ */
+export function every(
+  clock: Pick<Clock, 'monotonicMs' | 'after'>,
+  periodMs: () => number,
+  work: () => unknown,
+): Repetition {
+  let isStopped = false;
+  let cancel = () => {};
+  let running: Promise<void> = Promise.resolve();
+
+  function run(): void | Promise<void> {
+    const startMs = clock.monotonicMs();
+    const end = () => {
+      if (!isStopped) schedule(Math.max(0, periodMs() - (clock.monotonicMs() - startMs)));
+    };
+    const working = work();
+    return working instanceof Promise ? working.then(end) : end();
+  }
+
+  function begin(): Promise<void> {
+    running = Promise.resolve(run());
+    return running;
+  }
+
+  function schedule(ms: number): void {
+    cancel = clock.after(ms, () => void begin());
+  }
+
+  return {
+    start: begin,
+    startLater: () => schedule(periodMs()),
+    stop: () => {
+      isStopped = true;
+      cancel();
+      return running;
+    },
+  };
+}
+
+/**
+ * Runs `work` with a signal that is aborted after `ms` milliseconds, or when `stopped` is. Rejects with the reason of the
+ * signal if it is aborted before `work` ends, also where `work` ignores it.
+ */
+export async function withTimeout<T>(
+  clock: Pick<Clock, 'after'>,
+  { ms, reason, stopped }: { readonly ms: number; readonly reason: Error; readonly stopped?: AbortSignal },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const timeout = new AbortController();
+  const cancel = clock.after(ms, () => timeout.abort(reason));
+  const signal = stopped === undefined ? timeout.signal : AbortSignal.any([stopped, timeout.signal]);
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([aborted.promise, work(signal)]);
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    cancel();
+  }
+}
+
+/** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
+export function sleep(clock: Pick<Clock, 'after'>, ms: number, signal?: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, resolve);
+  const wake = () => {
+    cancel();
+    resolve();
+  };
+  if (signal?.aborted) wake();
+  else signal?.addEventListener('abort', wake, { once: true });
+  return promise.finally(() => signal?.removeEventListener('abort', wake));
+}
+
+/** How long to wait before a further attempt: twice as long after each failure. */
+export function backoffMs(
+  failures: number,
+  { firstMs, longestMs }: { firstMs: number; longestMs: number },
+): number {
+  return Math.min(longestMs, firstMs * 2 ** Math.max(0, failures - 1));
+}
