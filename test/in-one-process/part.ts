@@ -2,8 +2,8 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { before } from 'node:test';
 
-/** The files that have a process each; package.json's test script names the same. */
-const apart = '{process,deploy,clients}/**';
+/** The files that have a process each: package.json's scripts test and test:slow name them. */
+const apart = ['{process,deploy,clients}/**', '**/*.slow.test.ts'];
 
 const testFolder = join(import.meta.dirname, '..');
 const parts = globSync('part-*.ts', { cwd: import.meta.dirname }).length;
@@ -16,7 +16,7 @@ const parts = globSync('part-*.ts', { cwd: import.meta.dirname }).length;
 export async function runPart(part: number): Promise<void> {
   const { promise: loaded, resolve } = Promise.withResolvers<void>();
   before(() => loaded);
-  const files = globSync('**/*.test.ts', { cwd: testFolder, exclude: [apart] }).sort();
+  const files = globSync('**/*.test.ts', { cwd: testFolder, exclude: apart }).sort();
   for (const [place, file] of files.entries()) {
     if (place % parts === part - 1) await import(join(testFolder, file));
   }

@@ -1,5 +1,5 @@
 /**
- * Tests on a network of their own, in which every address is one of this machine: test/process/own-network.test.ts runs them there.
+ * Tests on a network of their own, in which every address is one of this machine: test/process/own-network.slow.test.ts runs them there.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
