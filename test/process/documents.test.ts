@@ -47,7 +47,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
     ARTSEAL_METRICS_ADDR: await freeAddress(),
   };
   const env = bareEnvironment(t, addresses);
-  const [start = '', call = '', ...tests] = blocksOf('README.md', 'sh');
+  const [start = '', call = '', typedCall = '', ...tests] = blocksOf('README.md', 'sh');
   assert.deepEqual([start, tests], ['npm ci && npm start', ['npm ci && npm test']]);
 
   // A process group of its own, since npm start is a shell, npm and the service.
@@ -91,7 +91,9 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
     }
   }
 
-  assert.match(JSON.parse(await run(call)).filingNo, /^AS-\d{4}-000001$/);
+  const { filingNo } = JSON.parse(await run(call));
+  assert.match(filingNo, /^AS-\d{4}-000001$/);
+  assert.equal(JSON.parse(await run(typedCall)).filings[0].filingNo, filingNo);
   const [curl = '', openssl = '', evidence = '', events = '', adding = '', trying = '', ...further] =
     blocksOf('docs/platforms.md', 'sh');
   assert.match(JSON.parse(await run(curl)).filingNo, /^AS-\d{4}-000002$/);
