@@ -1026,7 +1026,7 @@ test('the numbers and names of the prose are those of the service', () => {
   for (const prefix of Object.values(partyPrefixes)) assert.ok(escrow.includes(`\`${prefix}\``), prefix);
   assert.match(keyed?.description ?? '', new RegExp(`kept for ${idempotencyRetentionS / 86_400} days`));
   assert.equal(reconciliationLimits.freezeDeadlineMs, 10 * 60_000);
-  assert.ok(prose.includes('not funded within ten minutes is called off'));
+  assert.ok(prose.includes('not funded within ten minutes is cancelled'));
   assert.ok(prose.includes(`\`pageSize\` is 1 to ${pageSize.max}, or 0 for ${pageSize.default}`));
 });
 
