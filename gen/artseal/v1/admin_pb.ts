@@ -19,7 +19,7 @@ export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
  */
 export type Key = Message<"artseal.v1.Key"> & {
   /**
-   * Public handle for the operations of this service; never a credential.
+   * Id of the key for the operations of this service. It is not a credential.
    *
    * @generated from field: string key_id = 1;
    */
@@ -64,14 +64,14 @@ export type Key = Message<"artseal.v1.Key"> & {
   createdAt: string;
 
   /**
-   * RFC 3339, whole seconds, UTC; empty unless the key is due to be revoked by rotation.
+   * RFC 3339, whole seconds, UTC; empty unless a rotation has set an end.
    *
    * @generated from field: string expires_at = 8;
    */
   expiresAt: string;
 
   /**
-   * While its platform is suspended, an ACTIVE key is refused as well.
+   * While the platform is suspended, an ACTIVE key is rejected too.
    *
    * @generated from field: artseal.v1.Platform.Status platform_status = 9;
    */
@@ -132,7 +132,7 @@ export const Key_TierSchema: GenEnum<Key_Tier> = /*@__PURE__*/
   enumDesc(file_artseal_v1_admin, 0, 0);
 
 /**
- * Whether requests signed with it are let in.
+ * Whether the server accepts requests that are signed with the key.
  *
  * @generated from enum artseal.v1.Key.Status
  */
@@ -159,7 +159,7 @@ export const Key_Status = {
 } as const;
 
 /**
- * Whether requests signed with it are let in.
+ * Whether the server accepts requests that are signed with the key.
  *
  * @generated from enum artseal.v1.Key.Status
  */
@@ -172,13 +172,13 @@ export const Key_StatusSchema: GenEnum<Key_Status> = /*@__PURE__*/
   enumDesc(file_artseal_v1_admin, 0, 1);
 
 /**
- * A platform as registered.
+ * A registered platform.
  *
  * @generated from message artseal.v1.Platform
  */
 export type Platform = Message<"artseal.v1.Platform"> & {
   /**
-   * Its name.
+   * Name of the platform.
    *
    * @generated from field: string caller = 1;
    */
@@ -202,7 +202,7 @@ export type Platform = Message<"artseal.v1.Platform"> & {
   status: Platform_Status;
 
   /**
-   * Filing numbers of a year that it may use; absent means no cap.
+   * The most filings in a calendar year; absent means no cap.
    *
    * @generated from field: optional int64 filing_cap = 5;
    */
@@ -217,7 +217,7 @@ export const PlatformSchema: GenMessage<Platform> = /*@__PURE__*/
   messageDesc(file_artseal_v1_admin, 1);
 
 /**
- * Whether it is let in with its active keys.
+ * Whether the server accepts its active keys.
  *
  * @generated from enum artseal.v1.Platform.Status
  */
@@ -239,7 +239,7 @@ export const Platform_Status = {
 } as const;
 
 /**
- * Whether it is let in with its active keys.
+ * Whether the server accepts its active keys.
  *
  * @generated from enum artseal.v1.Platform.Status
  */
@@ -252,13 +252,13 @@ export const Platform_StatusSchema: GenEnum<Platform_Status> = /*@__PURE__*/
   enumDesc(file_artseal_v1_admin, 1, 0);
 
 /**
- * A buyer or seller as registered.
+ * A registered buyer or seller.
  *
  * @generated from message artseal.v1.Party
  */
 export type Party = Message<"artseal.v1.Party"> & {
   /**
-   * Name of the platform, or internal system, whose party it is.
+   * Name of the platform or internal system that it belongs to.
    *
    * @generated from field: string caller = 1;
    */
@@ -270,15 +270,15 @@ export type Party = Message<"artseal.v1.Party"> & {
   role: Party_Role;
 
   /**
-   * The buyer_id or seller_id by which that platform names it; 1 to 128 code points.
+   * The buyer_id or seller_id that the platform uses; 1 to 128 code points.
    *
    * @generated from field: string party_id = 3;
    */
   partyId: string;
 
   /**
-   * What the payment institution knows it by. With Stripe: customer and paymentMethod of a buyer,
-   * account of a seller.
+   * Its ids at the payment provider. With Stripe: customer and paymentMethod of a buyer, account of a
+   * seller.
    *
    * @generated from field: map<string, string> names = 4;
    */
@@ -300,7 +300,7 @@ export const PartySchema: GenMessage<Party> = /*@__PURE__*/
   messageDesc(file_artseal_v1_admin, 2);
 
 /**
- * Whether it pays or is paid.
+ * The role of a party.
  *
  * @generated from enum artseal.v1.Party.Role
  */
@@ -311,14 +311,14 @@ export const Party_Role = {
   ROLE_UNSPECIFIED: 0,
 
   /**
-   * The buyer_id of orders names it.
+   * Named as buyer_id in orders.
    *
    * @generated from enum value: BUYER = 1;
    */
   BUYER: 1,
 
   /**
-   * The seller_id of orders names it.
+   * Named as seller_id in orders.
    *
    * @generated from enum value: SELLER = 2;
    */
@@ -326,7 +326,7 @@ export const Party_Role = {
 } as const;
 
 /**
- * Whether it pays or is paid.
+ * The role of a party.
  *
  * @generated from enum artseal.v1.Party.Role
  */
@@ -355,28 +355,28 @@ export type CreateKeyRequest = Message<"artseal.v1.CreateKeyRequest"> & {
   tier: Key_Tier;
 
   /**
-   * Calls a month, for ENTERPRISE only and there required unless unlimited; 1 to 2^53-1.
+   * Calls a month; 1 to 2^53-1. Only for ENTERPRISE, which needs it unless unlimited is set.
    *
    * @generated from field: optional int64 monthly_quota = 3;
    */
   monthlyQuota?: bigint | undefined;
 
   /**
-   * No monthly quota, for ENTERPRISE only.
+   * No monthly quota; only for ENTERPRISE.
    *
    * @generated from field: bool unlimited = 4;
    */
   unlimited: boolean;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 5;
    */
   reason: string;
 
   /**
-   * Filing numbers of a year that the platform may use: 1 to 999,999; left out for no cap.
+   * The most filings in a calendar year: 1 to 999,999; absent means no cap.
    *
    * @generated from field: optional int64 filing_cap = 6;
    */
@@ -400,7 +400,7 @@ export type CreateKeyResponse = Message<"artseal.v1.CreateKeyResponse"> & {
   key?: Key | undefined;
 
   /**
-   * Shown this once.
+   * The secret, which is not shown again.
    *
    * @generated from field: string api_secret = 2;
    */
@@ -419,7 +419,7 @@ export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE_
  */
 export type ListKeysRequest = Message<"artseal.v1.ListKeysRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -474,14 +474,14 @@ export type RotateKeyRequest = Message<"artseal.v1.RotateKeyRequest"> & {
   keyId: string;
 
   /**
-   * How long the existing key works on, in seconds: 0 to 2,592,000; absent means 86,400.
+   * How long the existing key stays valid, in seconds: 0 to 2,592,000; the default is 86,400.
    *
    * @generated from field: optional int32 overlap_seconds = 2;
    */
   overlapSeconds?: number | undefined;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 3;
    */
@@ -507,7 +507,7 @@ export type RotateKeyResponse = Message<"artseal.v1.RotateKeyResponse"> & {
   key?: Key | undefined;
 
   /**
-   * Shown this once.
+   * The secret, which is not shown again.
    *
    * @generated from field: string api_secret = 2;
    */
@@ -531,7 +531,7 @@ export type SuspendKeyRequest = Message<"artseal.v1.SuspendKeyRequest"> & {
   keyId: string;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 2;
    */
@@ -572,7 +572,7 @@ export type ResumeKeyRequest = Message<"artseal.v1.ResumeKeyRequest"> & {
   keyId: string;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 2;
    */
@@ -613,7 +613,7 @@ export type RevokeKeyRequest = Message<"artseal.v1.RevokeKeyRequest"> & {
   keyId: string;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 2;
    */
@@ -649,7 +649,7 @@ export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE_
  */
 export type ListPlatformsRequest = Message<"artseal.v1.ListPlatformsRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -742,37 +742,37 @@ export type UpdatePlatformRequest = Message<"artseal.v1.UpdatePlatformRequest"> 
   caller: string;
 
   /**
-   * TIER_UNSPECIFIED leaves it as it is.
+   * TIER_UNSPECIFIED means no change.
    *
    * @generated from field: artseal.v1.Key.Tier tier = 2;
    */
   tier: Key_Tier;
 
   /**
-   * Calls a month, for ENTERPRISE only; 1 to 2^53-1. Neither this nor unlimited leaves the quota as it is, which
-   * a platform that becomes ENTERPRISE cannot.
+   * Calls a month; 1 to 2^53-1, only for ENTERPRISE. Without this and unlimited, the quota does not change; a platform
+   * that becomes ENTERPRISE needs one of them.
    *
    * @generated from field: optional int64 monthly_quota = 3;
    */
   monthlyQuota?: bigint | undefined;
 
   /**
-   * No monthly quota, for ENTERPRISE only.
+   * No monthly quota; only for ENTERPRISE.
    *
    * @generated from field: bool unlimited = 4;
    */
   unlimited: boolean;
 
   /**
-   * Why, for the log of acts: at most 500 code points; empty is none.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 5;
    */
   reason: string;
 
   /**
-   * Filing numbers of a year that it may use: 1 to 999,999. Filings of this year count against it. Neither this nor no_filing_cap
-   * leaves the cap as it is.
+   * The most filings in a calendar year: 1 to 999,999, including those that were filed this year. Without this and
+   * no_filing_cap, the cap does not change.
    *
    * @generated from field: optional int64 filing_cap = 6;
    */
@@ -822,7 +822,7 @@ export type SuspendPlatformRequest = Message<"artseal.v1.SuspendPlatformRequest"
   caller: string;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 2;
    */
@@ -865,7 +865,7 @@ export type ResumePlatformRequest = Message<"artseal.v1.ResumePlatformRequest"> 
   caller: string;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 2;
    */
@@ -908,7 +908,7 @@ export type ListUsageRequest = Message<"artseal.v1.ListUsageRequest"> & {
   month: string;
 
   /**
-   * How many platforms at most: 1 to 100; 0 means 50.
+   * The most platforms to return: 1 to 100; 0 means 50.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -959,13 +959,13 @@ export const ListUsageResponseSchema: GenMessage<ListUsageResponse> = /*@__PURE_
   messageDesc(file_artseal_v1_admin, 26);
 
 /**
- * How much a platform called.
+ * The calls of a platform in a month.
  *
  * @generated from message artseal.v1.ListUsageResponse.Usage
  */
 export type ListUsageResponse_Usage = Message<"artseal.v1.ListUsageResponse.Usage"> & {
   /**
-   * As it is now, whatever its quota was in that month.
+   * The platform as it is now; its quota may have been another in that month.
    *
    * @generated from field: artseal.v1.Platform platform = 1;
    */
@@ -977,7 +977,7 @@ export type ListUsageResponse_Usage = Message<"artseal.v1.ListUsageResponse.Usag
   calls: bigint;
 
   /**
-   * Calls that its quota of now leaves of that month; absent means unlimited.
+   * Calls that the current quota leaves in that month; absent means unlimited.
    *
    * @generated from field: optional int64 remaining = 3;
    */
@@ -1015,14 +1015,14 @@ export type AddPartyRequest = Message<"artseal.v1.AddPartyRequest"> & {
   partyId: string;
 
   /**
-   * All the names that the payment institution needs, and no others.
+   * Exactly the ids that the payment provider needs.
    *
    * @generated from field: map<string, string> names = 4;
    */
   names: { [key: string]: string };
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 5;
    */
@@ -1075,7 +1075,7 @@ export type RemovePartyRequest = Message<"artseal.v1.RemovePartyRequest"> & {
   partyId: string;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 4;
    */
@@ -1094,7 +1094,7 @@ export const RemovePartyRequestSchema: GenMessage<RemovePartyRequest> = /*@__PUR
  */
 export type RemovePartyResponse = Message<"artseal.v1.RemovePartyResponse"> & {
   /**
-   * As it was.
+   * The party that was removed.
    *
    * @generated from field: artseal.v1.Party party = 1;
    */
@@ -1113,7 +1113,7 @@ export const RemovePartyResponseSchema: GenMessage<RemovePartyResponse> = /*@__P
  */
 export type ListPartiesRequest = Message<"artseal.v1.ListPartiesRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -1127,14 +1127,14 @@ export type ListPartiesRequest = Message<"artseal.v1.ListPartiesRequest"> & {
   pageToken: string;
 
   /**
-   * Only those of this platform or internal system; empty for all.
+   * Only parties of this platform or internal system; empty for all.
    *
    * @generated from field: string caller = 3;
    */
   caller: string;
 
   /**
-   * Only those in this role; unspecified for both.
+   * Only parties with this role; unspecified for both.
    *
    * @generated from field: artseal.v1.Party.Role role = 4;
    */
@@ -1173,7 +1173,7 @@ export const ListPartiesResponseSchema: GenMessage<ListPartiesResponse> = /*@__P
   messageDesc(file_artseal_v1_admin, 32);
 
 /**
- * A party to register with others.
+ * A party to register.
  *
  * @generated from message artseal.v1.ImportedParty
  */
@@ -1198,7 +1198,7 @@ export type ImportedParty = Message<"artseal.v1.ImportedParty"> & {
   partyId: string;
 
   /**
-   * All the names that the payment institution needs, and no others.
+   * Exactly the ids that the payment provider needs.
    *
    * @generated from field: map<string, string> names = 4;
    */
@@ -1222,14 +1222,14 @@ export type ImportPartiesRequest = Message<"artseal.v1.ImportPartiesRequest"> & 
   parties: ImportedParty[];
 
   /**
-   * Only tells what it would come to.
+   * Returns the counts without a change.
    *
    * @generated from field: bool dry_run = 2;
    */
   dryRun: boolean;
 
   /**
-   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
    *
    * @generated from field: string reason = 3;
    */
@@ -1253,14 +1253,14 @@ export type ImportPartiesResponse = Message<"artseal.v1.ImportPartiesResponse"> 
   added: number;
 
   /**
-   * Those that were known by other names.
+   * Parties that had other ids before.
    *
    * @generated from field: int32 replaced = 2;
    */
   replaced: number;
 
   /**
-   * Those that were known by the same names already.
+   * Parties that had the same ids before.
    *
    * @generated from field: int32 unchanged = 3;
    */
@@ -1341,7 +1341,7 @@ export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*
  */
 export type AuditEntry = Message<"artseal.v1.AuditEntry"> & {
   /**
-   * Counts up.
+   * Increases with each entry.
    *
    * @generated from field: int64 id = 1;
    */
@@ -1355,42 +1355,42 @@ export type AuditEntry = Message<"artseal.v1.AuditEntry"> & {
   at: string;
 
   /**
-   * Who: `token tok_… (name)` over RPC, `user name (uid)` on the command line.
+   * Who made it: `token tok_… (name)` over RPC, `user name (uid)` on the command line.
    *
    * @generated from field: string actor = 3;
    */
   actor: string;
 
   /**
-   * What was done, as the command line calls it: `key suspend`.
+   * The command: `key suspend`.
    *
    * @generated from field: string action = 4;
    */
   action: string;
 
   /**
-   * On what: a key_id, a token id, an escrow id, the name of a platform.
+   * What was changed: a key_id, a token id, an escrow id, the name of a platform.
    *
    * @generated from field: string subject = 5;
    */
   subject: string;
 
   /**
-   * Why, as the operator said; may be empty.
+   * The operator's reason; may be empty.
    *
    * @generated from field: string reason = 6;
    */
   reason: string;
 
   /**
-   * What it was before, a JSON object; empty if it was not there.
+   * The value before, a JSON object; empty if there was none.
    *
    * @generated from field: string before = 7;
    */
   before: string;
 
   /**
-   * What it is since, a JSON object; empty if it is gone.
+   * The value after, a JSON object; empty if it was removed.
    *
    * @generated from field: string after = 8;
    */
@@ -1409,7 +1409,7 @@ export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
  */
 export type ListAuditLogRequest = Message<"artseal.v1.ListAuditLogRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -1423,7 +1423,7 @@ export type ListAuditLogRequest = Message<"artseal.v1.ListAuditLogRequest"> & {
   pageToken: string;
 
   /**
-   * RFC 3339 with an offset: only acts at that time or after; empty for all.
+   * RFC 3339 with an offset: only entries from this time on; empty for all.
    *
    * @generated from field: string since = 3;
    */
@@ -1462,16 +1462,15 @@ export const ListAuditLogResponseSchema: GenMessage<ListAuditLogResponse> = /*@_
   messageDesc(file_artseal_v1_admin, 40);
 
 /**
- * Governs external platforms, their API keys, and who their buyers and sellers are at the payment
- * institution. Every method needs a token with the scope operate, and answers PERMISSION_DENIED to
- * any other caller.
+ * Manages platforms, their API keys, and the ids of their buyers and sellers at the payment provider.
+ * Every method needs a token with the scope operate, and returns PERMISSION_DENIED without it.
  *
  * @generated from service artseal.v1.AdminService
  */
 export const AdminService: GenService<{
   /**
-   * Registers a platform and issues its first key. The answer is the only place where the
-   * secret is ever shown; repeated under its Idempotency-Key, the call is answered the same.
+   * Registers a platform and issues its first key. The secret is only in this response; a replay
+   * with the same Idempotency-Key returns it again.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.AdminService.CreateKey
@@ -1493,9 +1492,9 @@ export const AdminService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
-   * Issues a further key to the caller of an existing one; the existing one works on for
-   * overlap_seconds and is revoked then. The new key of a suspended one is suspended, too, and
-   * each is resumed by itself.
+   * Issues another key to the platform of an existing one. The existing key stays valid for
+   * overlap_seconds, then it is revoked. If the existing key is suspended, the new one is too, and
+   * each must be resumed separately.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.RotateKey
@@ -1506,7 +1505,7 @@ export const AdminService: GenService<{
     output: typeof RotateKeyResponseSchema;
   },
   /**
-   * Refuses a key with KEY_SUSPENDED until it is resumed.
+   * Suspends a key: calls with it return KEY_SUSPENDED until it is resumed.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.SuspendKey
@@ -1517,7 +1516,7 @@ export const AdminService: GenService<{
     output: typeof SuspendKeyResponseSchema;
   },
   /**
-   * Lets a suspended key in again.
+   * Resumes a suspended key.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.ResumeKey
@@ -1528,7 +1527,7 @@ export const AdminService: GenService<{
     output: typeof ResumeKeyResponseSchema;
   },
   /**
-   * Refuses a key for ever.
+   * Revokes a key for ever.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.RevokeKey
@@ -1550,7 +1549,7 @@ export const AdminService: GenService<{
     output: typeof ListPlatformsResponseSchema;
   },
   /**
-   * Reads a platform.
+   * Returns a platform.
    * Reasons: NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.GetPlatform
@@ -1561,8 +1560,8 @@ export const AdminService: GenService<{
     output: typeof GetPlatformResponseSchema;
   },
   /**
-   * Changes tier and monthly quota of a platform; they hold for its calls at once. What it has then must be what it could
-   * be registered with: ENTERPRISE needs a quota, other tiers fix theirs.
+   * Changes the tier, the monthly quota and the filing cap of a platform, effective at once. The result must be valid for a
+   * new platform: ENTERPRISE needs a quota, the other tiers have a fixed one.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.UpdatePlatform
@@ -1573,9 +1572,8 @@ export const AdminService: GenService<{
     output: typeof UpdatePlatformResponseSchema;
   },
   /**
-   * Refuses every key of a platform with KEY_SUSPENDED until the platform is resumed, keys that it
-   * is issued meanwhile included. What the platform has begun goes on: the orders that it opened
-   * are settled.
+   * Suspends a platform: calls with any of its keys return KEY_SUSPENDED until it is resumed. This
+   * includes keys that are issued in the meantime. Orders that the platform has opened are still settled.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.SuspendPlatform
@@ -1586,7 +1584,7 @@ export const AdminService: GenService<{
     output: typeof SuspendPlatformResponseSchema;
   },
   /**
-   * Lets a suspended platform in again, except with keys that are suspended by themselves.
+   * Resumes a suspended platform. Keys that were suspended separately stay suspended.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.ResumePlatform
@@ -1597,7 +1595,7 @@ export const AdminService: GenService<{
     output: typeof ResumePlatformResponseSchema;
   },
   /**
-   * Counts the calls of each platform in a month, oldest platform first.
+   * Returns the calls of each platform in a month, oldest platform first.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.AdminService.ListUsage
@@ -1608,9 +1606,9 @@ export const AdminService: GenService<{
     output: typeof ListUsageResponseSchema;
   },
   /**
-   * Registers a buyer or seller of a platform, or of an internal system: what the payment institution
-   * knows it by. It takes the place of the one that had its id; open orders keep the one that they
-   * were opened for. Orders opened from then on find it at once.
+   * Registers a buyer or seller of a platform or internal system, with its ids at the payment provider.
+   * It replaces a party with the same id. Open orders keep the ids that they were opened with; new
+   * orders use the new ones at once.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.AddParty
@@ -1621,7 +1619,7 @@ export const AdminService: GenService<{
     output: typeof AddPartyResponseSchema;
   },
   /**
-   * Removes a party: orders that name it are refused with VALIDATION_FAILED from then on.
+   * Removes a party. New orders that name it return VALIDATION_FAILED.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.RemoveParty
@@ -1632,7 +1630,7 @@ export const AdminService: GenService<{
     output: typeof RemovePartyResponseSchema;
   },
   /**
-   * Lists the parties that are registered, oldest first.
+   * Lists the registered parties, oldest first.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.ListParties
@@ -1643,8 +1641,8 @@ export const AdminService: GenService<{
     output: typeof ListPartiesResponseSchema;
   },
   /**
-   * Registers many parties, all or none of them, and removes none. As many as a message has room for,
-   * which are some hundred; the command line takes files.
+   * Registers many parties, either all or none, and removes none. The size of the message limits a call
+   * to some hundred; the command line imports files of any length.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.AdminService.ImportParties
@@ -1655,7 +1653,7 @@ export const AdminService: GenService<{
     output: typeof ImportPartiesResponseSchema;
   },
   /**
-   * Counts the calls of a caller in a month.
+   * Returns the calls of a platform in a month.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.GetUsage
@@ -1666,8 +1664,8 @@ export const AdminService: GenService<{
     output: typeof GetUsageResponseSchema;
   },
   /**
-   * Lists what operators changed, newest first. Each act is stored with the change that it tells,
-   * and none ever changes or goes.
+   * Lists what operators changed, newest first. Each entry is stored in the transaction of its change,
+   * and is never changed or deleted.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.AdminService.ListAuditLog

@@ -33,7 +33,7 @@ export type Escrow = Message<"artseal.v1.Escrow"> & {
   state: Escrow_State;
 
   /**
-   * What the institution was told and has not confirmed or declined; absent while nothing is under way.
+   * The instruction that the payment provider has not confirmed or declined yet; absent if there is none.
    *
    * @generated from field: optional artseal.v1.Escrow.Instruction pending = 13;
    */
@@ -81,38 +81,38 @@ export type Escrow = Message<"artseal.v1.Escrow"> & {
   sellerId: string;
 
   /**
-   * Name of the caller that opened it.
+   * Name of the caller that opened the order.
    *
    * @generated from field: string caller = 9;
    */
   caller: string;
 
   /**
-   * When it was opened: RFC 3339, whole seconds, numeric offset.
+   * Time of the opening: RFC 3339, whole seconds, numeric offset.
    *
    * @generated from field: string timestamp = 10;
    */
   timestamp: string;
 
   /**
-   * What the buyer has to do before the amount can be held; absent where nothing is to be done.
+   * What the buyer must do before the amount can be held; absent if there is nothing to do.
    *
    * @generated from field: optional artseal.v1.NextAction next_action = 14;
    */
   nextAction?: NextAction | undefined;
 
   /**
-   * Until when the institution keeps its hold: RFC 3339, whole seconds, numeric offset. Unless the
-   * order is released or refunded before, the buyer has the money back then. Absent where the order is
-   * not FROZEN, and where the institution names no end.
+   * When the payment provider ends its hold: RFC 3339, whole seconds, numeric offset. If the order is not
+   * released or refunded before, the buyer gets the money back. Absent if the order is not FROZEN, or if
+   * the provider sets no end.
    *
    * @generated from field: optional string hold_expires_at = 15;
    */
   holdExpiresAt?: string | undefined;
 
   /**
-   * What has happened to it, in order: the states that it has come to, the first UNPAID, and what the
-   * institution said of the money after its release.
+   * What happened to the order, oldest first: its states, beginning with UNPAID, and changes of the
+   * payment after the release.
    *
    * @generated from field: repeated artseal.v1.EscrowChange history = 11;
    */
@@ -138,7 +138,7 @@ export const Escrow_Type = {
   TYPE_UNSPECIFIED: 0,
 
   /**
-   * The institution holds the amount, or has it reserved, until the sale is released.
+   * The payment provider holds the amount, or has it reserved, until the order is released.
    *
    * @generated from enum value: GUARANTEE = 1;
    */
@@ -159,7 +159,7 @@ export const Escrow_TypeSchema: GenEnum<Escrow_Type> = /*@__PURE__*/
   enumDesc(file_artseal_v1_escrow, 0, 0);
 
 /**
- * Where the money stands, as the institution last confirmed it, or as an operator decided.
+ * Where the money is, as the payment provider last confirmed it or as an operator decided.
  *
  * @generated from enum artseal.v1.Escrow.State
  */
@@ -170,35 +170,35 @@ export const Escrow_State = {
   STATE_UNSPECIFIED: 0,
 
   /**
-   * The order is stored; the institution has not confirmed a hold.
+   * The order is stored; the payment provider has not confirmed a hold.
    *
    * @generated from enum value: UNPAID = 1;
    */
   UNPAID: 1,
 
   /**
-   * The institution holds the amount or has it reserved.
+   * The payment provider holds the amount or has it reserved.
    *
    * @generated from enum value: FROZEN = 2;
    */
   FROZEN: 2,
 
   /**
-   * In the seller's balance at the payment provider.
+   * The money is in the seller's balance at the payment provider.
    *
    * @generated from enum value: RELEASED = 3;
    */
   RELEASED: 3,
 
   /**
-   * Returned to the buyer.
+   * The money went back to the buyer.
    *
    * @generated from enum value: REFUNDED = 4;
    */
   REFUNDED: 4,
 
   /**
-   * Never funded, or the hold lapsed.
+   * There never was a hold, or it lapsed.
    *
    * @generated from enum value: CLOSED = 5;
    */
@@ -206,7 +206,7 @@ export const Escrow_State = {
 } as const;
 
 /**
- * Where the money stands, as the institution last confirmed it, or as an operator decided.
+ * Where the money is, as the payment provider last confirmed it or as an operator decided.
  *
  * @generated from enum artseal.v1.Escrow.State
  */
@@ -219,7 +219,7 @@ export const Escrow_StateSchema: GenEnum<Escrow_State> = /*@__PURE__*/
   enumDesc(file_artseal_v1_escrow, 0, 1);
 
 /**
- * What the institution is told to do.
+ * An instruction to the payment provider.
  *
  * @generated from enum artseal.v1.Escrow.Instruction
  */
@@ -237,14 +237,14 @@ export const Escrow_Instruction = {
   FREEZE: 1,
 
   /**
-   * Pay it out to the seller.
+   * Pay the seller.
    *
    * @generated from enum value: RELEASE = 2;
    */
   RELEASE: 2,
 
   /**
-   * Give it back to the buyer; also while an UNPAID order is cancelled.
+   * Return the amount to the buyer, or cancel an UNPAID order.
    *
    * @generated from enum value: REFUND = 3;
    */
@@ -252,7 +252,7 @@ export const Escrow_Instruction = {
 } as const;
 
 /**
- * What the institution is told to do.
+ * An instruction to the payment provider.
  *
  * @generated from enum artseal.v1.Escrow.Instruction
  */
@@ -265,20 +265,20 @@ export const Escrow_InstructionSchema: GenEnum<Escrow_Instruction> = /*@__PURE__
   enumDesc(file_artseal_v1_escrow, 0, 2);
 
 /**
- * What a buyer has to do, such as to confirm the payment at their bank.
+ * What a buyer must do, for example confirm the payment at a bank.
  *
  * @generated from message artseal.v1.NextAction
  */
 export type NextAction = Message<"artseal.v1.NextAction"> & {
   /**
-   * Where: the page to lead the buyer to.
+   * The page to send the buyer to.
    *
    * @generated from field: string url = 1;
    */
   url: string;
 
   /**
-   * Until when the order waits for it: RFC 3339, whole seconds, numeric offset. Then it is closed.
+   * When the order stops waiting and is closed: RFC 3339, whole seconds, numeric offset.
    *
    * @generated from field: string expires_at = 2;
    */
@@ -293,7 +293,7 @@ export const NextActionSchema: GenMessage<NextAction> = /*@__PURE__*/
   messageDesc(file_artseal_v1_escrow, 1);
 
 /**
- * One state that an escrow order has come to, or what was said of the money in it.
+ * A state of an order, or a change of its payment.
  *
  * @generated from message artseal.v1.EscrowChange
  */
@@ -304,29 +304,29 @@ export type EscrowChange = Message<"artseal.v1.EscrowChange"> & {
   state: Escrow_State;
 
   /**
-   * When: RFC 3339, whole seconds, numeric offset.
+   * Time of the change: RFC 3339, whole seconds, numeric offset.
    *
    * @generated from field: string at = 2;
    */
   at: string;
 
   /**
-   * Absent where the order came to the state.
+   * Absent if the entry is a new state.
    *
    * @generated from field: optional artseal.v1.EscrowChange.Payment payment = 3;
    */
   payment?: EscrowChange_Payment | undefined;
 
   /**
-   * What the seller still has, in minor units; with PARTLY_RETURNED alone.
+   * What the seller still has, in minor units; only with PARTLY_RETURNED.
    *
    * @generated from field: optional int64 left = 4;
    */
   left?: bigint | undefined;
 
   /**
-   * True where an operator of the registry decided the state, by evidence and without the
-   * institution's confirmation; absent otherwise.
+   * True if an operator decided the state on the basis of evidence, without a confirmation of the
+   * payment provider; absent otherwise.
    *
    * @generated from field: optional bool by_operator = 5;
    */
@@ -341,7 +341,7 @@ export const EscrowChangeSchema: GenMessage<EscrowChange> = /*@__PURE__*/
   messageDesc(file_artseal_v1_escrow, 2);
 
 /**
- * What the institution says of money that it had paid out.
+ * The payment provider's status of money that was paid out.
  *
  * @generated from enum artseal.v1.EscrowChange.Payment
  */
@@ -366,7 +366,7 @@ export const EscrowChange_Payment = {
   PARTLY_RETURNED: 2,
 
   /**
-   * The buyer contests the payment.
+   * The buyer disputes the payment.
    *
    * @generated from enum value: DISPUTED = 3;
    */
@@ -381,7 +381,7 @@ export const EscrowChange_Payment = {
 } as const;
 
 /**
- * What the institution says of money that it had paid out.
+ * The payment provider's status of money that was paid out.
  *
  * @generated from enum artseal.v1.EscrowChange.Payment
  */
@@ -419,14 +419,14 @@ export type CreateEscrowRequest = Message<"artseal.v1.CreateEscrowRequest"> & {
   amount: bigint;
 
   /**
-   * Who pays; 1 to 128 code points, other than seller_id.
+   * The buyer; 1 to 128 code points, not the same as seller_id.
    *
    * @generated from field: string buyer_id = 4;
    */
   buyerId: string;
 
   /**
-   * Who is paid; 1 to 128 code points.
+   * The seller; 1 to 128 code points.
    *
    * @generated from field: string seller_id = 5;
    */
@@ -452,7 +452,7 @@ export type CreateEscrowResponse = Message<"artseal.v1.CreateEscrowResponse"> & 
   escrowId: string;
 
   /**
-   * FROZEN; UNPAID where the buyer has to act first.
+   * FROZEN, or UNPAID if the buyer must act first.
    *
    * @generated from field: artseal.v1.Escrow.State state = 2;
    */
@@ -473,7 +473,7 @@ export type CreateEscrowResponse = Message<"artseal.v1.CreateEscrowResponse"> & 
   amount: bigint;
 
   /**
-   * What the buyer has to do; absent where the order is FROZEN.
+   * What the buyer must do; absent if the order is FROZEN.
    *
    * @generated from field: optional artseal.v1.NextAction next_action = 5;
    */
@@ -526,7 +526,7 @@ export const GetEscrowResponseSchema: GenMessage<GetEscrowResponse> = /*@__PURE_
  */
 export type ListEscrowsRequest = Message<"artseal.v1.ListEscrowsRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -540,14 +540,14 @@ export type ListEscrowsRequest = Message<"artseal.v1.ListEscrowsRequest"> & {
   pageToken: string;
 
   /**
-   * Only those in this state; unspecified for all.
+   * Only orders in this state; unspecified for all.
    *
    * @generated from field: artseal.v1.Escrow.State state = 3;
    */
   state: Escrow_State;
 
   /**
-   * Only those of this filing, AS-<year>-<6 digits>; empty for all.
+   * Only orders for this filing, AS-<year>-<6 digits>; empty for all.
    *
    * @generated from field: string filing_no = 4;
    */
@@ -654,15 +654,15 @@ export const RefundEscrowResponseSchema: GenMessage<RefundEscrowResponse> = /*@_
   messageDesc(file_artseal_v1_escrow, 12);
 
 /**
- * Sells an artwork against a guarantee. The operator's payment provider holds the money, or has it
- * reserved on the buyer's card; Artseal instructs it and records what it confirmed.
+ * Sells artworks in escrow. The operator's payment provider holds the money, or has it reserved on the
+ * buyer's card. Artseal sends it instructions and records what it confirms.
  *
  * @generated from service artseal.v1.EscrowService
  */
 export const EscrowService: GenService<{
   /**
-   * Opens an escrow for a filing of the caller. FROZEN is answered only after the institution
-   * confirmed its hold, UNPAID with next_action where the buyer has to act before.
+   * Opens an order for a filing of the caller. Returns FROZEN after the payment provider has confirmed
+   * its hold, or UNPAID with next_action if the buyer must act first.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE,
    * TRANSFERS_EXHAUSTED, PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED, RECORD_DAMAGED.
    *
@@ -674,7 +674,7 @@ export const EscrowService: GenService<{
     output: typeof CreateEscrowResponseSchema;
   },
   /**
-   * Reads one escrow of the caller; an internal caller reads any.
+   * Returns an order of the caller; an internal caller can read all.
    * Reasons: ESCROW_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.EscrowService.GetEscrow
@@ -685,7 +685,7 @@ export const EscrowService: GenService<{
     output: typeof GetEscrowResponseSchema;
   },
   /**
-   * Lists the caller's escrows, newest first; an internal caller lists all.
+   * Lists the caller's orders, newest first; an internal caller sees all.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.EscrowService.ListEscrows
@@ -696,7 +696,7 @@ export const EscrowService: GenService<{
     output: typeof ListEscrowsResponseSchema;
   },
   /**
-   * Pays the held or reserved money out to the seller and appends the TRANSFER record.
+   * Pays the seller the held or reserved money and adds the TRANSFER record.
    * Reasons: ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, PAYMENT_DECLINED, PAYMENT_PENDING, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.EscrowService.ReleaseEscrow
@@ -707,8 +707,8 @@ export const EscrowService: GenService<{
     output: typeof ReleaseEscrowResponseSchema;
   },
   /**
-   * Gives the held or reserved money back to the buyer. An UNPAID order is cancelled and ends CLOSED:
-   * no hold is made for it, and one that was made meanwhile goes back.
+   * Returns the held or reserved money to the buyer. An UNPAID order is cancelled and ends CLOSED: the
+   * provider makes no hold for it, or returns the one that it made.
    * Reasons: ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, PAYMENT_DECLINED, PAYMENT_PENDING.
    *
    * @generated from rpc artseal.v1.EscrowService.RefundEscrow

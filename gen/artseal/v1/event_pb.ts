@@ -21,15 +21,15 @@ export const file_artseal_v1_event: GenFile = /*@__PURE__*/
  */
 export type Event = Message<"artseal.v1.Event"> & {
   /**
-   * The same wherever the event is told, and of no other event.
+   * Unique id of the event, the same in the feed, in streams and in webhooks.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Its place among the events of the caller, from 1, without gaps but for one of a million behind a restore from a backup. 0 of
-   * webhook.test, which only an endpoint is sent.
+   * Position among the events of the caller, from 1. There are no gaps, except one of a million after a restore from a
+   * backup. 0 for webhook.test, which is only sent to an endpoint.
    *
    * @generated from field: int64 sequence = 2;
    */
@@ -45,56 +45,56 @@ export type Event = Message<"artseal.v1.Event"> & {
   type: string;
 
   /**
-   * When it happened: RFC 3339, whole seconds, numeric offset.
+   * Time of the event: RFC 3339, whole seconds, numeric offset.
    *
    * @generated from field: string at = 4;
    */
   at: string;
 
   /**
-   * Of filing.*, provenance.* and escrow.*.
+   * Present for filing.*, provenance.* and escrow.*.
    *
    * @generated from field: optional string filing_no = 5;
    */
   filingNo?: string | undefined;
 
   /**
-   * Of escrow.*.
+   * Present for escrow.*.
    *
    * @generated from field: optional string escrow_id = 6;
    */
   escrowId?: string | undefined;
 
   /**
-   * Of escrow.*: the state that the order was in behind it.
+   * Present for escrow.*: the state of the order after the event.
    *
    * @generated from field: optional string state = 7;
    */
   state?: string | undefined;
 
   /**
-   * Of key.rotated: the key that another one takes the place of.
+   * Present for key.rotated: the key that was replaced.
    *
    * @generated from field: optional string key_id = 8;
    */
   keyId?: string | undefined;
 
   /**
-   * Of usage.threshold: YYYY-MM of the business time zone.
+   * Present for usage.threshold: YYYY-MM in the business time zone.
    *
    * @generated from field: optional string month = 9;
    */
   month?: string | undefined;
 
   /**
-   * Of usage.threshold: 80 or 100, of the monthly quota.
+   * Present for usage.threshold: 80 or 100 percent of the monthly quota.
    *
    * @generated from field: optional int32 percent = 10;
    */
   percent?: number | undefined;
 
   /**
-   * Of webhook.disabled and webhook.test.
+   * Present for webhook.disabled and webhook.test.
    *
    * @generated from field: optional string webhook_id = 11;
    */
@@ -113,14 +113,14 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
  */
 export type ListEventsRequest = Message<"artseal.v1.ListEventsRequest"> & {
   /**
-   * The `next` of the answer before. Left out, it begins with the oldest event that is kept.
+   * The cursor: `next` of the response before. If absent, the list starts with the oldest event that is kept.
    *
    * @generated from field: optional int64 after = 1;
    */
   after?: bigint | undefined;
 
   /**
-   * How long to wait for an event where there is none, in seconds: 0 to 30; 0 if it is left out.
+   * How long to wait if there is no event, in seconds: 0 to 30; the default is 0.
    *
    * @generated from field: optional int32 wait_seconds = 2;
    */
@@ -144,7 +144,7 @@ export type ListEventsResponse = Message<"artseal.v1.ListEventsResponse"> & {
   events: Event[];
 
   /**
-   * The `after` of the next call.
+   * The cursor: `after` of the next call.
    *
    * @generated from field: int64 next = 2;
    */
@@ -163,15 +163,15 @@ export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PUR
  */
 export type WatchEventsRequest = Message<"artseal.v1.WatchEventsRequest"> & {
   /**
-   * Name of the platform, or of the internal caller, whose events are told. Left out, those of all are told, or those of the
-   * platform that the caller acts for.
+   * Name of the platform or internal caller whose events are sent. If absent: those of the platform that the token acts for,
+   * or else those of all.
    *
    * @generated from field: string platform = 1;
    */
   platform: string;
 
   /**
-   * The last `next` that was taken, for the same platform or for all. Left out, it begins with the oldest event that is kept.
+   * The cursor: the last `next`, for the same platform or for all. If absent, the stream starts with the oldest event that is kept.
    *
    * @generated from field: optional int64 after = 2;
    */
@@ -190,22 +190,22 @@ export const WatchEventsRequestSchema: GenMessage<WatchEventsRequest> = /*@__PUR
  */
 export type WatchEventsResponse = Message<"artseal.v1.WatchEventsResponse"> & {
   /**
-   * Left out where nothing happened.
+   * Absent if nothing happened.
    *
    * @generated from field: artseal.v1.Event event = 1;
    */
   event?: Event | undefined;
 
   /**
-   * Name of the platform, or internal caller, whose event it is; empty without one.
+   * Name of the platform or internal caller whose event it is; empty without an event.
    *
    * @generated from field: string platform = 2;
    */
   platform: string;
 
   /**
-   * The `after` of a call that goes on behind this message. Of one platform it is a sequence; of all it is a place in the
-   * order of all events, which is not one of any platform.
+   * The cursor: `after` of a call that continues after this message. For one platform it is the sequence of its event; for all
+   * it is a position among all events. The two are not interchangeable.
    *
    * @generated from field: int64 next = 3;
    */
@@ -220,14 +220,14 @@ export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__P
   messageDesc(file_artseal_v1_event, 4);
 
 /**
- * Tells callers what happened to what is theirs, in the order in which it happened. Events are kept for 30 days.
+ * Returns what happened to the filings, orders, keys and quotas of callers, in order. Events are kept for 30 days.
  *
  * @generated from service artseal.v1.EventService
  */
 export const EventService: GenService<{
   /**
-   * Lists the events of the caller behind a sequence, oldest first, 100 at most. It is not counted against the quota. Where
-   * there is none yet it waits for one if it is told to, and then answers an empty list.
+   * Lists up to 100 events of the caller after a cursor, oldest first. If there are none, the call waits up to wait_seconds
+   * for the next event, then returns an empty list. The call does not count against the monthly quota.
    * Reasons: VALIDATION_FAILED, EVENTS_EXPIRED.
    *
    * @generated from rpc artseal.v1.EventService.ListEvents
@@ -238,9 +238,10 @@ export const EventService: GenService<{
     output: typeof ListEventsResponseSchema;
   },
   /**
-   * Tells events as they happen, those behind `after` first: those of one platform or, to an internal caller, of all. A
-   * message without an event comes at least every 15 seconds, and at the beginning. The server closes
-   * the connection of a client that reads nothing for 20 seconds; the client goes on behind the last `next` that it read.
+   * Streams events as they happen, beginning after the cursor `after`: those of one platform or, for an internal caller, of
+   * all. The first message has no event, and after 15 seconds without an event the server sends another such message. The
+   * server closes the connection of a client that reads nothing for 20 seconds. To continue, send the last `next` that you
+   * read as `after`.
    * Reasons: VALIDATION_FAILED, EVENTS_EXPIRED, NOT_FOUND, PERMISSION_DENIED, RATE_LIMITED, UNAVAILABLE.
    *
    * @generated from rpc artseal.v1.EventService.WatchEvents

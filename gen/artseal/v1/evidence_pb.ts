@@ -15,7 +15,7 @@ export const file_artseal_v1_evidence: GenFile = /*@__PURE__*/
   fileDesc("ChlhcnRzZWFsL3YxL2V2aWRlbmNlLnByb3RvEgphcnRzZWFsLnYxIt8BCg5FdmlkZW5jZUJ1bmRsZRIOCgZmb3JtYXQYASABKAkSDwoHdmVyc2lvbhgCIAEoBRIOCgZyZWNvcmQYAyABKAkSDAoEaGFzaBgEIAEoCRIMCgRzYWx0GAUgASgJEgwKBGxlYWYYBiABKAkSDQoFcHJvb2YYByABKAkSOAoKdGltZV9zdGFtcBgIIAEoCzIkLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuVGltZVN0YW1wGikKCVRpbWVTdGFtcBINCgVwcm9vZhgBIAEoCRINCgV0b2tlbhgCIAEoCSJLChJHZXRFdmlkZW5jZVJlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhUKCHNlcXVlbmNlGAIgASgFSACIAQFCCwoJX3NlcXVlbmNlIkEKE0dldEV2aWRlbmNlUmVzcG9uc2USKgoGYnVuZGxlGAEgASgLMhouYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZSKKAQoZQ3JlYXRlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSFQoIc2VxdWVuY2UYAiABKAVIAIgBARIfChJleHBpcmVzX2luX3NlY29uZHMYAyABKAVIAYgBAUILCglfc2VxdWVuY2VCFQoTX2V4cGlyZXNfaW5fc2Vjb25kcyJPChpDcmVhdGVFdmlkZW5jZUxpbmtSZXNwb25zZRIMCgRwYXRoGAEgASgJEhIKCmV4cGlyZXNfYXQYAiABKAkSDwoHbGlua19pZBgDIAEoCSKBAQoMRXZpZGVuY2VMaW5rEg8KB2xpbmtfaWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAUSEgoKY3JlYXRlZF9hdBgDIAEoCRISCgpleHBpcmVzX2F0GAQgASgJEhcKCnJldm9rZWRfYXQYBSABKAlIAIgBAUINCgtfcmV2b2tlZF9hdCJaChhMaXN0RXZpZGVuY2VMaW5rc1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRIYCgpwYWdlX3Rva2VuGAMgASgJQgSQtRgBIl0KGUxpc3RFdmlkZW5jZUxpbmtzUmVzcG9uc2USJwoFbGlua3MYASADKAsyGC5hcnRzZWFsLnYxLkV2aWRlbmNlTGluaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPwoZUmV2b2tlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSDwoHbGlua19pZBgCIAEoCSIcChpSZXZva2VFdmlkZW5jZUxpbmtSZXNwb25zZTLyBAoPRXZpZGVuY2VTZXJ2aWNlEoYBCgtHZXRFdmlkZW5jZRIeLmFydHNlYWwudjEuR2V0RXZpZGVuY2VSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5HZXRFdmlkZW5jZVJlc3BvbnNlIjaQAgGC0+STAi1iBmJ1bmRsZRIjL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2USmQEKEkNyZWF0ZUV2aWRlbmNlTGluaxIlLmFydHNlYWwudjEuQ3JlYXRlRXZpZGVuY2VMaW5rUmVxdWVzdBomLmFydHNlYWwudjEuQ3JlYXRlRXZpZGVuY2VMaW5rUmVzcG9uc2UiNILT5JMCLjoBKiIpL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3MSlgEKEUxpc3RFdmlkZW5jZUxpbmtzEiQuYXJ0c2VhbC52MS5MaXN0RXZpZGVuY2VMaW5rc1JlcXVlc3QaJS5hcnRzZWFsLnYxLkxpc3RFdmlkZW5jZUxpbmtzUmVzcG9uc2UiNJACAYLT5JMCKxIpL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3MSoAEKElJldm9rZUV2aWRlbmNlTGluaxIlLmFydHNlYWwudjEuUmV2b2tlRXZpZGVuY2VMaW5rUmVxdWVzdBomLmFydHNlYWwudjEuUmV2b2tlRXZpZGVuY2VMaW5rUmVzcG9uc2UiO4LT5JMCNSozL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3Mve2xpbmtfaWR9QkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_artseal_v1_options, file_google_api_annotations]);
 
 /**
- * What proves that a record is in the evidence log. Kept whole, byte for byte, it can be checked without the service.
+ * Proof that a record is in the evidence log. Kept byte for byte, it can be checked without the service.
  *
  * @generated from message artseal.v1.EvidenceBundle
  */
@@ -28,7 +28,7 @@ export type EvidenceBundle = Message<"artseal.v1.EvidenceBundle"> & {
   format: string;
 
   /**
-   * Of the format: 1.
+   * Version of the format: 1.
    *
    * @generated from field: int32 version = 2;
    */
@@ -42,7 +42,7 @@ export type EvidenceBundle = Message<"artseal.v1.EvidenceBundle"> & {
   record: string;
 
   /**
-   * SHA-256 of the record, 64 lower-case hex digits; of a filing its evidence hash.
+   * SHA-256 of the record, 64 lower-case hex digits; for a filing, its evidence hash.
    *
    * @generated from field: string hash = 4;
    */
@@ -63,14 +63,14 @@ export type EvidenceBundle = Message<"artseal.v1.EvidenceBundle"> & {
   leaf: string;
 
   /**
-   * C2SP tlog-proof: the place of the leaf, the hashes that lead to the root, and the signed checkpoint.
+   * C2SP tlog-proof: the index of the leaf, the hashes from the leaf to the root, and the signed checkpoint.
    *
    * @generated from field: string proof = 7;
    */
   proof: string;
 
   /**
-   * Only there where the log is time stamped.
+   * Absent if the log is not time stamped.
    *
    * @generated from field: artseal.v1.EvidenceBundle.TimeStamp time_stamp = 8;
    */
@@ -85,13 +85,13 @@ export const EvidenceBundleSchema: GenMessage<EvidenceBundle> = /*@__PURE__*/
   messageDesc(file_artseal_v1_evidence, 0);
 
 /**
- * What proves that a time stamping authority saw a checkpoint that covers the record.
+ * Proof that a time stamping authority saw a checkpoint that covers the record.
  *
  * @generated from message artseal.v1.EvidenceBundle.TimeStamp
  */
 export type EvidenceBundle_TimeStamp = Message<"artseal.v1.EvidenceBundle.TimeStamp"> & {
   /**
-   * C2SP tlog-proof of the same leaf, to the checkpoint that was stamped.
+   * C2SP tlog-proof of the same leaf against the time stamped checkpoint.
    *
    * @generated from field: string proof = 1;
    */
@@ -122,7 +122,7 @@ export type GetEvidenceRequest = Message<"artseal.v1.GetEvidenceRequest"> & {
   filingNo: string;
 
   /**
-   * Which record of the filing: 1, also if it is left out, is the filing itself; 2 the first transfer, and so on.
+   * Which record of the filing. 1, the default, is the filing itself; 2 is the first transfer, and so on.
    *
    * @generated from field: optional int32 sequence = 2;
    */
@@ -163,14 +163,14 @@ export type CreateEvidenceLinkRequest = Message<"artseal.v1.CreateEvidenceLinkRe
   filingNo: string;
 
   /**
-   * Which record of the filing: 1, also if it is left out, is the filing itself; 2 the first transfer, and so on.
+   * Which record of the filing. 1, the default, is the filing itself; 2 is the first transfer, and so on.
    *
    * @generated from field: optional int32 sequence = 2;
    */
   sequence?: number | undefined;
 
   /**
-   * How long the link is good for: 60 to 7,776,000 seconds, which are 90 days; 604,800, a week, if it is left out.
+   * How long the link is valid: 60 to 7,776,000 seconds (90 days); the default is 604,800 (a week).
    *
    * @generated from field: optional int32 expires_in_seconds = 3;
    */
@@ -189,21 +189,21 @@ export const CreateEvidenceLinkRequestSchema: GenMessage<CreateEvidenceLinkReque
  */
 export type CreateEvidenceLinkResponse = Message<"artseal.v1.CreateEvidenceLinkResponse"> & {
   /**
-   * To be put behind the address of the public door: /evidence/ and a token, which whoever has it is let in by.
+   * /evidence/ and a token. Append it to the address of the public API. Anyone who has it can get the evidence.
    *
    * @generated from field: string path = 1;
    */
   path: string;
 
   /**
-   * Until when: RFC 3339, whole seconds, numeric offset.
+   * When the link expires: RFC 3339, whole seconds, numeric offset.
    *
    * @generated from field: string expires_at = 2;
    */
   expiresAt: string;
 
   /**
-   * Names the link in lists and when it is revoked. It opens nothing.
+   * Id of the link, for lists and revocation. It gives no access.
    *
    * @generated from field: string link_id = 3;
    */
@@ -243,14 +243,14 @@ export type EvidenceLink = Message<"artseal.v1.EvidenceLink"> & {
   createdAt: string;
 
   /**
-   * In the same form.
+   * The same format.
    *
    * @generated from field: string expires_at = 4;
    */
   expiresAt: string;
 
   /**
-   * When it was revoked. Only there if it was.
+   * Time of the revocation; absent if the link is not revoked.
    *
    * @generated from field: optional string revoked_at = 5;
    */
@@ -274,7 +274,7 @@ export type ListEvidenceLinksRequest = Message<"artseal.v1.ListEvidenceLinksRequ
   filingNo: string;
 
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * The most items to return: 1 to 100; 0 means 50.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -305,7 +305,7 @@ export type ListEvidenceLinksResponse = Message<"artseal.v1.ListEvidenceLinksRes
   links: EvidenceLink[];
 
   /**
-   * Of the next page; empty on the last.
+   * The token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -355,14 +355,14 @@ export const RevokeEvidenceLinkResponseSchema: GenMessage<RevokeEvidenceLinkResp
   messageDesc(file_artseal_v1_evidence, 9);
 
 /**
- * Gives evidence of what is recorded of a filing, which can be checked without asking, or trusting, the service.
+ * Returns evidence of the records of a filing. Anyone can check it without calling or trusting the service.
  *
  * @generated from service artseal.v1.EvidenceService
  */
 export const EvidenceService: GenService<{
   /**
-   * Gives what proves one record of a filing of the caller; an internal caller is given that of any. Where no
-   * checkpoint of the evidence log covers the record yet it waits for one, for 3 seconds at most, and is UNAVAILABLE then.
+   * Returns the evidence bundle of one record of the caller's filing; an internal caller can read all. If no checkpoint
+   * of the evidence log covers the record yet, the call waits up to 3 seconds, then returns UNAVAILABLE.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.EvidenceService.GetEvidence
@@ -373,7 +373,7 @@ export const EvidenceService: GenService<{
     output: typeof GetEvidenceResponseSchema;
   },
   /**
-   * Makes a link under which anybody who has it is given the same evidence, without a signature, until it expires or is revoked.
+   * Creates a link. Anyone who has it can get the same evidence without a signature, until it expires or is revoked.
    * The audit log records it.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, RECORD_DAMAGED.
    *
@@ -385,8 +385,8 @@ export const EvidenceService: GenService<{
     output: typeof CreateEvidenceLinkResponseSchema;
   },
   /**
-   * Lists the links to evidence of a filing of the caller that have not expired, newest first; an internal caller lists those of any.
-   * It returns no token. Links from before schema 19 are not listed.
+   * Lists the links to evidence of a filing of the caller that have not expired, newest first; an internal caller sees
+   * those of every filing. The links have no tokens.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.EvidenceService.ListEvidenceLinks
@@ -397,8 +397,8 @@ export const EvidenceService: GenService<{
     output: typeof ListEvidenceLinksResponseSchema;
   },
   /**
-   * Revokes a link: from then on it is answered like one that never existed. Revoking it again changes nothing. The audit log
-   * records it.
+   * Revokes a link: from then on it returns 404, like one that never existed. Revoking it again changes nothing. The audit
+   * log records it.
    * Reasons: LINK_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.EvidenceService.RevokeEvidenceLink

@@ -15,7 +15,7 @@ export const file_artseal_v1_filing: GenFile = /*@__PURE__*/
   fileDesc("ChdhcnRzZWFsL3YxL2ZpbGluZy5wcm90bxIKYXJ0c2VhbC52MSKoAgoGRmlsaW5nEhEKCWZpbGluZ19ubxgBIAEoCRIpCgZzdGF0dXMYAiABKA4yGS5hcnRzZWFsLnYxLkZpbGluZy5TdGF0dXMSDQoFY2hhaW4YAyABKAkSDAoEaGFzaBgEIAEoCRIRCgl0aW1lc3RhbXAYBSABKAkSDgoGYXV0aG9yGAYgASgJEgsKA2VyYRgHIAEoCRIMCgRzaXplGAggASgJEhAKCG1hdGVyaWFsGAkgASgJEhEKCWNvbmRpdGlvbhgKIAEoCRINCgVwcmljZRgLIAEoAxIQCghjdXJyZW5jeRgNIAEoCRIOCgZjYWxsZXIYDCABKAkiLwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEg0KCVNVQk1JVFRFRBABIqEBChNDcmVhdGVGaWxpbmdSZXF1ZXN0Eg4KBmF1dGhvchgBIAEoCRILCgNlcmEYAiABKAkSDAoEc2l6ZRgDIAEoCRIQCghtYXRlcmlhbBgEIAEoCRIRCgljb25kaXRpb24YBSABKAkSMAoFcHJpY2UYBiABKANCHIq1GBhtaW5vciB1bml0cyAoZmVuLCBjZW50cylIAIgBAUIICgZfcHJpY2UihAEKFENyZWF0ZUZpbGluZ1Jlc3BvbnNlEhEKCWZpbGluZ19ubxgBIAEoCRIpCgZzdGF0dXMYAiABKA4yGS5hcnRzZWFsLnYxLkZpbGluZy5TdGF0dXMSDQoFY2hhaW4YAyABKAkSDAoEaGFzaBgEIAEoCRIRCgl0aW1lc3RhbXAYBSABKAkiJQoQR2V0RmlsaW5nUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkiNwoRR2V0RmlsaW5nUmVzcG9uc2USIgoGZmlsaW5nGAEgASgLMhIuYXJ0c2VhbC52MS5GaWxpbmciTwoSTGlzdEZpbGluZ3NSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRIYCgpwYWdlX3Rva2VuGAIgASgJQgSQtRgBEgwKBHllYXIYAyABKAUiUwoTTGlzdEZpbGluZ3NSZXNwb25zZRIjCgdmaWxpbmdzGAEgAygLMhIuYXJ0c2VhbC52MS5GaWxpbmcSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJMuECCg1GaWxpbmdTZXJ2aWNlEmwKDENyZWF0ZUZpbGluZxIfLmFydHNlYWwudjEuQ3JlYXRlRmlsaW5nUmVxdWVzdBogLmFydHNlYWwudjEuQ3JlYXRlRmlsaW5nUmVzcG9uc2UiGYLT5JMCEzoBKiIOL2FwaS92MS9maWxpbmcSdwoJR2V0RmlsaW5nEhwuYXJ0c2VhbC52MS5HZXRGaWxpbmdSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5HZXRGaWxpbmdSZXNwb25zZSItkAIBgtPkkwIkYgZmaWxpbmcSGi9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99EmkKC0xpc3RGaWxpbmdzEh4uYXJ0c2VhbC52MS5MaXN0RmlsaW5nc1JlcXVlc3QaHy5hcnRzZWFsLnYxLkxpc3RGaWxpbmdzUmVzcG9uc2UiGZACAYLT5JMCEBIOL2FwaS92MS9maWxpbmdCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM", [file_artseal_v1_options, file_google_api_annotations]);
 
 /**
- * A filed artwork, as it was sent and answered. It never changes.
+ * A filed artwork. It never changes.
  *
  * @generated from message artseal.v1.Filing
  */
@@ -109,7 +109,7 @@ export const FilingSchema: GenMessage<Filing> = /*@__PURE__*/
   messageDesc(file_artseal_v1_filing, 0);
 
 /**
- * Where a filing stands.
+ * The status of a filing.
  *
  * @generated from enum artseal.v1.Filing.Status
  */
@@ -128,7 +128,7 @@ export const Filing_Status = {
 } as const;
 
 /**
- * Where a filing stands.
+ * The status of a filing.
  *
  * @generated from enum artseal.v1.Filing.Status
  */
@@ -225,7 +225,7 @@ export type CreateFilingResponse = Message<"artseal.v1.CreateFilingResponse"> & 
   hash: string;
 
   /**
-   * When it was filed: RFC 3339, whole seconds, numeric offset.
+   * Time of the filing: RFC 3339, whole seconds, numeric offset.
    *
    * @generated from field: string timestamp = 5;
    */
@@ -278,7 +278,7 @@ export const GetFilingResponseSchema: GenMessage<GetFilingResponse> = /*@__PURE_
  */
 export type ListFilingsRequest = Message<"artseal.v1.ListFilingsRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -292,7 +292,7 @@ export type ListFilingsRequest = Message<"artseal.v1.ListFilingsRequest"> & {
   pageToken: string;
 
   /**
-   * Only those numbered in this year, 1 to 9999; 0 for all.
+   * The year of the numbers, 1 to 9999; 0 for all.
    *
    * @generated from field: int32 year = 3;
    */
@@ -331,14 +331,14 @@ export const ListFilingsResponseSchema: GenMessage<ListFilingsResponse> = /*@__P
   messageDesc(file_artseal_v1_filing, 6);
 
 /**
- * Files artworks: six descriptive fields in, a unique number and an evidence hash out.
+ * Files artworks: takes six descriptive fields, returns a unique number and an evidence hash.
  *
  * @generated from service artseal.v1.FilingService
  */
 export const FilingService: GenService<{
   /**
-   * Files an artwork. The filing is durable, numbered and hashed when the answer arrives;
-   * the same request sent twice makes two filings, unless both bear the same Idempotency-Key.
+   * Files an artwork. When the response arrives, the filing is stored durably. The same request
+   * sent twice becomes two filings, unless both have the same Idempotency-Key.
    * Reasons: VALIDATION_FAILED, FILING_NUMBERS_EXHAUSTED, FILING_CAP_REACHED, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.FilingService.CreateFiling
@@ -349,7 +349,7 @@ export const FilingService: GenService<{
     output: typeof CreateFilingResponseSchema;
   },
   /**
-   * Reads one filing of the caller; an internal caller reads any.
+   * Returns a filing of the caller; an internal caller can read all.
    * Reasons: FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.FilingService.GetFiling
@@ -360,7 +360,7 @@ export const FilingService: GenService<{
     output: typeof GetFilingResponseSchema;
   },
   /**
-   * Lists the caller's filings, newest number first; an internal caller lists all.
+   * Lists the caller's filings, highest number first; an internal caller sees all.
    * Reasons: VALIDATION_FAILED, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.FilingService.ListFilings

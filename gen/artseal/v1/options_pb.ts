@@ -14,7 +14,7 @@ export const file_artseal_v1_options: GenFile = /*@__PURE__*/
   fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6MwoEdW5pdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEdW5pdDpBCgxtYXlfYmVfZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSCm1heUJlRW1wdHk6RAoNZnJlZV9vZl9xdW90YRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNOGAyABKAhSC2ZyZWVPZlF1b3RhQkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * What a number counts, as messages call it: "minor units (fen, cents)".
+ * The unit of a number, as error messages name it: "minor units (fen, cents)".
  *
  * @generated from extension: string unit = 50001;
  */
@@ -22,7 +22,7 @@ export const unit: GenExtension<FieldOptions, string> = /*@__PURE__*/
   extDesc(file_artseal_v1_options, 0);
 
 /**
- * As a query parameter it may have an empty value, which stands for leaving it out.
+ * As a query parameter, the field may be empty, which means the same as absent.
  *
  * @generated from extension: bool may_be_empty = 50002;
  */
@@ -30,7 +30,7 @@ export const may_be_empty: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
   extDesc(file_artseal_v1_options, 1);
 
 /**
- * Calls are not counted against the monthly quota.
+ * Calls do not count against the monthly quota.
  *
  * @generated from extension: bool free_of_quota = 50003;
  */

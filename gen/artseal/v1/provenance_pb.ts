@@ -14,7 +14,7 @@ export const file_artseal_v1_provenance: GenFile = /*@__PURE__*/
   fileDesc("ChthcnRzZWFsL3YxL3Byb3ZlbmFuY2UucHJvdG8SCmFydHNlYWwudjEijgEKEFByb3ZlbmFuY2VSZWNvcmQSMQoFZXZlbnQYASABKA4yIi5hcnRzZWFsLnYxLlByb3ZlbmFuY2VSZWNvcmQuRXZlbnQSCgoCYXQYAiABKAkiOwoFRXZlbnQSFQoRRVZFTlRfVU5TUEVDSUZJRUQQABINCglTVUJNSVRURUQQARIMCghUUkFOU0ZFUhACIikKFEdldFByb3ZlbmFuY2VSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCSKCAQoVR2V0UHJvdmVuYW5jZVJlc3BvbnNlEhEKCWZpbGluZ19ubxgBIAEoCRIOCgZhdXRob3IYAiABKAkSLQoHcmVjb3JkcxgDIAMoCzIcLmFydHNlYWwudjEuUHJvdmVuYW5jZVJlY29yZBIXCg9yZXRlbnRpb25feWVhcnMYBCABKAUylAEKEVByb3ZlbmFuY2VTZXJ2aWNlEn8KDUdldFByb3ZlbmFuY2USIC5hcnRzZWFsLnYxLkdldFByb3ZlbmFuY2VSZXF1ZXN0GiEuYXJ0c2VhbC52MS5HZXRQcm92ZW5hbmNlUmVzcG9uc2UiKZACAYLT5JMCIBIeL2FwaS92MS9wcm92ZW5hbmNlL3tmaWxpbmdfbm99QkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_google_api_annotations]);
 
 /**
- * One event in the circulation of an artwork.
+ * One record of an artwork.
  *
  * @generated from message artseal.v1.ProvenanceRecord
  */
@@ -110,7 +110,7 @@ export type GetProvenanceResponse = Message<"artseal.v1.GetProvenanceResponse"> 
   author: string;
 
   /**
-   * In order of happening; the first is SUBMITTED.
+   * Oldest first; the first is SUBMITTED.
    *
    * @generated from field: repeated artseal.v1.ProvenanceRecord records = 3;
    */
@@ -132,13 +132,13 @@ export const GetProvenanceResponseSchema: GenMessage<GetProvenanceResponse> = /*
   messageDesc(file_artseal_v1_provenance, 2);
 
 /**
- * Answers where an artwork comes from: its source record and every transfer since.
+ * Returns where an artwork comes from: its source record and every transfer since.
  *
  * @generated from service artseal.v1.ProvenanceService
  */
 export const ProvenanceService: GenService<{
   /**
-   * Reads the circulation records of a filing. Any caller may query any filing number.
+   * Returns the records of a filing. Any caller can read any filing number.
    * Reasons: FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.ProvenanceService.GetProvenance

@@ -26,14 +26,14 @@ export type Webhook = Message<"artseal.v1.Webhook"> & {
   webhookId: string;
 
   /**
-   * Its origin alone to a token without the scope webhook: the rest may hold a secret.
+   * For a token without the scope webhook, only the origin: the rest can contain a secret.
    *
    * @generated from field: string url = 2;
    */
   url: string;
 
   /**
-   * Which events it is sent; * alone for all, those that are yet to be made included.
+   * The types of events to send; * alone means all types, including future ones.
    *
    * @generated from field: repeated string event_types = 3;
    */
@@ -50,35 +50,35 @@ export type Webhook = Message<"artseal.v1.Webhook"> & {
   status: Webhook_Status;
 
   /**
-   * Why it is disabled. Only there where it is.
+   * Why it is disabled; absent if it is enabled.
    *
    * @generated from field: optional string disabled_reason = 6;
    */
   disabledReason?: string | undefined;
 
   /**
-   * When it was added: RFC 3339, whole seconds, numeric offset.
+   * Time of its creation: RFC 3339, whole seconds, numeric offset.
    *
    * @generated from field: string created_at = 7;
    */
   createdAt: string;
 
   /**
-   * Since when every delivery to it failed, in the same form. Only there where the last one did.
+   * Since when every delivery has failed, in the same format; absent if the last one arrived.
    *
    * @generated from field: optional string failing_since = 8;
    */
   failingSince?: string | undefined;
 
   /**
-   * Until when what it is sent is signed with the secret before as well. Only there while it is.
+   * When the previous secret stops signing; absent if there is none.
    *
    * @generated from field: optional string previous_secret_expires_at = 9;
    */
   previousSecretExpiresAt?: string | undefined;
 
   /**
-   * Name of the caller whose events it is sent.
+   * Name of the caller whose events it gets.
    *
    * @generated from field: string caller = 10;
    */
@@ -124,13 +124,13 @@ export const Webhook_StatusSchema: GenEnum<Webhook_Status> = /*@__PURE__*/
   enumDesc(file_artseal_v1_webhook, 0, 0);
 
 /**
- * What became of one event at one endpoint.
+ * The delivery of an event to an endpoint.
  *
  * @generated from message artseal.v1.Delivery
  */
 export type Delivery = Message<"artseal.v1.Delivery"> & {
   /**
-   * Of the event.
+   * Id of the event.
    *
    * @generated from field: string event_id = 1;
    */
@@ -152,7 +152,7 @@ export type Delivery = Message<"artseal.v1.Delivery"> & {
   status: Delivery_Status;
 
   /**
-   * How often it was sent since a call last had it sent again, or at all.
+   * The number of attempts since the event, or since its last redelivery.
    *
    * @generated from field: int32 attempts = 5;
    */
@@ -171,21 +171,21 @@ export type Delivery = Message<"artseal.v1.Delivery"> & {
   nextAttemptAt?: string | undefined;
 
   /**
-   * The status of the last answer; left out where none came.
+   * HTTP status of the last response; absent if there was none.
    *
    * @generated from field: optional int32 http_status = 8;
    */
   httpStatus?: number | undefined;
 
   /**
-   * The first 512 bytes of the last answer, as UTF-8; left out where none came.
+   * The first 512 bytes of the last response, as UTF-8; absent if there was none.
    *
    * @generated from field: optional string answer = 9;
    */
   answer?: string | undefined;
 
   /**
-   * Why it did not arrive; left out where it did.
+   * Why it did not arrive; absent if it arrived.
    *
    * @generated from field: optional string error = 10;
    */
@@ -209,14 +209,14 @@ export const Delivery_Status = {
   STATUS_UNSPECIFIED: 0,
 
   /**
-   * It is to be sent, or sent again, at `next_attempt_at`.
+   * The next attempt is at `next_attempt_at`.
    *
    * @generated from enum value: PENDING = 1;
    */
   PENDING: 1,
 
   /**
-   * An earlier event of the same resource has to arrive, or to fail, first.
+   * Waits until an earlier event of the same resource has arrived or failed.
    *
    * @generated from enum value: WAITING = 2;
    */
@@ -228,7 +228,7 @@ export const Delivery_Status = {
   DELIVERED: 3,
 
   /**
-   * It is not sent any more.
+   * The event is not sent again.
    *
    * @generated from enum value: FAILED = 4;
    */
@@ -258,14 +258,14 @@ export type CreateWebhookRequest = Message<"artseal.v1.CreateWebhookRequest"> & 
   url: string;
 
   /**
-   * Names of types; * for all. Empty means all.
+   * Types of events; * alone or empty means all.
    *
    * @generated from field: repeated string event_types = 2;
    */
   eventTypes: string[];
 
   /**
-   * For people: 0 to 200 characters.
+   * Your note about the endpoint: 0 to 200 characters.
    *
    * @generated from field: string description = 3;
    */
@@ -308,7 +308,7 @@ export const CreateWebhookResponseSchema: GenMessage<CreateWebhookResponse> = /*
  */
 export type ListWebhooksRequest = Message<"artseal.v1.ListWebhooksRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -339,7 +339,7 @@ export type ListWebhooksResponse = Message<"artseal.v1.ListWebhooksResponse"> & 
   webhooks: Webhook[];
 
   /**
-   * Of the next page; empty on the last.
+   * The token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -402,7 +402,7 @@ export type UpdateWebhookRequest = Message<"artseal.v1.UpdateWebhookRequest"> & 
   url?: string | undefined;
 
   /**
-   * Takes the place of those before; * for all. Empty leaves them as they are.
+   * Replaces the types; * means all. Empty means no change.
    *
    * @generated from field: repeated string event_types = 3;
    */
@@ -414,7 +414,7 @@ export type UpdateWebhookRequest = Message<"artseal.v1.UpdateWebhookRequest"> & 
   description?: string | undefined;
 
   /**
-   * Left out to leave it as it is.
+   * Unspecified means no change.
    *
    * @generated from field: artseal.v1.Webhook.Status status = 5;
    */
@@ -455,7 +455,7 @@ export type RotateWebhookSecretRequest = Message<"artseal.v1.RotateWebhookSecret
   webhookId: string;
 
   /**
-   * How long the secret before is good for: 0 to 604,800 seconds; 86,400, a day, if it is left out.
+   * How long the previous secret stays valid: 0 to 604,800 seconds; the default is 86,400 (a day).
    *
    * @generated from field: optional int32 overlap_seconds = 2;
    */
@@ -543,7 +543,7 @@ export const TestWebhookRequestSchema: GenMessage<TestWebhookRequest> = /*@__PUR
  */
 export type TestWebhookResponse = Message<"artseal.v1.TestWebhookResponse"> & {
   /**
-   * Whether it answered 2xx in time.
+   * Whether the endpoint responded with 2xx in time.
    *
    * @generated from field: bool delivered = 1;
    */
@@ -555,7 +555,7 @@ export type TestWebhookResponse = Message<"artseal.v1.TestWebhookResponse"> & {
   httpStatus?: number | undefined;
 
   /**
-   * The first 512 bytes of the answer, as UTF-8.
+   * The first 512 bytes of the response, as UTF-8.
    *
    * @generated from field: optional string answer = 3;
    */
@@ -586,7 +586,7 @@ export type ListDeliveriesRequest = Message<"artseal.v1.ListDeliveriesRequest"> 
   webhookId: string;
 
   /**
-   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -600,7 +600,7 @@ export type ListDeliveriesRequest = Message<"artseal.v1.ListDeliveriesRequest"> 
   pageToken: string;
 
   /**
-   * Left out for all.
+   * Unspecified for all.
    *
    * @generated from field: artseal.v1.Delivery.Status status = 4;
    */
@@ -624,7 +624,7 @@ export type ListDeliveriesResponse = Message<"artseal.v1.ListDeliveriesResponse"
   deliveries: Delivery[];
 
   /**
-   * Of the next page; empty on the last.
+   * The token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -648,14 +648,14 @@ export type RedeliverRequest = Message<"artseal.v1.RedeliverRequest"> & {
   webhookId: string;
 
   /**
-   * Of one event, whatever became of it. Either this or `since`.
+   * The event with this sequence, whatever the status of its delivery. Give either this or `since`.
    *
    * @generated from field: optional int64 sequence = 2;
    */
   sequence?: bigint | undefined;
 
   /**
-   * RFC 3339, 30 days ago at most: each event of then and later that it is sent and that was not delivered.
+   * RFC 3339, at most 30 days ago: all events of the endpoint's types from this time on that were not delivered.
    *
    * @generated from field: optional string since = 3;
    */
@@ -674,7 +674,7 @@ export const RedeliverRequestSchema: GenMessage<RedeliverRequest> = /*@__PURE__*
  */
 export type RedeliverResponse = Message<"artseal.v1.RedeliverResponse"> & {
   /**
-   * How many are to be sent.
+   * How many events are sent.
    *
    * @generated from field: int32 count = 1;
    */
@@ -689,14 +689,14 @@ export const RedeliverResponseSchema: GenMessage<RedeliverResponse> = /*@__PURE_
   messageDesc(file_artseal_v1_webhook, 19);
 
 /**
- * Endpoints that the events of a caller are sent to, as Standard Webhooks has it. A caller has 10 at most. An internal caller sees
- * and changes those of all.
+ * Manages the endpoints that the service sends events to, in the format of Standard Webhooks. A caller can have 10. An
+ * internal caller sees and changes those of all callers.
  *
  * @generated from service artseal.v1.WebhookService
  */
 export const WebhookService: GenService<{
   /**
-   * Adds an endpoint. It is sent what happens from then on. The secret is shown in this answer alone.
+   * Adds an endpoint. The service sends it the events from now on. The secret is only in this response.
    * Reasons: VALIDATION_FAILED, WEBHOOKS_EXHAUSTED.
    *
    * @generated from rpc artseal.v1.WebhookService.CreateWebhook
@@ -707,7 +707,7 @@ export const WebhookService: GenService<{
     output: typeof CreateWebhookResponseSchema;
   },
   /**
-   * Lists the caller's endpoints, oldest first; an internal caller lists all.
+   * Lists the caller's endpoints, oldest first; an internal caller sees all.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.WebhookService.ListWebhooks
@@ -718,7 +718,7 @@ export const WebhookService: GenService<{
     output: typeof ListWebhooksResponseSchema;
   },
   /**
-   * Reads one endpoint of the caller; an internal caller reads any.
+   * Returns an endpoint of the caller; an internal caller can read all.
    * Reasons: WEBHOOK_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.WebhookService.GetWebhook
@@ -729,8 +729,8 @@ export const WebhookService: GenService<{
     output: typeof GetWebhookResponseSchema;
   },
   /**
-   * Changes what is given. Disabled, an endpoint is sent nothing, and what was still to be sent to it has failed; enabled again, it
-   * is sent what happens from then on.
+   * Changes the fields that the request has. A disabled endpoint gets nothing, and events that still waited for it have
+   * failed. After it is enabled, it gets new events.
    * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.WebhookService.UpdateWebhook
@@ -741,7 +741,7 @@ export const WebhookService: GenService<{
     output: typeof UpdateWebhookResponseSchema;
   },
   /**
-   * Makes a new secret, which is shown in this answer alone. What is sent is signed with both until the old one ends; a further
+   * Creates another secret, which is only in this response. Webhooks are signed with both until the old one expires; another
    * rotation ends it at once.
    * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND.
    *
@@ -753,7 +753,7 @@ export const WebhookService: GenService<{
     output: typeof RotateWebhookSecretResponseSchema;
   },
   /**
-   * Deletes an endpoint, with its deliveries.
+   * Deletes an endpoint and its deliveries.
    * Reasons: WEBHOOK_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.WebhookService.DeleteWebhook
@@ -764,9 +764,9 @@ export const WebhookService: GenService<{
     output: typeof DeleteWebhookResponseSchema;
   },
   /**
-   * Sends an event of the type webhook.test once, waits for the answer, 15 seconds at most, and tells it. A disabled endpoint is
-   * sent it as well. A caller has two tests under way at most. A repetition under an idempotency key sends nothing and returns
-   * the stored result; if the server stopped during the test, `delivered` is false and `error` says so.
+   * Sends an event of the type webhook.test once, also to a disabled endpoint, and returns the result within 15 seconds. Two
+   * tests of a caller can run at a time. A repeated call with the same idempotency key sends nothing and returns the stored
+   * result. If the server stopped during the test, `delivered` is false and `error` says so.
    * Reasons: WEBHOOK_NOT_FOUND, RATE_LIMITED.
    *
    * @generated from rpc artseal.v1.WebhookService.TestWebhook
@@ -777,8 +777,8 @@ export const WebhookService: GenService<{
     output: typeof TestWebhookResponseSchema;
   },
   /**
-   * Lists the deliveries to an endpoint, newest first. They are kept as long as their events. A page of those of one status may be short, or
-   * empty, and not the last.
+   * Lists the deliveries to an endpoint, newest event first. They are kept as long as their events. A page of one status can
+   * be short or empty without being the last.
    * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.WebhookService.ListDeliveries
@@ -789,8 +789,8 @@ export const WebhookService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * Sends again: one event, or each of a time and later that did not arrive, that happened while the endpoint was disabled or was
-   * not there yet included. The endpoint has to be enabled. Only one call at a time sends events of an endpoint again.
+   * Sends again one event, or all events since a time that did not arrive. These include events that happened while the
+   * endpoint was disabled or did not exist. The endpoint must be enabled. Only one redelivery of an endpoint runs at a time.
    * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, RATE_LIMITED.
    *
    * @generated from rpc artseal.v1.WebhookService.Redeliver
