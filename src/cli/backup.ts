@@ -1,4 +1,5 @@
-import { parseBackupsKept, parsePeriod, readDataDir } from '../config/config.ts';
+import { readDataDir } from '../config/config.ts';
+import { parseBackupsKept, parsePeriod } from '../config/values.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import type { Manifest } from '../operations/backup/manifest.ts';

@@ -4,15 +4,15 @@ import { MasterKeyError } from '../keys/sealed-secrets.ts';
 import type { MasterKeySource } from './config.ts';
 
 /**
- * Opens the key ring of a deployment. A sandbox without one gets a file of its own, mode 0600, but only while
- * its store is empty: later a new key would open nothing. Throws MasterKeyError.
+ * Opens the key ring of a deployment. A sandbox without one gets a file of its own, mode 0600, if its store is empty: a new
+ * key could not decrypt what is stored. Throws MasterKeyError.
  */
 export function openKeyRing(source: MasterKeySource, isEmpty: boolean): KeyRing {
   if ('ownFile' in source && isEmpty && !existsSync(source.ownFile)) makeOwnFile(source.ownFile);
   return readKeyRing(source);
 }
 
-/** The key ring of a deployment that has one. Nothing is made. Throws MasterKeyError. */
+/** Opens the key ring of a deployment that has one. Throws MasterKeyError. */
 export function readKeyRing(source: MasterKeySource): KeyRing {
   if ('keys' in source) return createKeyRing(source.keys);
   const { ownFile } = source;
@@ -26,7 +26,7 @@ export function readKeyRing(source: MasterKeySource): KeyRing {
   }
 }
 
-/** Makes the file whole or not at all; of two processes that start at once, one makes it. */
+/** Creates the file atomically; if two processes start at once, one of them creates it. */
 function makeOwnFile(file: string): void {
   const draft = `${file}.${process.pid}.new`;
   writeFileSync(draft, newMasterKeyText(), { mode: 0o600, flush: true });

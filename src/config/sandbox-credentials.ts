@@ -4,14 +4,14 @@ import type { Actor } from '../domain/audit-entry.ts';
 import type { Issuance } from '../keys/issuance.ts';
 import { perform, type Store } from '../store/store.ts';
 
-/** What a sandbox gives its first developer: a platform without quota, and a token that may do everything. */
+/** The first credentials of a sandbox: a platform without quota, and an operator token. */
 export interface SandboxCredentials {
   readonly keyId: string;
   readonly apiKey: string;
   readonly apiSecret: string;
   readonly caller: string;
   readonly tier: string;
-  /** Operator token of the internal door. */
+  /** Operator token for the internal API. */
   readonly token: string;
 }
 
@@ -20,12 +20,12 @@ const names = { platform: 'sandbox-platform', service: 'sandbox-operator' } as c
 /** The file of a sandbox's credentials in its data folder. */
 export const sandboxCredentialsName = 'sandbox-credentials.json';
 
-/** Where the credentials of a sandbox are kept, mode 0600. */
+/** Returns the path of that file, which has mode 0600. */
 export function sandboxCredentialsFile(dataDir: string): string {
   return join(dataDir, sandboxCredentialsName);
 }
 
-/** Issues a key and an operator token to a store that has no callers yet; false if it has some. */
+/** Issues a key and an operator token if the store has no callers yet. Returns whether it did. */
 export async function issueSandboxCredentials(
   { store, issuance }: { readonly store: Store; readonly issuance: Issuance },
   dataDir: string,

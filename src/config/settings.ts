@@ -14,24 +14,25 @@ export class ConfigError extends Error {
   }
 }
 
-/** A setting as the environment has it, or what it is when unset; not checked. */
+/** Returns the text of a setting, or its default; not checked. */
 export function textOf(env: NodeJS.ProcessEnv, { variable, fallback }: Setting): string {
   return env[variable] || fallback;
 }
 
-/** The settings that one environment has. */
+/** The settings of one environment. */
 export interface Source {
   isSet(setting: Setting): boolean;
-  /** Throws ConfigError. */
+  /** Returns the value or the default. Throws ConfigError. */
   read<Value>(setting: Setting<Value>): Value;
+  /** Returns undefined if the setting is unset and has no default. Throws ConfigError. */
+  find<Value>(setting: Setting<Value>): Value | undefined;
 }
 
-/** Reads from process.env or the like. Some settings depend on what `environment` reads. */
+/** Reads settings from `env`. Some depend on the environment, sandbox or production. */
 export function readFrom(env: NodeJS.ProcessEnv, environment: () => Environment): Source {
-  return {
-    isSet: (setting) => textOf(env, setting) !== '',
-    read: (setting) => readSetting(setting, textOf(env, setting), environment),
-  };
+  const isSet = (setting: Setting) => textOf(env, setting) !== '';
+  const read = <Value>(setting: Setting<Value>) => readSetting(setting, textOf(env, setting), environment);
+  return { isSet, read, find: (setting) => (isSet(setting) ? read(setting) : undefined) };
 }
 
 function readSetting<Value>(setting: Setting<Value>, text: string, environment: () => Environment): Value {
@@ -44,7 +45,7 @@ function readSetting<Value>(setting: Setting<Value>, text: string, environment: 
   }
 }
 
-/** The reading of a setting that is one of these, by its name. */
+/** Returns a reader that takes one of `allowed`, by its name. */
 export function oneOf<Value>(
   allowed: readonly Value[],
   nameOf: (value: Value) => string = String,
@@ -56,22 +57,22 @@ export function oneOf<Value>(
   };
 }
 
-/** Refuses a setting for the rule that it breaks. Throws ConfigError. */
+/** Throws ConfigError for the rule that a setting breaks. */
 export function refuse(setting: Setting, rule: string): never {
   throw new ConfigError([faultOf(setting, rule)]);
 }
 
-/** The sentence for a setting that breaks a rule, which is worded as in SettingError. */
+/** Returns the sentence for a setting that breaks a rule; the rule is worded as in SettingError. */
 export function faultOf({ variable }: Setting, rule: string): string {
   return `${variable} ${rule}.`;
 }
 
-/** How to read each member of something. What is read throws ConfigError. */
+/** A reader for each member of an object. Each may throw ConfigError. */
 export type Readers<T> = { readonly [Member in keyof T]: () => T[Member] };
 
 /**
- * Reads all members, and asks `faultsBesides` for the faults of those that could be read, taken together. Throws
- * ConfigError with every fault, each once.
+ * Reads all members. `faultsBesides` returns further faults of those that could be read. Throws ConfigError with every
+ * fault, each once.
  */
 export function readAll<T extends object>(
   readers: Readers<T>,

@@ -115,7 +115,7 @@ describe('a valid value is taken', () => {
   }
 });
 
-test('backups are taken where a folder is named for them, each day and seven of them unless told otherwise', () => {
+test('backups need a folder, and default to one a day and seven kept', () => {
   const backups = (env: Record<string, string>) =>
     readConfig({ ARTSEAL_BACKUP_DIR: '/backup', ...env }).backups;
   assert.deepEqual(backups({}), { folder: '/backup', everyMs: 86_400_000, keep: 7 });
@@ -130,8 +130,8 @@ test('backups are taken where a folder is named for them, each day and seven of 
   assert.equal(readConfig({ ARTSEAL_BACKUP_KEEP: '1' }).backups.folder, undefined);
 });
 
-describe('another value is refused, naming the variable', () => {
-  const refused: [string, string[]][] = [
+describe('another value is rejected, with the name of the variable', () => {
+  const rejected: [string, string[]][] = [
     ['ARTSEAL_BACKUP_EVERY', ['0', '24', '59s', '1441h', '21d', '-1d', '1.5h', '24 h', '1w', '1H']],
     ['ARTSEAL_BACKUP_KEEP', ['0', '1001', '-1', '1.5', '7 ', 'all', '00000007']],
     ['ARTSEAL_ENVIRONMENT', ['Sandbox', 'staging', 'sandbox ', ' ']],
@@ -176,7 +176,7 @@ describe('another value is refused, naming the variable', () => {
       ],
     ),
   ];
-  for (const [variable, values] of refused) {
+  for (const [variable, values] of rejected) {
     for (const value of values) {
       test(`${variable}=${JSON.stringify(value)}`, () => {
         assert.throws(() => readConfig({ [variable]: value }), naming(variable));
@@ -219,7 +219,7 @@ describe('master keys', () => {
     `a:${hex},a:${otherHex}`,
     ',',
   ]) {
-    test(`are refused as ${text.slice(0, 12)}… of ${text.length} characters, which the message does not repeat`, (t) => {
+    test(`are rejected as ${text.slice(0, 12)}… of ${text.length} characters, which the message does not repeat`, (t) => {
       const file = join(temporaryFolder(t), 'keys');
       writeFileSync(file, text);
       for (const [variable, value] of [
@@ -235,7 +235,7 @@ describe('master keys', () => {
     });
   }
 
-  test('are refused in a file that is empty, a folder or not there', (t) => {
+  test('are rejected in a file that is empty, a folder or missing', (t) => {
     const folder = temporaryFolder(t);
     const empty = join(folder, 'empty');
     writeFileSync(empty, '');
@@ -245,7 +245,7 @@ describe('master keys', () => {
     }
   });
 
-  test('are refused from two places at once', (t) => {
+  test('are rejected from two places at once', (t) => {
     const file = join(temporaryFolder(t), 'keys');
     writeFileSync(file, hex);
     const env = { ARTSEAL_MASTER_KEY_FILE: file, ARTSEAL_MASTER_KEY: hex };
@@ -275,8 +275,8 @@ describe('certificates', () => {
   });
 
   test('need their keys and keys their certificates, and authorities of clients both', () => {
-    for (const door of ['PUBLIC', 'INTERNAL']) {
-      const [certificate, key] = [`ARTSEAL_${door}_TLS_CERT`, `ARTSEAL_${door}_TLS_KEY`];
+    for (const listener of ['PUBLIC', 'INTERNAL']) {
+      const [certificate, key] = [`ARTSEAL_${listener}_TLS_CERT`, `ARTSEAL_${listener}_TLS_KEY`];
       assert.throws(() => readConfig({ [certificate]: '/x' }), naming(key));
       assert.throws(() => readConfig({ [key]: '/x' }), naming(certificate));
     }
@@ -289,7 +289,7 @@ describe('certificates', () => {
     assert.throws(() => readConfig(env), naming('ARTSEAL_INTERNAL_TLS_CERT'));
   });
 
-  test('that cannot be read are faults of what serves, of both doors at once', () => {
+  test('that cannot be read are faults of the server, those of both listeners at once', () => {
     const [one, other, ...more] = faultsForServing(readConfig(at('/nowhere')));
     assert.match(one ?? '', /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: \/nowhere\/cert does not exist/);
     assert.match(other ?? '', /^ARTSEAL_INTERNAL_TLS_CERT cannot be used: .* does not exist/);
@@ -300,7 +300,7 @@ describe('certificates', () => {
 describe('production', () => {
   const production = { ARTSEAL_ENVIRONMENT: 'production' };
 
-  test('is refused without a master key of the operator', () => {
+  test('is rejected without a master key of the operator', () => {
     assert.throws(() => readConfig(production), naming('ARTSEAL_MASTER_KEY_FILE'));
     assert.throws(() => readConfig(production), naming('ARTSEAL_MASTER_KEY '));
   });
@@ -340,7 +340,7 @@ describe('the settings of the providers', () => {
     assert.deepEqual(names, [...new Set(names)]);
   });
 
-  test('are told of in the manual of their folder', () => {
+  test('are documented in the README of their folder', () => {
     const read = (path: string) => readFileSync(join(import.meta.dirname, '..', '..', path), 'utf8');
     for (const provider of providers.filter(({ movesMoney }) => movesMoney)) {
       const manual = read(`src/payments/${provider.name}/README.md`);
@@ -405,7 +405,7 @@ test('each file is read once, for it may be a pipe', (t) => {
   assert.deepEqual(config.namedFiles, [join(folder, 'keys')]);
 });
 
-describe('all faults are told at once', () => {
+describe('all faults are reported at once', () => {
   const faultsOf = (read: () => unknown): readonly string[] => {
     try {
       read();
@@ -452,7 +452,7 @@ describe('all faults are told at once', () => {
     );
   });
 
-  test('of Stripe, with those of what it depends on told once', () => {
+  test('of Stripe, each once', () => {
     const env = {
       ARTSEAL_ENVIRONMENT: 'staging',
       ARTSEAL_CURRENCY: 'cny',
@@ -466,7 +466,7 @@ describe('all faults are told at once', () => {
     );
   });
 
-  test('also that production needs a real provider, where it is to be served', () => {
+  test('also that a production server needs a real provider', () => {
     const env = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_LOG_LEVEL: 'loud' };
     assert.deepEqual(
       faultsOf(() => readServingConfig(env)),

@@ -45,12 +45,12 @@ test('a proxy has an address, and may have a user and a password', () => {
     assert.deepEqual(webhooksOf({ ARTSEAL_WEBHOOK_PROXY: text }).proxy, new URL(text));
 });
 
-test('another address of a proxy is refused, and its password is not repeated', () => {
-  const refused = [
+test('another address of a proxy is rejected, and its password is not repeated', () => {
+  const rejected = [
     ...['socks5://proxy:1080', 'proxy.internal:3128', 'http://proxy/path', 'http://proxy/?a=b'],
     ...['http://proxy/#a', 'http://proxy:0/', 'http://ann:s3cret%ff@proxy/', 'ann:s3cret@proxy', 'http://'],
   ];
-  for (const text of refused) {
+  for (const text of rejected) {
     assert.throws(
       () => webhooksOf({ ARTSEAL_WEBHOOK_PROXY: text }),
       (error) => {

@@ -1,0 +1,273 @@
+import type { Environment } from '../domain/caller.ts';
+import { parseAuthorities } from '../evidence/log/time-stamp.ts';
+import { parseMasterKeys } from '../keys/key-ring.ts';
+import type { ProviderKind, Setting } from '../payments/provider.ts';
+import { providers } from './payment-providers.ts';
+import { oneOf } from './settings.ts';
+import {
+  parseAddress,
+  parseBackupsKept,
+  parseBuyerDeadline,
+  parseCurrency,
+  parseDrainDelay,
+  parseHttpUrl,
+  parseInternalAddress,
+  parseLogOrigin,
+  parseNetworks,
+  parsePeriod,
+  parseProxy,
+  parseRequiredWitnesses,
+  parseTimeZone,
+  parseWitnesses,
+} from './values.ts';
+
+/** The levels of pino. */
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+const logFormats = ['json', 'text', 'auto'] as const;
+
+/** How log lines are written: `auto` is text on a terminal and JSON otherwise. */
+export type LogFormat = (typeof logFormats)[number];
+
+const asItIs = (text: string): string => text;
+const yesOrNo = oneOf([true, false], (is) => (is ? 'yes' : 'no'));
+const nameInHelp = ({ name, movesMoney }: ProviderKind) => (movesMoney ? name : `${name} (sandbox only)`);
+
+/** A file that is read at the start, or when it changes (`watchesFile`); `isPublic` if everybody may read it. */
+const publicFile = { namesFile: true, isPublic: true } as const;
+const watchedFile = { watchesFile: true } as const;
+const watchedPublicFile = { watchesFile: true, isPublic: true } as const;
+const secret = { secret: true } as const;
+
+/** A row of the table: variable, default, how its text is read, and its line in the help. A default of '' means unset. */
+const row = <Value>(
+  variable: `ARTSEAL_${string}`,
+  fallback: string,
+  read: (text: string) => Value,
+  meaning: string,
+  kind: Pick<Setting, 'namesFile' | 'watchesFile' | 'isPublic' | 'secret'> = {},
+): Setting<Value> => ({ variable, fallback, read, meaning, ...kind });
+
+/** The settings of every deployment, whatever its payment provider. */
+export const settings = {
+  environment: row(
+    'ARTSEAL_ENVIRONMENT',
+    'sandbox',
+    oneOf<Environment>(['sandbox', 'production']),
+    'sandbox or production; a database belongs to one of them for good',
+  ),
+  publicAddress: row(
+    'ARTSEAL_PUBLIC_ADDR',
+    '127.0.0.1:8080',
+    parseAddress,
+    'listen address of the public API: signed REST',
+  ),
+  publicTlsCert: row(
+    'ARTSEAL_PUBLIC_TLS_CERT',
+    '',
+    asItIs,
+    'PEM file: certificate and chain of the public API, read again when it changes',
+    watchedPublicFile,
+  ),
+  publicTlsKey: row(
+    'ARTSEAL_PUBLIC_TLS_KEY',
+    '',
+    asItIs,
+    'PEM file: its private key, without a passphrase',
+    watchedFile,
+  ),
+  internalAddress: row(
+    'ARTSEAL_INTERNAL_ADDR',
+    '127.0.0.1:8081',
+    parseInternalAddress,
+    'listen address of the internal API: Connect, gRPC, gRPC-Web; or unix:/path for a Unix socket',
+  ),
+  internalTlsCert: row(
+    'ARTSEAL_INTERNAL_TLS_CERT',
+    '',
+    asItIs,
+    'PEM file: certificate and chain of the internal API, read again when it changes',
+    watchedPublicFile,
+  ),
+  internalTlsKey: row(
+    'ARTSEAL_INTERNAL_TLS_KEY',
+    '',
+    asItIs,
+    'PEM file: its private key, without a passphrase',
+    watchedFile,
+  ),
+  internalTlsClientCa: row(
+    'ARTSEAL_INTERNAL_TLS_CLIENT_CA',
+    '',
+    asItIs,
+    'PEM file: authorities of client certificates, which internal clients then need beside their token',
+    watchedPublicFile,
+  ),
+  trustedProxies: row(
+    'ARTSEAL_TRUSTED_PROXIES',
+    '',
+    parseNetworks,
+    'proxies whose X-Forwarded-For is trusted: addresses and networks (10.0.0.0/8), separated by commas',
+  ),
+  metricsAddress: row(
+    'ARTSEAL_METRICS_ADDR',
+    '127.0.0.1:9464',
+    (text) => (text === 'off' ? undefined : parseAddress(text)),
+    'listen address of /metrics for Prometheus, without authentication; off for none',
+  ),
+  dataDir: row('ARTSEAL_DATA_DIR', './data', asItIs, 'folder of artseal.db'),
+  timeZone: row(
+    'ARTSEAL_TIME_ZONE',
+    'UTC',
+    parseTimeZone,
+    'business time zone, an IANA name: for timestamps, years and quota months',
+  ),
+  currency: row(
+    'ARTSEAL_CURRENCY',
+    'CNY',
+    parseCurrency,
+    'settlement currency; prices and amounts are in its minor unit',
+  ),
+  masterKeyFile: row(
+    'ARTSEAL_MASTER_KEY_FILE',
+    '',
+    parseMasterKeys,
+    'file of master keys, a line each: name:64 lower-case hex digits; the first one encrypts; production needs one',
+    { namesFile: true },
+  ),
+  masterKey: row(
+    'ARTSEAL_MASTER_KEY',
+    '',
+    parseMasterKeys,
+    'the same in the variable itself, separated by commas',
+    secret,
+  ),
+  logLevel: row(
+    'ARTSEAL_LOG_LEVEL',
+    'info',
+    oneOf(logLevels),
+    'fatal, error, warn, info, debug, trace or silent',
+  ),
+  logFormat: row(
+    'ARTSEAL_LOG_FORMAT',
+    'auto',
+    oneOf(logFormats),
+    'json, text or auto: text on a terminal, else json',
+  ),
+  drainDelay: row(
+    'ARTSEAL_DRAIN_DELAY',
+    '0',
+    parseDrainDelay,
+    'seconds, up to 60, that the server goes on serving after SIGTERM while it reports that it is not ready',
+  ),
+  buyerDeadline: row(
+    'ARTSEAL_BUYER_DEADLINE',
+    '1h',
+    parseBuyerDeadline,
+    'time that a buyer has to complete a payment, from 1m to 24h',
+  ),
+  backupDir: row(
+    'ARTSEAL_BACKUP_DIR',
+    '',
+    asItIs,
+    'folder on another disk for backups that the server takes; unset for none',
+  ),
+  backupEvery: row(
+    'ARTSEAL_BACKUP_EVERY',
+    '24h',
+    parsePeriod,
+    'backup period, from 1m to 20d; set it also if cron takes backups: one older than two periods is reported',
+  ),
+  backupKeep: row('ARTSEAL_BACKUP_KEEP', '7', parseBackupsKept, 'number of backups to keep, from 1 to 1000'),
+  logOrigin: row(
+    'ARTSEAL_TLOG_ORIGIN',
+    '',
+    parseLogOrigin,
+    'permanent name of the evidence log, a URL without scheme such as log.example.com/artseal; production needs one',
+  ),
+  logWitnesses: row(
+    'ARTSEAL_TLOG_WITNESSES_FILE',
+    '',
+    parseWitnesses,
+    'file of witnesses that cosign the evidence log, a line each: verifier key, blank, URL; unset for none',
+    publicFile,
+  ),
+  logWitnessesRequired: row(
+    'ARTSEAL_TLOG_WITNESSES_REQUIRED',
+    '0',
+    parseRequiredWitnesses,
+    'cosignatures required before a checkpoint is published; 0: those that arrive in time are added',
+  ),
+  logRefuseRolledBack: row(
+    'ARTSEAL_TLOG_REFUSE_ROLLED_BACK',
+    '',
+    yesOrNo,
+    'yes or no: whether to reject filings while a witness reports a rollback of the log; unset: yes if witnesses are required',
+  ),
+  logTsaUrl: row(
+    'ARTSEAL_TLOG_TSA_URL',
+    '',
+    parseHttpUrl,
+    'URL of an RFC 3161 time-stamping authority for the evidence log; unset for none',
+  ),
+  logTsaEvery: row(
+    'ARTSEAL_TLOG_TSA_EVERY',
+    '1h',
+    parsePeriod,
+    'time-stamp period while the log grows, from 1m to 20d',
+  ),
+  logTsaCa: row(
+    'ARTSEAL_TLOG_TSA_CA',
+    '',
+    parseAuthorities,
+    'PEM file: certificates that this authority must chain to; unset: any certificate for time stamping',
+    publicFile,
+  ),
+  webhookNetworks: row(
+    'ARTSEAL_WEBHOOK_NETWORKS',
+    '',
+    parseNetworks,
+    'private networks that webhooks may be sent to (10.20.0.0/16), separated by commas; unset: public addresses alone, ' +
+      'and loopback in a sandbox that listens on loopback and has no webhook proxy',
+  ),
+  // The URL of a proxy may contain a password.
+  webhookProxy: row(
+    'ARTSEAL_WEBHOOK_PROXY',
+    '',
+    parseProxy,
+    'forward proxy for webhooks, http:// or https://, with user and password if needed; unset for none',
+    secret,
+  ),
+  webhookCa: row(
+    'ARTSEAL_WEBHOOK_CA',
+    '',
+    parseAuthorities,
+    'PEM file: authorities to trust for webhook endpoints and that proxy, beside the public ones; unset for none',
+    publicFile,
+  ),
+  provider: row(
+    'ARTSEAL_PAYMENT_PROVIDER',
+    'simulated',
+    oneOf(providers, ({ name }) => name),
+    `payment provider that holds the money: ${providers.map(nameInHelp).join(' or ')}`,
+  ),
+};
+
+/** All settings, in the order in which the help lists them and faults are reported. */
+export const allSettings: readonly Setting[] = [
+  ...Object.values(settings),
+  ...providers.flatMap((provider) => Object.values<Setting>(provider.settings)),
+];
+
+/** The variables of `artseal call` and other clients. A client of a sandbox on this machine needs none of them. */
+export const clientVariables = {
+  url: 'ARTSEAL_URL',
+  apiKey: 'ARTSEAL_API_KEY',
+  apiSecret: 'ARTSEAL_API_SECRET',
+} as const;
+
+/** The ARTSEAL_ variables of the environment that are no settings: probably misspelt. */
+export function unknownSettings(env: NodeJS.ProcessEnv): string[] {
+  const known = new Set([...allSettings.map(({ variable }) => variable), ...Object.values(clientVariables)]);
+  return Object.keys(env).filter((variable) => variable.startsWith('ARTSEAL_') && !known.has(variable));
+}

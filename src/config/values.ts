@@ -1,0 +1,163 @@
+import { isAbsolute } from 'node:path';
+import { createCalendar } from '../domain/calendar.ts';
+import { parseWitnessKey } from '../evidence/log/cosignature.ts';
+import type { Witness } from '../evidence/log/witness.ts';
+import type { ListenAddress, TcpAddress } from '../http/listen/address.ts';
+import { socketPathBytesMax } from '../http/listen/unix-socket.ts';
+import { type Network, parseNetwork } from '../lib/networks.ts';
+import { SettingError } from '../payments/provider.ts';
+
+// Each function reads the text of one setting. It throws SettingError with the rule that the text breaks.
+
+export function parseInternalAddress(text: string): ListenAddress {
+  const path = /^unix:(.*)$/s.exec(text)?.[1];
+  if (path === undefined) return parseAddress(text);
+  const isGood = isAbsolute(path) && Buffer.byteLength(path) <= socketPathBytesMax && !/\s/.test(path);
+  if (!isGood)
+    throw new SettingError(
+      `must be unix: and an absolute path of at most ${socketPathBytesMax} bytes without blanks`,
+    );
+  return { path };
+}
+
+export function parseNetworks(text: string): Network[] {
+  return text
+    .split(',')
+    .filter((part) => part.trim() !== '')
+    .map((part) => {
+      const network = parseNetwork(part.trim());
+      if (network === undefined)
+        throw new SettingError('must be addresses and networks such as 127.0.0.1,10.0.0.0/8,fd00::/8');
+      return network;
+    });
+}
+
+export function parseProxy(text: string): URL {
+  const url = URL.parse(text);
+  const isGood =
+    (url?.protocol === 'http:' || url?.protocol === 'https:') && url.port !== '0' && hasReadableUser(url);
+  if (isGood && url.pathname === '/' && url.search === '' && url.hash === '') return url;
+  throw new SettingError('must be the address of a proxy, http://host:port or https://, without a path');
+}
+
+/** Whether user and password of a URL can be read: what is escaped in them has to be UTF-8. */
+function hasReadableUser({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(`${username}:${password}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function parseAddress(text: string): TcpAddress {
+  const [, host = '', digits = ''] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  if (host === '' || port > 65_535) throw new SettingError('must be host:port with a port up to 65535');
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port };
+}
+
+const drainDelayMaxS = 60;
+
+export function parseDrainDelay(text: string): number {
+  const seconds = Number(text);
+  if (!/^\d{1,2}$/.test(text) || seconds > drainDelayMaxS)
+    throw new SettingError(`must be whole seconds from 0 to ${drainDelayMaxS}`);
+  return seconds;
+}
+
+const msPerUnit = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const periodMaxMs = 20 * msPerUnit.d;
+
+/** Milliseconds of a period such as 90s, 15m, 24h or 7d, of a minute at least. Throws SettingError. */
+export function parsePeriod(text: string): number {
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const ms = Number(count) * msPerUnit[unit as keyof typeof msPerUnit];
+  if (ms >= msPerUnit.m && ms <= periodMaxMs) return ms;
+  throw new SettingError('must be a period such as 15m, 24h or 7d, from 1m to 20d');
+}
+
+export function parseBuyerDeadline(text: string): number {
+  const ms = parsePeriod(text);
+  if (ms <= msPerUnit.d) return ms;
+  throw new SettingError('must be a period such as 30m or 2h, from 1m to 24h');
+}
+
+export function parseBackupsKept(text: string): number {
+  const kept = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (kept >= 1 && kept <= 1_000) return kept;
+  throw new SettingError('must be a whole number from 1 to 1000');
+}
+
+const logOriginMax = 200;
+
+export function parseLogOrigin(text: string): string {
+  const isGood = /^[!-*,-~]+$/.test(text) && !text.includes('://') && text.length <= logOriginMax;
+  if (isGood) return text;
+  throw new SettingError(
+    `must be a URL without its scheme, of ASCII without blanks and +, of at most ${logOriginMax} characters`,
+  );
+}
+
+export function parseTimeZone(name: string): string {
+  try {
+    // An offset or a whole date-time would be taken as well, but neither knows of changes to come.
+    if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) throw new RangeError('not a name');
+    createCalendar(name);
+    return name;
+  } catch {
+    throw new SettingError('must be an IANA time zone such as Asia/Shanghai');
+  }
+}
+
+export function parseCurrency(code: string): string {
+  if (!Intl.supportedValuesOf('currency').includes(code))
+    throw new SettingError('must be an ISO 4217 code such as CNY');
+  return code;
+}
+
+/** The most witnesses of a log: the server asks each one for each checkpoint. */
+const witnessesMax = 16;
+
+/**
+ * Reads a file of witnesses: a verifier key, a blank and a submission prefix a line. Empty lines and lines that begin with #
+ * are skipped. Throws an Error that names the line.
+ */
+export function parseWitnesses(text: string): readonly Witness[] {
+  const witnesses: Witness[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    if (/^\s*(#|$)/.test(line)) continue;
+    try {
+      witnesses.push(parseWitness(line.trim()));
+    } catch (error) {
+      throw new Error(`line ${index + 1} ${(error as Error).message}`);
+    }
+  }
+  if (witnesses.length === 0) throw new Error('it names no witness');
+  if (witnesses.length > witnessesMax) throw new Error(`it names more than ${witnessesMax} witnesses`);
+  const names = witnesses.map(({ key }) => key.name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new Error(`it names ${twice} twice`);
+  return witnesses;
+}
+
+function parseWitness(line: string): Witness {
+  const [vkey = '', url = '', ...more] = line.split(/\s+/);
+  if (url === '' || more.length > 0) throw new Error('is not a verifier key, a blank and a URL');
+  return { key: parseWitnessKey(vkey), url: parseHttpUrl(url).replace(/\/$/, '') };
+}
+
+export function parseRequiredWitnesses(text: string): number {
+  const required = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
+  if (required <= witnessesMax) return required;
+  throw new SettingError(`must be a whole number from 0 to ${witnessesMax}`);
+}
+
+/** Reads the URL of a witness or a time-stamping authority. They sign what they send, so http is enough. */
+export function parseHttpUrl(text: string): string {
+  const url = URL.parse(text);
+  const isGood =
+    (url?.protocol === 'https:' || url?.protocol === 'http:') && url.username === '' && url.password === '';
+  if (isGood && url.search === '' && url.hash === '') return url.href;
+  throw new SettingError('must be a URL with https:// or http://, without a password, ? and #');
+}
