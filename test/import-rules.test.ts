@@ -144,7 +144,6 @@ const owners: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['src/payments/simulated', 'src/store/sqlite'],
   'drizzle-orm': ['src/store/sqlite'],
   stripe: ['src/payments/stripe'],
-  'prom-client': ['src/telemetry/metrics'],
   '@opentelemetry/api': ['src/telemetry/traces'],
   pkijs: ['src/evidence/log', 'src/evidence/verifier'],
   '@connectrpc/connect-node': ['src/client', 'src/http/connect'],

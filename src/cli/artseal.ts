@@ -128,7 +128,8 @@ async function run(name: string, action: Action, words: string[], terminal: Term
 }
 
 /** The name that a usage line begins with, in lower case: `key rotate`. */
-const nameOf = ({ usage }: Action): string => /^[a-z]+(-[a-z]+)*( [a-z]+(-[a-z]+)*)*/.exec(usage)?.[0] ?? usage;
+const nameOf = ({ usage }: Action): string =>
+  /^[a-z]+(-[a-z]+)*( [a-z]+(-[a-z]+)*)*/.exec(usage)?.[0] ?? usage;
 
 /** The last word of that name: `rotate`. */
 const wordOf = (action: Action): string => nameOf(action).split(' ').at(-1) ?? '';

@@ -121,3 +121,13 @@ test('rules and dashboard ask for metrics that there are, and no metric is left 
     ['process_start_time_seconds'],
   );
 });
+
+test('promtool finds nothing wrong with the metrics of a server', { skip }, async () => {
+  const { metricsAddress } = await startService(fileScope);
+  const { text: input } = await scrape(`http://${metricsAddress}/metrics`);
+  const { status, stdout, stderr } = spawnSync(installed('promtool') ?? '', ['check', 'metrics'], {
+    input,
+    encoding: 'utf8',
+  });
+  assert.deepEqual({ status, output: stdout + stderr }, { status: 0, output: '' });
+});

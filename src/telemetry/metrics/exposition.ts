@@ -1,67 +1,48 @@
-import type { Metric, MetricObjectWithValues, MetricValueWithName } from 'prom-client';
-import { countOf, type Labels, type MetricDefinition, metrics } from './metrics.ts';
+import { countOf } from '../../lib/distribution.ts';
+import type { Labels, MetricDefinition } from './definition.ts';
+import { metrics } from './metrics.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Metrics as Prometheus reads them. */
-export interface Exposition {
-  readonly contentType: string;
-  readonly text: string;
+/** The content type of Prometheus' text format. */
+export const contentType = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** Writes all metrics in Prometheus' text format. A metric without samples is left out. */
+export function expose(snapshot: Snapshot): string {
+  return metrics.map((metric) => linesOf(metric, snapshot)).join('');
 }
 
-type Written = MetricValueWithName<string>;
-
-/**
- * Writes all metrics in the text format of Prometheus. The library that knows it is loaded by the first who reads metrics,
- * so that nobody else pays for it.
- */
-export async function expose(snapshot: Snapshot): Promise<Exposition> {
-  const { Registry } = await import('prom-client');
-  const registry = new Registry();
-  for (const metric of metrics) {
-    const values = writtenValues(metric, snapshot);
-    if (values.length > 0) registry.registerMetric(counted(metric, values));
-  }
-  return { contentType: registry.contentType, text: await registry.metrics() };
+function linesOf(metric: MetricDefinition, snapshot: Snapshot): string {
+  const { name, help, type } = metric;
+  const lines = type === 'histogram' ? histogramLines(metric, snapshot) : valueLines(metric, snapshot);
+  return lines.length === 0 ? '' : `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
 }
 
-/**
- * A metric that was counted elsewhere: the library asks its metrics for nothing but `get`, though its types know only those
- * that count for themselves.
- */
-function counted({ name, help, type }: MetricDefinition, values: readonly Written[]): Metric {
-  const object = {
-    name,
-    help,
-    type,
-    values,
-    aggregator: 'sum',
-  } as unknown as MetricObjectWithValues<Written>;
-  return { name, get: async () => object } as unknown as Metric;
+function valueLines(metric: Exclude<MetricDefinition, { type: 'histogram' }>, snapshot: Snapshot): string[] {
+  return metric.read(snapshot).map(({ labels = {}, value }) => line(metric.name, labels, value));
 }
 
-function writtenValues(metric: MetricDefinition, snapshot: Snapshot): Written[] {
-  if (metric.type !== 'histogram') {
-    return metric.read(snapshot).map(({ labels = {}, value }) => written(metric.name, labels, value));
-  }
-  return metric.read(snapshot).flatMap(({ labels = {}, value }) => {
-    const { bounds, counts } = value;
+function histogramLines(
+  { name, read }: Extract<MetricDefinition, { type: 'histogram' }>,
+  snapshot: Snapshot,
+): string[] {
+  return read(snapshot).flatMap(({ labels = {}, value }) => {
+    const count = countOf(value);
     let cumulated = 0;
-    const buckets = bounds.map((bound, place) => {
-      cumulated += counts[place] ?? 0;
-      return written(`${metric.name}_bucket`, { ...labels, le: String(bound) }, cumulated);
+    const buckets = value.bounds.map((bound, index) => {
+      cumulated += value.counts[index] ?? 0;
+      return line(`${name}_bucket`, { ...labels, le: String(bound) }, cumulated);
     });
-    const all = countOf(value);
     return [
       ...buckets,
-      written(`${metric.name}_bucket`, { ...labels, le: '+Inf' }, all),
-      written(`${metric.name}_sum`, labels, value.sum),
-      written(`${metric.name}_count`, labels, all),
+      line(`${name}_bucket`, { ...labels, le: '+Inf' }, count),
+      line(`${name}_sum`, labels, value.sum),
+      line(`${name}_count`, labels, count),
     ];
   });
 }
 
-const written = (metricName: string, labels: Labels, value: number): Written => ({
-  metricName,
-  labels,
-  value,
-});
+/** Label values need no escaping: they are of closed sets, without quotes, backslashes and newlines. */
+function line(name: string, labels: Labels, value: number): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}\n`;
+}

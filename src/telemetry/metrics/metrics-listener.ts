@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { CountedResponse, endWith } from '../../http/listen/counted-response.ts';
 import type { OpenCalls, OpenConnection } from '../../http/listen/open-calls.ts';
 import { framingFault, isOwnHost } from '../../http/listen/request-head.ts';
+import { contentType } from './exposition.ts';
 import type { Scrape } from './scrape.ts';
 
 /** What the listener works with. */
@@ -51,8 +52,7 @@ export function createMetricsListener({ scrape, openCalls, log, host }: MetricsL
       return end(response, 405, 'This route takes GET and HEAD.\n');
     }
     try {
-      const { contentType, text } = await scrape();
-      end(response, 200, text, contentType);
+      end(response, 200, await scrape(), contentType);
     } catch (error) {
       log.error({ err: error }, 'the metrics cannot be read');
       end(response, 500, 'The metrics cannot be read; the log says why.\n');

@@ -4,7 +4,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
 import { perform, type Store } from '../../store/store.ts';
-import { type Exposition, expose } from './exposition.ts';
+import { expose } from './exposition.ts';
 import type { ProcessWatch } from './process-metrics.ts';
 import type { ProviderMetrics } from './provider-metrics.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -33,8 +33,8 @@ export interface MetricSources {
   readonly calendar: Calendar;
 }
 
-/** Reads all metrics; those who come within a second share what one of them asks for. */
-export type Scrape = () => Promise<Exposition>;
+/** Returns all metrics in Prometheus' text format. Calls within a second share one result. */
+export type Scrape = () => Promise<string>;
 
 /** How long an answer is good for, in milliseconds. */
 const sharedMs = 1_000;
@@ -44,7 +44,7 @@ const storeTimeoutMs = 2_000;
 /** Reads metrics from these sources. */
 export function createScrape(sources: MetricSources): Scrape {
   const { store, calls, provider, process, readiness, clock, calendar } = sources;
-  let latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | undefined;
+  let latest: { readonly atMs: number; readonly text: Promise<string> } | undefined;
   /** What the store was asked and has not answered: it is asked one thing at a time, however long it takes. */
   let asked: Promise<Pick<Snapshot, 'store' | 'registry'>> | undefined;
 
@@ -72,7 +72,7 @@ export function createScrape(sources: MetricSources): Scrape {
     return told ?? { store: undefined, registry: undefined };
   }
 
-  async function read(): Promise<Exposition> {
+  async function read(): Promise<string> {
     const nowMs = clock.nowMs();
     const [told, faults] = await Promise.all([storeMetrics(nowMs), readiness.check()]);
     const failing = new Set(faults.map(({ part }) => part));
@@ -95,7 +95,7 @@ export function createScrape(sources: MetricSources): Scrape {
 
   return () => {
     const atMs = clock.monotonicMs();
-    if (latest === undefined || atMs - latest.atMs >= sharedMs) latest = { atMs, exposition: read() };
-    return latest.exposition;
+    if (latest === undefined || atMs - latest.atMs >= sharedMs) latest = { atMs, text: read() };
+    return latest.text;
   };
 }
