@@ -318,7 +318,7 @@ async function openReadiness(
     createStorePart(store, clock),
     createDamagePart(store),
     createClockPart(clock, await newestFilingMs(execute)),
-    { name: 'provider', findFault: provider.findFault },
+    { name: 'payment_provider', findFault: provider.findFault },
     ...otherParts,
     { name: 'draining', findFault: () => (isDraining ? 'the process was told to stop' : undefined) },
   ];

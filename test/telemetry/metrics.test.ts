@@ -224,7 +224,7 @@ test('a key that the provider rejects raises its gauge within a minute', async (
       'artseal_payment_provider_reached',
       'artseal_payment_provider_credentials_rejected',
     ] as const;
-    return [...names.map((name) => value(name)), value('artseal_ready_part', { part: 'provider' })];
+    return [...names.map((name) => value(name)), value('artseal_ready_part', { part: 'payment_provider' })];
   };
   assert.deepEqual(await raised(), [1, 0, 1]);
   access = { kind: 'REJECTED', why: 'the key was revoked' };
