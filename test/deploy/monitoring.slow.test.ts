@@ -65,13 +65,10 @@ test('each alert is tried, both silent and firing', () => {
   );
 });
 
-test('each alert says how urgent it is, and which section of the documents says what to do', () => {
+test('each alert says how urgent it is, and which page says what to do: one that names the alert', () => {
   for (const { alert, labels, annotations } of rules) {
     assert.ok(['page', 'ticket'].includes(labels.severity), alert);
-    const [path = '', anchor] = annotations.runbook.split('#');
-    const headings = text(path).match(/^#+ .+$/gm) ?? [];
-    const anchors = headings.map((heading) => heading.replace(/^#+ /, '').toLowerCase().replaceAll(' ', '-'));
-    assert.ok(anchors.includes(anchor ?? ''), `${alert}: ${annotations.runbook}`);
+    assert.match(text(annotations.runbook), new RegExp(`\\b${alert}\\b`), annotations.runbook);
   }
 });
 
