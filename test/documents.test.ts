@@ -36,7 +36,7 @@ test('links between the documents lead somewhere', () => {
 test('the command line understands the commands that documents name', async (t) => {
   const env = { ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'none'), ARTSEAL_PUBLIC_ADDR: '127.0.0.1:1' };
   const commands = documents.flatMap((document) =>
-    Array.from(textOf(document).matchAll(/`artseal ([a-z][^`\n]*)`/g), ([, words = '']) => words),
+    Array.from(textOf(document).matchAll(/`artseal(?:-admin)? ([a-z][^`\n]*)`/g), ([, words = '']) => words),
   );
   assert.ok(commands.length > 10);
   for (const words of new Set(commands)) {
