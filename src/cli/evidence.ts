@@ -196,5 +196,7 @@ const nowS = (): number => Math.floor(Date.now() / 1000);
 export const evidence: CommandGroup = {
   summary: 'tell and change what the evidence log is signed with; list and revoke links to evidence',
   actions: [vkey, rotateKey, fork, links, revokeLink],
-  details: ['What the log is, and when it is not signed: docs/operations.md.'],
+  details: [
+    'How to run the log: docs/operate/evidence-log.md. If it is not signed: docs/operate/incidents/evidence-log-not-signed.md.',
+  ],
 };

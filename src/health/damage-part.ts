@@ -12,6 +12,6 @@ export function findDamage(store: Pick<Store, 'storageErrors'>): string | undefi
   return (
     damage &&
     `the database is damaged (${damage}): change nothing in its folder, and restore the last backup, as ` +
-      'docs/operations.md says under "The database is damaged"'
+      'docs/operate/incidents/database-damaged.md says'
   );
 }

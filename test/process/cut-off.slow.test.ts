@@ -56,7 +56,7 @@ test('after kill -9 a damaged database is refused with what SQLite says and what
       assert.ok(error instanceof DatabaseError, `${error}`);
       assert.match(
         error.message,
-        /artseal\.db is damaged: .*(page|malformed).*artseal restore.*operations\.md/s,
+        /artseal\.db is damaged: .*(page|malformed).*artseal restore.*database-damaged\.md/s,
       );
       return true;
     });

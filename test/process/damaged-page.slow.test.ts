@@ -86,7 +86,10 @@ test('a damaged page turns readiness off for good, is counted and logged, and ch
     .split('\n')
     .map((line) => JSON.parse(line));
   const [error] = lines.filter(({ level, msg }) => level === 50 && msg.startsWith('the database is damaged'));
-  assert.match(error.fault, /malformed.*restore the last backup.*docs\/operations\.md/);
+  assert.match(
+    error.fault,
+    /malformed.*restore the last backup.*docs\/operate\/incidents\/database-damaged\.md/,
+  );
   const [line] = lines.filter(({ msg }) => msg === 'not ready: database');
   assert.equal(line.faults[0].fault, error.fault);
 

@@ -119,7 +119,7 @@ function damaged(file: string, faults: readonly string[]): BackupError {
   const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
   return new BackupError(
     `the new backup is damaged, so no earlier one was removed: ${named}${more}. It is kept as ${file}: ` +
-      'see "A record was changed" in docs/operations.md.',
+      'see docs/operate/incidents/record-changed.md.',
   );
 }
 

@@ -24,7 +24,7 @@ export async function checkLog(
   if (faults.length === 0) return published;
   const named = faults.slice(0, namedMax).join('; ');
   const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
-  const text = `${named}${more}: see "A record was changed" in docs/operations.md`;
+  const text = `${named}${more}: see docs/operate/incidents/record-changed.md`;
   return findingsOf('evidence log').fault(
     published.level === 'fault' ? `${published.text}. Besides: ${text}` : text,
   );

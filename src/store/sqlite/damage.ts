@@ -45,6 +45,6 @@ export function refuseDamaged(client: Sqlite.Database): number {
 export function damaged(file: string, what: string): DatabaseError {
   return new DatabaseError(
     `${file} is damaged: ${what}. Change nothing in its folder, and restore the last backup: artseal restore, ` +
-      'as docs/operations.md says under "The database is damaged".',
+      'as docs/operate/incidents/database-damaged.md says.',
   );
 }

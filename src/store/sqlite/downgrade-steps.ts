@@ -126,7 +126,7 @@ function requireLeaves(row: LeafRow) {
   const leaves = leavesIn(row);
   if (leaves === undefined)
     throw new DatabaseError(
-      `leaves up to ${row.id} of the evidence log are not what was written: see "A record was changed" in docs/operations.md.`,
+      `leaves up to ${row.id} of the evidence log are not what was written: see docs/operate/incidents/record-changed.md.`,
     );
   return leaves;
 }

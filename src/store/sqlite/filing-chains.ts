@@ -89,7 +89,7 @@ export function createFilingChains(database: Database, incidents: Incidents): Fi
     incidents.count('damagedRecords');
     return new RecordDamaged(
       `A filing of caller ${owner} is not what was recorded: row ${id} is missing, or another caller's. The list is not ` +
-        'returned: see "A record was changed" in docs/operations.md.',
+        'returned: see docs/operate/incidents/record-changed.md.',
     );
   }
 

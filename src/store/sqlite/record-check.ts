@@ -49,7 +49,7 @@ export function createRecordCheck(
     if (isSo()) return;
     incidents.count('damagedRecords');
     throw new RecordDamaged(
-      `${filingNo} is not what was recorded: ${what}. Nothing of it is returned: see "A record was changed" in docs/operations.md.`,
+      `${filingNo} is not what was recorded: ${what}. Nothing of it is returned: see docs/operate/incidents/record-changed.md.`,
     );
   }
 

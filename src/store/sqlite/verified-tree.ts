@@ -180,7 +180,7 @@ const equal = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(on
 
 const damagedTree = (what: string): RecordDamaged =>
   new RecordDamaged(
-    `The evidence log is not what it was: ${what}. See "A record was changed" in docs/operations.md.`,
+    `The evidence log is not what it was: ${what}. See docs/operate/incidents/record-changed.md.`,
   );
 
 function refuse(error: Error): never {

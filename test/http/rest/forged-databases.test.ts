@@ -40,7 +40,7 @@ interface Noticed {
   readonly audit?: RegExp;
 }
 
-/** By the names of the forgeries. docs/operations.md has this table under "A record was changed". */
+/** By the names of the forgeries. */
 const noticed: Readonly<Record<string, Noticed>> = {
   'row, leaf text and leaf hash': { start: /does not agree with what was published/ },
   'whole tree and kept checkpoint': {
