@@ -1,39 +1,43 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
+import { every, sleep, withTimeout } from '../lib/timing.ts';
 import type { Access, PaymentProvider } from '../payments/provider.ts';
 
-/** How often the provider is asked whether it accepts the credentials, and how long for an answer, in milliseconds. */
+/** Period and timeout of the credential check, in milliseconds. */
 export const accessLimits = {
   askEveryMs: 30_000,
-  /** Added or taken away at random, so that many instances do not ask at the same time. */
+  /** Random deviation from the period, so that instances do not check at the same moment. */
   spreadMs: 5_000,
   answerMs: 8_000,
 } as const;
 
-/** What is known of the credentials at the provider. */
+const noResponse = new Error(`no response within ${accessLimits.answerMs / 1_000} seconds`);
+const unreachable = (error: Error): Access => ({ kind: 'UNREACHABLE', why: error.message });
+
+/** The result of the credential checks. */
 export interface ProviderState {
-  /** What the provider said of them last; undefined until it did. No answer leaves it as it was. */
+  /** The last response of the provider; undefined before the first one. */
   readonly credentials: 'ACCEPTED' | 'REJECTED' | undefined;
-  /** Whether the last question was answered; undefined until there was one. */
+  /** Whether the provider responded to the last check; undefined before the first one. */
   readonly isReached: boolean | undefined;
 }
 
-/** Asks the provider again and again whether it accepts the credentials of this deployment. */
+/** Checks periodically whether the provider accepts the credentials of this deployment. */
 export interface ProviderWatch {
   state(): ProviderState;
   /**
-   * Why the service is not ready, in words for the operator: the credentials were rejected, or the first question is not
-   * answered or given up yet. Undefined otherwise: without an answer filing and provenance work, and orders wait.
+   * Returns why the server is not ready, in words for the operator: the provider rejected the credentials, or the first check
+   * has not ended. A provider that does not respond is no fault: filing works, and orders wait.
    */
   findFault(): string | undefined;
-  /** Resolves when the first question is answered or given up, or so many milliseconds have passed. */
+  /** Resolves when the first check has ended, after `ms` milliseconds at the latest. */
   answeredWithin(ms: number): Promise<void>;
-  /** Calls back when what is known has changed. */
+  /** Calls back when the state has changed. */
   onChange(listener: () => void): void;
   stop(): void;
 }
 
-/** What the watch works with; `random` gives 0 to 1. */
+/** What the watch needs; `random` returns 0 to 1. */
 export interface ProviderWatchDependencies {
   readonly provider: Pick<PaymentProvider, 'checkAccess'>;
   readonly name: string;
@@ -42,11 +46,10 @@ export interface ProviderWatchDependencies {
   readonly log: Logger;
 }
 
-/** Asks at once, then about every half minute. Logs each change of what comes of it. */
+/** Checks at once, then about every half minute. Logs each change of the state. */
 export function watchProvider(dependencies: ProviderWatchDependencies): ProviderWatch {
   const { provider, name, clock, random, log } = dependencies;
   const stopped = new AbortController();
-  let cancel = () => {};
   let state: ProviderState = { credentials: undefined, isReached: undefined };
   let rejectedBecause = '';
   const answered = Promise.withResolvers<void>();
@@ -60,57 +63,53 @@ export function watchProvider(dependencies: ProviderWatchDependencies): Provider
     answered.resolve();
     const isSame = before.isReached === isReached && before.credentials === state.credentials;
     if (!isSame) for (const listener of listeners) listener();
-    // That all is well at the start needs no line.
+    // A first check that succeeds is not logged.
     const isExpected = before.isReached === undefined && access.kind === 'ACCEPTED';
-    if (!isSame && !isExpected) tell(access);
+    if (!isSame && !isExpected) report(access);
   }
 
-  function tell(access: Access): void {
+  function report(access: Access): void {
     if (access.kind === 'REJECTED')
       log.error(
         { provider: name, why: access.why },
-        'the provider rejects the credentials: orders wait, and the service is not ready until it accepts them or is ' +
-          'restarted with others',
+        'the provider rejects the credentials: orders wait, and the server is not ready until the provider accepts them or ' +
+          'the server is restarted with others',
       );
     else if (access.kind === 'UNREACHABLE')
-      log.warn({ provider: name, why: access.why }, 'the provider does not answer: orders wait for it');
-    else log.info({ provider: name }, 'the provider answers and accepts the credentials');
+      log.warn({ provider: name, why: access.why }, 'the provider does not respond: orders wait');
+    else log.info({ provider: name }, 'the provider accepts the credentials');
   }
 
-  async function ask(): Promise<void> {
-    const timeout = new AbortController();
-    const forget = clock.after(accessLimits.answerMs, () =>
-      timeout.abort(new Error(`no answer within ${accessLimits.answerMs / 1_000} seconds`)),
+  async function check(): Promise<void> {
+    const limit = { ms: accessLimits.answerMs, reason: noResponse, stopped: stopped.signal };
+    const access = await withTimeout(clock, limit, (signal) => provider.checkAccess(signal)).catch(
+      unreachable,
     );
-    const access = await provider.checkAccess(AbortSignal.any([stopped.signal, timeout.signal]));
-    forget();
-    if (stopped.signal.aborted) return;
-    take(access);
-    const spreadMs = (2 * random() - 1) * accessLimits.spreadMs;
-    cancel = clock.after(accessLimits.askEveryMs + spreadMs, () => void ask());
+    if (!stopped.signal.aborted) take(access);
   }
 
-  void ask();
+  const periodMs = () => accessLimits.askEveryMs + (2 * random() - 1) * accessLimits.spreadMs;
+  const loop = every(clock, periodMs, check);
+  void loop.start();
   return {
     state: () => state,
     findFault: () => {
-      if (state.isReached === undefined) return `${name} has not said yet whether it accepts the credentials`;
+      if (state.isReached === undefined) return `${name} has not yet responded to the first credential check`;
       return state.credentials === 'REJECTED'
         ? `${name} rejects the credentials: ${rejectedBecause}`
         : undefined;
     },
     answeredWithin: async (ms) => {
-      const passed = Promise.withResolvers<void>();
-      const cancel = clock.after(ms, passed.resolve);
-      await Promise.race([answered.promise, passed.promise]);
-      cancel();
+      const end = new AbortController();
+      await Promise.race([answered.promise, sleep(clock, ms, end.signal)]);
+      end.abort();
     },
     onChange: (listener) => {
       listeners.push(listener);
     },
     stop: () => {
-      stopped.abort(new Error('The service stops.'));
-      cancel();
+      stopped.abort(new Error('The server stops.'));
+      void loop.stop();
     },
   };
 }

@@ -1,70 +1,68 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
+import { every } from '../lib/timing.ts';
 
-/** One of the things without which the process is not ready to take calls. */
+/** A condition for the server to be ready. */
 export interface ReadinessPart {
-  /** In lower-case letters: the doors tell it to anybody, and metrics have it as a label. */
+  /** In lower-case letters: both APIs show it to everybody, and it is a label of a metric. */
   readonly name: string;
-  /** Whether anybody may read what is wrong. */
+  /** Whether everybody may read the fault. */
   readonly isPublic?: boolean;
   /**
-   * What is wrong, in words for the operator; undefined if nothing is. It is asked as often as strangers like: a part whose
-   * look costs more than memory keeps what it found for a while.
+   * Returns the fault in words for the operator; undefined if there is none. Unauthenticated callers can trigger it at any
+   * rate: a part whose check needs the disk caches its result.
    */
   findFault(): string | undefined | Promise<string | undefined>;
 }
 
-/** What is wrong with a part. */
+/** The fault of a part. */
 export interface PartFault {
   readonly part: string;
-  /** In words for the operator, and not for callers unless it is public. */
+  /** In words for the operator. Callers do not see it unless it is public. */
   readonly fault: string;
   readonly isPublic?: boolean;
 }
 
-/** Whether the process is ready to take calls. */
+/** Whether the server is ready. */
 export interface Readiness {
   /** The names of all parts. */
   readonly parts: readonly string[];
-  /** Asks every part: what is wrong, in the order of the parts; nothing if the process is ready. Never rejects. */
+  /** Checks every part. Returns the faults in the order of the parts, none if the server is ready. Never rejects. */
   check(): Promise<readonly PartFault[]>;
-  /** Calls back when a check has found that other parts fail than before. The returned function ends that. */
+  /** Calls back when a check finds that other parts fail than before. Returns a function that ends this. */
   onChange(listener: () => void): () => void;
-  /** Checks now and then regularly, so that a change is logged and told although nobody asks; resolves after the first. */
+  /** Checks now and then periodically, so that changes are logged although nobody asks. Resolves after the first check. */
   start(): Promise<void>;
-  /** Ends what `start` began. */
   stop(): void;
 }
 
-/** How often it is checked regularly, in milliseconds: as often as orchestrators ask. */
+/** The check period in milliseconds: that of common orchestrators. */
 const checkEveryMs = 10_000;
-/** The same while a part fails: nobody may ask then, and calls are to come again soon after it works. */
+/** The period while a part fails, so that calls return soon after it works. */
 const checkFailingEveryMs = 1_000;
 
-/** Makes readiness of its parts. Each change is logged once. */
+/** Creates readiness from its parts. It logs each change once. */
 export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, log: Logger): Readiness {
   const listeners = new Set<() => void>();
   let failing = '';
-  /** Checks begun, and the last of them that was taken notice of. */
+  /** The number of checks begun, and the newest of those that have ended. */
   let begun = 0;
-  let noticed = 0;
-  let isStopped = false;
-  let cancel = () => {};
+  let newest = 0;
 
   async function check(): Promise<readonly PartFault[]> {
     begun += 1;
-    const place = begun;
+    const number = begun;
     const looked = await Promise.all(parts.map(faultOf));
     const faults = looked.filter((fault) => fault !== undefined);
-    // One that began earlier and took longer tells of an earlier time.
-    if (place > noticed) {
-      noticed = place;
-      notice(faults);
+    // A check that took longer than one that began later is out of date.
+    if (number > newest) {
+      newest = number;
+      report(faults);
     }
     return faults;
   }
 
-  function notice(faults: readonly PartFault[]): void {
+  function report(faults: readonly PartFault[]): void {
     const now = faults.map(({ part }) => part).join(', ');
     if (now === failing) return;
     failing = now;
@@ -73,11 +71,7 @@ export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, l
     for (const listener of [...listeners]) listener();
   }
 
-  async function checkRegularly(): Promise<void> {
-    await check();
-    const afterMs = failing === '' ? checkEveryMs : checkFailingEveryMs;
-    if (!isStopped) cancel = clock.after(afterMs, checkRegularly);
-  }
+  const loop = every(clock, () => (failing === '' ? checkEveryMs : checkFailingEveryMs), check);
 
   return {
     parts: parts.map(({ name }) => name),
@@ -86,11 +80,8 @@ export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, l
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    start: checkRegularly,
-    stop: () => {
-      isStopped = true;
-      cancel();
-    },
+    start: loop.start,
+    stop: () => void loop.stop(),
   };
 }
 
@@ -100,6 +91,6 @@ async function faultOf(part: ReadinessPart): Promise<PartFault | undefined> {
     if (fault === undefined) return undefined;
     return { part: part.name, fault, ...(part.isPublic && { isPublic: true }) };
   } catch (error) {
-    return { part: part.name, fault: `it could not be looked at: ${error}` };
+    return { part: part.name, fault: `it could not be checked: ${error}` };
   }
 }

@@ -1,61 +1,64 @@
 import type { Clock } from '../domain/clock.ts';
 import { ApiError } from '../domain/reason.ts';
+import { withTimeout } from '../lib/timing.ts';
 import { perform, type Store } from '../store/store.ts';
 import type { ReadinessPart } from './readiness.ts';
 
-/** How long a write may take to be on disk, in milliseconds. */
+/** How long a write may take to be durable, in milliseconds. */
 const writeMaxMs = 1_000;
-/** For how long what a write has shown holds, in milliseconds: however many ask, there is one write in that time. */
+/** How long the result of a write is kept, in milliseconds: at most one write in that time. */
 const holdsMs = 1_000;
 
-/** For how long writes have to succeed once the store was refused one, in milliseconds. */
+/** How long writes must succeed after a failed one, in milliseconds. */
 const steadyMs = 5_000;
-/** Bytes that have to be free by then: calls need more than the write that is tried, which may fit into what is left of a full disk. */
+/** Free bytes needed after a failed write: the test write may fit on a full disk, calls may not. */
 const roomBytes = 1_048_576;
 
+const tooLate = new Error(`a write takes longer than ${writeMaxMs / 1_000} s`);
+
 /**
- * The store is in its place and keeps a write within a second, as a write shows that changes nothing. From the moment that
- * it was refused anything by its disk the part fails, until such writes have succeeded for seconds.
+ * Fails while the database file is not in place, while a test write is not durable within a second, and after a failed write
+ * until test writes have succeeded for five seconds.
  */
 export function createStorePart(
   store: Pick<Store, 'execute' | 'findFault' | 'metrics' | 'storageErrors'>,
   clock: Clock,
 ): ReadinessPart {
-  let shown: Promise<string | undefined> = Promise.resolve(undefined);
-  let shownAtMs = Number.NEGATIVE_INFINITY;
+  let latest: Promise<string | undefined> = Promise.resolve(undefined);
+  let latestAtMs = Number.NEGATIVE_INFINITY;
   let isWriting = false;
-  /** ApiErrors that are over. */
+  /** The number of write errors that are over. */
   let over = store.storageErrors().refusals;
-  /** Since when writes have succeeded, and how many errors there were by then; undefined if the last one failed. */
-  let kept: { readonly refusals: number; readonly sinceMs: number } | undefined;
+  /** Since when test writes have succeeded, and the number of write errors by then; undefined if the last one failed. */
+  let good: { readonly refusals: number; readonly sinceMs: number } | undefined;
 
   async function write(): Promise<string | undefined> {
     isWriting = true;
     const { refusals } = store.storageErrors();
     try {
       await perform(store, { kind: 'RewriteNothing' });
-      if (refusals > over) await refuseWithoutRoom();
-      if (kept?.refusals !== refusals) kept = { refusals, sinceMs: clock.monotonicMs() };
+      if (refusals > over) await checkRoom();
+      if (good?.refusals !== refusals) good = { refusals, sinceMs: clock.monotonicMs() };
       return undefined;
     } catch (error) {
-      kept = undefined;
+      good = undefined;
       const cause = error instanceof ApiError ? (error.cause ?? error) : error;
-      return `a write was refused: ${cause instanceof Error ? cause.message : cause}`;
+      return `a write failed: ${cause instanceof Error ? cause.message : cause}`;
     } finally {
       isWriting = false;
     }
   }
 
-  async function refuseWithoutRoom(): Promise<void> {
+  async function checkRoom(): Promise<void> {
     const { files } = await store.metrics();
     if (files?.freeBytes !== undefined && files.freeBytes < roomBytes)
       throw new Error(`the disk has ${files.freeBytes} bytes left`);
   }
 
-  /** Why the store was refused something by its disk, if that is not over. */
-  function findRefusal(): string | undefined {
+  /** Returns the last write error, if it is not over. */
+  function findWriteError(): string | undefined {
     const { refusals, lastRejection } = store.storageErrors();
-    const isSteady = kept?.refusals === refusals && clock.monotonicMs() - kept.sinceMs >= steadyMs;
+    const isSteady = good?.refusals === refusals && clock.monotonicMs() - good.sinceMs >= steadyMs;
     if (isSteady) over = refusals;
     return refusals > over ? lastRejection : undefined;
   }
@@ -63,28 +66,15 @@ export function createStorePart(
   return {
     name: 'store',
     findFault: async () => {
-      const displaced = store.findFault();
-      if (displaced !== undefined) return displaced;
+      const fault = store.findFault();
+      if (fault !== undefined) return fault;
       const nowMs = clock.monotonicMs();
-      // A store that does not answer is not given more to do.
-      if (!isWriting && nowMs - shownAtMs >= holdsMs) {
-        shownAtMs = nowMs;
-        shown = inTime(write(), clock);
+      // A slow store gets no second test write.
+      if (!isWriting && nowMs - latestAtMs >= holdsMs) {
+        latestAtMs = nowMs;
+        latest = withTimeout(clock, { ms: writeMaxMs, reason: tooLate }, write).catch(() => tooLate.message);
       }
-      return (await shown) ?? findRefusal();
+      return (await latest) ?? findWriteError();
     },
   };
-}
-
-/** What a write comes to, or that it takes too long. */
-async function inTime(written: Promise<string | undefined>, clock: Clock): Promise<string | undefined> {
-  const late = Promise.withResolvers<string>();
-  const cancel = clock.after(writeMaxMs, () =>
-    late.resolve(`a write takes longer than ${writeMaxMs / 1_000} s`),
-  );
-  try {
-    return await Promise.race([written, late.promise]);
-  } finally {
-    cancel();
-  }
 }

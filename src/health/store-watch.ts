@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
+import { every } from '../lib/timing.ts';
 import type { Store } from '../store/store.ts';
 import { findDamage } from './damage-part.ts';
 
-/** How often the store is looked after, in milliseconds. */
-const lookEveryMs = 1_000;
+const checkEveryMs = 1_000;
 
 /**
- * Looks once a second whether the files of the store are in their place. Logs an error when it is not, and a line when
- * it is again, once for each change; and an error once when damage is found in it. Returns what ends it.
+ * Checks once a second whether the files of the store are in place, and logs each change. Logs damage once. Returns a
+ * function that ends the watch.
  */
 export function watchStore(
   store: Pick<Store, 'findFault' | 'storageErrors' | 'onStorageError'>,
@@ -17,27 +17,28 @@ export function watchStore(
 ): () => void {
   let known: string | undefined;
   let isDamaged = false;
-  let cancel = () => {};
-  const look = () => {
+  const check = () => {
     const fault = store.findFault();
     if (fault !== known && fault !== undefined)
-      log.error({ fault }, 'the database is not in its place: all calls are refused until it is');
-    if (fault !== known && fault === undefined)
-      log.info('the database is in its place again: calls are answered');
+      log.error(
+        { fault },
+        'the database file was replaced or removed: all calls are rejected until it is back',
+      );
+    if (fault !== known && fault === undefined) log.info('the database file is back: calls are served');
     known = fault;
-    cancel = clock.after(lookEveryMs, look);
   };
-  const lookForDamage = () => {
+  const checkForDamage = () => {
     const fault = findDamage(store);
     if (fault === undefined || isDamaged) return;
     isDamaged = true;
     log.error({ fault }, 'the database is damaged: the service is not ready until it is restored');
   };
-  look();
-  lookForDamage();
-  const ignore = store.onStorageError(lookForDamage);
+  const loop = every(clock, () => checkEveryMs, check);
+  void loop.start();
+  checkForDamage();
+  const ignore = store.onStorageError(checkForDamage);
   return () => {
     ignore();
-    cancel();
+    void loop.stop();
   };
 }

@@ -47,7 +47,7 @@ test('it is asked at once, and until it has answered the service is not ready', 
   const { watch, asked, levels, settle, next } = watched(t, accepted);
   assert.equal(asked(), 1);
   assert.deepEqual(watch.state(), { credentials: undefined, isReached: undefined });
-  assert.match(watch.findFault() ?? '', /^bank has not said yet/);
+  assert.match(watch.findFault() ?? '', /^bank has not yet responded/);
   await settle();
   assert.deepEqual(watch.state(), { credentials: 'ACCEPTED', isReached: true });
   assert.equal(watch.findFault(), undefined);
@@ -90,7 +90,7 @@ test('a question without an answer is given up in time to say so within ten seco
   assert.equal(lines.length, 0);
   clock.advance(1);
   await settle();
-  assert.match(lines[0]?.why ?? '', /no answer within 8 seconds/);
+  assert.match(lines[0]?.why ?? '', /no response within 8 seconds/);
   assert.equal(watch.findFault(), undefined);
 });
 
@@ -108,7 +108,7 @@ test('the start waits for the first answer, but not for long', async (t) => {
   assert.equal(isOver, false);
   slow.clock.advance(1);
   await waiting;
-  assert.match(slow.watch.findFault() ?? '', /has not said yet/);
+  assert.match(slow.watch.findFault() ?? '', /has not yet responded/);
 });
 
 test('each change is told, and nothing else', async (t) => {

@@ -27,11 +27,11 @@ test('it tells every part that fails, in words and in the order of the parts', a
   ]);
 });
 
-test('a part that cannot be looked at fails', async () => {
+test('a part that cannot be checked fails', async () => {
   const { readiness, faults } = twoParts();
   faults.disk = Promise.reject(new TypeError('no disk'));
   assert.deepEqual(await readiness.check(), [
-    { part: 'disk', fault: 'it could not be looked at: TypeError: no disk' },
+    { part: 'disk', fault: 'it could not be checked: TypeError: no disk' },
   ]);
 });
 

@@ -41,7 +41,7 @@ test('however many ask, there is one write a second', async (t) => {
   assert.equal(written(), 2);
 });
 
-const refusedWrite = 'a write was refused: disk I/O error';
+const refusedWrite = 'a write failed: disk I/O error';
 
 test('a disk that takes nothing is a fault a second later at the latest, until writes have succeeded for five', async (t) => {
   const { clock, part, disk } = await openPart(t);
@@ -85,7 +85,7 @@ test('while another process holds the store a write fails, and works as soon as 
   const other = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => other.close());
   other.exec('BEGIN IMMEDIATE');
-  assert.equal(await part.findFault(), 'a write was refused: database is locked');
+  assert.equal(await part.findFault(), 'a write failed: database is locked');
   other.exec('ROLLBACK');
   clock.advance(1_000);
   assert.equal(await part.findFault(), undefined);
@@ -105,7 +105,7 @@ test('after a apiError the disk needs room for more than the write that is tried
   assert.equal(await part.findFault(), refusedWrite);
   for (let second = 1; second <= 10; second += 1) {
     clock.advance(1_000);
-    assert.equal(await part.findFault(), 'a write was refused: the disk has 1048575 bytes left');
+    assert.equal(await part.findFault(), 'a write failed: the disk has 1048575 bytes left');
   }
   freeBytes += 1;
   for (let second = 1; second <= 5; second += 1) {

@@ -192,7 +192,7 @@ test('a refused filing turns readiness off at once, until writes have succeeded 
     ]).flat(),
     'each change once, however often it was asked',
   );
-  const fault = 'a write was refused: database or disk is full';
+  const fault = 'a write failed: database or disk is full';
   assert.deepEqual(lines[0].faults, [{ part: 'store', fault }]);
   const calls = logLines(service).filter(({ msg }) => msg === 'call');
   assert.ok(
@@ -259,7 +259,7 @@ test('of a full disk and of a restored registry /readyz, metrics, check and log 
   assert.equal(full.health, Status.NOT_SERVING);
   assert.equal(full.check, 1);
   assert.match(String(full.faults), /disk,.*(ENOSPC|make room)/);
-  assert.deepEqual(full.log, ['not ready: store', ['a write was refused: database or disk is full']]);
+  assert.deepEqual(full.log, ['not ready: store', ['a write failed: database or disk is full']]);
 
   makeRoom();
   await hasLogged(service, 'ready again');

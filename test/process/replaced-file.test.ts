@@ -42,7 +42,7 @@ test('a service whose database is moved or replaced refuses all calls, and goes 
     const { status, json } = await file();
     assert.deepEqual([status, json.code], [503, 'UNAVAILABLE']);
     assert.equal(json.message.includes(dataDir), false, 'paths are not for callers');
-    await isLogged('"msg":"the database is not in its place', 1);
+    await isLogged('"msg":"the database file was replaced or removed', 1);
     assert.ok(logged(`"fault":"${join(dataDir, 'artseal.db')} is gone"`) === 1, service.stderr());
     assert.equal((await list()).status, 503);
     await isLogged('"msg":"the orders that are due cannot be read', 1);
@@ -50,7 +50,7 @@ test('a service whose database is moved or replaced refuses all calls, and goes 
 
   await t.test('back: it goes on with what it had', async () => {
     renameSync(away, dataDir);
-    await isLogged('"msg":"the database is in its place again', 1);
+    await isLogged('"msg":"the database file is back', 1);
     await isLogged('"msg":"the orders that are due are read again', 1);
     assert.equal(logged('"msg":"the orders that are due cannot be read'), 1, 'once while it lasted');
     assert.match(service.stderr(), /"reason":"UNAVAILABLE",[^\n]*"why":"[^"]*artseal\.db[^"]* is gone"/);
@@ -66,7 +66,7 @@ test('a service whose database is moved or replaced refuses all calls, and goes 
     const platform = { name: 'other', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
     await perform(other, { kind: 'AddPlatform', by: tester, platform, key: newKey() });
     assert.equal((await file()).json.code, 'UNAVAILABLE');
-    await isLogged('artseal.db is not the file that was opened","msg":"the database is not', 1);
+    await isLogged('artseal.db is not the file that was opened","msg":"the database file was', 1);
     assert.equal((await list()).status, 503);
     assert.equal(await service.stop(), 0, service.stderr());
     assert.ok(existsSync(join(dataDir, 'artseal.db-wal')), 'the log of the other database is there');

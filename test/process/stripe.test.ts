@@ -317,7 +317,9 @@ test('an order whose account at Stripe is gone is ended by an operator, with evi
       end === 'RELEASED' ? ['SUBMITTED', 'TRANSFER'] : ['SUBMITTED'],
     );
     assert.equal((await sell(filingNo, 'seller-2')).state, 'FROZEN', 'it can be sold again');
-    const [act] = (await run('audit-log', '--json')).stdout.split('\n').map((line) => JSON.parse(line || '{}'));
+    const [act] = (await run('audit-log', '--json')).stdout
+      .split('\n')
+      .map((line) => JSON.parse(line || '{}'));
     assert.partialDeepStrictEqual(act, {
       ...{ action: 'escrow resolve', subject: escrowId, reason: 'letter of 3 March' },
       before: { state: 'FROZEN', review: 'An operator stopped it.' },

@@ -23,7 +23,7 @@ export function createIncidents(): Incidents {
         counts.damagedRecords += 1;
         errors = { ...errors, damage: errors.damage ?? error.message };
       } else if (isMachineFault(error) && !isBusy(error)) {
-        const lastRejection = `a ${access} was refused: ${error.message}`;
+        const lastRejection = `a ${access} failed: ${error.message}`;
         errors = { ...errors, refusals: errors.refusals + 1, lastRejection };
       }
     },

@@ -34,10 +34,10 @@ function passUntil<Found>(what: string, find: () => Promise<Found> | Found): Pro
 }
 
 const linesLike = (pattern: RegExp) => service.logLines.filter((line) => pattern.test(line));
-const refusing = /filings are refused until the clock is right/;
+const refusing = /filings are rejected until the clock is right/;
 const taking = /the clock is right again/;
 
-/** Waits until filings are refused, or taken again, for the so-many-th time. */
+/** Waits until filings are rejected, or accepted again, for the so-many-th time. */
 const noted = (pattern: RegExp, times: number) =>
   passUntil(`${pattern}`, () => linesLike(pattern).length === times);
 

@@ -107,10 +107,7 @@ test('what is wrong is told by name alone, and in words to the log', async () =>
   assert.deepEqual(
     lines.map(({ msg, faults }) => [msg, faults?.map(({ fault }: { fault: string }) => fault.slice(0, 34))]),
     [
-      [
-        'not ready: store, clock',
-        ['a write was refused: disk I/O erro', 'the clock was set forward by 3600 '],
-      ],
+      ['not ready: store, clock', ['a write failed: disk I/O error', 'the clock was set forward by 3600 ']],
       ['not ready: clock', ['the clock was set forward by 3600 ']],
       ['ready again', undefined],
     ],
