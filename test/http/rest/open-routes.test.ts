@@ -105,10 +105,10 @@ test('what is wrong is told by name alone, and in words to the log', async () =>
   assert.deepEqual(await failing(), []);
   const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
   assert.deepEqual(
-    lines.map(({ msg, faults }) => [msg, faults?.map(({ fault }: { fault: string }) => fault.slice(0, 34))]),
+    lines.map(({ msg, faults }) => [msg, faults?.map(({ fault }: { fault: string }) => fault.slice(0, 32))]),
     [
-      ['not ready: store, clock', ['a write failed: disk I/O error', 'the clock was set forward by 3600 ']],
-      ['not ready: clock', ['the clock was set forward by 3600 ']],
+      ['not ready: store, clock', ['a write failed: disk I/O error', 'the clock was set forward by 360']],
+      ['not ready: clock', ['the clock was set forward by 360']],
       ['ready again', undefined],
     ],
   );
