@@ -364,7 +364,8 @@ describe('the settings of the providers', () => {
     };
     for (const provider of [{}, atStripe]) {
       const fault =
-        /^ARTSEAL_STRIPE_PARTIES_FILE is no setting any more.*artseal party import.*docs\/migrating-parties\.md/;
+        'ARTSEAL_STRIPE_PARTIES_FILE is not supported: register buyers and sellers for each platform with ' +
+        '`artseal party import`, and remove the setting.';
       assert.throws(() => readServingConfig({ ...env, ...provider }), { message: fault });
       assert.equal(readConfig({ ...env, ...provider }).retired.length, 1);
       assert.deepEqual(readServingConfig(provider).retired, []);

@@ -400,5 +400,5 @@ test('the file of parties that was a setting once is imported, and then no setti
   };
   const { code, stderr } = await runCommand(['serve'], { ...env, ...anyAddresses });
   assert.equal(code, 2);
-  assert.match(stderr, /^artseal: ARTSEAL_STRIPE_PARTIES_FILE is no setting any more.*migrating-parties\.md/);
+  assert.match(stderr, /^artseal: ARTSEAL_STRIPE_PARTIES_FILE is not supported.*artseal party import/);
 });

@@ -62,8 +62,7 @@ export const stripe: ProviderKind<StripeSettings> = {
   },
   retired: {
     ARTSEAL_STRIPE_PARTIES_FILE:
-      'is no setting any more, since parties are registered for each platform: artseal party import takes the file over ' +
-      'as docs/migrating-parties.md says',
+      'is not supported: register buyers and sellers for each platform with `artseal party import`, and remove the setting',
   },
   open: async (settings, { clock }) => {
     const { createStripeProvider } = await import('./provider.ts');
