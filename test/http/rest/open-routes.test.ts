@@ -94,9 +94,10 @@ test('a disk that takes nothing turns readiness off, and on again when it does; 
 
 test('what is wrong is told by name alone, and in words to the log', async () => {
   const before = service.logLines.length;
-  clock.setWall(clock.nowMs() + 3_600_000);
   disk.failCommits();
   clock.advance(1_000);
+  assert.deepEqual(await failing(), ['store']);
+  clock.setWall(clock.nowMs() + 3_600_000);
   assert.deepEqual(await failing(), ['store', 'clock']);
   assert.deepEqual(await failing(), ['store', 'clock']);
   await healDisk();
@@ -107,6 +108,7 @@ test('what is wrong is told by name alone, and in words to the log', async () =>
   assert.deepEqual(
     lines.map(({ msg, faults }) => [msg, faults?.map(({ fault }: { fault: string }) => fault.slice(0, 32))]),
     [
+      ['not ready: store', ['a write failed: disk I/O error']],
       ['not ready: store, clock', ['a write failed: disk I/O error', 'the clock was set forward by 360']],
       ['not ready: clock', ['the clock was set forward by 360']],
       ['ready again', undefined],
