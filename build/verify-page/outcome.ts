@@ -6,41 +6,41 @@ import { readVerifierKey, signatureTypes } from '../../src/evidence/verifier/not
 import type { EvidenceRecord } from '../../src/evidence/verifier/record.ts';
 import { doubtOf, type Proven, type Trust, verifyBundle } from '../../src/evidence/verifier/verify.ts';
 
-/** What was found about a bundle, in words. */
+/** The result of a check, in sentences for the page. */
 export interface Outcome {
   readonly isProven: boolean;
   readonly verdict: string;
   readonly checks: readonly Check[];
-  /** What is proven, and what is not although it might be thought: sentences. Both are empty where nothing is proven. */
+  /** Sentences: what is proven, and what readers may wrongly think is proven. Both are empty if the check fails. */
   readonly proven: readonly string[];
   readonly notProven: readonly string[];
-  /** What the record says, by the names of its members; empty where it could not be read. */
+  /** Names and values of the record's members. Empty if the record cannot be read. */
   readonly fields: readonly (readonly [string, string])[];
-  /** The text that was hashed, with what is invisible of it written out, as in `fields`. */
+  /** The text that was hashed. Invisible characters are escaped, here and in `fields`. */
   readonly record: string | undefined;
 }
 
-/** One of the things that are looked at, one after the other. */
+/** A step of the check. The steps run in order, until one fails. */
 export interface Check {
   readonly name: string;
   readonly state: 'passed' | 'failed' | 'open';
   readonly words: string;
 }
 
-/** The verifier keys that are taken at most. */
+/** Most verifier keys that the page accepts. */
 const keysMax = 100;
 
-/** The checks in their order, by the failure that each can end in. */
+/** The checks in order, by the failure of each. */
 const checkNames = {
-  MALFORMED: 'The form',
-  HASH_MISMATCH: 'The record',
-  NOT_INCLUDED: 'Its place in the log',
-  BAD_SIGNATURE: 'The signature of the log',
-  FORKED: 'One log, without contradictions',
+  MALFORMED: 'Form',
+  HASH_MISMATCH: 'Record',
+  NOT_INCLUDED: 'Inclusion proof',
+  BAD_SIGNATURE: 'Signature of the log',
+  FORKED: 'Consistency',
 } as const satisfies Record<FailureKind, string>;
 const order = Object.keys(checkNames) as readonly FailureKind[];
 
-/** Checks a bundle against keys, one a line, and the checkpoint that somebody kept, which may be empty. */
+/** Checks a bundle against keys, one a line, and a checkpoint that the user kept, or an empty text. */
 export function checkBundle(bytes: Uint8Array, keyLines: string, pinText: string): Outcome {
   let trust: Trust;
   let text: string;
@@ -66,7 +66,7 @@ function readTrust(keyLines: string, pinText: string): Trust {
   if (vkeys.length > keysMax)
     throw new VerificationFailure('MALFORMED', `there are more than ${keysMax} verifier keys`);
   const keys = vkeys.map(readVerifierKey);
-  // Who gives keys of witnesses is told what they say; how many of them are enough is for the reader to judge.
+  // The page reports each given witness. The reader decides how many are enough.
   const witnesses = { keys, required: 0 };
   if (pinText.trim() === '') return { keys, witnesses };
   const pin = readCheckpoint(`${pinText.trimEnd()}\n`, 'the checkpoint that you kept');
@@ -74,7 +74,7 @@ function readTrust(keyLines: string, pinText: string): Trust {
   return { keys, witnesses, pin };
 }
 
-/** The outcome where nothing could be checked, for want of a key or a pin that can be used. */
+/** The outcome if a key or the kept checkpoint is not valid. */
 function unusable(error: unknown): Outcome {
   const nothing = { checks: [], proven: [], notProven: [], fields: [], record: undefined };
   return { ...nothing, isProven: false, verdict: `Nothing was checked: ${messageOf(error)}.` };
@@ -85,21 +85,20 @@ function failed(kind: FailureKind, what: string, text: string | undefined): Outc
   const checks = order.map((name, place): Check => {
     if (place < at) return { name: checkNames[name], state: 'passed', words: passedWords[name] };
     if (place === at) return { name: checkNames[name], state: 'failed', words: `${what}.` };
-    return { name: checkNames[name], state: 'open', words: 'what comes before has failed.' };
+    return { name: checkNames[name], state: 'open', words: 'an earlier check failed.' };
   });
   const advice = kind === 'FORKED' ? ' Keep all of these files: they are proof against the log.' : '';
   const verdict = `Not proven: ${what}.${advice}`;
   return { isProven: false, verdict, checks, proven: [], notProven: [], ...recordOf(text) };
 }
 
-/** What a check has found that has not failed. */
+/** The sentence for each check that passed. */
 const passedWords: Readonly<Record<FailureKind, string>> = {
-  MALFORMED: 'the file is an evidence bundle with all of its parts, and nothing besides.',
-  HASH_MISMATCH:
-    'it has the hash that is stated, and the entry of the log commits to this record, number and time.',
-  NOT_INCLUDED: 'the hashes lead from the entry to the one hash that stands for the whole log.',
-  BAD_SIGNATURE: 'that hash is signed by the key that you gave.',
-  FORKED: 'the log is the one that you saw then.',
+  MALFORMED: 'the file is a complete evidence bundle without extra content.',
+  HASH_MISMATCH: 'it has the stated hash, and the leaf commits to this record, number and time.',
+  NOT_INCLUDED: 'the hashes lead from the leaf to the root hash of the log.',
+  BAD_SIGNATURE: 'your key signed the checkpoint with that root hash.',
+  FORKED: 'the checkpoint that you kept is of the same log.',
 };
 
 function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
@@ -114,7 +113,7 @@ function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
   const checks = order.map((kind): Check => {
     const name = checkNames[kind];
     if (kind !== 'FORKED' || isCompared) return { name, state: 'passed', words: passedWords[kind] };
-    const why = pin?.isCompared === false ? pin.why : 'you gave no checkpoint that you kept';
+    const why = pin?.isCompared === false ? pin.why : 'you gave no earlier checkpoint';
     return { name, state: 'open', words: `${why}.` };
   });
   return {
@@ -122,28 +121,28 @@ function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
     verdict: `Proven: ${nameOf(record)} is in the log ${checkpoint.origin}.`,
     checks,
     proven: [
-      `The record below, to the last character, is entry ${index} (counted from 0) of the ${checkpoint.size} entries of the log ${checkpoint.origin}, under the number ${record.number}.`,
-      `The log entered it at ${instant(timeS)}, by its own clock, and cannot take it out, change it or move it without contradicting what it signed.`,
-      `The holder of this key signed for it: ${signers.map(({ vkey }) => vkey).join(', ')}.`,
+      `Exactly the record below is leaf ${index} (counted from 0) of the ${checkpoint.size} leaves of the log ${checkpoint.origin}, under the number ${record.number}.`,
+      `The log added it at ${instant(timeS)}, by its own clock. It cannot remove, change or move it without contradicting its signature.`,
+      `Signed by the holder of this key: ${signers.map(({ vkey }) => vkey).join(', ')}.`,
       ...(isCompared ? ['It is the same log as that of the checkpoint that you kept.'] : []),
       ...cosignatures.map(
         ({ witness, timeS: seenAtS }) =>
-          `The witness ${witness.name} had seen the log up to there by ${instant(seenAtS)}, and nothing that contradicts it.`,
+          `The witness ${witness.name} cosigned the log up to this checkpoint at ${instant(seenAtS)}, and saw no contradiction.`,
       ),
     ],
     notProven: [
-      ...(doubt === undefined ? [] : [`Mind: ${doubt}.`]),
-      'Who made the work, and whether what the record says of it is true: the log keeps what was filed, and nobody checked that.',
-      'That the time is right: it is what the clock of the log said. What is proven is the order of the entries.',
-      'That everybody is shown the same log. Keep the checkpoint, and have the log audited: two logs that differ are then proof against it.',
-      ...silent.map(({ name }) => `That the witness ${name} has seen the log up to there: it did not sign.`),
-      'Whose key that is: you got it from somebody.',
-      'It is neither a chain nor judicial evidence.',
+      ...(doubt === undefined ? [] : [`Note: ${doubt}.`]),
+      'Who made the work, and whether the record is true: the log keeps what was filed, and nobody checked it.',
+      'That the time is right: it is the clock of the log. Only the order of the leaves is proven.',
+      'That everybody sees the same log. Keep the checkpoint and have the log audited: two different logs are proof against it.',
+      ...silent.map(
+        ({ name }) => `That the witness ${name} saw the log up to this checkpoint: it did not cosign.`,
+      ),
+      'Whose key it is. That depends on where you got it.',
+      'Anything in court: this is neither a chain nor judicial evidence.',
       ...(timeStamp === undefined
         ? []
-        : [
-            'The time stamp of an authority that the bundle bears: this page does not look at it, artseal verify does.',
-          ]),
+        : ['The time stamp in the bundle: this page does not check it. Use artseal verify.']),
     ],
     ...recordOf(text),
   };
@@ -167,7 +166,7 @@ const fieldNames: Readonly<Record<string, string>> = {
   sequence: 'Record',
 };
 
-/** The record of a bundle as far as it can be read. */
+/** The record of a bundle, if it can be read. */
 function recordOf(text: string | undefined): Pick<Outcome, 'fields' | 'record'> {
   try {
     const { record, recordText } = readBundle(text ?? '');
@@ -181,7 +180,7 @@ function recordOf(text: string | undefined): Pick<Outcome, 'fields' | 'record'> 
   }
 }
 
-/** Spaces without width, and what turns the direction of texts around: with them a text can look like another one. */
+/** Zero-width and direction characters, with which one text can look like another. */
 const hidden = /[\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 const visible = (text: string): string =>

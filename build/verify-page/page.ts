@@ -1,6 +1,6 @@
 import { type Check, checkBundle, type Outcome } from './outcome.ts';
 
-/** Largest file that is read, in bytes: a bundle has some thousands, and no file is to make the browser stand still. */
+/** Largest file that the page reads, in bytes. A bundle has some thousands; a huge file would freeze the browser. */
 const fileBytesMax = 1_000_000;
 
 /** The bundle that was chosen. */
@@ -21,13 +21,13 @@ const result = byId('result', HTMLElement);
 onFile('bundle', takeBundle);
 onFile('key-file', takeKey);
 onFile('pin-file', takePin);
-// An answer never stands beside other inputs than it was found from.
+// Never show a result beside inputs that it was not computed from.
 for (const input of [key, pin]) input.addEventListener('input', clear);
 form.addEventListener('submit', (event) => {
   event.preventDefault();
   show();
 });
-// Texts that are dropped are left to the field that they are dropped on.
+// Leave dropped text to the field under it.
 document.addEventListener('dragover', (event) => {
   if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
 });
@@ -38,16 +38,16 @@ document.addEventListener('drop', (event) => {
   void take(files, takeAny);
 });
 
-/** A file with its content, as far as it is read. */
+/** Handles a file and its content. */
 type Taker = (file: Chosen) => void;
 
-/** Reads files and passes them on; then answers, if there is all that it takes. */
+/** Reads files and hands each to the taker, then checks the bundle if bundle and key are there. */
 async function take(files: readonly File[], taker: Taker): Promise<void> {
   clear();
   try {
     for (const file of files) taker(await read(file));
   } catch (error) {
-    // Nothing that was chosen before is answered for in its place.
+    // Do not check the bundle that was chosen before.
     chosen = undefined;
     bundleName.textContent = noBundle;
     complain(error instanceof Error ? error.message : String(error));
@@ -59,7 +59,7 @@ async function take(files: readonly File[], taker: Taker): Promise<void> {
 async function read(file: File): Promise<Chosen> {
   const { name, size } = file;
   if (size > fileBytesMax) {
-    throw new Error(`${name} is too large: it has ${size} bytes, and at most ${fileBytesMax} are read.`);
+    throw new Error(`${name} is too large: it has ${size} bytes, and the limit is ${fileBytesMax}.`);
   }
   return { name, bytes: new Uint8Array(await file.arrayBuffer()) };
 }
@@ -68,7 +68,7 @@ function onFile(id: string, taker: Taker): void {
   const input = byId(id, HTMLInputElement);
   input.addEventListener('change', () => {
     const files = Array.from(input.files ?? []);
-    // Else the same file could not be chosen again after it was changed.
+    // So that the same file can be chosen again after a change.
     input.value = '';
     void take(files, taker);
   });
@@ -87,7 +87,7 @@ function takePin({ bytes }: Chosen): void {
   pin.value = textOf(bytes);
 }
 
-/** A dropped file is known by its content: keys are lines with two plus signs, a checkpoint has signatures. */
+/** Detects the kind of a dropped file: keys are lines with two plus signs, a checkpoint has signatures. */
 function takeAny(file: Chosen): void {
   const text = textOf(file.bytes);
   if (/^[^\s+]+\+[0-9a-f]{8}\+\S+\s*$/m.test(text) && !text.includes('\n\n')) takeKey(file);
@@ -97,12 +97,12 @@ function takeAny(file: Chosen): void {
 
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
-/** Answers for what was chosen, or says what is missing. */
+/** Checks the chosen bundle, or says which input is missing. */
 function show(): void {
   clear();
   if (chosen === undefined) complain('Choose the bundle first.');
   else if (key.value.trim() === '')
-    complain('The verifier key is missing: paste it, or choose a file with it.');
+    complain('The verifier key is missing. Paste it, or choose a file with it.');
   else showOutcome(checkBundle(chosen.bytes, key.value, pin.value));
 }
 
@@ -133,25 +133,19 @@ function rendered({ isProven, proven, notProven, checks, record, fields }: Outco
     ...(fields.length === 0
       ? []
       : [
-          element('h2', isProven ? 'The record' : 'What the file says: none of it is proven'),
+          element('h2', isProven ? 'The record' : 'Content of the file: none of it is proven'),
           element('dl', ...fields.flatMap(([name, value]) => [element('dt', name), element('dd', value)])),
         ]),
     ...(record === undefined
       ? []
-      : [
-          element(
-            'details',
-            element('summary', 'The record exactly as it was hashed'),
-            element('pre', record),
-          ),
-        ]),
+      : [element('details', element('summary', 'The exact record that was hashed'), element('pre', record))]),
   ];
 }
 
 const list = (sentences: readonly string[]): HTMLElement =>
   element('ul', ...sentences.map((sentence) => element('li', sentence)));
 
-const marks = { passed: '\u2713 passed', failed: '\u2717 failed', open: '\u2013 not looked at' } as const;
+const marks = { passed: '\u2713 passed', failed: '\u2717 failed', open: '\u2013 not checked' } as const;
 
 function checkList(checks: readonly Check[]): HTMLElement {
   const items = checks.map(({ state, name, words }) => {
@@ -164,7 +158,7 @@ function checkList(checks: readonly Check[]): HTMLElement {
   return checkItems;
 }
 
-/** An element with texts and elements in it: never markup, whatever the texts say. */
+/** An element with texts and elements in it. Texts are never parsed as markup. */
 function element(name: string, ...children: readonly (string | HTMLElement)[]): HTMLElement {
   const made = document.createElement(name);
   made.append(...children);

@@ -121,11 +121,11 @@ test('from disk: a bundle and the key, dropped together, prove what they prove a
   assert.equal(await marks(page), '✓✓✓✓–');
   const text = await shown(page);
   for (const words of [
-    'entry 2 (counted from 0) of the 5 entries of the log registry.example/log, under the number AS-2026-000003',
-    'entered it at 2026-11-21 01:15:00 UTC, by its own clock',
+    'leaf 2 (counted from 0) of the 5 leaves of the log registry.example/log, under the number AS-2026-000003',
+    'added it at 2026-11-21 01:15:00 UTC, by its own clock',
     exampleKey.vkey,
     'Who made the work',
-    'That everybody is shown the same log',
+    'That everybody sees the same log',
     'neither a chain nor judicial evidence',
     'Qi Baishi',
     '68 x 136 cm',
@@ -170,7 +170,7 @@ test('what is wrong is told in words, with the check that failed, and nothing is
       /^Not proven: .* two different trees .* Keep all of these files/,
       '✓✓✓✓✗',
     ],
-    [[files.huge], /^huge\.json is too large: it has 2000950 bytes, and at most 1000000 are read\.$/, ''],
+    [[files.huge], /^huge\.json is too large: it has 2000950 bytes, and the limit is 1000000\.$/, ''],
     [[files.wrongKey], /^$/, ''],
   ] as const) {
     if (verdict.test('')) await drop(page, ...paths);
@@ -201,8 +201,11 @@ test('witnesses whose keys are given are named, and whether they signed', { skip
   const cosigned = { ...good, proof: witness.cosign(good.proof, 1_795_223_760) };
   assert.match(await verdictOn(page, file('cosigned.json', JSON.stringify(cosigned)), keys), /^Proven: /);
   const text = await shown(page);
-  assert.match(text, /The witness witness\.example had seen the log up to there by 2026-11-21 01:16:00 UTC/);
-  assert.match(text, /the witness silent\.example has seen the log up to there: it did not sign/);
+  assert.match(
+    text,
+    /The witness witness\.example cosigned the log up to this checkpoint at 2026-11-21 01:16:00 UTC/,
+  );
+  assert.match(text, /the witness silent\.example saw the log up to this checkpoint: it did not cosign/);
   const flipped = cosigned.proof.at(-20) === 'A' ? 'B' : 'A';
   const forged = { ...good, proof: `${cosigned.proof.slice(0, -20)}${flipped}${cosigned.proof.slice(-19)}` };
   assert.match(
