@@ -33,10 +33,13 @@ test('links between the documents lead somewhere', () => {
   assert.ok(count > 20);
 });
 
+/** Commands in a line of text, and those that are a line of a block without what only a shell knows. */
+const artsealCommands = /`artseal(?:-admin)? ([a-z][^`\n]*)`|^ *artseal(?:-admin)? ([a-z][^`\n$|&;<>{}]*)$/gm;
+
 test('the command line understands the commands that documents name', async (t) => {
   const env = { ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'none'), ARTSEAL_PUBLIC_ADDR: '127.0.0.1:1' };
   const commands = documents.flatMap((document) =>
-    Array.from(textOf(document).matchAll(/`artseal(?:-admin)? ([a-z][^`\n]*)`/g), ([, words = '']) => words),
+    Array.from(textOf(document).matchAll(artsealCommands), ([, inline, line]) => inline ?? line ?? ''),
   );
   assert.ok(commands.length > 10);
   for (const words of new Set(commands)) {

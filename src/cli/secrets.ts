@@ -137,7 +137,7 @@ async function reissueLogKeys({ execute, keyRing }: Registry, by: Actor) {
 export const secrets: CommandGroup = {
   summary: 'rotate the master key, and go on when it is lost',
   actions: [reseal, reissue],
-  details: ['How to rotate the master key, step by step: docs/operations.md.'],
+  details: ['How to rotate the master key, step by step: docs/operate/security.md.'],
 };
 
 function keysIn({ execute }: Registry): Promise<StoredKey[]> {

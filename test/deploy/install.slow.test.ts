@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildInfo } from '../../src/packaging/build-info.ts';
 import type { CommandResult } from '../support/command.ts';
+import { documentText } from '../support/documents.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { bootMachine, type Machine, skipUnlessBootable } from './machine.ts';
@@ -14,11 +15,12 @@ const projectFolder = join(import.meta.dirname, '..', '..');
 const notCopied = ['node_modules', 'data', 'dist', '.git'];
 const packageName = `artseal_${buildInfo.version}_amd64.deb`;
 
-const page = readFileSync(join(projectFolder, 'docs', 'install.md'), 'utf8');
+/** The pages whose commands are all run here. */
+const pages = ['install', 'monitor', 'backup-and-restore', 'security', 'upgrade'];
 
-/** The blocks of commands of the page that no test has taken yet, by their section and their place in it. */
+/** The blocks of commands of these pages that no test has taken yet, by their section and their place in it. */
 const blocks = new Map<string, string>(
-  page.split(/^## /m).flatMap((section) => {
+  pages.flatMap(sectionsOf).flatMap((section) => {
     const [heading = ''] = section.split('\n', 1);
     return Array.from(
       section.matchAll(/^( *)```sh\n(.*?)^ *```$/gms),
@@ -28,11 +30,15 @@ const blocks = new Map<string, string>(
   }),
 );
 
+function sectionsOf(page: string): string[] {
+  return documentText(`docs/operate/${page}.md`).split(/^## /m);
+}
+
 /** Takes a block of commands. */
 function commandsOf(section: string, place = 1): string {
   const name = `${section} ${place}`;
   const commands = blocks.get(name);
-  assert.ok(commands !== undefined, `docs/install.md has no commands ${name}`);
+  assert.ok(commands !== undefined, `no page has the commands ${name}`);
   blocks.delete(name);
   return commands;
 }
@@ -102,7 +108,7 @@ async function shown(property: string, unit = 'artseal'): Promise<string> {
 
 test('three commands lead to ready, and to a first filing', { skip }, async () => {
   assert.equal((await tried('command -v node npm')).code, 127);
-  const sandbox = commandsOf('A sandbox, in three commands');
+  const sandbox = commandsOf('Sandbox');
   assert.equal(sandbox.split('\n').length, 3);
   const answer = (await done(sandbox)).split('\n').find((line) => line.startsWith('{'));
   assert.match(JSON.parse(answer ?? '').filingNo, /^AS-\d{4}-000001$/);
@@ -199,7 +205,7 @@ test('production.conf fits the unit, port 443 included', { skip }, async () => {
 });
 
 test('a backup is taken and verified, and a newer package says what it would do', { skip }, async () => {
-  assert.match(await done(commandsOf('Backups')), /1 filings[\s\S]*sound: /);
+  assert.match(await done(commandsOf('Take backups')), /1 filings[\s\S]*sound: /);
   assert.match(await done(commandsOf('Upgrade')), /nothing to be done/);
 });
 
@@ -211,8 +217,8 @@ test('a package that is put over another restarts the service with its data', { 
 });
 
 test('a production is made in four steps', { skip }, async () => {
-  for (const step of [1, 2, 3]) await done(commandsOf('A production', step));
-  assert.match(await done(commandsOf('A production', 4)), /ak_live_/);
+  for (const step of [1, 2, 3]) await done(commandsOf('Production', step));
+  assert.match(await done(commandsOf('Production', 4)), /ak_live_/);
   assert.equal(await shown('ActiveState'), 'active');
   assert.equal(await shown('ActiveState', 'artseal-backup.timer'), 'active');
   assert.match((await tried('artseal-admin check')).stdout, /^ok +backup +the last verified one was taken/m);
@@ -220,8 +226,8 @@ test('a production is made in four steps', { skip }, async () => {
 
 test('the master key is rotated while it serves', { skip }, async () => {
   const before = await shown('MainPID');
-  await done(commandsOf('Rotating the master key'));
-  const [isKnown = '', reseal = ''] = commandsOf('Rotating the master key', 2).split('\n');
+  await done(commandsOf('Rotate the master key'));
+  const [isKnown = '', reseal = ''] = commandsOf('Rotate the master key', 2).split('\n');
   await done(`until ${isKnown}; do sleep 0.05; done`);
   assert.match(await done(reseal), /after +k2: 2$/m);
   await done("sed -i '/^k1:/d' /etc/artseal/master-key; systemctl reload artseal");
@@ -232,10 +238,12 @@ test('the master key is rotated while it serves', { skip }, async () => {
 
 test('a backup is gone back to', { skip }, async () => {
   await done('systemctl start artseal-backup');
+  await done(commandsOf('Restore'));
   assert.match(
-    await done(commandsOf('Backups', 2)),
+    await done(commandsOf('Restore', 2)),
     /restored \/var\/lib\/artseal-backups\/restored: production/,
   );
+  for (const step of [3, 4]) await done(commandsOf('Restore', step));
   assert.equal(await shown('ActiveState'), 'active');
   await done('rm -r /var/lib/private/artseal-before');
 });
@@ -288,7 +296,7 @@ test('the image serves with a file system that is read-only but for its volume',
   assert.equal(await shown('Result', 'image'), 'success');
 });
 
-test('all commands of the page were run', { skip }, () => {
+test('all commands of the pages were run', { skip }, () => {
   assert.deepEqual([...blocks.keys()], []);
 });
 

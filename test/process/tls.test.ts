@@ -23,10 +23,10 @@ import { reloadableSettings } from '../../src/config/config.ts';
 import { closingOf } from '../http/connect/closing-support.ts';
 import { openBareDoor } from '../http/rest/bare-listener.ts';
 import { runHere } from '../support/artseal.ts';
-import { projectFolder } from '../support/artseal-command.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { type Certificate, frontOf, makeAuthority, makeSelfSigned, trust } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
+import { codeBlocks, documentText } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { holdsNone } from '../support/local-server.ts';
@@ -436,14 +436,16 @@ test('the commands call a service with TLS, and say what to do where its authori
 
 test('the documented commands make certificates that the internal door asks for', async (t) => {
   const folder = temporaryFolder(t);
-  const manual = readFileSync(join(projectFolder, 'docs', 'operations.md'), 'utf8');
-  const [, commands = ''] = /^```sh\n([^`]*authority\.pem[^`]*)```$/m.exec(manual) ?? [];
+  const [commands = ''] = codeBlocks(
+    documentText('docs/operate/tls-and-proxies.md', 'Client certificates'),
+    'sh',
+  );
   const made = await runShell(t, `cd '${folder}'\n${commands}`);
   assert.equal(made.code, 0, made.stderr);
   const own = await startService(t, {
     env: {
-      ARTSEAL_INTERNAL_TLS_CERT: join(folder, 'door.pem'),
-      ARTSEAL_INTERNAL_TLS_KEY: join(folder, 'door.key'),
+      ARTSEAL_INTERNAL_TLS_CERT: join(folder, 'server.pem'),
+      ARTSEAL_INTERNAL_TLS_KEY: join(folder, 'server.key'),
       ARTSEAL_INTERNAL_TLS_CLIENT_CA: join(folder, 'authority.pem'),
     },
   });
