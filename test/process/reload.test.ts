@@ -17,7 +17,7 @@ import { serveWatched, type WatchedService } from '../support/watched-command.ts
 
 const withinMs = 60_000;
 /** How the page for operators puts a new key above the old one, without the package. */
-const addKey = [/^ +\{ printf 'k2:.*$/m, /^ +mv .*\/master-key$/m]
+const addKey = [/^ +\{ printf 'k2:[^`]*\/master-key\.new$/m, /^ +mv .*\/master-key$/m]
   .map((command) => command.exec(documentText('docs/operate/security.md'))?.[0] ?? assert.fail(`${command}`))
   .join('\n')
   .replace('-m 0640 -g artseal-config', '-m 0600');
