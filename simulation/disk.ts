@@ -55,8 +55,8 @@ export function createDisk(): Disk {
 /** Makes the database of a folder, with escrow ids that the dice determine. */
 export function prepareDatabase(options: StoreOptions, dice: Dice): void {
   const database = openDatabase(options);
-  const escrowIdKey = Buffer.from(Array.from({ length: 32 }, () => dice.below(256)));
-  database.update(deployment).set({ escrowIdKey }).run();
+  const secret = Buffer.from(Array.from({ length: 32 }, () => dice.below(256)));
+  database.update(deployment).set({ secret }).run();
   database.$client.close();
 }
 

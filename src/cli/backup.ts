@@ -108,7 +108,7 @@ function described(file: string, manifest: Manifest): string[] {
   const last = Object.values(lastFilings).at(-1);
   const keys = masterKeys.join(', ');
   return [
-    `${file}: ${environment}, ${currency ?? 'no currency yet'}, taken ${takenAt} by artseal ${artseal}, schema ${schema}`,
+    `${file}: ${environment}, ${currency}, taken ${takenAt} by artseal ${artseal}, schema ${schema}`,
     `${filings} filings${last === undefined ? '' : ` to ${last}`}, ${orders} escrow orders`,
     ...numberGaps.map((gap) => `${gapLine(gap)} (restored ${utcTimestamp(gap.restoredAtS * 1000)})`),
     ...(keys === '' ? [] : [holdsMasterKeys ? holding(keys) : lacking(keys)]),

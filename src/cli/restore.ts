@@ -22,11 +22,11 @@ export const restore: Command = {
     const numbersAfter = words.text('numbers-after');
     if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
       throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
-    const { timeZone, currency } = readRestoreConfig(terminal.env);
+    const { timeZone } = readRestoreConfig(terminal.env);
     const [file, into] = [words.required('FILE'), words.required('into')];
     const { manifest, gaps, isPublished } = await withProgress(terminal, (progress) =>
       restoreBackup({
-        ...{ file, into, numbersAfter, currency, progress },
+        ...{ file, into, numbersAfter, progress },
         calendar: createCalendar(timeZone),
         nowMs: Date.now(),
         random: Math.random,

@@ -1,10 +1,8 @@
 import { readConfig, readDataDir, settings } from '../config/config.ts';
-import { readKeyRing } from '../config/master-key.ts';
 import { faultOf } from '../config/settings.ts';
-import { openUrl } from '../keys/webhook-urls.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import { missingOrigin, upgradeStore } from '../operations/registry.ts';
-import { goBack } from '../store/sqlite/downgrade.ts';
+import { downgrade } from '../store/sqlite/downgrade.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFiles } from '../store/sqlite/location.ts';
 import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
@@ -25,7 +23,7 @@ export const upgrade: Command = {
   run: async (words, { env, print }) => {
     // Together one of them would be passed over: who adds --check to --back wants nothing changed.
     if (flags.filter(words.has).length > 1) throw new UsageError('takes one flag at a time');
-    if (words.has('back')) return goBackIn(env, print);
+    if (words.has('back')) return downgradeIn(env, print);
     const plan = planUpgrade(readDataDir(env));
     const isDue = plan.migrations.length > 0;
     const config = readConfig(env);
@@ -43,33 +41,12 @@ export const upgrade: Command = {
   },
 };
 
-function goBackIn(env: Terminal['env'], print: Terminal['print']): number {
+function downgradeIn(env: Terminal['env'], print: Terminal['print']): number {
   const dataDir = readDataDir(env);
   refuseChangeableByOthers(databaseFiles(dataDir));
-  // Of the settings, only an endpoint needs the master key.
-  const went = goBack(dataDir, (webhook) =>
-    openUrl(readKeyRing(readConfig(env).masterKeys), { ...webhook, origin: '' }),
-  );
-  print(
-    `${went.database} has schema ${went.schema} again, with ${went.filings} filings made since the upgrade`,
-  );
-  print(`as it was until now: ${went.left}`);
-  if (went.lostOrders.length > 0)
-    print(`NOT CARRIED OVER, look for their money at the provider: ${went.lostOrders.join(', ')}`);
-  if (went.changedOrders.length > 0)
-    print(`changed since the upgrade, the provider is asked again: ${went.changedOrders.join(', ')}`);
-  if (went.erased > 0)
-    print(
-      `${went.erased} filings were erased since: those of before the upgrade are there again, until it is upgraded and purged again`,
-    );
-  if (went.forgetsNonces)
-    print(
-      'WAIT TEN MINUTES before you start the earlier version: until then it would take requests a second time',
-    );
-  if (went.leavesLog)
-    print(
-      'the evidence log is left behind: after the next upgrade it has to be forked (artseal evidence fork), so keep log-checkpoint',
-    );
+  const { database, schema, filings, left } = downgrade(dataDir);
+  print(`${database} has schema ${schema} again, with ${filings} filings made since the upgrade`);
+  print(`as it was until now: ${left}`);
   print('next: start the version from before the upgrade, not this one, which would upgrade again');
   return exitCodes.done;
 }

@@ -45,7 +45,6 @@ export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey
 
 /** The URL of a webhook; none as long as it is not sealed. */
 export function sealedWebhookUrl({ webhookId, caller, sealedUrl }: StoredWebhook): readonly SealedKey[] {
-  if (sealedUrl === null) return [];
   return [
     { keyId: urlSealId(webhookId), caller, sealedSecret: sealedUrl, status: 'ACTIVE', expiresAtS: null },
   ];

@@ -11,7 +11,6 @@ import { markFileName } from '../evidence/log/verification.ts';
 import { createIssuance, type Issuance } from '../keys/issuance.ts';
 import { createReplaceableKeyRing, type ReplaceableKeyRing } from '../keys/key-ring.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
-import { sealPlainUrls } from '../keys/webhook-urls.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import { findLost } from '../store/sqlite/leftovers.ts';
 import {
@@ -139,11 +138,6 @@ export async function openRegistry(
     const isEmpty = !(await execute({ kind: 'HasCallers' }));
     const keyRing = createReplaceableKeyRing(openKeyRing(config.masterKeys, isEmpty));
     if (!isMasterKeyLost) await checkSealedSecrets(execute, keyRing, Math.floor(clock.nowMs() / 1000));
-    await sealPlainUrls(execute, keyRing, async () => {
-      // Loaded when needed, as the store is.
-      const { rewriteOwnDatabase } = await import('../store/sqlite/rewriting.ts');
-      return rewriteOwnDatabase(dataDir);
-    });
     return {
       store,
       execute,

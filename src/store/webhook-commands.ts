@@ -10,10 +10,10 @@ export interface StoredWebhook extends CallerRef {
   readonly id: number;
   /** Public handle. */
   readonly webhookId: string;
-  /** The origin of its URL; all of the URL as long as `sealedUrl` is null. */
+  /** The origin of its URL. */
   readonly origin: string;
-  /** Its URL, sealed by the key ring; null for one from before URLs were sealed, until `SealUrls`. */
-  readonly sealedUrl: Uint8Array | null;
+  /** Its URL, sealed by the key ring. */
+  readonly sealedUrl: Uint8Array;
   readonly eventTypes: EventFilter;
   readonly description: string;
   readonly status: WebhookStatus;
@@ -214,15 +214,6 @@ export interface WebhookCommands {
     readonly takes: WebhookName & { readonly by?: Actor | undefined };
     readonly gives: { readonly isDone: boolean };
   };
-  /** Whether the files of the store may have URLs as plain text, which is so after an upgrade until `ForgetPlainUrls`. */
-  HasPlainUrls: { readonly takes: object; readonly gives: boolean };
-  /** Seals the URLs of endpoints that have none yet; the others stay as they are. */
-  SealUrls: {
-    readonly takes: { readonly urls: readonly (SealedUrl & Pick<StoredWebhook, 'webhookId'>)[] };
-    readonly gives: undefined;
-  };
-  /** Says that no file of the store has a URL as plain text any more. */
-  ForgetPlainUrls: { readonly takes: object; readonly gives: undefined };
   /** Newest event first; a page of those of one status may be short, and not the last. Refused with WEBHOOK_NOT_FOUND. */
   ListDeliveries: {
     readonly takes: WebhookName & { readonly status: DeliveryStatus | undefined; readonly page: PageQuery };

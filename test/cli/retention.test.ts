@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { evidenceHash } from '../../src/domain/filing.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { takeBack } from '../../src/store/sqlite/downgrade.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
 import { perform } from '../../src/store/store.ts';
-import { filingOf, makeEarlierDatabase } from '../store/earlier-database.ts';
+import { earlierSchema } from '../store/earlier-database.ts';
 import { acceptClock, addPlatform, painting, sandbox, time } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
 import { readableNames } from '../support/copy-folder.ts';
@@ -104,31 +104,15 @@ test('beside a server what was erased is gone from its files as well, and the se
   await addPlatform(store, 'later');
 });
 
-test('what an upgrade left in unused parts of the file goes when the server is stopped, and its copy is named', async (t) => {
-  const { dataDir, open } = makeEarlierDatabase(t, 9);
-  writeFileSync(join(dataDir, 'master-key'), `main:${'7'.repeat(64)}\n`, { mode: 0o600 });
-  const raw = open();
-  raw.exec("UPDATE deployment SET currency = 'CNY'");
-  const at = time('2015-06-01T12:00:00+00:00');
-  const insert = raw.prepare(
-    `INSERT INTO filing VALUES (?, ?, 1, ?, 'b', 'c', 'd', 'e', 1, ?, '${at.timestamp}', ${at.atMs / 1000})`,
-  );
-  const rest = { era: 'b', size: 'c', material: 'd', condition: 'e', price: 1n, timestamp: at.timestamp };
-  for (let place = 0; place < 400; place += 1) {
-    const [filingNo, author] = [`AS-2015-${String(place + 1).padStart(6, '0')}`, mark(place).repeat(5)];
-    insert.run(place + 10, filingNo, author, evidenceHash({ ...rest, filingNo, author }));
-  }
-  raw.close();
+test('a purge names the copy that an upgrade made, which has what was erased as well', async (t) => {
+  const { dataDir, env, store } = await registryOfOld(t, 3);
+  await store.close();
+  const file = join(dataDir, 'artseal.db');
+  takeBack(file, earlierSchema);
   openDatabase({ dataDir, ...sandbox }).$client.close();
-  const copy = copyBefore(join(dataDir, 'artseal.db'), 9);
-  const env = { ARTSEAL_DATA_DIR: dataDir };
-  assert.match((await purge(env)).join('\n'), /^to be erased, .*: 0 filings with 0 records$/m);
-  await runHere(['clock', 'accept'], env);
+  const copy = copyBefore(file, earlierSchema);
   const printed = await purge(env, '--erase');
   assert.ok(printed.includes(`${copy}, of an upgrade, has what was erased as well: remove it`));
   rmSync(copy);
   assert.deepEqual(holding(dataDir, going), []);
-  const store = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => store.close());
-  assert.ok(await perform(store, { kind: 'GetFiling', filingNo: filingOf('UNPAID'), owner: undefined }));
 });

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { writeTar } from '../../src/operations/backup/tar.ts';
+import { takeBack } from '../../src/store/sqlite/downgrade.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
-import { makeEarlierDatabase, newestSchema } from '../store/earlier-database.ts';
+import { earlierSchema, newestSchema } from '../store/earlier-database.ts';
 import { artsealCommand, artsealInShell } from '../support/artseal-command.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { runCommand, serveCommand } from '../support/command.ts';
@@ -249,39 +250,19 @@ test('a command of a newer version beside an older server changes nothing and sa
   const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
   // To this version the database is one of an earlier one; the server goes on with what it has open.
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  raw.pragma(`user_version = ${newestSchema - 1}`);
+  raw.pragma(`user_version = ${earlierSchema}`);
   const env = { ARTSEAL_DATA_DIR: dataDir };
   const listed = await runBounded(t, ['key', 'list'], env);
-  const apiError = `schema ${newestSchema - 1}\\), and another artseal serves it: use the commands of that version`;
+  const apiError = `schema ${earlierSchema}\\), and another artseal serves it: use the commands of that version`;
   assertOneLine(listed, 1, new RegExp(apiError));
   assert.match(
     (await runCommand(['upgrade', '--check'], env)).stdout,
     /an artseal serves it: stop that first/,
   );
   await service.stop('SIGTERM');
-  becomeEarlier(t, raw);
+  raw.pragma(`user_version = ${newestSchema}`);
   raw.close();
+  takeBack(join(dataDir, 'artseal.db'), earlierSchema);
   assert.equal((await runBounded(t, ['key', 'list'], env)).code, 0);
-  assert.ok(existsSync(copyBefore(join(dataDir, 'artseal.db'), newestSchema - 1)));
+  assert.ok(existsSync(copyBefore(join(dataDir, 'artseal.db'), earlierSchema)));
 });
-
-/** Gives a database the tables that it had before the last migration, which are empty then. */
-function becomeEarlier(t: TestContext, raw: Sqlite.Database): void {
-  const schemaOf = (database: Sqlite.Database) =>
-    new Map(
-      database
-        .prepare<[], { name: string; tbl_name: string; sql: string }>(
-          'SELECT name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid',
-        )
-        .all()
-        .map((object) => [object.name, object]),
-    );
-  const earlier = schemaOf(makeEarlierDatabase(t, newestSchema - 1).open());
-  const now = [...schemaOf(raw).values()];
-  const changed = new Set(
-    now.filter(({ name, sql }) => earlier.get(name)?.sql !== sql).map(({ tbl_name }) => tbl_name),
-  );
-  raw.pragma('foreign_keys = OFF');
-  for (const table of changed) raw.exec(`DROP TABLE ${table}`);
-  for (const { tbl_name: table, sql } of earlier.values()) if (changed.has(table)) raw.exec(sql);
-}

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { bringTo, newestSchema } from '../store/earlier-database.ts';
+import { takeBack } from '../../src/store/sqlite/downgrade.ts';
+import { earlierSchema, newestSchema } from '../store/earlier-database.ts';
 import { readableNames } from '../support/copy-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
@@ -86,14 +87,10 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     const env = production(t);
     const { ARTSEAL_TLOG_ORIGIN: origin, ...unset } = env;
     const dataDir = unset.ARTSEAL_DATA_DIR;
-    mkdirSync(dataDir, { mode: 0o700 });
+    assert.equal((await runBounded(t, ['init'], env)).code, 0);
     const file = join(dataDir, 'artseal.db');
-    writeFileSync(file, '', { mode: 0o600 });
-    const older = newestSchema - 1;
+    takeBack(file, earlierSchema);
     const raw = new Sqlite(file);
-    bringTo(raw, older);
-    raw.exec(`INSERT INTO deployment (id, environment, currency, escrow_id_key)
-      VALUES (1, 'production', 'EUR', randomblob(32))`);
     raw.prepare('INSERT INTO log_origin VALUES (1, ?, 0)').run(origin);
     raw.close();
     const schema = () => {
@@ -111,7 +108,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assert.match(plan.stdout, new RegExp(`^before artseal serve: ${named.source}`, 'm'));
     const { stdout } = await runBounded(t, ['check'], unset);
     assert.match(stdout, new RegExp(`^fault +evidence log .*${named.source}`, 'm'));
-    assert.equal(schema(), older);
+    assert.equal(schema(), earlierSchema);
 
     const service = await serveWatched(t, env);
     assert.equal(schema(), newestSchema);
@@ -122,7 +119,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
       .split('\n')
       .map((line) => JSON.parse(line));
     const said = lines.find(({ msg }) => msg === 'the database was upgraded to the schema of this version');
-    assert.deepEqual([said?.fromSchema, said?.toSchema], [older, newestSchema], service.stderr());
+    assert.deepEqual([said?.fromSchema, said?.toSchema], [earlierSchema, newestSchema], service.stderr());
   });
 
   test('init of a production says in a line what serve will refuse', async (t) => {

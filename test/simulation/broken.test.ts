@@ -1,15 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
+import { and, eq } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { type Assembled, type Assembly, real } from '../../simulation/assembly.ts';
 import { SimulationFailed, simulate } from '../../simulation/simulate.ts';
 import { watchStatements } from '../../simulation/statements.ts';
 import type { ServiceParts } from '../../src/app/service.ts';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
+import { recordHash } from '../../src/domain/provenance.ts';
 import type { PaymentInstruction } from '../../src/payments/provider.ts';
 import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
-import { adoptRecords } from '../../src/store/sqlite/adoption.ts';
+import type { Database } from '../../src/store/sqlite/connection.ts';
+import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
+import { filing, provenanceRecord } from '../../src/store/sqlite/schema.ts';
 import { type Executed, type Kind, perform, type Store, type StoreRequest } from '../../src/store/store.ts';
 
 /** A service with something wrong about it, which the simulation has to find. */
@@ -137,7 +142,31 @@ const forging = (sql: string): Partial<Assembly> => ({
   },
 });
 
-/** A service that makes its log anew, of the same records with other salts, whenever it starts. */
+/** Appends all records of a database to its log, with other salts. */
+function logAgain(database: Database): void {
+  const log = createEvidenceLog(database);
+  for (const { id, filingNo: number, hash, filedAtS: atS } of database.select().from(filing).all()) {
+    const leaf = log.appendRecord({ kind: 'FILING', number, sequence: 1, atS, evidenceHash: hash });
+    database.update(filing).set(leaf).where(eq(filing.id, id)).run();
+  }
+  for (const { position: sequence, recordedAtS: atS, ...row } of database
+    .select()
+    .from(provenanceRecord)
+    .all()) {
+    const { filingNo: number, event: kind } = row;
+    const evidenceHash = recordHash({ ...row, sequence });
+    const leaf = log.appendRecord({ kind, number, sequence, atS, evidenceHash });
+    const { filingNo, position } = provenanceRecord;
+    database
+      .update(provenanceRecord)
+      .set(leaf)
+      .where(and(eq(filingNo, number), eq(position, sequence)))
+      .run();
+  }
+  log.write();
+}
+
+/** A service that replaces its log whenever it starts: the same records with other salts. */
 const rewritingTheLog: Partial<Assembly> = {
   openCore: (options) => {
     const { dataDir } = options;
@@ -147,9 +176,8 @@ const rewritingTheLog: Partial<Assembly> = {
       if (source !== 'BEGIN IMMEDIATE' || isOpened) return result;
       isOpened = true;
       forge(client, () => {
-        client.exec(`DELETE FROM log_leaf; DELETE FROM log_event; UPDATE filing SET leaf_index = NULL, salt = NULL;
-          UPDATE provenance_record SET leaf_index = NULL, salt = NULL`);
-        adoptRecords(client);
+        client.exec('DELETE FROM log_leaf; DELETE FROM log_event');
+        logAgain(drizzle({ client }));
       });
       return result;
     });

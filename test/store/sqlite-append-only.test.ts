@@ -45,10 +45,10 @@ const snapshot = (raw: Sqlite.Database) =>
 const copyOf = (table: string, columns: string, altered: string) =>
   `(${columns}) SELECT ${altered} FROM ${table}`;
 const filingColumns =
-  'id, filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s';
+  'id, filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, leaf_index';
 const erased =
   "author = '', era = '', size = '', material = '', condition = '', price = 0, hash = '', salt = NULL";
-const recordColumns = 'filing_no, position, event, at, recorded_at_s';
+const recordColumns = 'filing_no, position, event, at, recorded_at_s, leaf_index';
 const changeColumns = 'order_id, position, state, at, changed_at_s';
 const otherFiling = filingColumns.replace('author', "'Forger'");
 const otherRecord = recordColumns.replace('at,', "'1999-01-01',");
@@ -71,7 +71,7 @@ const forbidden: Record<string, string> = {
   'UPDATE of the salt of a filing': 'UPDATE filing SET salt = randomblob(32)',
   'erasing a filing before its time': `UPDATE filing SET ${erased}, erased_at_s = unixepoch()`,
   'erasing the salt of a filing alone': 'UPDATE filing SET salt = NULL',
-  'UPDATE of the leaf of a record': 'UPDATE provenance_record SET leaf_index = NULL',
+  'UPDATE of the leaf of a record': 'UPDATE provenance_record SET leaf_index = leaf_index + 1',
   'erasing the salt of a record before its time': 'UPDATE provenance_record SET salt = NULL',
   'UPDATE of a leaf': "UPDATE log_leaf SET data = replace(data, 'AS-2026', 'AS-2025')",
   'DELETE of a leaf': 'DELETE FROM log_leaf WHERE id = (SELECT max(id) FROM log_leaf)',
@@ -79,7 +79,6 @@ const forbidden: Record<string, string> = {
   'INSERT of a leaf among those of a row': "INSERT INTO log_leaf VALUES (0, '{}', zeroblob(32), 0)",
   'INSERT of leaves over others': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), 1)",
   'INSERT of a leaf behind none': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), 99)",
-  'INSERT of a leaf without its index': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), NULL)",
   'UPDATE of an act of the log': "UPDATE log_event SET kind = 'RECORDS_ERASED'",
   'DELETE of an act of the log': 'DELETE FROM log_event',
   'UPDATE of a record': "UPDATE provenance_record SET at = '1999-01-01'",

@@ -389,7 +389,7 @@ const namesOf = ({ webhook: { webhookId, caller, origin } }: EndpointQueue) => (
 
 /** Whether two readings of an endpoint have the same URL: each sealing of a URL gives other bytes. */
 const isSameUrl = (one: SendingWebhook, other: SendingWebhook): boolean =>
-  Buffer.compare(one.sealedUrl ?? Buffer.of(), other.sealedUrl ?? Buffer.of()) === 0;
+  Buffer.compare(one.sealedUrl, other.sealedUrl) === 0;
 
 const earlier = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.min(one, other);

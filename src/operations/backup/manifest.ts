@@ -85,7 +85,7 @@ const isManifest = hasShape<Manifest>({
   database: hasShape<DatabaseFacts>({
     schema: isCount,
     environment: isText,
-    currency: isTextOrNull,
+    currency: isText,
     provider: isTextOrNull,
     filings: isCount,
     lastFilings: byYear(isText),

@@ -10,14 +10,8 @@ import { fileErrorText } from '../../lib/file-errors.ts';
 import { privateMode } from '../../store/sqlite/durable-files.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import { faultsInLog } from '../../store/sqlite/log-check.ts';
-import { logSchema, migrationNames } from '../../store/sqlite/migrations.ts';
-import {
-  checkpointsOf,
-  damagesIn,
-  factsOf,
-  falsifiedIn,
-  sealedSecretsOf,
-} from '../../store/sqlite/snapshot.ts';
+import { migrationNames } from '../../store/sqlite/migrations.ts';
+import { checkpointsOf, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';
 import { BackupError, type Progress } from './backup-error.ts';
 import {
   type BackedUpFile,
@@ -147,9 +141,8 @@ function checkDatabase(
     JSON.stringify([facts, keys]) === JSON.stringify([manifest.database, manifest.masterKeys]);
   return [
     ...(isAsManifested ? [] : [`${name} holds something else than its manifest says`]),
-    ...(facts.schema < logSchema
-      ? falsifiedIn(file).map(isFalsified)
-      : [...faultsInLog(file), ...unsignedIn(file)]),
+    ...faultsInLog(file),
+    ...unsignedIn(file),
   ];
 }
 
@@ -168,5 +161,3 @@ function unsignedIn(file: string): readonly string[] {
     .filter(({ note }) => !isSigned(note))
     .map(({ size }) => `the kept checkpoint of ${size} leaves is not signed by a key of the evidence log`);
 }
-
-const isFalsified = (filingNo: string): string => `${filingNo} is not what its evidence hash was made of`;

@@ -14,7 +14,6 @@ import {
 import { databaseName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
 import { type NumberGap, noteRestoration } from '../../store/sqlite/restorations.ts';
 import { logCheckpoint } from '../../store/sqlite/schema.ts';
-import { growthOf } from '../../store/sqlite/upgrade.ts';
 import { BackupError, type Progress } from './backup-error.ts';
 import type { Manifest } from './manifest.ts';
 import { openBackup } from './open.ts';
@@ -30,8 +29,6 @@ export interface RestoreOrder {
   readonly calendar: Calendar;
   /** The last filing number that was given out, AS-<year>-<6 digits>; undefined if nobody knows. */
   readonly numbersAfter: string | undefined;
-  /** For a backup from before databases were stamped with theirs. */
-  readonly currency: string;
   /** From 0 to 1. */
   readonly random: () => number;
   readonly progress: Progress;
@@ -47,7 +44,7 @@ export interface Restored {
 
 /** The root of a file system of its own has this one. */
 const systemFolders = ['lost+found'];
-/** The database may grow when it is brought to the schema of this version. */
+/** The upgrade to the schema of this version writes as much again. */
 const roomFactor = 2;
 
 /**
@@ -93,9 +90,9 @@ function refuseUsed(into: string): void {
     throw new BackupError(`${into} is not an empty folder: name one that is, or that is not there.`);
 }
 
-function refuseWithoutRoom({ files, database }: Manifest, into: string): void {
+function refuseWithoutRoom({ files }: Manifest, into: string): void {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const needed = bytes * roomFactor + growthOf(database.schema, database.filings);
+  const needed = bytes * roomFactor;
   const free = freeBytes(existingFolder(into));
   if (free < needed)
     throw new BackupError(`${into} needs ${megabytes(needed)} free, and ${megabytes(free)} are: make room.`);
@@ -124,17 +121,13 @@ function yearsSince(
 
 function note(
   work: string,
-  { takenAt, database: stamped }: Manifest,
+  { takenAt, database: { environment, currency } }: Manifest,
   years: readonly number[],
-  { nowMs, numbersAfter, currency, random }: RestoreOrder,
+  { nowMs, numbersAfter, random }: RestoreOrder,
 ): Omit<Restored, 'manifest'> {
-  const stamps = {
-    environment: stamped.environment as Environment,
-    currency: stamped.currency ?? currency,
-  };
   const database = openDatabase(
-    { dataDir: work, opening: 'EXISTING', ...stamps },
-    { isBehindLock: true, keepsCopy: false },
+    { dataDir: work, opening: 'EXISTING', environment: environment as Environment, currency },
+    { takesLock: false, keepsCopy: false },
   );
   try {
     const gaps = noteRestoration(database, {

@@ -133,7 +133,7 @@ function judge(config: Config, file: string, inspection: Inspection<Finding>): F
   const findings: Finding[] = [];
   if (environment !== config.environment)
     findings.push(fault(`${file} belongs to a ${environment}: set ARTSEAL_ENVIRONMENT to match`));
-  if (currency !== null && currency !== config.currency)
+  if (currency !== config.currency)
     findings.push(fault(`${file} is in ${currency}: set ARTSEAL_CURRENCY to match`));
   if (provider !== null && provider !== config.provider.name)
     findings.push(

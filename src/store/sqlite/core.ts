@@ -55,7 +55,7 @@ import { createQuotas } from './quotas.ts';
 import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
-import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
+import { rejectServed, type ServingLock, takeServingLock } from './serving-lock.ts';
 import { createTrustedClock } from './trusted-clock.ts';
 import { createWebhookHandlers } from './webhook-handlers.ts';
 import { createWebhookRows } from './webhooks.ts';
@@ -107,9 +107,10 @@ const unitBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 
 /** Opens the core: WAL with `synchronous=FULL`. Throws DatabaseError. */
 export function openCore(options: StoreOptions): Core {
-  const isAlone = options.serving === true || options.opening === 'NEW';
-  let lock = isAlone ? takeOldServingLock(options.dataDir) : undefined;
-  const { database, checkedMs, upgrade } = openBehind(lock, options);
+  // Before the database is checked, which may take minutes.
+  if (options.serving) rejectServed(options.dataDir);
+  let lock: ServingLock | undefined;
+  const { database, checkedMs, upgrade } = openChecked(options);
   const { $client: client } = database;
   const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
   const files = watchFiles(databaseFile(options.dataDir));
@@ -404,25 +405,17 @@ function createBeginning(client: Database['$client'], busyTimeoutMs: number): ()
   };
 }
 
-/** Opens the database, checked if it was cut off while it was served; lets go of the lock if that fails. */
-function openBehind(lock: ServingLock | undefined, options: StoreOptions) {
+/** Opens the database. Checks it if the process that served it last did not close it. */
+function openChecked(options: StoreOptions) {
   let checkedMs: number | undefined;
   let upgrade: SchemaUpgrade | undefined;
-  const isCutOff = options.serving === true && wasCutOff(options);
   const check = (client: Database['$client']) => {
     checkedMs = refuseDamaged(client);
   };
-  try {
-    const rules = {
-      isBehindLock: lock !== undefined,
-      onUpgrade: (upgraded: SchemaUpgrade) => {
-        upgrade = upgraded;
-      },
-    };
-    const database = openDatabase(options, rules, isCutOff ? check : undefined);
-    return { database, checkedMs, upgrade };
-  } catch (error) {
-    lock?.release();
-    throw error;
-  }
+  const onUpgrade = (upgraded: SchemaUpgrade) => {
+    upgrade = upgraded;
+  };
+  const isCutOff = options.serving === true && wasCutOff(options);
+  const database = openDatabase(options, { onUpgrade }, isCutOff ? check : undefined);
+  return { database, checkedMs, upgrade };
 }

@@ -135,15 +135,11 @@ function checkStamps(client: Sqlite.Database, stamps: Stamps): void {
 
 /** Stamps a database with what it lacks. */
 function stamp(database: Database, stamps: Stamps): void {
-  const stamped = database.select().from(deployment).get();
-  if (stamped === undefined) {
-    database
-      .insert(deployment)
-      .values({ id: 1, ...stamps, escrowIdKey: randomBytes(32) })
-      .run();
-  } else if (stamped.currency === null) {
-    database.update(deployment).set({ currency: stamps.currency }).run();
-  }
+  if (database.select().from(deployment).get() !== undefined) return;
+  database
+    .insert(deployment)
+    .values({ id: 1, ...stamps, secret: randomBytes(32) })
+    .run();
 }
 
 /**

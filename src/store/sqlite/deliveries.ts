@@ -297,7 +297,7 @@ function createDeliveries(database: Database) {
         lastAttemptAtMs: sql`${sql.placeholder('atMs')}`,
         nextAttemptAtMs: sql`iif(${isOpen}, ${sql.placeholder('dueAtMs')}, NULL)`,
         httpStatus: sql`${sql.placeholder('httpStatus')}`,
-        answer: sql`${sql.placeholder('answer')}`,
+        response: sql`${sql.placeholder('answer')}`,
         error: sql`${sql.placeholder('error')}`,
       })
       .where(isNamed)
@@ -334,7 +334,7 @@ function createDeliveries(database: Database) {
         ...{ webhook: id, sequence: event.sequence, type: event.type, resource: resourceOf(event) },
         eventAtS: Math.floor(event.atMs / 1_000),
         ...{ status: dueAtMs === null ? 'WAITING' : 'PENDING', nextAttemptAtMs: dueAtMs },
-        ...{ attempts: 0, lastAttemptAtMs: null, httpStatus: null, answer: null, error: null },
+        ...{ attempts: 0, lastAttemptAtMs: null, httpStatus: null, response: null, error: null },
       }),
     makeDue: (id: number, sequence: number, dueAtMs: number) =>
       setDue.run({ id, sequence, status: 'PENDING', dueAtMs }),

@@ -5,5 +5,5 @@ import { deployment } from './schema.ts';
 export function deploymentSecret(database: Database): Uint8Array {
   const [stamped] = database.select().from(deployment).all();
   if (stamped === undefined) throw new Error('The database has no deployment stamp.');
-  return stamped.escrowIdKey;
+  return stamped.secret;
 }

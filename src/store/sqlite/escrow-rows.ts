@@ -239,7 +239,7 @@ export function createEscrowRows(database: Database): EscrowRows {
     },
     noticedOfBuyer: (names, openedSinceMs, nowMs) => {
       const isNamed = Object.entries(names).map(
-        ([member, name]) => sql`json_extract(${party.names}, ${`$."${member}"`}) = ${name}`,
+        ([member, name]) => sql`json_extract(${party.providerIds}, ${`$."${member}"`}) = ${name}`,
       );
       const buyers = database
         .select({ id: party.id })

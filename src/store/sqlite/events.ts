@@ -173,13 +173,13 @@ export function createEventHandlers(
             sql`${escrow.state} = 'FROZEN'`,
             gt(escrow.holdExpiresAtS, nowS),
             lte(escrow.holdExpiresAtS, nowS + holdWarningS),
-            or(isNull(escrow.toldHoldEndS), ne(escrow.toldHoldEndS, escrow.holdExpiresAtS)),
+            or(isNull(escrow.notifiedHoldEndS), ne(escrow.notifiedHoldEndS, escrow.holdExpiresAtS)),
           ),
         )
         .limit(limit)
         .all();
       for (const { id, callerId, escrowId, filingNo, state, holdExpiresAtS } of ending) {
-        database.update(escrow).set({ toldHoldEndS: holdExpiresAtS }).where(eq(escrow.id, id)).run();
+        database.update(escrow).set({ notifiedHoldEndS: holdExpiresAtS }).where(eq(escrow.id, id)).run();
         outbox.tell({ type: 'escrow.hold_expiring', callerId, atMs: nowMs, filingNo, escrowId, state });
       }
       return ending.length;

@@ -37,8 +37,6 @@ export interface EvidenceLog {
       readonly atS: number;
       /** 64 hex digits. */
       readonly evidenceHash: string;
-      /** Whether it was there before the log was begun: its time stays as it is. */
-      readonly isAdopted?: boolean;
     },
   ): LeafPlace;
   /** Appends something that happened to the log itself. */
@@ -173,8 +171,8 @@ export function createEvidenceLog(
   return {
     tree,
     index,
-    appendRecord: ({ kind, number, sequence, atS, evidenceHash, isAdopted = false }) => {
-      const timeS = isAdopted ? atS : begun(atS);
+    appendRecord: ({ kind, number, sequence, atS, evidenceHash }) => {
+      const timeS = begun(atS);
       const salt = newSalt();
       const commitment = commitmentTo(evidenceHash, salt);
       const data = recordLeafData({ kind, number, sequence, timeS, commitment });

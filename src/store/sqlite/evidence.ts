@@ -102,7 +102,7 @@ export function createEvidenceHandlers(
     const shown = toFiling({ ...row.filing, caller: row.caller.name });
     return {
       content: salt === null ? undefined : { kind: 'FILING', filing: shown, salt },
-      leafIndex: requireIndex(leafIndex, filingNo),
+      leafIndex,
     };
   }
 
@@ -122,7 +122,7 @@ export function createEvidenceHandlers(
     else check.transfer({ ...record, salt, leafIndex, recordedAtS });
     return {
       content: salt === null ? undefined : { kind: event, record, salt },
-      leafIndex: requireIndex(leafIndex, filingNo),
+      leafIndex,
     };
   }
 
@@ -189,9 +189,4 @@ export function createEvidenceHandlers(
       return before;
     }),
   };
-}
-
-function requireIndex(leafIndex: number | null, filingNo: string): number {
-  if (leafIndex === null) throw new Error(`A record of ${filingNo} has no leaf in the evidence log.`);
-  return leafIndex;
 }

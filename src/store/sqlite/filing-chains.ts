@@ -16,7 +16,7 @@ export interface FilingChains {
 export interface ListedFiling {
   readonly id: number;
   readonly filing_no: string;
-  readonly leaf_index: number | null;
+  readonly leaf_index: number;
   /** Null unless it was erased. */
   readonly erased_at_s: number | null;
 }

@@ -19,7 +19,7 @@ import { cannotUse, databaseFile } from './location.ts';
 import { logNamesIn, logStateIn } from './log.ts';
 import { faultsInOpenLog } from './log-check.ts';
 import { createNumberMetrics } from './metrics.ts';
-import { logSchema, migrationNames, schemaOf } from './migrations.ts';
+import { migrationNames, schemaOf } from './migrations.ts';
 import { lastRestoration } from './restorations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 import { createTrustedClock } from './trusted-clock.ts';
@@ -50,7 +50,7 @@ const capsMax = 10;
 /** What is in a database. */
 export interface Content<T> {
   readonly environment: string;
-  readonly currency: string | null;
+  readonly currency: string;
   readonly provider: string | null;
   readonly keys: readonly StoredKey[];
   readonly webhooks: readonly StoredWebhook[];
@@ -91,7 +91,7 @@ export async function inspectDatabase<T>(
     const damages = damagesOf(client);
     const isReadable = damages.length === 0 && schema === known;
     const content = isReadable ? await contentOf(drizzle({ client }), year, lookAtLog) : undefined;
-    const logNames = damages.length === 0 ? namesIn(client) : noNames;
+    const logNames = damages.length === 0 ? logNamesIn(drizzle({ client })) : noNames;
     return { bytes, schema, knownSchema: known, damages, logNames, content };
   } finally {
     client.close();
@@ -105,7 +105,7 @@ export function readLogNames(dataDir: string): LogNames {
     if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return noNames;
     const client = openToRead(file);
     try {
-      return namesIn(client);
+      return logNamesIn(drizzle({ client }));
     } finally {
       client.close();
     }
@@ -115,9 +115,6 @@ export function readLogNames(dataDir: string): LogNames {
 }
 
 const noNames: LogNames = { names: [], origin: undefined };
-
-const namesIn = (client: Sqlite.Database): LogNames =>
-  schemaOf(client) < logSchema ? noNames : logNamesIn(drizzle({ client }));
 
 /** Opens an existing database, and leaves no new file beside it. */
 function openToRead(file: string): Sqlite.Database {

@@ -19,8 +19,8 @@ export interface StoredLeaf {
 
 /** A row: leaves that were appended together. */
 export interface LeafRow {
-  /** The index of the first of them; null where it has one, as rows of schema 15 do. */
-  readonly first: number | null;
+  /** The index of the first of them. */
+  readonly first: number;
   /** The index of the last of them. */
   readonly id: number;
   readonly data: string;
@@ -87,7 +87,7 @@ export function createLeaves(database: Database): Leaves {
       const found: string[] = [];
       for (const row of selectData.iterate({ index: from })) {
         const all = dataIn(row);
-        const begin = from + found.length - firstOf(row);
+        const begin = from + found.length - row.first;
         if (all === undefined || begin < 0) break;
         found.push(...all.slice(begin, begin + width - found.length));
         if (found.length === width) break;
@@ -114,7 +114,7 @@ export function createLeaves(database: Database): Leaves {
  * that whoever checks it finds them.
  */
 export function leavesIn(row: LeafRow): readonly IndexedLeaf[] | undefined {
-  const first = firstOf(row);
+  const { first } = row;
   return dataIn(row)?.map((data, nth) => {
     const index = first + nth;
     const end = index === row.id ? undefined : hashBytes(first, index + 1);
@@ -122,18 +122,15 @@ export function leavesIn(row: LeafRow): readonly IndexedLeaf[] | undefined {
   });
 }
 
-/** The index of the first leaf of a row. */
-export const firstOf = ({ first, id }: Pick<LeafRow, 'first' | 'id'>): number => first ?? id;
-
 /** The data of all leaves of a row; undefined if they are more or fewer than its indexes say. */
 function dataIn(row: Omit<LeafRow, 'hashes'>): readonly string[] | undefined {
   const all = row.data.split(separator);
-  return all.length === row.id - firstOf(row) + 1 ? all : undefined;
+  return all.length === row.id - row.first + 1 ? all : undefined;
 }
 
 /** The hash of that level that a leaf completes; undefined if the row is not of the leaf, or its hashes are not those of its leaves. */
 function hashIn(row: HashRow, index: number, level: number): Uint8Array | undefined {
-  const first = firstOf(row);
+  const { first } = row;
   if (index < first || row.hashes.length !== hashBytes(first, row.id + 1)) return undefined;
   const from = hashBytes(first, index) + level * treeHashBytes;
   return row.hashes.subarray(from, from + treeHashBytes);

@@ -12,7 +12,7 @@ import { appendLeaf, emptyTree, leafHash, rootOf, treeHashBytes } from '../../do
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import { faultsInChains } from './chain-check.ts';
 import { type Erasure, type Erasures, readErasures } from './erasure-check.ts';
-import { firstOf, type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
+import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
 import { faultsInLogTables } from './log-tables-check.ts';
 
 /** Faults after which no more are looked for. */
@@ -21,7 +21,7 @@ const faultsMax = 100;
 /** What a record keeps beside what it says. */
 interface Kept {
   readonly salt: Buffer | null;
-  readonly leafIndex: number | null;
+  readonly leafIndex: number;
   /** When it was recorded, Unix seconds. */
   readonly timeS: number;
   /** When its filing was erased; null if it was not. */
@@ -47,7 +47,7 @@ interface LogEventRow {
 interface RecordRow {
   readonly number: string;
   readonly sequence: number;
-  readonly leafIndex: number | null;
+  readonly leafIndex: number;
 }
 
 /** What a leaf says of itself. */
@@ -79,7 +79,7 @@ export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
   let tree = emptyTree;
 
   for (const row of client.prepare<[], LeafRow>(selectLeaves).iterate()) {
-    const first = firstOf(row);
+    const { first } = row;
     if (first !== tree.size) return [...faults, `leaf ${tree.size} of the evidence log is not there`];
     const leaves = leavesIn(row);
     // Those behind them are hashed together with them.
@@ -196,9 +196,9 @@ function faultsBesides(client: Sqlite.Database, size: number): readonly string[]
 function faultsOfSpare(client: Sqlite.Database, size: number): readonly string[] {
   const leaf = client.prepare<[number], LeafRow>(selectLeaf);
   /** The leaves whose own record or act was found. */
-  const owned = new Set<number | null>();
+  const owned = new Set<number>();
   const isOwn = ({ number, sequence, leafIndex }: RecordRow) => {
-    const row = leaf.get(leafIndex ?? size);
+    const row = leaf.get(leafIndex);
     const told = toldBy((row && leavesIn(row))?.find(({ index }) => index === leafIndex)?.data ?? '');
     return told?.number === number && told.sequence === sequence && !owned.has(leafIndex);
   };
@@ -310,5 +310,5 @@ const selectShared = `
     UNION ALL SELECT filing_no, position, leaf_index FROM provenance_record
     UNION ALL SELECT 'LOG', sequence, leaf_index FROM log_event)
   SELECT number, sequence, leafIndex FROM record
-  WHERE leafIndex IS NULL OR leafIndex NOT BETWEEN 0 AND ? - 1
+  WHERE leafIndex NOT BETWEEN 0 AND ? - 1
     OR leafIndex IN (SELECT leafIndex FROM record GROUP BY leafIndex HAVING count(*) > 1)`;

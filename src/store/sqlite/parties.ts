@@ -38,7 +38,7 @@ const isThis = and(
 
 /** The parties of a database. */
 export function createPartyRegister(database: Database): PartyRegister {
-  const columns = { id: party.id, names: party.names, addedAtS: party.addedAtS };
+  const columns = { id: party.id, names: party.providerIds, addedAtS: party.addedAtS };
   const select = () => database.select(columns).from(party).$dynamic();
   const known = prepareRaw<{ id: number; names: string; added_at_s: number }>(
     database,
@@ -105,7 +105,7 @@ export function createPartyHandlers(
       return { before, isChanged: false, addedAtS: before.addedAtS };
     if (!isTrial) {
       if (before !== undefined) end.run({ id: before.id, atS });
-      insert.run({ callerId, role, partyId, names: text, addedAtS: atS });
+      insert.run({ callerId, role, partyId, providerIds: text, addedAtS: atS });
     }
     return { before, isChanged: true, addedAtS: atS };
   }
@@ -180,7 +180,7 @@ const partyColumns = {
   id: party.id,
   role: party.role,
   partyId: party.partyId,
-  names: party.names,
+  names: party.providerIds,
   addedAtS: party.addedAtS,
 };
 

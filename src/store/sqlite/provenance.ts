@@ -29,13 +29,13 @@ export interface StoredRecord extends LaterRecord {
   /** Unix seconds; the time of its leaf. */
   readonly recordedAtS: number;
   readonly salt: Buffer | null;
-  readonly leafIndex: number | null;
+  readonly leafIndex: number;
 }
 
 type StoredRow = Pick<LaterRecord, 'event' | 'at'> &
   Pick<StoredRecord, 'salt'> & {
     readonly position: number;
-    readonly leaf_index: number | null;
+    readonly leaf_index: number;
     readonly recorded_at_s: number;
   };
 

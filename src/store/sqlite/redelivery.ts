@@ -66,7 +66,7 @@ export function createRedelivery(
           lastAttemptAtMs: null,
           nextAttemptAtMs: sql`excluded.next_attempt_at_ms`,
           httpStatus: null,
-          answer: null,
+          response: null,
           error: null,
         },
         setWhere: sql`${webhookDelivery.status} <> excluded.status OR ${webhookDelivery.attempts} > 0
@@ -87,7 +87,7 @@ export function createRedelivery(
       ...{ type, eventAtS: Math.floor(atMs / 1_000), attempts: 0, lastAttemptAtMs: null },
       status: isFirst ? 'PENDING' : 'WAITING',
       nextAttemptAtMs: isFirst ? nowMs : null,
-      ...{ httpStatus: null, answer: null, error: null },
+      ...{ httpStatus: null, response: null, error: null },
     });
     return changed > 0;
   }

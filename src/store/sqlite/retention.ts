@@ -14,7 +14,7 @@ import { prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 interface ErasedRow {
-  readonly leaf_index: number | null;
+  readonly leaf_index: number;
 }
 
 /** What stands in the place of what a platform told of a work. */
@@ -88,10 +88,7 @@ export function createRetentionHandlers(
     check.filing(row);
     const erased = eraseFiling.get({ filingNo, before, atS });
     if (erased === undefined) return [];
-    return [erased, ...eraseSalts.all({ filingNo })].map(({ leaf_index: index }) => {
-      if (index === null) throw new Error(`A record of ${filingNo} has no leaf in the evidence log.`);
-      return index;
-    });
+    return [erased, ...eraseSalts.all({ filingNo })].map(({ leaf_index: index }) => index);
   }
 
   return {

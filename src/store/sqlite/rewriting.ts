@@ -1,7 +1,6 @@
 import Sqlite from 'better-sqlite3';
 import { busyTimeoutMs } from './database.ts';
-import { isBusy } from './failure.ts';
-import { DatabaseError, databaseFile } from './location.ts';
+import { databaseFile } from './location.ts';
 import { tryServingLock } from './serving-lock.ts';
 
 /**
@@ -23,23 +22,6 @@ export function rewriteDatabase(dataDir: string): Rewriting {
     return lock === undefined ? 'FOLDED' : 'REWRITTEN';
   } finally {
     lock?.release();
-  }
-}
-
-/**
- * Rewrites the database of a data folder without the plain text of URLs that were sealed; false where another process was at it.
- * For the process that begins to serve it, or for one beside which none does. Throws DatabaseError where there is no room.
- */
-export function rewriteOwnDatabase(dataDir: string): boolean {
-  try {
-    return writeAnew(dataDir, true);
-  } catch (error) {
-    if (isBusy(error)) return false;
-    throw new DatabaseError(
-      `the URLs of webhooks are sealed, but ${databaseFile(dataDir)} cannot be rewritten without their plain text: ` +
-        `${(error as Error).message}. Make as much room as the database takes, and start again.`,
-      { cause: error },
-    );
   }
 }
 

@@ -32,16 +32,14 @@ export const deployment = sqliteTable(
   {
     id: integer().primaryKey(),
     environment: text().$type<Environment>().notNull(),
-    /** The deployment's secret, 32 random bytes: it scrambles escrow ids, and keys are derived from it. */
-    escrowIdKey: blob('escrow_id_key', { mode: 'buffer' }).notNull(),
-    /** What all amounts are in; null in a database from before it was stamped. */
-    currency: text(),
-    /** Where the money of open orders is; null in a database from before it was stamped, which is the simulated one. */
+    /** 32 random bytes: escrow ids are scrambled with it, and keys are derived from it. */
+    secret: blob({ mode: 'buffer' }).notNull(),
+    /** ISO 4217 code of all amounts. */
+    currency: text().notNull(),
+    /** The payment provider that holds the money of open orders; null until the registry is first served. */
     provider: text(),
     /** The newest id of an endpoint: none is given twice, since what is under way to one that is gone must not count for another. */
     newestWebhook: integer('newest_webhook').notNull().default(0),
-    /** Whether the files may have URLs of endpoints as plain text: those of a database from before URLs were sealed. */
-    plainUrls: integer('plain_urls', { mode: 'boolean' }).notNull().default(false),
   },
   (table) => [check('deployment_is_one_row', sql`${table.id} = 1`)],
 );
@@ -109,8 +107,8 @@ export const party = sqliteTable(
     role: text().$type<PartyRole>().notNull(),
     /** The buyerId or sellerId of the platform. */
     partyId: text('party_id').notNull(),
-    /** The provider's names for it, a JSON object of strings. */
-    names: text().notNull(),
+    /** The provider's ids for it, a JSON object of strings. */
+    providerIds: text('provider_ids').notNull(),
     addedAtS: integer('added_at_s').notNull(),
     /** When it was removed; null while it is known. */
     removedAtS: integer('removed_at_s'),
@@ -229,7 +227,7 @@ export const filing = sqliteTable('filing', {
   /** What its leaf is salted with, 32 random bytes; null once it is erased. */
   salt: blob({ mode: 'buffer' }),
   /** Its leaf in the evidence log, from 0. */
-  leafIndex: integer('leaf_index'),
+  leafIndex: integer('leaf_index').notNull(),
   /** When texts, hash and salt were erased, its retention being over: the time of the leaf that says so; null if they are there. */
   erasedAtS: integer('erased_at_s'),
 });
@@ -267,7 +265,7 @@ export const provenanceRecord = sqliteTable(
     /** What its leaf is salted with, 32 random bytes; null once it is erased. */
     salt: blob({ mode: 'buffer' }),
     /** Its leaf in the evidence log, from 0. */
-    leafIndex: integer('leaf_index'),
+    leafIndex: integer('leaf_index').notNull(),
   },
   (table) => [primaryKey({ columns: [table.filingNo, table.position] })],
 );
@@ -304,8 +302,8 @@ export const logLeaf = sqliteTable('log_leaf', {
   data: text().notNull(),
   /** The hashes of all subtrees that each completes, from the leaf itself upwards; leaf behind leaf. */
   hashes: blob({ mode: 'buffer' }).notNull(),
-  /** The index of the first of them; null for a row of schema 15, which has one. */
-  first: integer(),
+  /** The index of the first of them. */
+  first: integer().notNull(),
 });
 
 /** What happened to the evidence log itself, each also a leaf of it; triggers keep them. */
@@ -394,8 +392,8 @@ export const escrow = sqliteTable(
     nextActionUrl: text('next_action_url'),
     /** Until when it is waited for that, Unix milliseconds. */
     nextActionUntilMs: integer('next_action_until_ms'),
-    /** The end of the hold that the caller was told of, Unix seconds; null if of none. */
-    toldHoldEndS: integer('told_hold_end_s'),
+    /** The end of the hold that the last escrow.hold_expiring event names, Unix seconds; null without one. */
+    notifiedHoldEndS: integer('notified_hold_end_s'),
   },
   (table) => [
     index('escrow_by_caller').on(table.callerId),
@@ -549,14 +547,16 @@ export const webhook = sqliteTable(
     callerId: integer('caller_id')
       .notNull()
       .references(() => caller.id),
-    /** The origin of its URL; all of the URL as long as `sealed_url` is null. */
-    url: text().notNull(),
+    /** The origin of its URL. */
+    origin: text().notNull(),
+    /** Its URL, sealed like its secret. */
+    sealedUrl: blob('sealed_url', { mode: 'buffer' }).notNull(),
     /** Which events it is sent, each word with a space behind it; empty for all. */
     eventTypes: text('event_types').notNull(),
     description: text().notNull(),
     status: text().$type<WebhookStatus>().notNull(),
     /** Why it is disabled; null if it is not. */
-    disabledWhy: text('disabled_why'),
+    disabledReason: text('disabled_reason'),
     createdAtS: integer('created_at_s').notNull(),
     /** Sealed like the secrets of API keys, for the webhook_id. */
     sealedSecret: blob('sealed_secret', { mode: 'buffer' }).notNull(),
@@ -567,8 +567,6 @@ export const webhook = sqliteTable(
     cursor: integer().notNull(),
     /** Since when each attempt failed, Unix seconds; null if the last one did not. */
     failingSinceS: integer('failing_since_s'),
-    /** Its URL, sealed like its secret; null for one from before URLs were sealed, until a process has the keys. */
-    sealedUrl: blob('sealed_url', { mode: 'buffer' }),
   },
   (table) => [index('webhook_by_caller').on(table.callerId)],
 );
@@ -593,8 +591,8 @@ export const webhookDelivery = sqliteTable(
     /** Null unless it is PENDING. */
     nextAttemptAtMs: integer('next_attempt_at_ms'),
     httpStatus: integer('http_status'),
-    /** The first 512 bytes of the last answer. */
-    answer: blob({ mode: 'buffer' }),
+    /** The first 512 bytes of the last response. */
+    response: blob({ mode: 'buffer' }),
     error: text(),
   },
   (table) => [

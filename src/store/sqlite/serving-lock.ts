@@ -5,36 +5,37 @@ import { makePrivateFile, privateMode } from './durable-files.ts';
 import { isBusy } from './failure.ts';
 import { DatabaseError, servingLockName } from './location.ts';
 
-/** How long a lock is waited for, in milliseconds: those who only look whether it is held are done far sooner. */
-const lookedAtMs = 200;
+/** How long a process waits for the lock, in milliseconds. `isServed` holds it far shorter. */
+const timeoutMs = 200;
 
-/** Held by the process that takes calls; the operating system lets go of it when the process ends, however it ends. */
+/** The lock of the process that takes calls. The operating system releases it when the process ends, however it ends. */
 export interface ServingLock {
   release(): void;
-}
-
-/**
- * Takes the lock of a data folder that was served before; undefined of one that was not, for the lock is made only beside
- * a complete database. Throws DatabaseError if another process has it.
- */
-export function takeOldServingLock(dataDir: string): ServingLock | undefined {
-  return existsSync(join(dataDir, servingLockName)) ? takeServingLock(dataDir) : undefined;
 }
 
 /** Takes the lock of a data folder. Throws DatabaseError if another process has it. */
 export function takeServingLock(dataDir: string): ServingLock {
   const lock = tryServingLock(dataDir);
-  if (lock !== undefined) return lock;
-  throw new DatabaseError(`another artseal serves ${dataDir} already; stop it or use another folder.`);
+  if (lock === undefined) throw servedAlready(dataDir);
+  return lock;
+}
+
+/** Throws DatabaseError if a process serves a data folder. */
+export function rejectServed(dataDir: string): void {
+  if (isServed(dataDir)) throw servedAlready(dataDir);
+}
+
+function servedAlready(dataDir: string): DatabaseError {
+  return new DatabaseError(`another artseal serves ${dataDir} already; stop it or use another folder.`);
 }
 
 /** Takes the lock of a data folder; undefined if another process has it. */
 export function tryServingLock(dataDir: string): ServingLock | undefined {
   const file = join(dataDir, servingLockName);
   makePrivateFile(file);
-  // Whoever can read it can lock it; earlier versions let everybody.
+  // Every user who can read the file can lock it.
   chmodSync(file, privateMode);
-  const lock = new Sqlite(file, { timeout: lookedAtMs });
+  const lock = new Sqlite(file, { timeout: timeoutMs });
   try {
     lock.exec('BEGIN EXCLUSIVE');
   } catch (error) {
@@ -45,7 +46,7 @@ export function tryServingLock(dataDir: string): ServingLock | undefined {
   return { release: () => lock.close() };
 }
 
-/** Whether a process takes calls on a data folder. It is looked at without locking anybody out. */
+/** Whether a process serves a data folder. Does not take the lock. */
 export function isServed(dataDir: string): boolean {
   const file = join(dataDir, servingLockName);
   if (!existsSync(file)) return false;

@@ -1,15 +1,14 @@
 import Sqlite from 'better-sqlite3';
-import { type Evidence, evidenceHash } from '../../domain/filing.ts';
 import { faultsBySqlite } from './damage.ts';
 import { busyTimeoutMs } from './database.ts';
 import { schemaOf } from './migrations.ts';
 import type { NumberGap } from './restorations.ts';
 
-/** What a database holds, whatever release it is of. */
+/** Facts of a database of any schema. */
 export interface DatabaseFacts {
   readonly schema: number;
   readonly environment: string;
-  readonly currency: string | null;
+  readonly currency: string;
   readonly provider: string | null;
   readonly filings: number;
   /** The last filing number of each year. */
@@ -85,18 +84,16 @@ export function factsOf(file: string): DatabaseFacts {
     const pairs = <Value>(query: string): Record<string, Value> =>
       Object.fromEntries(client.prepare<[], [string, Value]>(query).raw().all());
     const stamp = one<Record<'environment' | 'currency' | 'provider', string>>('SELECT * FROM deployment');
-    // Databases of earlier releases have no such table.
-    const hasGaps = one("SELECT 1 FROM sqlite_schema WHERE name = 'number_gap'");
     return {
       schema: schemaOf(client),
       environment: stamp?.environment ?? '',
-      currency: stamp?.currency ?? null,
+      currency: stamp?.currency ?? '',
       provider: stamp?.provider ?? null,
       filings: one<{ n: number }>('SELECT count(*) AS n FROM filing')?.n ?? 0,
       lastFilings: pairs('SELECT substr(filing_no, 4, 4), max(filing_no) FROM filing GROUP BY 1'),
       orders: one<{ n: number }>('SELECT count(*) AS n FROM escrow')?.n ?? 0,
       escrowIds: pairs("SELECT year, last FROM number_sequence WHERE kind = 'ESCROW'"),
-      numberGaps: hasGaps === undefined ? [] : client.prepare<[], NotedGap>(selectGaps).all(),
+      numberGaps: client.prepare<[], NotedGap>(selectGaps).all(),
     };
   });
 }
@@ -108,11 +105,9 @@ const selectGaps = `SELECT kind, year, after, through, restored_at_s AS restored
 export function sealedSecretsOf(file: string): readonly Uint8Array[] {
   return read(file, (client) => {
     const all = (query: string) => client.prepare<[], Buffer>(query).pluck().all();
-    const hasLog = all("SELECT 1 FROM sqlite_schema WHERE name = 'log_key'").length > 0;
     return [
       ...all("SELECT sealed_secret FROM api_key WHERE status <> 'REVOKED'"),
-      // An earlier schema has none.
-      ...(hasLog ? all("SELECT sealed_seed FROM log_key WHERE sealed_seed <> x''") : []),
+      ...all("SELECT sealed_seed FROM log_key WHERE sealed_seed <> x''"),
     ];
   });
 }
@@ -128,22 +123,4 @@ export function checkpointsOf(file: string): {
       .all(),
     vkeys: client.prepare<[], string>('SELECT vkey FROM log_key ORDER BY id').pluck().all(),
   }));
-}
-
-type FilingRow = Omit<Evidence, 'price'> & { readonly price: number; readonly hash: string };
-
-const selectEvidence =
-  'SELECT author, era, size, material, condition, price, hash, timestamp, filing_no AS filingNo FROM filing';
-const falsifiedMax = 100;
-
-/** Computes the evidence hash of every filing in a copy again: the first of the numbers that it does not fit. */
-export function falsifiedIn(file: string): readonly string[] {
-  return read(file, (client) => {
-    const found: string[] = [];
-    for (const { hash, price, ...row } of client.prepare<[], FilingRow>(selectEvidence).iterate()) {
-      if (evidenceHash({ ...row, price: BigInt(price) }) !== hash) found.push(row.filingNo);
-      if (found.length === falsifiedMax) break;
-    }
-    return found;
-  });
 }

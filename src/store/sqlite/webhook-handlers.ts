@@ -17,14 +17,7 @@ import { pageOf, rowsFor } from './paging.ts';
 import { createRedelivery } from './redelivery.ts';
 import { deployment, webhook, webhookDelivery } from './schema.ts';
 import { equalsWithoutIndex } from './statement.ts';
-import {
-  readEventTypes,
-  sealUrl,
-  toWebhook,
-  type WebhookRow,
-  type WebhookRows,
-  writeEventTypes,
-} from './webhooks.ts';
+import { readEventTypes, toWebhook, type WebhookRow, type WebhookRows, writeEventTypes } from './webhooks.ts';
 
 /** The columns of a StoredDelivery. */
 const deliveryColumns = {
@@ -35,7 +28,7 @@ const deliveryColumns = {
   lastAttemptAtMs: webhookDelivery.lastAttemptAtMs,
   nextAttemptAtMs: webhookDelivery.nextAttemptAtMs,
   httpStatus: webhookDelivery.httpStatus,
-  answer: webhookDelivery.answer,
+  answer: webhookDelivery.response,
   error: webhookDelivery.error,
 };
 
@@ -66,7 +59,7 @@ export function createWebhookHandlers(
     by: Actor | undefined,
   ): void {
     if (status === 'ENABLED') {
-      const anew = { cursor: events.newest(callerId), failingSinceS: null, disabledWhy: null };
+      const anew = { cursor: events.newest(callerId), failingSinceS: null, disabledReason: null };
       database
         .update(webhook)
         .set({ status, ...anew })
@@ -93,7 +86,7 @@ export function createWebhookHandlers(
   function set(row: WebhookRow, { url, eventTypes, description }: WebhookChange): void {
     const changed = {
       ...(url !== undefined && {
-        ...{ url: url.origin, sealedUrl: Buffer.from(url.sealedUrl), failingSinceS: null },
+        ...{ origin: url.origin, sealedUrl: Buffer.from(url.sealedUrl), failingSinceS: null },
       }),
       ...(eventTypes !== undefined && {
         eventTypes: writeEventTypes(eventTypes === 'ALL' ? undefined : eventTypes),
@@ -118,7 +111,7 @@ export function createWebhookHandlers(
           ...given,
           id,
           callerId: owner,
-          url: origin,
+          origin,
           sealedUrl: Buffer.from(sealedUrl),
           eventTypes: writeEventTypes(eventTypes),
           sealedSecret: Buffer.from(sealedSecret),
@@ -182,15 +175,6 @@ export function createWebhookHandlers(
       if (by !== undefined) recordAudit(by, 'webhook delete', row.webhookId, { before: toldOfWebhook(row) });
       return { isDone: true };
     }),
-    HasPlainUrls: reads(() => database.select().from(deployment).get()?.plainUrls === true),
-    SealUrls: writes(({ urls }) => {
-      for (const url of urls) sealUrl(database, url);
-      return undefined;
-    }),
-    ForgetPlainUrls: writes(() => {
-      database.update(deployment).set({ plainUrls: false }).run();
-      return undefined;
-    }),
     ListDeliveries: reads(({ status, page, ...name }) => {
       const { id, callerId } = rows.find(name);
       const isBehind = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
@@ -232,7 +216,7 @@ const changeable = ['origin', 'eventTypes', 'description', 'status'] as const;
 /** What acts tell of an endpoint: never a secret, which its URL may have in path and query. */
 const toldOfWebhook = ({ caller: owner, origin, eventTypes, description, status }: WebhookRow) => ({
   caller: owner,
-  url: new URL(origin).origin,
+  url: origin,
   eventTypes: readEventTypes(eventTypes) ?? ['*'],
   description,
   status,

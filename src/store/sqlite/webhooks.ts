@@ -1,8 +1,8 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { PlatformStatus } from '../../domain/caller.ts';
 import { type EventFilter, typesIn, webhookNotFound, webhookOfUrlSeal } from '../../domain/webhook.ts';
 import type { NewSeal } from '../caller-commands.ts';
-import type { SealedUrl, StoredWebhook, WebhookName } from '../webhook-commands.ts';
+import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
 import type { Database } from './connection.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
 import { prepareRaw, underTheirNames } from './statement.ts';
@@ -14,12 +14,12 @@ const webhookColumns = {
   callerId: webhook.callerId,
   caller: caller.name,
   callerStatus: caller.status,
-  origin: webhook.url,
+  origin: webhook.origin,
   sealedUrl: webhook.sealedUrl,
   eventTypes: webhook.eventTypes,
   description: webhook.description,
   status: webhook.status,
-  disabledWhy: webhook.disabledWhy,
+  disabledWhy: webhook.disabledReason,
   createdAtS: webhook.createdAtS,
   sealedSecret: webhook.sealedSecret,
   previousSecret: webhook.previousSecret,
@@ -91,7 +91,11 @@ export function createWebhookRows(database: Database): WebhookRows {
     },
     byId: (id) => selectById.get({ id }),
     disable: (id, why) => {
-      database.update(webhook).set({ status: 'DISABLED', disabledWhy: why }).where(eq(webhook.id, id)).run();
+      database
+        .update(webhook)
+        .set({ status: 'DISABLED', disabledReason: why })
+        .where(eq(webhook.id, id))
+        .run();
       database
         .update(webhookDelivery)
         .set({
@@ -126,16 +130,4 @@ export function replaceWebhookSeal(database: Database, { keyId, from, to }: NewS
       .where(and(isUrlNamed, eq(webhook.sealedUrl, given))),
   ];
   return replaced.some((update) => update.run().changes > 0);
-}
-
-/** Seals the URL of an endpoint that has it as plain text. */
-export function sealUrl(
-  database: Database,
-  { webhookId, origin, sealedUrl }: SealedUrl & Pick<StoredWebhook, 'webhookId'>,
-): void {
-  database
-    .update(webhook)
-    .set({ url: origin, sealedUrl: Buffer.from(sealedUrl) })
-    .where(and(eq(webhook.webhookId, webhookId), isNull(webhook.sealedUrl)))
-    .run();
 }

@@ -61,7 +61,7 @@ export async function restored(
   const order = { nowMs: noon.atMs + 3_600_000, numbersAfter: undefined, random: () => 0, ...over };
   const calendar = createCalendar('UTC');
   const { gaps, manifest } = await restoreBackup({
-    ...{ file, into, calendar, currency: 'CNY', progress: unwatched },
+    ...{ file, into, calendar, progress: unwatched },
     ...order,
   });
   return { into, gaps, manifest };

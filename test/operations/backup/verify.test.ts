@@ -371,8 +371,8 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
     `DELETE FROM filing WHERE filing_no = '${last}'`,
     `leaf 7 of the evidence log is of ${last}, which is not there or names another leaf`,
   ],
-  'a filing that names no leaf': [
-    `UPDATE filing SET leaf_index = NULL WHERE filing_no = '${last}'`,
+  'a filing that names another leaf': [
+    `UPDATE filing SET leaf_index = 99 WHERE filing_no = '${last}'`,
     `leaf 7 of the evidence log is of ${last}, which is not there or names another leaf`,
   ],
   'a filing that was put in': [

@@ -37,11 +37,10 @@ CREATE INDEX `caller_capped` ON `caller` (`id`) WHERE "caller"."filing_cap" IS N
 CREATE TABLE `deployment` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`environment` text NOT NULL,
-	`escrow_id_key` blob NOT NULL,
-	`currency` text,
+	`secret` blob NOT NULL,
+	`currency` text NOT NULL,
 	`provider` text,
 	`newest_webhook` integer DEFAULT 0 NOT NULL,
-	`plain_urls` integer DEFAULT false NOT NULL,
 	CONSTRAINT "deployment_is_one_row" CHECK("deployment"."id" = 1)
 ) STRICT;
 --> statement-breakpoint
@@ -70,7 +69,7 @@ CREATE TABLE `escrow` (
 	`hold_expires_at_s` integer,
 	`next_action_url` text,
 	`next_action_until_ms` integer,
-	`told_hold_end_s` integer,
+	`notified_hold_end_s` integer,
 	FOREIGN KEY (`filing_no`) REFERENCES `filing`(`filing_no`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`buyer_party_id`) REFERENCES `party`(`id`) ON UPDATE no action ON DELETE no action,
@@ -169,7 +168,7 @@ CREATE TABLE `filing` (
 	`filed_at_s` integer NOT NULL,
 	`previous_id` integer,
 	`salt` blob,
-	`leaf_index` integer,
+	`leaf_index` integer NOT NULL,
 	`erased_at_s` integer,
 	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
@@ -223,7 +222,7 @@ CREATE TABLE `log_leaf` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`data` text NOT NULL,
 	`hashes` blob NOT NULL,
-	`first` integer
+	`first` integer NOT NULL
 ) STRICT;
 --> statement-breakpoint
 CREATE TABLE `log_origin` (
@@ -254,7 +253,7 @@ CREATE TABLE `party` (
 	`caller_id` integer NOT NULL,
 	`role` text NOT NULL,
 	`party_id` text NOT NULL,
-	`names` text NOT NULL,
+	`provider_ids` text NOT NULL,
 	`added_at_s` integer NOT NULL,
 	`removed_at_s` integer,
 	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
@@ -268,7 +267,7 @@ CREATE TABLE `provenance_record` (
 	`at` text NOT NULL,
 	`recorded_at_s` integer NOT NULL,
 	`salt` blob,
-	`leaf_index` integer,
+	`leaf_index` integer NOT NULL,
 	PRIMARY KEY(`filing_no`, `position`)
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
@@ -319,18 +318,18 @@ CREATE TABLE `webhook` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`webhook_id` text NOT NULL,
 	`caller_id` integer NOT NULL,
-	`url` text NOT NULL,
+	`origin` text NOT NULL,
+	`sealed_url` blob NOT NULL,
 	`event_types` text NOT NULL,
 	`description` text NOT NULL,
 	`status` text NOT NULL,
-	`disabled_why` text,
+	`disabled_reason` text,
 	`created_at_s` integer NOT NULL,
 	`sealed_secret` blob NOT NULL,
 	`previous_secret` blob,
 	`previous_ends_at_s` integer,
 	`cursor` integer NOT NULL,
 	`failing_since_s` integer,
-	`sealed_url` blob,
 	FOREIGN KEY (`caller_id`) REFERENCES `caller`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
@@ -347,7 +346,7 @@ CREATE TABLE `webhook_delivery` (
 	`last_attempt_at_ms` integer,
 	`next_attempt_at_ms` integer,
 	`http_status` integer,
-	`answer` blob,
+	`response` blob,
 	`error` text,
 	PRIMARY KEY(`webhook`, `sequence`),
 	FOREIGN KEY (`webhook`) REFERENCES `webhook`(`id`) ON UPDATE no action ON DELETE no action

@@ -1,14 +1,14 @@
--- The database itself refuses to change or delete what must stay as it was written.
+-- Triggers reject a change or removal of what must stay as it was written, by any connection.
 CREATE TRIGGER `escrow_change_is_retained` BEFORE DELETE ON `escrow_change`
 WHEN OLD.`changed_at_s` > unixepoch('now', '-5 years')
 BEGIN SELECT RAISE(ABORT, 'the history of an order is kept for five years'); END;
 --> statement-breakpoint
 CREATE TRIGGER `escrow_change_never_changes` BEFORE UPDATE ON `escrow_change`
-BEGIN SELECT RAISE(ABORT, 'a state that an order has been in never changes'); END;
+BEGIN SELECT RAISE(ABORT, 'a state of an order never changes'); END;
 --> statement-breakpoint
 CREATE TRIGGER `escrow_change_never_replaced` BEFORE INSERT ON `escrow_change`
 WHEN EXISTS (SELECT 1 FROM `escrow_change` WHERE `order_id` = NEW.`order_id` AND `position` = NEW.`position`)
-BEGIN SELECT RAISE(ABORT, 'a state that an order has been in is never replaced'); END;
+BEGIN SELECT RAISE(ABORT, 'a state of an order is never replaced'); END;
 --> statement-breakpoint
 CREATE TRIGGER `event_log_follows` BEFORE INSERT ON `event_log`
 WHEN NEW.`first` > NEW.`id` OR NEW.`first` <= (SELECT coalesce(max(`id`), 0) FROM `event_log`)
@@ -32,16 +32,11 @@ BEGIN SELECT RAISE(ABORT, 'a filing is kept for five years'); END;
 CREATE TRIGGER `filing_never_changes` BEFORE UPDATE ON `filing`
 WHEN NEW.`id` <> OLD.`id` OR NEW.`filing_no` <> OLD.`filing_no` OR NEW.`caller_id` <> OLD.`caller_id`
   OR NEW.`timestamp` <> OLD.`timestamp` OR NEW.`filed_at_s` <> OLD.`filed_at_s`
-  OR NEW.`previous_id` IS NOT OLD.`previous_id`
-  OR iif(NEW.`leaf_index` IS OLD.`leaf_index`, NEW.`erased_at_s` IS NULL, OLD.`leaf_index` IS NOT NULL)
-  OR OLD.`erased_at_s` IS NOT NULL
-  OR iif(NEW.`erased_at_s` IS NULL,
-    NEW.`author` <> OLD.`author` OR NEW.`era` <> OLD.`era` OR NEW.`size` <> OLD.`size`
-      OR NEW.`material` <> OLD.`material` OR NEW.`condition` <> OLD.`condition` OR NEW.`price` <> OLD.`price`
-      OR NEW.`hash` <> OLD.`hash`
-      OR (NEW.`salt` IS NOT OLD.`salt` AND OLD.`salt` IS NOT NULL),
-    OLD.`filed_at_s` > unixepoch('now', '-5 years') OR NEW.`salt` IS NOT NULL OR NEW.`price` <> 0 OR NEW.`hash` <> ''
-      OR NEW.`author` || NEW.`era` || NEW.`size` || NEW.`material` || NEW.`condition` <> '')
+  OR NEW.`previous_id` IS NOT OLD.`previous_id` OR NEW.`leaf_index` <> OLD.`leaf_index`
+  -- Only erasing it is left, as a whole and once.
+  OR NEW.`erased_at_s` IS NULL OR OLD.`erased_at_s` IS NOT NULL OR OLD.`filed_at_s` > unixepoch('now', '-5 years')
+  OR NEW.`salt` IS NOT NULL OR NEW.`price` <> 0 OR NEW.`hash` <> ''
+  OR NEW.`author` || NEW.`era` || NEW.`size` || NEW.`material` || NEW.`condition` <> ''
 BEGIN SELECT RAISE(ABORT, 'a filing never changes'); END;
 --> statement-breakpoint
 CREATE TRIGGER `filing_never_replaced` BEFORE INSERT ON `filing`
@@ -60,7 +55,7 @@ CREATE TRIGGER `log_event_never_replaced` BEFORE INSERT ON `log_event`
 BEGIN SELECT RAISE(ABORT, 'a log event is never replaced') FROM `log_event` WHERE `sequence` = NEW.`sequence`; END;
 --> statement-breakpoint
 CREATE TRIGGER `log_leaf_follows` BEFORE INSERT ON `log_leaf`
-WHEN NEW.`first` IS NULL OR NEW.`first` > NEW.`id`
+WHEN NEW.`first` > NEW.`id`
   OR NEW.`first` <> (SELECT coalesce(max(`id`) + 1, 0) FROM `log_leaf`)
 BEGIN SELECT RAISE(ABORT, 'a leaf of the log follows the last one'); END;
 --> statement-breakpoint
@@ -92,21 +87,21 @@ WHEN EXISTS (
 BEGIN SELECT RAISE(ABORT, 'a gap in the numbers is never replaced'); END;
 --> statement-breakpoint
 CREATE TRIGGER `audit_entry_is_kept` BEFORE DELETE ON `audit_entry`
-BEGIN SELECT RAISE(ABORT, 'an entry of an operator is kept'); END;
+BEGIN SELECT RAISE(ABORT, 'an audit entry is kept'); END;
 --> statement-breakpoint
 CREATE TRIGGER `audit_entry_never_changes` BEFORE UPDATE ON `audit_entry`
-BEGIN SELECT RAISE(ABORT, 'an entry of an operator never changes'); END;
+BEGIN SELECT RAISE(ABORT, 'an audit entry never changes'); END;
 --> statement-breakpoint
 CREATE TRIGGER `audit_entry_never_replaced` BEFORE INSERT ON `audit_entry`
 WHEN EXISTS (SELECT 1 FROM `audit_entry` WHERE `id` = NEW.`id`)
-BEGIN SELECT RAISE(ABORT, 'an entry of an operator is never replaced'); END;
+BEGIN SELECT RAISE(ABORT, 'an audit entry is never replaced'); END;
 --> statement-breakpoint
 CREATE TRIGGER `party_is_kept` BEFORE DELETE ON `party`
 BEGIN SELECT RAISE(ABORT, 'a party is kept'); END;
 --> statement-breakpoint
 CREATE TRIGGER `party_never_changes` BEFORE UPDATE ON `party`
 WHEN OLD.`removed_at_s` IS NOT NULL OR NEW.`id` <> OLD.`id` OR NEW.`caller_id` <> OLD.`caller_id`
-  OR NEW.`role` <> OLD.`role` OR NEW.`party_id` <> OLD.`party_id` OR NEW.`names` <> OLD.`names`
+  OR NEW.`role` <> OLD.`role` OR NEW.`party_id` <> OLD.`party_id` OR NEW.`provider_ids` <> OLD.`provider_ids`
   OR NEW.`added_at_s` <> OLD.`added_at_s`
 BEGIN SELECT RAISE(ABORT, 'a party never changes, it is removed'); END;
 --> statement-breakpoint
@@ -120,10 +115,9 @@ BEGIN SELECT RAISE(ABORT, 'a provenance record is kept for five years'); END;
 --> statement-breakpoint
 CREATE TRIGGER `provenance_record_never_changes` BEFORE UPDATE ON `provenance_record`
 WHEN NEW.`filing_no` <> OLD.`filing_no` OR NEW.`position` <> OLD.`position` OR NEW.`event` <> OLD.`event`
-  OR NEW.`at` <> OLD.`at` OR NEW.`recorded_at_s` <> OLD.`recorded_at_s`
-  OR iif(NEW.`leaf_index` IS OLD.`leaf_index`, NEW.`salt` IS OLD.`salt`, OLD.`leaf_index` IS NOT NULL)
-  OR (NEW.`salt` IS NOT OLD.`salt` AND iif(OLD.`salt` IS NULL, NEW.`leaf_index` IS OLD.`leaf_index`,
-    NEW.`salt` IS NOT NULL OR OLD.`recorded_at_s` > unixepoch('now', '-5 years')))
+  OR NEW.`at` <> OLD.`at` OR NEW.`recorded_at_s` <> OLD.`recorded_at_s` OR NEW.`leaf_index` <> OLD.`leaf_index`
+  -- Only erasing its salt is left, once.
+  OR NEW.`salt` IS NOT NULL OR OLD.`salt` IS NULL OR OLD.`recorded_at_s` > unixepoch('now', '-5 years')
 BEGIN SELECT RAISE(ABORT, 'a provenance record never changes'); END;
 --> statement-breakpoint
 CREATE TRIGGER `provenance_record_never_replaced` BEFORE INSERT ON `provenance_record`
