@@ -50,9 +50,9 @@ function routed({ method, message }: Request, key: string | undefined): RoutedCa
   return { method, idempotencyKeys, read: () => ({ message, violations: [] }) };
 }
 
-function written({ output }: DescMethodUnary, { answer, isReplay }: CallResult): Answer {
-  if (!(answer instanceof ApiError)) return { status: 200, json: toJson(output, answer), isReplay };
-  const { reason, message, cause } = answer;
+function written({ output }: DescMethodUnary, { response, isReplay }: CallResult): Answer {
+  if (!(response instanceof ApiError)) return { status: 200, json: toJson(output, response), isReplay };
+  const { reason, message, cause } = response;
   const why = reason === 'INTERNAL' && cause instanceof Error ? cause.stack : message;
   return { status: reasons[reason].http, json: { code: reason, message: why }, isReplay };
 }

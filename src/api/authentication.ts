@@ -8,10 +8,10 @@ import { type CanonicalRequest, canonicalMessage, signature } from './canonical-
 import type { Credentials } from './credentials.ts';
 import type { PlatformPrincipal } from './principal.ts';
 
-/** What was sent, as far as the signature covers it. */
+/** The part of a request that the signature covers. */
 export type SignedRequest = Pick<CanonicalRequest, 'method' | 'target' | 'body'>;
 
-/** A platform that is known by its signature, and the nonce that its call is to spend. */
+/** A platform identified by its signature, and the nonce that its call uses. */
 export interface Authenticated {
   readonly platform: PlatformPrincipal;
   readonly nonce: NonceClaim;
@@ -20,22 +20,21 @@ export interface Authenticated {
 /** Verifies the signature of a call at `nowS`, Unix seconds. Throws SIGNATURE_INVALID, KEY_SUSPENDED, UNAVAILABLE. */
 export type Authenticate = (credentials: Credentials, request: SignedRequest, nowS: number) => Authenticated;
 
-/** What authentication works with. */
 export interface AuthenticationDependencies {
   readonly store: Pick<Store, 'findKey'>;
   readonly keyRing: KeyRing;
 }
 
-/** Authentication for the platforms in the store; nothing is read from disk and nothing is written. */
+/** Authenticates platforms against the keys that the store has in memory. It reads and writes nothing on disk. */
 export function createAuthentication({ store, keyRing }: AuthenticationDependencies): Authenticate {
   const secretOf = createSecretCache(keyRing);
-  // Unknown keys are verified against a secret that nobody has, so that they cost what known ones cost.
-  const nobodysSecret = createSecretKey(randomBytes(32));
+  // An unknown key is verified too: otherwise the response time would show which keys exist.
+  const decoySecret = createSecretKey(randomBytes(32));
 
   return ({ apiKey, timestamp, nonce, signature: sent }, { method, target, body }, nowS) => {
     const found = store.findKey(apiKey);
     const key = found !== undefined && statusAt(found, nowS) !== 'REVOKED' ? found : undefined;
-    const secret = key === undefined ? nobodysSecret : secretOf(key);
+    const secret = key === undefined ? decoySecret : secretOf(key);
     const request = { method, target, body, timestamp, nonce };
     const expected = signature(request, secret);
     const matches = timingSafeEqual(Buffer.from(expected), Buffer.from(sent));
@@ -54,21 +53,21 @@ export function createAuthentication({ store, keyRing }: AuthenticationDependenc
   };
 }
 
-/** The error of whoever calls for a suspended platform. */
+/** The error for a caller whose platform is suspended. */
 export const platformSuspended = (): ApiError =>
   new ApiError('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
 
-/** The error of a signature. All that it shows is what the caller sent: nothing tells whether the key exists. */
+/** The error for a signature that does not match. It shows only what the caller sent, so it does not reveal whether the key exists. */
 function signatureInvalid(request: CanonicalRequest): ApiError {
-  const why = 'The API key is not known or the signature does not match. The text to sign was';
+  const why = 'The API key is unknown or the signature does not match. The text to sign was';
   return new ApiError('SIGNATURE_INVALID', `${why}: ${canonicalMessage(request)}`);
 }
 
-const cannotVerify = 'The API key cannot be verified at present; the operator finds the cause in the log.';
+const cannotVerify = 'The API key cannot be verified now; the operator finds the cause in the log.';
 
 /**
- * Opens each key's secret once: opening costs more than all the rest of verifying. Throws UNAVAILABLE if it does not open,
- * which the operator alone can mend.
+ * Decrypts each key's secret once, because that costs more than verifying a signature. Throws UNAVAILABLE if a secret cannot
+ * be decrypted, which only the operator can repair.
  */
 function createSecretCache(keyRing: KeyRing): (key: StoredKey) => KeyObject {
   const opened = new Map<number, KeyObject>();

@@ -11,11 +11,11 @@ const bearer = /^Bearer (it_[\x21-\x7e]{1,252})$/i;
 
 /**
  * Identifies an internal system by the value of its Authorization header. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID;
- * KEY_SUSPENDED for a token that acts for a suspended platform.
+ * KEY_SUSPENDED for a token of a suspended platform.
  */
 export type BearerCheck = (authorization: string | null) => ServicePrincipal;
 
-/** Checks tokens against those that the store has in memory, and their ends against the clock. */
+/** Checks tokens against those that the store has in memory, and their expiry against the clock. */
 export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<Clock, 'nowMs'>): BearerCheck {
   function findValid(text: string): StoredToken | undefined {
     const found = store.findToken(tokenHash(text));

@@ -6,53 +6,58 @@ import {
   durationBoundsS,
 } from '../lib/distribution.ts';
 
-/** The API that a call came through. */
+/** The listener that takes a call. */
 export type ListenerName = 'public' | 'internal';
 
-/** How a call ended: OK, or the reason of its error. */
+/** How a call ended: successfully, or with an error. */
 export type CallEnd = 'OK' | Reason;
 
-/** The calls of one operation through one API with the same end, by their duration. */
+/** The duration in seconds of all calls with the same listener, operation and end. */
 export interface CallMetric {
-  readonly api: ListenerName;
-  /** Name of an RPC or of a route; `none` if the call named neither. */
+  readonly listener: ListenerName;
+  /** Name of an RPC or of a route; `none` if the request named neither. */
   readonly operation: string;
   readonly end: CallEnd;
   readonly seconds: DistributionData;
 }
 
-/** Counts the calls of both APIs. */
+/** Counts the calls of both listeners. */
 export interface CallMetrics {
-  add(api: ListenerName, operation: string | undefined, end: CallEnd, seconds: number): void;
-  /** Returns an entry for each combination that occurred. */
+  add(listener: ListenerName, operation: string | undefined, end: CallEnd, seconds: number): void;
+  /** An entry for each combination that occurred. */
   data(): readonly CallMetric[];
 }
 
 const noOperation = 'none';
 
 export function createCallMetrics(): CallMetrics {
-  // By operation, then by end: names that are in memory once, so looking them up compares no text.
-  const apis: Readonly<Record<ListenerName, Map<string, Map<CallEnd, Distribution>>>> = {
+  // Operation, then end. The names are interned, so a lookup compares no text.
+  const counted: Readonly<Record<ListenerName, Map<string, Map<CallEnd, Distribution>>>> = {
     public: new Map(),
     internal: new Map(),
   };
 
-  function distributionOf(api: ListenerName, operation: string, end: CallEnd): Distribution {
-    const ends = apis[api].get(operation) ?? new Map<CallEnd, Distribution>();
+  function distributionOf(listener: ListenerName, operation: string, end: CallEnd): Distribution {
+    const ends = counted[listener].get(operation) ?? new Map<CallEnd, Distribution>();
     const made = ends.get(end) ?? createDistribution(durationBoundsS);
-    apis[api].set(operation, ends.set(end, made));
+    counted[listener].set(operation, ends.set(end, made));
     return made;
   }
 
   return {
-    add: (api, operation = noOperation, end, seconds) => {
-      const known = apis[api].get(operation)?.get(end) ?? distributionOf(api, operation, end);
+    add: (listener, operation = noOperation, end, seconds) => {
+      const known = counted[listener].get(operation)?.get(end) ?? distributionOf(listener, operation, end);
       known.add(seconds);
     },
     data: () =>
-      (Object.keys(apis) as ListenerName[]).flatMap((api) =>
-        [...apis[api]].flatMap(([operation, ends]) =>
-          [...ends].map(([end, distribution]) => ({ api, operation, end, seconds: distribution.data() })),
+      (Object.keys(counted) as ListenerName[]).flatMap((listener) =>
+        [...counted[listener]].flatMap(([operation, ends]) =>
+          [...ends].map(([end, distribution]) => ({
+            listener,
+            operation,
+            end,
+            seconds: distribution.data(),
+          })),
         ),
       ),
   };

@@ -4,41 +4,43 @@ import type { CallMetrics, ListenerName } from './call-metrics.ts';
 import { logCall, type RequestEvent } from './request-event.ts';
 import type { CallTracer, TraceHeaders } from './tracing.ts';
 
-/** Sees every call of one door, from its first to its last moment. */
+/** Observes every call of one listener: log line, metrics and span. */
 export interface CallObserver {
-  /** Begins a call that came from there with these headers, or with none that could be read. */
+  /** Begins a call from a client address. `headers` is undefined if they could not be parsed. */
   begin(client: string | undefined, headers?: TraceHeaders): RequestEvent;
-  /** Writes the line of a call that is over, counts it and ends its span; a status of 0 is no answer at all. */
+  /** Logs a finished call, counts it and ends its span. A status of 0 means that no response was sent. */
   end(event: RequestEvent, status: number, elapsedMs: number): void;
 }
 
-/** What calls are observed by; without a tracer they have no spans. */
 export interface Observers {
   readonly log: Logger;
   readonly metrics: CallMetrics;
+  /** Undefined if calls are not traced. */
   readonly tracer?: CallTracer | undefined;
 }
 
-/** The observer of a door. */
-export function createCallObserver(door: ListenerName, { log, metrics, tracer }: Observers): CallObserver {
+export function createCallObserver(
+  listener: ListenerName,
+  { log, metrics, tracer }: Observers,
+): CallObserver {
   return {
     begin: (client, headers) => ({
       requestId: randomUUIDv7(),
       client,
-      span: headers === undefined ? undefined : tracer?.begin(door, headers),
+      span: headers === undefined ? undefined : tracer?.begin(listener, headers),
     }),
     end: (event, status, elapsedMs) => {
       logCall(log, event, status, elapsedMs);
       const { operation, apiError, isProbe, span } = event;
       const end = apiError?.reason ?? 'OK';
-      metrics.add(door, operation, end, elapsedMs / 1_000);
-      // Somebody asks for health every few seconds: a span that does not end is sent nowhere.
+      metrics.add(listener, operation, end, elapsedMs / 1_000);
+      // Probes arrive every few seconds. A span that is not ended is not exported.
       if (!isProbe) span?.end(event, status);
     },
   };
 }
 
-/** Does the work of a call under its span, where it has one. */
+/** Runs the work of a call inside its span, if it has one. */
 export function within<T>({ span }: RequestEvent, work: () => T): T {
   return span === undefined ? work() : span.run(work);
 }

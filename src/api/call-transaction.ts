@@ -15,26 +15,23 @@ import type {
 } from '../store/store.ts';
 import { keyReused } from './idempotency.ts';
 
-/** What came of the effect of a unit that was let in. */
+/** The result of a store request whose admission succeeded. */
 type Admitted<K extends Kind> = Exclude<CommandResult<K>, { readonly kind: 'NOT_ADMITTED' }>;
 
-/** What one call submits to the store: its admission goes with the first unit, whatever that is. */
+/** The store requests of one call. The first of them carries the admission of the call: nonce, idempotency key and quota. */
 export class CallTransaction {
   readonly #store: Pick<Store, 'execute'>;
   readonly #share: number;
   readonly #exceeded: (calls: number) => ApiError;
-  /** Until the first unit. */
+  /** Undefined once the first store request is made. */
   #admission: Admission | undefined;
-  /** Once it is submitted. */
+  /** Set once the first store request is made. */
   #claim: IdempotencyClaim | undefined;
   #isReplay = false;
   #claimedBy: string | undefined;
   #calls: number | undefined;
 
-  /**
-   * `share` is that of the caller, as `StoreRequest.share`; `exceeded` makes the error of a call beyond the quota, of which so many
-   * were counted.
-   */
+  /** `share` is `StoreRequest.share`; `exceeded` makes the error of a call above the quota from the counted calls. */
   constructor(
     store: Pick<Store, 'execute'>,
     share: number,
@@ -47,12 +44,12 @@ export class CallTransaction {
     this.#exceeded = exceeded;
   }
 
-  /** Has the call known by an idempotency key. Before the first unit. */
+  /** Adds an idempotency key to the admission. Call it before the first store request. */
   claim(idempotency: IdempotencyClaim): void {
     if (this.#admission !== undefined) this.#admission = { ...this.#admission, idempotency };
   }
 
-  /** Has the call counted. Before the first unit. */
+  /** Counts the call against its quota. Call it before the first store request. */
   takeQuota(): void {
     const admission = this.#admission;
     if (admission?.quota !== undefined) {
@@ -60,56 +57,56 @@ export class CallTransaction {
     }
   }
 
-  /** Carries a command out. Throws the ApiError that it, or the call's admission, meets. */
-  readonly execute: Execute = (command) => this.#perform(this.#unit(command));
+  /** Runs a command. Throws the ApiError of the command or of the admission. */
+  readonly execute: Execute = (command) => this.#perform(this.#request(command));
 
-  /** The same for a further command, whose result is kept under the idempotency key of the call from then on. */
+  /** Runs a further command; its result replaces the one stored under the call's idempotency key. */
   readonly executeNext: Execute = (command) =>
-    this.#perform({ ...this.#unit(command), continues: this.#claim });
+    this.#perform({ ...this.#request(command), continues: this.#claim });
 
-  /** Stores the admission, if no unit did yet. Throws the ApiError that it meets. */
+  /** Stores the admission, if no command did. Throws its ApiError. */
   async admit(): Promise<void> {
-    if (this.#admission !== undefined) this.#admitted(await this.#store.execute(this.#unit(undefined)));
+    if (this.#admission !== undefined) this.#admitted(await this.#store.execute(this.#request(undefined)));
   }
 
   /**
-   * The error of a call that failed with `error`, for which its idempotency key then stands; or, if no unit was
-   * submitted yet, that which its admission meets.
+   * Returns the error of a call that failed with `error`. If no store request was made yet, this stores the admission with the
+   * error as its result, and returns the admission's own error if there is one.
    */
-  async refused(error: unknown): Promise<ApiError> {
+  async reject(error: unknown): Promise<ApiError> {
     const apiError = toApiError(error);
     if (this.#admission === undefined) return apiError;
     try {
-      const unit = this.#unit({ kind: 'Refuse', apiError: apiErrorData(apiError) });
-      this.#admitted(await this.#store.execute(unit));
+      const request = this.#request({ kind: 'Refuse', apiError: apiErrorData(apiError) });
+      this.#admitted(await this.#store.execute(request));
       return apiError;
     } catch (notAdmitted) {
       return toApiError(notAdmitted);
     }
   }
 
-  /** Whether the call got what an earlier one was given. */
+  /** Whether the result is the stored result of an earlier call. */
   get isReplay(): boolean {
     return this.#isReplay;
   }
 
-  /** Id of the earlier call that claimed its idempotency key, if one did. */
+  /** Request id of the earlier call with the same idempotency key. */
   get claimedBy(): string | undefined {
     return this.#claimedBy;
   }
 
-  /** Calls counted in the month, as far as is known. */
+  /** Counted calls of the month, once the store has returned them. */
   get calls(): number | undefined {
     return this.#calls;
   }
 
-  async #perform<K extends Kind>(unit: StoreRequest<K>): Promise<Result<K>> {
-    const outcome = this.#admitted(await this.#store.execute(unit));
-    if (outcome.kind === 'DONE') return outcome.result;
-    throw errorOf(outcome.apiError);
+  async #perform<K extends Kind>(request: StoreRequest<K>): Promise<Result<K>> {
+    const result = this.#admitted(await this.#store.execute(request));
+    if (result.kind === 'DONE') return result.result;
+    throw errorOf(result.apiError);
   }
 
-  #unit<K extends Kind>(effect: Command<K> | undefined): StoreRequest<K> {
+  #request<K extends Kind>(effect: Command<K> | undefined): StoreRequest<K> {
     const admission = isUnavailable(effect as Command | undefined)
       ? uncounted(this.#admission)
       : this.#admission;
@@ -118,7 +115,6 @@ export class CallTransaction {
     return { share: this.#share, admission, effect };
   }
 
-  /** What came of the effect of a unit. Throws the ApiError of a call that is not let in. */
   #admitted<K extends Kind>({ outcome, calls, claimedBy }: Executed<K>): Admitted<K> {
     this.#calls ??= calls;
     this.#claimedBy ??= claimedBy;
@@ -132,7 +128,7 @@ export class CallTransaction {
       case 'NONCE_REUSED':
         return new ApiError(
           'NONCE_REUSED',
-          'The nonce was used before; every request, a retry too, needs a new one.',
+          'The nonce was used before. Every request needs a new one, a retry too.',
         );
       case 'IDEMPOTENCY_KEY_REUSED':
         return keyReused();
@@ -142,7 +138,7 @@ export class CallTransaction {
   }
 }
 
-/** Whether all that a command does is to refuse the call for a fault of the service: such a call does not count. */
+/** Whether a command only records UNAVAILABLE. Such a call does not count against the quota. */
 function isUnavailable(effect: Command | undefined): boolean {
   return effect?.kind === 'Refuse' && effect.apiError.reason === 'UNAVAILABLE';
 }

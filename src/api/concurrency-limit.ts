@@ -3,47 +3,46 @@ import { apiErrorData } from '../domain/violation.ts';
 import type { Execute } from '../store/store.ts';
 import type { Call } from './operation.ts';
 
-/** How many places there are, and what is said where there is none. */
+/** The limits, and the messages of their errors. */
 export interface ConcurrencyLimitRules {
-  /** For all together. */
   readonly ofAll: number;
-  /** For each of those who share them. */
+  /** For each key. */
   readonly ofEach: number;
-  /** To one who has that many. */
+  /** Message of RATE_LIMITED, for a key that has reached `ofEach`. */
   readonly tooMany: string;
-  /** To anybody when all are taken. */
+  /** Message of UNAVAILABLE, when `ofAll` is reached. */
   readonly full: string;
 }
 
-/** ConcurrencyLimit that some share, so that nobody takes those of the others. */
+/** Limits how much runs at the same time: for each key, so that one cannot use up the others' share, and in all. */
 export interface ConcurrencyLimit<Key> {
-  /** Takes one; what it answers gives it back, and is called once. Throws RATE_LIMITED to one who has enough, and UNAVAILABLE. */
+  /** Counts one more. Call the returned function once, when it ends. Throws RATE_LIMITED, UNAVAILABLE. */
   enter(key: Key): () => void;
-  /** How many are taken. */
+  /** How many run now. */
   taken(): number;
 }
 
-/** What carries out the commands of a call. */
+/** The functions that run the commands of a call. */
 export type Steps = Pick<Call, 'execute' | 'executeNext'>;
 
 /**
- * Has a call work in a place. Without one, the store refuses the first command in its stead, so that a repetition under an
- * Idempotency-Key is given what was answered before.
+ * Runs the work of a call within a limit. Above the limit the store records the error in place of the first command, so that a
+ * repetition under an Idempotency-Key still gets the stored result of the first call.
  */
-export async function inPlace<Key, T>(
-  places: ConcurrencyLimit<Key>,
+export async function withinLimit<Key, T>(
+  limit: ConcurrencyLimit<Key>,
   key: Key,
   { execute, executeNext }: Steps,
   work: (steps: Steps) => Promise<T>,
 ): Promise<T> {
   let leave: () => void;
   try {
-    leave = places.enter(key);
+    leave = limit.enter(key);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    const refuse = (() => execute({ kind: 'Refuse', apiError: apiErrorData(error) })) as Execute;
-    const refuseNext = () => Promise.reject(error);
-    return await work({ execute: refuse, executeNext: refuseNext });
+    const reject = (() => execute({ kind: 'Refuse', apiError: apiErrorData(error) })) as Execute;
+    const rejectNext = () => Promise.reject(error);
+    return await work({ execute: reject, executeNext: rejectNext });
   }
   try {
     return await work({ execute, executeNext });
@@ -52,7 +51,7 @@ export async function inPlace<Key, T>(
   }
 }
 
-/** How long one who has enough waits before it tries again, in seconds. */
+/** `Retry-After` of RATE_LIMITED, in seconds. */
 const retryAfterS = 1;
 
 export function createConcurrencyLimit<Key>({

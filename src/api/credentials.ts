@@ -1,7 +1,7 @@
 import { ApiError } from '../domain/reason.ts';
 import { isApiKey } from '../keys/mint.ts';
 
-/** The four headers that identify and sign a call, by what they carry. */
+/** The four headers that identify and sign a call. */
 export const credentialHeaders = {
   apiKey: 'X-Api-Key',
   timestamp: 'X-Timestamp',
@@ -9,16 +9,16 @@ export const credentialHeaders = {
   signature: 'X-Signature',
 } as const;
 
-/** What the four headers carry. */
+/** The values of the four headers. */
 export type Credentials = { readonly [Part in keyof typeof credentialHeaders]: string };
 
-/** Each header as often as it was sent. */
+/** All values sent for each header. */
 export type SentCredentials = { readonly [Part in keyof Credentials]: readonly string[] };
 
-/** Accepted difference between a request's clock and the server's, inclusive, in seconds. */
+/** Largest accepted difference between the client's and the server's clock, in seconds. */
 export const clockDifferenceMaxS = 300;
 
-/** What each header must look like; the timestamp has a check and a reason of its own. */
+/** The form of each header. `checkTimestamp` checks the timestamp, which has its own error code. */
 const shapes: { readonly [Part in keyof Credentials]?: { pattern: RegExp; rule: string } } = {
   apiKey: { pattern: /^[\x21-\x7e]{1,128}$/, rule: 'must be the key as issued' },
   nonce: { pattern: /^[A-Za-z0-9._~+/=-]{1,64}$/, rule: 'must be 1 to 64 of A-Z a-z 0-9 . _ ~ + / = -' },
@@ -30,8 +30,8 @@ const unixSeconds = /^[1-9][0-9]{9}$/;
 const parts = Object.keys(credentialHeaders) as (keyof Credentials)[];
 
 /**
- * Reads the four headers. Throws AUTH_HEADER_MISSING for the first one absent or empty, then
- * AUTH_HEADER_INVALID for the first one repeated or malformed; the timestamp's value is for checkTimestamp.
+ * Reads the four headers. Throws AUTH_HEADER_MISSING for the first one that is absent or empty, then AUTH_HEADER_INVALID for
+ * the first one that is repeated or malformed.
  */
 export function readCredentials(sent: SentCredentials): Credentials {
   for (const part of parts) {
@@ -46,21 +46,19 @@ export function readCredentials(sent: SentCredentials): Credentials {
     const broken = repeated || (shape !== undefined && !shape.pattern.test(value) && shape.rule);
     if (broken) throw new ApiError('AUTH_HEADER_INVALID', `The header ${credentialHeaders[part]} ${broken}.`);
   }
-  const only = ([value = '']: readonly string[]) => value;
-  return {
-    apiKey: only(sent.apiKey),
-    timestamp: only(sent.timestamp),
-    nonce: only(sent.nonce),
-    signature: only(sent.signature),
-  };
+  const [apiKey = ''] = sent.apiKey;
+  const [timestamp = ''] = sent.timestamp;
+  const [nonce = ''] = sent.nonce;
+  const [signature = ''] = sent.signature;
+  return { apiKey, timestamp, nonce, signature };
 }
 
-/** The API key that a call claims to be signed with; undefined for anything that cannot be one, such as a secret. */
+/** The API key in the header, for the log; undefined if the value does not look like a key, because it may be a secret. */
 export function claimedKey({ apiKey: [value = '', ...more] }: SentCredentials): string | undefined {
   return more.length === 0 && isApiKey(value) ? value : undefined;
 }
 
-/** Throws TIMESTAMP_EXPIRED unless the timestamp is Unix seconds within clockDifferenceMaxS of now. */
+/** Throws TIMESTAMP_EXPIRED unless the timestamp is Unix seconds within `clockDifferenceMaxS` of now. */
 export function checkTimestamp(timestamp: string, nowMs: number): void {
   const serverTimeS = Math.floor(nowMs / 1000);
   const sent = unixSeconds.test(timestamp);

@@ -12,12 +12,12 @@ import { refuseViolations, type Violation } from '../domain/violation.ts';
 import { type Call, type Implementation, isWriting, type StreamCall } from './operation.ts';
 import { type Principal, scopesOf } from './principal.ts';
 
-/** The operations, by their methods. */
+/** Finds and calls the operation of a method. */
 export interface Dispatcher {
   readonly services: readonly DescService[];
   /**
-   * Calls the operation of a method. `violations` are those that were found when the message was read; they are refused
-   * together with the operation's own. Throws ApiError, or anything for what is not foreseen.
+   * Calls the operation of a method. `violations` were found while the message was read; VALIDATION_FAILED names them together
+   * with the operation's own. Throws ApiError, or any other error for a fault of the server.
    */
   invoke(
     method: DescMethodUnary,
@@ -25,7 +25,7 @@ export interface Dispatcher {
     call: Call,
     violations?: readonly Violation[],
   ): Promise<Message>;
-  /** Calls the operation of a method that answers with a stream; iterating throws as `invoke` does, and it is over after that. */
+  /** Calls the operation of a streaming method. Iterating throws as `invoke` does. */
   stream(
     method: DescMethodServerStreaming,
     message: Message,
@@ -45,7 +45,7 @@ export function createDispatcher(implementations: readonly Implementation[]): Di
   function allowed(method: DescMethod, principal: Principal) {
     const found = served.get(method);
     if (found === undefined) throw new ApiError('NOT_FOUND', `${method.name} is not served.`);
-    refuseWithoutScope(found.needed, principal, method);
+    checkScope(found.needed, principal, method);
     return found.operation;
   }
 
@@ -61,30 +61,30 @@ export function createDispatcher(implementations: readonly Implementation[]): Di
       const operation = allowed(method, call.principal);
       if (operation.kind !== 'server_streaming') throw new Error(`${method} is no stream.`);
       const run = runnable(operation.parse(message, call.principal), [], method);
-      for await (const answer of run(call)) yield create(method.output, answer);
+      for await (const response of run(call)) yield create(method.output, response);
     },
   };
 }
 
-/** What carries out a message that was parsed. Throws VALIDATION_FAILED. */
+/** The function that runs a parsed message. Throws VALIDATION_FAILED. */
 function runnable<Run>(
   parsed: { readonly violations?: readonly Violation[]; readonly run?: Run },
   violations: readonly Violation[],
   { name }: DescMethod,
 ): Run {
-  // What was sent tells more than what became of it: of two violations of one field, the first is told.
+  // The message names one violation of each field, the first. The reader's come first: they describe what the caller sent.
   refuseViolations([...violations, ...(parsed.violations ?? [])]);
-  if (parsed.run === undefined) throw new Error(`${name} gave neither input nor violations.`);
+  if (parsed.run === undefined) throw new Error(`${name} returned neither input nor violations.`);
   return parsed.run;
 }
 
 /** Throws PERMISSION_DENIED. */
-function refuseWithoutScope(needed: Scope, principal: Principal, { name }: DescMethod): void {
+function checkScope(needed: Scope, principal: Principal, { name }: DescMethod): void {
   if (scopesOf(principal).includes(needed)) return;
   const isForPlatform = principal.kind === 'platform' || principal.isPlatform;
-  const cure =
+  const remedy =
     isForPlatform && needed === 'operate'
-      ? 'which nobody has who acts for a platform'
+      ? 'which tokens of platforms cannot have'
       : `the operator issues one: artseal token create --name NAME --scopes ${needed}`;
-  throw new ApiError('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${cure}.`);
+  throw new ApiError('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${remedy}.`);
 }

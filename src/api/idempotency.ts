@@ -5,13 +5,13 @@ import type { IdempotencyClaim } from '../store/store.ts';
 import type { Reading } from './incoming-call.ts';
 import { operationName } from './operation.ts';
 
-/** How long a caller waits before it asks again for a call that is under way, in seconds. */
+/** `Retry-After` while the first call with a key is running, in seconds. */
 const inProgressRetryAfterS = 1;
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/;
 const quoted = /^"(.*)"$/;
 
-/** Reads the Idempotency-Key of a call, as often as it was sent; undefined without one. Throws IDEMPOTENCY_KEY_INVALID. */
+/** Reads the Idempotency-Key from all values sent; undefined if there are none. Throws IDEMPOTENCY_KEY_INVALID. */
 export function readIdempotencyKey(sentKeys: readonly string[]): string | undefined {
   if (sentKeys.length === 0) return undefined;
   const [sent = '', ...more] = sentKeys;
@@ -24,8 +24,8 @@ export function readIdempotencyKey(sentKeys: readonly string[]): string | undefi
 }
 
 /**
- * The request that a key names, as a digest: SHA-256 of the operation and of the message that was read, with what was
- * wrong with it, the same whichever door it came through.
+ * The SHA-256 digest by which a key recognizes its request: of the operation, the message and its violations. It is the same
+ * over both APIs.
  */
 export function fingerprintOf(method: DescMethodUnary, reading: Reading | ApiError): Uint8Array {
   const read =
@@ -35,11 +35,11 @@ export function fingerprintOf(method: DescMethodUnary, reading: Reading | ApiErr
   return hash('sha256', Buffer.concat([Buffer.from(`${operationName(method)}\0`), ...read]), 'buffer');
 }
 
-/** The keys of calls that are under way in this process: a call ends with its process, so they are not stored. */
+/** The keys of calls that are running. They are in memory only, because a call ends with its process. */
 export interface RunningKeys {
   /**
-   * Begins a call under a key; the returned function ends it. Throws IDEMPOTENCY_IN_PROGRESS while another call under
-   * the key is under way, IDEMPOTENCY_KEY_REUSED if that one is for another request.
+   * Begins a call with a key; the returned function ends it. While another call with the key runs, throws
+   * IDEMPOTENCY_IN_PROGRESS for the same request and IDEMPOTENCY_KEY_REUSED for a different one.
    */
   begin(claim: IdempotencyClaim): () => void;
 }
@@ -59,7 +59,7 @@ export function createRunningKeys(): RunningKeys {
   };
 }
 
-/** The error of a key that stood for another request before. */
+/** The error for a key that was used with a different request. */
 export function keyReused(): ApiError {
   return new ApiError('IDEMPOTENCY_KEY_REUSED', 'The Idempotency-Key was used for another request before.');
 }

@@ -5,53 +5,52 @@ import type { SignedRequest } from './authentication.ts';
 import type { SentCredentials } from './credentials.ts';
 import type { Limits } from './limits.ts';
 
-/** A signed call as it came in. Its functions are called in this order, each once at most. */
+/** A signed call before its checks. The pipeline calls its functions in this order, each at most once. */
 export interface SignedCall extends Omit<SignedRequest, 'body'> {
   readonly credentials: SentCredentials;
-  /** Reads the body. Throws ApiError; what else it throws is passed on. */
+  /** Reads the body. Throws ApiError; the pipeline passes other errors on. */
   readBody(): Promise<Uint8Array>;
-  /** Finds what is called. Throws ApiError. */
+  /** Finds the operation. Throws ApiError. */
   route(body: Uint8Array): RoutedCall;
 }
 
-/** A call whose operation is known. */
+/** A call that was routed to an operation. */
 export interface RoutedCall {
   readonly method: DescMethodUnary;
-  /** The Idempotency-Key as often as it was sent. */
+  /** All values sent for Idempotency-Key. */
   readonly idempotencyKeys: readonly string[];
-  /** Whether it is not counted against the quota; left out, it is where there is one. */
+  /** Whether the call does not count against the quota. */
   readonly isFreeOfQuota?: boolean;
-  /** Called each time that the call begins to wait for what others do. */
+  /** Called whenever the call begins to wait for another party, such as the payment provider. */
   onPause?(): void;
   /** Reads the message. Throws ApiError. */
   read(): Reading;
 }
 
-/** A call that is answered by a stream. */
+/** A call whose response is a stream. */
 export interface StreamedCall {
   readonly method: DescMethodServerStreaming;
   readonly message: Message;
-  /** Aborted when nobody takes answers any more, or none are to be given. */
+  /** Aborted when the client is gone or the server drains. */
   readonly signal: AbortSignal;
 }
 
-/** The message of a call, and what was wrong with it; fields with violations keep their default. */
+/** The message of a call and its violations. A field with a violation keeps its default. */
 export interface Reading {
   readonly message: Message;
   readonly violations: readonly Violation[];
 }
 
-/** What a call came to; all that it tells is durable. */
+/** The result of a call. Everything in it is durable. */
 export interface CallResult {
-  /** The answer, or why there is none. */
-  readonly answer: Message | ApiError;
+  readonly response: Message | ApiError;
   /**
-   * Whether it is what became of an earlier call under the same Idempotency-Key. That call may have been answered otherwise:
-   * with PAYMENT_PENDING, as long as this was not known.
+   * Whether this is the stored result of an earlier call with the same Idempotency-Key. The earlier call itself may have
+   * returned PAYMENT_PENDING, if the result was not yet known.
    */
   readonly isReplay: boolean;
-  /** Id of that call. */
-  readonly answeredTo?: string | undefined;
-  /** Of an authenticated platform. */
+  /** Request id of that call. */
+  readonly originalRequestId?: string | undefined;
+  /** Set for an authenticated platform. */
   readonly limits?: Limits | undefined;
 }

@@ -1,13 +1,13 @@
 import type { Clock } from '../domain/clock.ts';
 import { nonceRetentionS } from '../store/store.ts';
 
-/** How much the wall clock may gain on the monotonic one from call to call without being set, in milliseconds. */
+/** How far the wall clock may run ahead of the monotonic clock before that counts as a jump, in milliseconds. */
 const gainMaxMs = 1_000;
 
 /**
- * The wall clock without its forward steps: one is ignored for as long as nonces are remembered, since a clock that was
- * set ahead may be set back, and then the nonces and idempotency keys of before are still needed. A process that starts
- * does not know whether there was one, and begins in 1970.
+ * Returns the wall clock in Unix milliseconds, but ignores a forward jump for as long as nonces are kept. A clock that was set
+ * ahead may be set back, and then the nonces and idempotency keys from before are still needed. Starts in 1970, because a new
+ * process does not know whether the clock has jumped.
  */
 export function createJumpResistantClock({ nowMs, monotonicMs }: Clock): () => number {
   let leadMs = 0;

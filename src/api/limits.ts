@@ -4,7 +4,7 @@ import type { QuotaClaim } from '../store/store.ts';
 import type { PlatformPrincipal } from './principal.ts';
 import type { RateDecision } from './rate-limit.ts';
 
-/** What a caller has left of its monthly quota. */
+/** The monthly quota of a caller and what is left of it. */
 export interface QuotaStatus {
   /** YYYY-MM of the business time zone. */
   readonly month: string;
@@ -18,13 +18,13 @@ export interface QuotaStatus {
   readonly resetS: number;
 }
 
-/** What a caller has left of its rate and its quota after a call. */
+/** The rate and quota of a caller after a call. */
 export interface Limits {
   readonly rate: RateDecision;
   readonly quota: QuotaStatus;
 }
 
-/** The quota of a platform in the month of an instant, of which `calls` are counted. */
+/** The quota of a platform in the month of `nowMs`, after `calls` counted calls. */
 export function quotaStatus(
   { monthlyQuota: limit }: PlatformPrincipal,
   calendar: Calendar,
@@ -41,7 +41,7 @@ export function quotaStatus(
   };
 }
 
-/** The claim that asks for the calls of a platform in the month of an instant, and counts none. */
+/** A claim that reads the counted calls of a platform in the month of `nowMs`. It counts none itself. */
 export function quotaClaim(
   { callerId, monthlyQuota: limit }: PlatformPrincipal,
   calendar: Calendar,
@@ -50,12 +50,12 @@ export function quotaClaim(
   return { callerId, month: calendar.month(nowMs).name, limit, take: false };
 }
 
-/** The error of a call that came too soon behind others. */
+/** The error for a call above the rate. */
 export function rateLimited({ callsPerSecond, retryAfterS }: RateDecision): ApiError {
   return new ApiError('RATE_LIMITED', `At most ${callsPerSecond} calls a second.`, { retryAfterS });
 }
 
-/** The error of a call for which the month has none left. */
+/** The error for a call above the monthly quota. */
 export function quotaExceeded({ limit, month, resetS }: QuotaStatus): ApiError {
   return new ApiError('QUOTA_EXCEEDED', `All ${limit} calls of ${month} are used.`, { retryAfterS: resetS });
 }

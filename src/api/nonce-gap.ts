@@ -4,44 +4,45 @@ import { utcTimestamp } from '../domain/utc.ts';
 import type { Execute } from '../store/store.ts';
 import { clockDifferenceMaxS } from './credentials.ts';
 
-/** What a registry that was restored from a backup does not know: the requests that the original carried out after it. */
+/**
+ * The time after a restore in which the registry cannot detect replays: it does not have the nonces that the original used
+ * after the backup.
+ */
 export interface NonceGap {
-  /** Unix seconds up to which requests are to be refused by their timestamp; 0 for a registry that was never restored. */
+  /** Requests with a timestamp up to this, in Unix seconds, are rejected; 0 if the registry was never restored. */
   readonly untilS: () => number;
-  /** Until when signed requests are refused for it; undefined if they are taken. */
+  /** The readiness fault while the gap lasts. */
   findFault(): string | undefined;
-  /** Says that this process has the addresses now, so that the original, if it had them, has ended. */
+  /** Records that this process now listens, so that the original, if it had the same addresses, has stopped. */
   served(): Promise<void>;
 }
 
-/** The last second, Unix, of which requests are refused where a restored registry was first served then. */
-export const refusedThroughS = (servedAtS: number): number => servedAtS + clockDifferenceMaxS;
+/** The end of the gap of a restored registry that first served requests at `servedAtS`, both in Unix seconds. */
+export const rejectedThroughS = (servedAtS: number): number => servedAtS + clockDifferenceMaxS;
 
-/** Since when signed requests are taken that were refused up to then, RFC 3339. */
-export const takenFrom = (untilS: number): string => utcTimestamp((untilS + 1) * 1_000);
+/** When signed requests are accepted again, RFC 3339. */
+export const acceptedFrom = (untilS: number): string => utcTimestamp((untilS + 1) * 1_000);
 
 /**
- * Finds the gap of a store. It ends as far behind the first time that the store was served as a timestamp may be ahead of the
- * original's clock; until then it goes along with the clock.
+ * Finds the gap of a store. It ends `clockDifferenceMaxS` after the restored store first served requests, since the original may
+ * have accepted a timestamp that far in the future. Until then it ends that long after now.
  */
 export async function findNonceGap(execute: Execute, clock: Clock, log: Logger): Promise<NonceGap> {
   const restored = await execute({ kind: 'FindRestoration' });
   if (restored === undefined) return { untilS: () => 0, findFault: () => undefined, served: async () => {} };
   const nowS = () => Math.floor(clock.nowMs() / 1000);
   let { servedAtS } = restored;
-  const untilS = () => refusedThroughS(servedAtS ?? nowS());
+  const untilS = () => rejectedThroughS(servedAtS ?? nowS());
   return {
     untilS,
     findFault: () =>
-      nowS() > untilS() ? undefined : `signed calls are refused until ${takenFrom(untilS())}`,
+      nowS() > untilS() ? undefined : `signed calls are rejected until ${acceptedFrom(untilS())}`,
     served: async () => {
       servedAtS ??= nowS();
       await execute({ kind: 'RecordServing', atS: servedAtS });
-      if (nowS() <= untilS())
-        log.warn(
-          { until: takenFrom(untilS()) },
-          'restored from a backup: signed requests of before are refused until then',
-        );
+      if (nowS() > untilS()) return;
+      const until = acceptedFrom(untilS());
+      log.warn({ until }, 'restored from a backup: signed requests are rejected until then');
     },
   };
 }

@@ -13,119 +13,100 @@ import type { Violation } from '../domain/violation.ts';
 import type { Execute } from '../store/store.ts';
 import type { Principal } from './principal.ts';
 
-/** One call of an operation, whichever door it came through. */
+/** A call of an operation over either API. */
 export interface Call {
   readonly principal: Principal;
   /**
-   * Carries a command out; resolves when it is durable. The first one is stored together with the admission of the call.
-   * Under an Idempotency-Key that was used for the same request before, it gives what it gave then, and nothing is done.
-   * Throws ApiError.
+   * Runs a command; resolves when it is durable. The first command is stored together with the admission of the call. If the
+   * Idempotency-Key was used for the same request before, it returns the stored result and does nothing. Throws ApiError.
    */
   readonly execute: Execute;
-  /**
-   * Carries out a further command of a call that takes several. Under an Idempotency-Key, what this command gives is kept in
-   * place of what the one before gave. Throws ApiError.
-   */
+  /** Runs a further command. Its result replaces the one stored under the Idempotency-Key. Throws ApiError. */
   readonly executeNext: Execute;
-  /** Waits for something that others do; meanwhile the call is not one of those under way. Rejects as `wait` does. */
+  /** Waits for another party. Meanwhile the call does not count as running. Rejects as `wait` does. */
   readonly pause: <T>(wait: () => Promise<T>) => Promise<T>;
 }
 
-/** A call that is answered by a stream, for as long as its answers are taken. */
+/** A call whose response is a stream. */
 export interface StreamCall {
   readonly principal: Principal;
-  /** Carries a command out; resolves when it is durable. Throws ApiError. */
+  /** Runs a command; resolves when it is durable. Throws ApiError. */
   readonly execute: Execute;
-  /** Aborted when nobody takes answers any more: whatever is waited for then, the stream is to end. */
+  /** Aborted when the client is gone or the server drains. The stream must then end, whatever it waits for. */
   readonly signal: AbortSignal;
 }
 
-/** What a message comes to: the input of its operation, or what is wrong with it. */
+/** The input parsed from a message, or the violations in it. */
 export type Parsed<Input> =
   | { readonly input: Input; readonly violations?: never }
   | { readonly violations: readonly Violation[]; readonly input?: never };
 
-/** The input that `make` gives, unless something is wrong. */
+/** The input that `make` returns, if there is no violation. */
 export function parsed<Input>(violations: readonly Violation[], make: () => Input): Parsed<Input> {
   return violations.length > 0 ? { violations } : { input: make() };
 }
 
-/** What all operations have: how a message becomes valid input. */
-interface Parsing<I extends DescMessage, Input> {
-  /** FairQueue a message into valid input. */
+/** The two steps of an operation. `run` throws ApiError, or rejects with it. */
+interface Steps<I extends DescMessage, Input, CallOf, Response> {
+  /** Parses and validates a message. */
   parse(message: MessageShape<I>, principal: Principal): Parsed<Input>;
+  /** Runs the call. */
+  run(input: Input, call: CallOf): Response;
 }
 
-/** An RPC method: the use case itself. */
-export interface Operation<I extends DescMessage, O extends DescMessage, Input> extends Parsing<I, Input> {
-  /** Carries the call out. Throws ApiError. */
-  run(input: Input, call: Call): Promise<MessageInitShape<O>>;
-}
+/** Parses a message into a function that runs the call. This hides the type of the input. */
+type ParseToRun<I extends DescMessage, CallOf, Response> = (
+  message: MessageShape<I>,
+  principal: Principal,
+) =>
+  | { readonly violations: readonly Violation[]; readonly run?: never }
+  | { readonly run: (call: CallOf) => Response; readonly violations?: never };
 
-/** An RPC method that answers with a stream. */
-export interface StreamingOperation<I extends DescMessage, O extends DescMessage, Input>
-  extends Parsing<I, Input> {
-  /** Carries the call out, an answer each time that one is asked for. Iterating throws ApiError. */
-  run(input: Input, call: StreamCall): AsyncIterable<MessageInitShape<O>>;
-}
-
-/** An operation whose input is known to itself alone: it gives `Answer` for a call. */
-interface Hidden<I extends DescMessage, CallOf, Answer> {
-  /** Parses a message; `run` carries out what it came to. */
-  parse(
-    message: MessageShape<I>,
-    principal: Principal,
-  ):
-    | { readonly violations: readonly Violation[]; readonly run?: never }
-    | { readonly run: (call: CallOf) => Answer; readonly violations?: never };
-}
-
-/** An operation whose input is known to itself alone. */
-export interface AnyOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage>
-  extends Hidden<I, Call, Promise<MessageInitShape<O>>> {
+/** An operation that returns one message. */
+export interface AnyOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage> {
   readonly kind: DescMethodUnary['methodKind'];
+  parse: ParseToRun<I, Call, Promise<MessageInitShape<O>>>;
 }
 
-/** The same that answers with a stream. */
+/** An operation that returns a stream of messages. */
 export interface AnyStreamingOperation<
   I extends DescMessage = DescMessage,
   O extends DescMessage = DescMessage,
-> extends Hidden<I, StreamCall, AsyncIterable<MessageInitShape<O>>> {
+> {
   readonly kind: DescMethodServerStreaming['methodKind'];
+  parse: ParseToRun<I, StreamCall, AsyncIterable<MessageInitShape<O>>>;
 }
 
-/** Makes an operation. */
-export function operation<I extends DescMessage, O extends DescMessage, Input>({
+/** Makes an operation that returns one message. */
+export function operation<I extends DescMessage, O extends DescMessage, Input>(
+  steps: Steps<I, Input, Call, Promise<MessageInitShape<O>>>,
+): AnyOperation<I, O> {
+  return { kind: 'unary', parse: parseToRun(steps) };
+}
+
+/** Makes an operation that returns a stream of messages. */
+export function streaming<I extends DescMessage, O extends DescMessage, Input>(
+  steps: Steps<I, Input, StreamCall, AsyncIterable<MessageInitShape<O>>>,
+): AnyStreamingOperation<I, O> {
+  return { kind: 'server_streaming', parse: parseToRun(steps) };
+}
+
+function parseToRun<I extends DescMessage, Input, CallOf, Response>({
   parse,
   run,
-}: Operation<I, O, Input>): AnyOperation<I, O> {
-  return { kind: 'unary', parse: hiding(parse, run) };
-}
-
-/** Makes an operation that answers with a stream. */
-export function streaming<I extends DescMessage, O extends DescMessage, Input>({
-  parse,
-  run,
-}: StreamingOperation<I, O, Input>): AnyStreamingOperation<I, O> {
-  return { kind: 'server_streaming', parse: hiding(parse, run) };
-}
-
-function hiding<I extends DescMessage, Input, CallOf, Answer>(
-  parse: Parsing<I, Input>['parse'],
-  run: (input: Input, call: CallOf) => Answer,
-): Hidden<I, CallOf, Answer>['parse'] {
+}: Steps<I, Input, CallOf, Response>): ParseToRun<I, CallOf, Response> {
   return (message, principal) => {
     const { input, violations } = parse(message, principal);
     return violations === undefined ? { run: (call) => run(input as Input, call) } : { violations };
   };
 }
 
-/** Name of the operation of a method, as in the path of its RPC: `artseal.v1.FilingService/CreateFiling`. */
+/** The name of a method as in its RPC path: `artseal.v1.FilingService/CreateFiling`. */
 export function operationName({ parent, name }: DescMethod): string {
   return `${parent.typeName}/${name}`;
 }
 
-/** An operation for each RPC of a service, of its kind. */
+/** An operation for each RPC of a service. */
 export type Operations<S extends DescService> = {
   readonly [Name in keyof S['method']]: S['method'][Name] extends DescMethodUnary<infer I, infer O>
     ? AnyOperation<I, O>
@@ -137,13 +118,12 @@ export type Operations<S extends DescService> = {
 /** A service of the schema with its operations. */
 export interface Implementation {
   readonly service: DescService;
-  /** What calls that write need, and how the need of those that read follows from it: `scopeNeeded`. */
+  /** The scope that writing calls need; `scopeNeeded` derives that of reading calls. */
   readonly scope: Scope;
-  /** By methods of their kind. */
   readonly operations: ReadonlyMap<DescMethod, AnyOperation | AnyStreamingOperation>;
 }
 
-/** Pairs a service with its operations; throws if the schema has a method that cannot be one. */
+/** Pairs a service with its operations. Throws if a method has none of its kind. */
 export function implement<S extends DescService>(
   service: S,
   scope: Scope,
@@ -155,25 +135,25 @@ export function implement<S extends DescService>(
     ];
     if (found === undefined || found.kind !== method.methodKind)
       throw new Error(`${method} has no operation of its kind.`);
-    // A stream is admitted by nothing that could tell its repetition.
+    // A stream has no admission, so a repeated call would write twice.
     if (isStreaming(method) && isWriting(method))
-      throw new Error(`${method} streams, and may change something.`);
+      throw new Error(`${method} streams, so it must have NO_SIDE_EFFECTS.`);
     return [method, found];
   });
   return { service, scope, operations: new Map(entries) };
 }
 
-/** Whether a method may change something, so that a repetition of a call has to be told from a second one. */
+/** Whether a method may change something. Such calls take an Idempotency-Key. */
 export function isWriting({ idempotency }: DescMethod): boolean {
   return idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 }
 
-/** Whether a method takes one message and answers one. */
+/** Whether a method takes and returns one message. */
 export function isUnary(method: DescMethod): method is DescMethodUnary {
   return method.methodKind === 'unary';
 }
 
-/** Whether a method takes one message and answers a stream of them. */
+/** Whether a method takes one message and returns a stream. */
 export function isStreaming(method: DescMethod): method is DescMethodServerStreaming {
   return method.methodKind === 'server_streaming';
 }

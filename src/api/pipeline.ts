@@ -19,39 +19,35 @@ import { createRateLimit } from './rate-limit.ts';
 import { type RequestEvent, setCaller } from './request-event.ts';
 import { createStreams } from './streams.ts';
 
-/** Takes calls of both doors through the documented checks to their operations. */
+/** Runs the calls of both APIs: authenticate, limit, admit, run, respond. */
 export interface Calls {
-  /** A call of an external platform. Rejects with what `readBody` throws beside errors, and with nothing else. */
+  /** Runs a signed call of an external platform. Rejects only with errors of `readBody` that are no ApiError. */
   signed(call: SignedCall, event: RequestEvent): Promise<CallResult>;
-  /** A call of somebody who is identified already. Never rejects. */
+  /** Runs a call of an authenticated principal. Never rejects. */
   identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult>;
-  /** A call of somebody who is identified already, answered by a stream; iterating throws ApiError, or anything internalError. */
+  /** Runs a streaming call of an authenticated principal. Iterating throws ApiError, or any error for a fault of the server. */
   streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message>;
-  /** Streams that are open. */
+  /** How many streams are open. */
   openStreams(): number;
 }
 
-/** What calls work with. */
 export interface CallsDependencies {
   readonly store: Store;
   readonly dispatcher: Dispatcher;
   readonly keyRing: KeyRing;
   readonly clock: Clock;
   readonly calendar: Calendar;
-  /**
-   * Unix seconds up to which the store cannot tell whether a request was carried out before, by its timestamp: it was
-   * restored from a backup. 0 if it can.
-   */
+  /** `NonceGap.untilS`. */
   readonly nonceGapUntilS?: () => number;
 }
 
 /**
- * Calls of both doors carried out at the same time; what comes on top is refused at once. Requests still arriving do not
- * count, and calls that their caller has given up do until they end. A call that waited (`pause`) goes on even if there are as many by then.
+ * Calls that run at the same time on both listeners; further calls get UNAVAILABLE. A call counts from when its body has arrived
+ * until it ends, even if its client is gone. A call that returns from `pause` continues above the limit.
  */
-const callsUnderWayMax = 2_000;
+const runningMax = 2_000;
 
-/** The pipeline of calls to these operations. Its functions are in the order of the documented checks. */
+/** The pipeline in front of these operations. Its functions are in the documented order of checks. */
 export function createCalls({
   store,
   dispatcher,
@@ -62,65 +58,65 @@ export function createCalls({
 }: CallsDependencies): Calls {
   const authenticate = createAuthentication({ store, keyRing });
   const rateLimit = createRateLimit(clock.monotonicMs);
-  const steadyMs = createJumpResistantClock(clock);
+  const jumpResistantMs = createJumpResistantClock(clock);
   const runningKeys = createRunningKeys();
   const streams = createStreams();
-  let callsUnderWay = 0;
+  let running = 0;
 
-  /** Headers, clock, body; from then on the call is under way. */
+  /** Checks headers and clock, reads the body, and runs the call. */
   async function signed(call: SignedCall, event: RequestEvent): Promise<CallResult> {
     let credentials: Credentials;
     let body: Uint8Array;
     try {
       credentials = readCredentials(call.credentials);
       checkTimestamp(credentials.timestamp, clock.nowMs());
-      refuseNonceGap(credentials.timestamp);
+      checkNonceGap(credentials.timestamp);
       body = await call.readBody();
     } catch (error) {
-      if (error instanceof ApiError) return refused(error);
+      if (error instanceof ApiError) return rejected(error);
       throw error;
     }
-    return underWay(() => fromSignature(call, credentials, body, event));
+    return limitRunning(() => runSigned(call, credentials, body, event));
   }
 
-  /** Throws UNAVAILABLE for a request that the original may have carried out after the backup that was restored. */
-  function refuseNonceGap(timestamp: string): void {
+  /** Throws UNAVAILABLE for a request that the original registry may have run after the backup that was restored. */
+  function checkNonceGap(timestamp: string): void {
     const untilS = nonceGapUntilS();
     if (Number(timestamp) > untilS) return;
     const retryAfterS = untilS + 1 - Math.floor(clock.nowMs() / 1000);
     throw new ApiError(
       'UNAVAILABLE',
-      `The registry was restored from a backup: requests with X-Timestamp up to ${untilS} are refused, ` +
-        'since they may have been carried out before. Nothing was stored; sign the request anew after that time.',
+      `The registry was restored from a backup. It rejects requests with X-Timestamp up to ${untilS}, ` +
+        'because they may have been carried out before. Nothing was stored; sign the request again after that time.',
       { retryAfterS: Math.max(1, retryAfterS) },
     );
   }
 
-  /** Carries a call out if there is room for one more. Never rejects. */
-  async function underWay(carryOut: () => Promise<CallResult>): Promise<CallResult> {
-    if (callsUnderWay >= callsUnderWayMax) return refused(unavailable('Too many calls are under way.'));
-    callsUnderWay += 1;
+  /** Runs a call unless too many are running. Never rejects. */
+  async function limitRunning(run: () => Promise<CallResult>): Promise<CallResult> {
+    if (running >= runningMax) return rejected(unavailable('Too many calls are running.'));
+    running += 1;
     try {
-      return await carryOut();
+      return await run();
     } catch (error) {
-      return refused(toApiError(error));
+      return rejected(toApiError(error));
     } finally {
-      callsUnderWay -= 1;
+      running -= 1;
     }
   }
 
-  /** Waits outside of the calls under way. Whoever lets calls wait bounds how many do. */
+  /** Waits without counting as running. Whatever pauses calls limits how many wait. */
   async function pause<T>(wait: () => Promise<T>): Promise<T> {
-    callsUnderWay -= 1;
+    running -= 1;
     try {
       return await wait();
     } finally {
-      callsUnderWay += 1;
+      running += 1;
     }
   }
 
-  /** Signature and rate. Throws what authentication does; whoever is authenticated is told the limits. */
-  async function fromSignature(
+  /** Checks signature and rate, and runs the call. Throws the errors of authentication; later ones are in the result, with limits. */
+  async function runSigned(
     call: SignedCall,
     credentials: Credentials,
     body: Uint8Array,
@@ -128,91 +124,94 @@ export function createCalls({
   ): Promise<CallResult> {
     const { method, target } = call;
     const nowMs = clock.nowMs();
-    // Once more: the body may have taken its time, and the nonce is remembered from now on.
+    // Again, because the body may have taken long: the nonce of an expired timestamp may already be forgotten.
     checkTimestamp(credentials.timestamp, nowMs);
     const admission = admissionAt(nowMs);
     const { platform, nonce } = authenticate(credentials, { method, target, body }, admission.nowS);
     setCaller(event, platform.caller);
     const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
     const quota = quotaClaim(platform, calendar, nowMs);
-    const statusAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
-    const units = new CallTransaction(store, platform.callerId, { ...admission, nonce, quota }, (calls) =>
-      quotaExceeded(statusAfter(calls)),
+    const quotaAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
+    const transaction = new CallTransaction(
+      store,
+      platform.callerId,
+      { ...admission, nonce, quota },
+      (calls) => quotaExceeded(quotaAfter(calls)),
     );
-    const answer = rate.allowed
-      ? await fromRoute(platform, units, () => routed(call, body, event), event)
+    const response = rate.allowed
+      ? await runRouted(platform, transaction, () => route(call, body, event), event)
       : rateLimited(rate);
-    const calls = units.calls ?? (await countedCalls(quota));
-    const limits = calls === undefined ? undefined : { rate, quota: statusAfter(calls) };
-    return { ...told(answer, units), limits };
+    const calls = transaction.calls ?? (await countedCalls(quota));
+    const limits = calls === undefined ? undefined : { rate, quota: quotaAfter(calls) };
+    return { ...resultOf(response, transaction), limits };
   }
 
-  /** A call that is identified by its door: there is no nonce, rate or quota. */
+  /** Runs a call that its listener has authenticated. It has no nonce, rate or quota. */
   function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult> {
-    return underWay(async () => {
-      const units = new CallTransaction(
+    return limitRunning(async () => {
+      const transaction = new CallTransaction(
         store,
         principal.callerId,
         admissionAt(clock.nowMs()),
         () => new ApiError('QUOTA_EXCEEDED', 'There is no quota.'),
       );
-      return told(await fromRoute(principal, units, () => call, event), units);
+      return resultOf(await runRouted(principal, transaction, () => call, event), transaction);
     });
   }
 
-  /** There is nothing to admit: what answers with a stream changes nothing. */
+  /** A streaming method changes nothing, so it needs no admission. */
   function streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message> {
     const { method, message, signal } = call;
     const execute = executorOf(store, principal.callerId);
-    const answers = dispatcher.stream(method, message, { principal, execute, signal });
-    return streams.begin(principal.tokenId, answers, signal);
+    const responses = dispatcher.stream(method, message, { principal, execute, signal });
+    return streams.begin(principal.tokenId, responses, signal);
   }
 
   /**
-   * Route, idempotency key, message, quota, operation. Never rejects; whatever is refused, the call is admitted, and what
-   * it tells is durable.
+   * Route, idempotency key, message, quota, operation. Never rejects. Even a call that fails has stored its admission when this
+   * returns, and everything in the result is durable.
    */
-  async function fromRoute(
+  async function runRouted(
     principal: Principal,
-    units: CallTransaction,
-    route: () => RoutedCall,
+    transaction: CallTransaction,
+    findRoute: () => RoutedCall,
     { requestId }: RequestEvent,
   ): Promise<Message | ApiError> {
     let endKey = () => {};
     try {
-      const { method, idempotencyKeys, isFreeOfQuota, onPause, read } = route();
+      const { method, idempotencyKeys, isFreeOfQuota, onPause, read } = findRoute();
       const key = isWriting(method) ? readIdempotencyKey(idempotencyKeys) : undefined;
-      const reading = attempt(read);
+      const reading = readingOrError(read);
       if (key !== undefined) {
         const { callerId } = principal;
         const claim = { callerId, key, requestId, fingerprint: fingerprintOf(method, reading) };
         endKey = runningKeys.begin(claim);
-        units.claim(claim);
+        transaction.claim(claim);
       }
-      if (!isFreeOfQuota) units.takeQuota();
+      if (!isFreeOfQuota) transaction.takeQuota();
       if (reading instanceof ApiError) throw reading;
       const { message, violations } = reading;
-      const { execute, executeNext } = units;
+      const { execute, executeNext } = transaction;
       const pauseCall = <T>(wait: () => Promise<T>) => {
         onPause?.();
         return pause(wait);
       };
       const call = { principal, execute, executeNext, pause: pauseCall };
-      const answer = await dispatcher.invoke(method, message, call, violations);
-      await units.admit();
-      return answer;
+      const response = await dispatcher.invoke(method, message, call, violations);
+      await transaction.admit();
+      return response;
     } catch (error) {
-      return await units.refused(error);
+      return await transaction.reject(error);
     } finally {
       endKey();
     }
   }
 
   function admissionAt(nowMs: number) {
-    return { nowS: Math.floor(nowMs / 1000), sweepAtS: Math.floor(steadyMs() / 1000) };
+    return { nowS: Math.floor(nowMs / 1000), sweepAtS: Math.floor(jumpResistantMs() / 1000) };
   }
 
-  /** For a call that was not admitted: how many were counted, if the store tells. */
+  /** The counted calls, for a call that was not admitted; undefined if the store fails. */
   async function countedCalls(quota: QuotaClaim): Promise<number | undefined> {
     return store.execute({ share: quota.callerId, admission: { nowS: 0, quota } }).then(
       ({ calls }) => calls,
@@ -223,23 +222,24 @@ export function createCalls({
   return { signed, identified, streamed, openStreams: streams.open };
 }
 
-/** Finds what is called, and notes it. Throws ApiError. */
-function routed(call: SignedCall, body: Uint8Array, event: RequestEvent): RoutedCall {
+/** Routes a call and records its operation. Throws ApiError. */
+function route(call: SignedCall, body: Uint8Array, event: RequestEvent): RoutedCall {
   const found = call.route(body);
   event.operation = operationName(found.method);
   return found;
 }
 
-const refused = (answer: ApiError): CallResult => ({ answer, isReplay: false });
+const rejected = (response: ApiError): CallResult => ({ response, isReplay: false });
 
-/** An answer, and whether it is that to an earlier call. Who is told to come again is told so anew each time. */
-function told(answer: Message | ApiError, units: CallTransaction): CallResult {
-  if (answer instanceof ApiError && !isFinal(answer.reason)) return refused(answer);
-  const answeredTo = units.claimedBy;
-  return { answer, isReplay: units.isReplay || answeredTo !== undefined, answeredTo };
+/** The result of a call. An error after which a retry may succeed is not stored, so it is never a replay. */
+function resultOf(response: Message | ApiError, transaction: CallTransaction): CallResult {
+  if (response instanceof ApiError && !isFinal(response.reason)) return rejected(response);
+  const originalRequestId = transaction.claimedBy;
+  const isReplay = transaction.isReplay || originalRequestId !== undefined;
+  return { response, isReplay, originalRequestId };
 }
 
-function attempt(read: () => Reading): Reading | ApiError {
+function readingOrError(read: () => Reading): Reading | ApiError {
   try {
     return read();
   } catch (error) {

@@ -1,28 +1,28 @@
-/** Whether a call is within the rate of its caller, and what is left after it. */
+/** Whether a call is within its caller's rate, and how much of the burst is left. */
 export interface RateDecision {
-  /** The rate that the caller is allowed, which is its burst as well. */
+  /** The allowed rate. The burst has the same size. */
   readonly callsPerSecond: number;
   readonly allowed: boolean;
-  /** Calls that would be let in at this moment. */
+  /** Further calls that are allowed now. */
   readonly remaining: number;
-  /** Whole seconds until the whole burst is there again, at least 1. */
+  /** Whole seconds until the full burst is available again, at least 1. */
   readonly resetS: number;
-  /** Whole seconds until a call is let in, at least 1; 0 if this one was. */
+  /** Whole seconds until a call is allowed, at least 1; 0 if this one is allowed. */
   readonly retryAfterS: number;
 }
 
 /** Limits the rate of calls of each caller. */
 export interface RateLimit {
-  /** Asks for one call of a caller that is allowed `callsPerSecond`; a refused call costs nothing. */
+  /** Takes one call of a caller with a rate of `callsPerSecond`. A rejected call uses nothing up. */
   take(callerId: number, callsPerSecond: number): RateDecision;
 }
 
-/** Absorbs the rounding of sums of intervals, in milliseconds. */
+/** Tolerance for rounding errors in sums of intervals, in milliseconds. */
 const toleranceMs = 1e-6;
 
 /**
- * GCRA, the generic cell rate algorithm: a caller may burst N calls and then one every 1/N s. It keeps one
- * number a caller, the theoretical arrival time: when the caller's burst will be whole again.
+ * GCRA, the generic cell rate algorithm: a caller may send a burst of N calls and then one every 1/N s. It stores one number
+ * per caller, the theoretical arrival time: when the full burst is available again.
  */
 export function createRateLimit(monotonicMs: () => number): RateLimit {
   const arrivals = new Map<number, number>();

@@ -1,69 +1,64 @@
 import type { Logger } from 'pino';
 import { type ApiError, reasons } from '../domain/reason.ts';
 
-/** The span of a call that is under way. */
+/** The trace span of a call. */
 export interface CallSpan {
   /** 32 hex digits, the same in every span of the trace. */
   readonly traceId: string;
-  /** Does the work of the call, so that what it asks of the store and of the provider is found under its span. */
+  /** Runs the work of the call, so that its store and provider requests become child spans. */
   run<T>(work: () => T): T;
-  /** Ends the span with what is known of the call by then, and the HTTP status that it was answered with. */
+  /** Ends the span with the data of the call and its HTTP status. */
   end(event: RequestEvent, status: number): void;
 }
 
-/** What is known of a call so far; its log line is made of it. */
+/** What is known of a call so far. Its log line is made from this, so it never holds a secret, signature, nonce or body. */
 export interface RequestEvent {
-  /** UUIDv7, the server's own. */
+  /** UUIDv7, created by the server. */
   readonly requestId: string;
-  /** The address that it came from; `unix` over a Unix socket. */
+  /** The client's address; `unix` over a Unix socket. */
   readonly client?: string | undefined;
-  /** Name of the caller, once identified: set by `setCaller`. */
+  /** Name of the authenticated caller; set by `setCaller`. */
   caller?: string | undefined;
-  /** The open call, whose caller `setCaller` sets, too. */
+  /** The open call, whose memory `setCaller` counts for the caller. */
   open?: { identify(caller: string): void };
-  /** The token that it was sent with, by its public handle, once identified. */
+  /** Public id of the token of an authenticated call. */
   tokenId?: string | undefined;
-  /** The API key that it was sent with, where it was refused before its caller was known. */
+  /** The API key in the header of a call that was rejected before authentication. */
   claimedKey?: string | undefined;
-  /** Full name of the RPC, once routed. */
+  /** Full name of the RPC or route. */
   operation?: string;
-  /** Why it was refused. */
   apiError?: ApiError;
-  /** Whether its error is for the operator to mend, who set up whatever called. */
+  /** Whether the operator must fix the error, because the operator configured the client. */
   isForOperator?: boolean;
-  /** Whether it asked for health, as somebody does every few seconds. */
+  /** Whether this is a health probe. */
   isProbe?: boolean;
-  /** Whether anybody may ask for it as often as they like, so that some are refused for want of room. */
+  /** Whether the route is public and reads the store, so that UNAVAILABLE under load is expected. */
   isForAnybody?: boolean;
-  /** Whether it was ended since the process stops. */
+  /** Whether the call ended because the process is stopping. */
   isStopping?: boolean;
-  /** Where calls are traced. */
   readonly span?: CallSpan | undefined;
 }
 
-/** Says in an event who its caller is. */
+/** Sets the caller of a call after authentication. */
 export function setCaller(event: RequestEvent, caller: string): void {
   event.caller = caller;
   event.open?.identify(caller);
 }
 
-/**
- * Writes the one line that each call leaves: no secret, signature, nonce or body is in an event. For a question for health
- * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.
- */
+/** Writes the log line of a finished call. Probes are logged at debug level: readiness logs its own changes. */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
   const { requestId, client, caller, tokenId, claimedKey, operation, apiError, span } = event;
   const { isForOperator, isProbe, isForAnybody, isStopping } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
-  const told = { reason: apiError?.reason, ms, traceId: span?.traceId };
-  const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...told };
-  // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
+  const result = { reason: apiError?.reason, ms, traceId: span?.traceId };
+  const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...result };
+  // Over gRPC the HTTP status is always 200, and 501 can be the caller's fault.
   const failed = (apiError === undefined ? status : reasons[apiError.reason].http) >= 500;
   const isExpected = apiError === undefined || ['UNAVAILABLE', 'CANCELLED'].includes(apiError.reason);
   if (isProbe && isExpected) log.debug(line, 'call');
-  // Recovery is at work: an operator need not be.
+  // Reconciliation settles it without the operator.
   else if (apiError?.reason === 'PAYMENT_PENDING') log.warn(line, 'call');
-  // The caller gave no more time.
+  // The caller set the deadline.
   else if (apiError?.reason === 'TIMEOUT') log.info(line, 'call');
   else if ((isForAnybody || isStopping) && apiError?.reason === 'UNAVAILABLE') log.info(line, 'call');
   else if (isForOperator) log.warn({ ...line, why: apiError?.message }, 'call');
@@ -71,7 +66,7 @@ export function logCall(log: Logger, event: RequestEvent, status: number, elapse
   else log.info(line, 'call');
 }
 
-/** The cause for the log: what the machine refused in words, anything internalError with its stack. */
+/** The cause for the log: the message for UNAVAILABLE, the whole error with its stack for anything else. */
 function causeOf(apiError: ApiError | undefined): { why?: string; err?: unknown } {
   const cause = apiError?.cause;
   if (apiError?.reason === 'UNAVAILABLE' && cause instanceof Error) return { why: cause.message };

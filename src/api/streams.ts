@@ -1,23 +1,26 @@
 import type { Message } from '@bufbuild/protobuf';
 import { createConcurrencyLimit } from './concurrency-limit.ts';
 
-/** Streams of answers that are open at the same time: with all tokens, and with one. */
+/** Largest number of open streams: of all tokens together, and of one token. */
 export const streamsMax = { all: 200, ofToken: 20 } as const;
 
-/** Streams of answers. */
+/** The open response streams. */
 export interface Streams {
   /**
-   * Has answers taken one by one, within the limits of streams: the first of them is refused with UNAVAILABLE or RATE_LIMITED
-   * beyond these. When the signal is aborted the answers end, whether anybody takes them or not.
+   * Opens a stream. Its first message throws UNAVAILABLE or RATE_LIMITED above the limits. The stream ends when the signal
+   * is aborted, even if nobody reads it.
    */
-  begin(tokenId: string, answers: AsyncGenerator<Message, void>, signal: AbortSignal): AsyncIterable<Message>;
-  /** How many are open. */
+  begin(
+    tokenId: string,
+    responses: AsyncGenerator<Message, void>,
+    signal: AbortSignal,
+  ): AsyncIterable<Message>;
+  /** How many streams are open. */
   open(): number;
 }
 
-/** None is open. */
 export function createStreams(): Streams {
-  const places = createConcurrencyLimit<string>({
+  const limit = createConcurrencyLimit<string>({
     ofAll: streamsMax.all,
     ofEach: streamsMax.ofToken,
     tooMany: `At most ${streamsMax.ofToken} streams at the same time with one token.`,
@@ -26,23 +29,23 @@ export function createStreams(): Streams {
 
   async function* limited(
     tokenId: string,
-    answers: AsyncGenerator<Message, void>,
+    responses: AsyncGenerator<Message, void>,
   ): AsyncGenerator<Message, void> {
-    const leave = places.enter(tokenId);
+    const leave = limit.enter(tokenId);
     try {
-      yield* answers;
+      yield* responses;
     } finally {
       leave();
     }
   }
 
   return {
-    begin: (tokenId, answers, signal) => {
-      const stream = limited(tokenId, answers);
-      // Whoever is gone takes nothing more, and a stream that waits for that would stay open.
+    begin: (tokenId, responses, signal) => {
+      const stream = limited(tokenId, responses);
+      // A client that is gone reads no further message, so the generator would never finish by itself.
       signal.addEventListener('abort', () => void stream.return(), { once: true });
       return stream;
     },
-    open: places.taken,
+    open: limit.taken,
   };
 }

@@ -1,19 +1,16 @@
 import type { ListenerName } from './call-metrics.ts';
 import type { CallSpan } from './request-event.ts';
 
-/** Headers as Node has them, by lower-case name; `traceparent` of W3C Trace Context is read. */
+/** Headers by lower-case name, as Node has them. The tracer reads `traceparent` (W3C Trace Context). */
 export type TraceHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Makes the spans of calls. */
+/** Creates the spans of calls. */
 export interface CallTracer {
-  /** Begins the span of a call, below that of its caller where the headers name one. */
-  begin(door: ListenerName, headers: TraceHeaders): CallSpan;
+  /** Begins the span of a call, as a child of the caller's span if the headers name one. */
+  begin(listener: ListenerName, headers: TraceHeaders): CallSpan;
 }
 
-/**
- * Whether the environment asks for traces, as the standard variables of OpenTelemetry have it: an endpoint is named, and
- * they are not turned off.
- */
+/** Whether the standard variables of OpenTelemetry enable traces: an endpoint is set, and traces are not turned off. */
 export function wantsTraces(env: NodeJS.ProcessEnv): boolean {
   const isNamed = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
   const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none';

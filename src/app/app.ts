@@ -1,6 +1,6 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
-import { createCallMetrics } from '../api/call-metrics.ts';
+import { createCallMetrics, type ListenerName } from '../api/call-metrics.ts';
 import { findNonceGap } from '../api/nonce-gap.ts';
 import { createCalls } from '../api/pipeline.ts';
 import { type Config, type ReloadableSettings, settings } from '../config/config.ts';
@@ -22,7 +22,7 @@ import { createStorePart } from '../health/store-part.ts';
 import { watchStore } from '../health/store-watch.ts';
 import { createClientOf } from '../http/listen/clients.ts';
 import { createOpenCalls, type OpenCalls } from '../http/listen/open-calls.ts';
-import { type ListenerName, openTlsListeners, type TlsListeners } from '../http/listen/tls-listeners.ts';
+import { openTlsListeners, type TlsListeners } from '../http/listen/tls-listeners.ts';
 import { notificationPath } from '../http/rest/notification-call.ts';
 import { readableByOthers } from '../lib/file-access.ts';
 import type { BackupSchedule } from '../operations/backup/schedule.ts';

@@ -15,7 +15,7 @@ import {
   ProvenanceService,
 } from '../../gen/artseal/v1/provenance_pb.ts';
 import { createDispatcher } from '../../src/api/dispatcher.ts';
-import { implement, type Operation, operation, parsed, streaming } from '../../src/api/operation.ts';
+import { implement, operation, parsed, streaming } from '../../src/api/operation.ts';
 import type { Principal } from '../../src/api/principal.ts';
 import type { Scope } from '../../src/domain/token.ts';
 import { apiErrorData, errorOf, ValidationError, type Violation } from '../../src/domain/violation.ts';
@@ -23,11 +23,9 @@ import { apiError } from '../support/rejected.ts';
 import { ledger } from '../support/tokens.ts';
 
 const { getProvenance: method } = ProvenanceService.method;
-type ProvenanceOperation = Operation<
-  typeof GetProvenanceRequestSchema,
-  typeof GetProvenanceResponseSchema,
-  string
->;
+type ProvenanceOperation = Parameters<
+  typeof operation<typeof GetProvenanceRequestSchema, typeof GetProvenanceResponseSchema, string>
+>[0];
 
 const platform: Principal = {
   kind: 'platform',

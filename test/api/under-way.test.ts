@@ -44,7 +44,7 @@ async function openCalls(t: TestContext, dispatcher: Dispatcher, stored: Promise
   };
 }
 
-const reasonOf = ({ answer }: CallResult) => (answer instanceof ApiError ? answer.reason : 'none');
+const reasonOf = ({ response }: CallResult) => (response instanceof ApiError ? response.reason : 'none');
 
 test('calls whose callers are gone count until they end; what comes on top is refused at once', {
   timeout: 60_000,

@@ -290,7 +290,7 @@ test('of a full disk and of a restored registry /readyz, metrics, check and log 
   assert.equal(refused.status, 503);
   const untilS = Number(/up to (\d+) are refused/.exec(refused.json.message)?.[1]);
   const takenFrom = utcTimestamp((untilS + 1) * 1_000);
-  const words = `signed calls are refused until ${takenFrom}`;
+  const words = `signed calls are rejected until ${takenFrom}`;
   assert.deepEqual(
     [restored.readyz, restored.metrics],
     [

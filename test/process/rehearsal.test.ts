@@ -83,7 +83,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
       values('artseal_certificate_end_seconds', { door: 'public' }),
       Date.parse(expiredAt) / 1_000,
     );
-    const [over] = logged(running, 'the certificate is over: clients refuse it');
+    const [over] = logged(running, 'the certificate has expired: clients reject it');
     assert.deepEqual([over?.level, over?.door, over?.endsAt], [50, 'public', expiredAt]);
     // Calls are answered all the same, so neither of the two is part of readiness; the damaged record itself is.
     assert.match(await readiness(t, running), /Not ready: evidence\./);

@@ -272,7 +272,7 @@ test('a folder of certificates that a link leads to is replaced by another link'
   assert.equal((await shakeHands(own)).shown, fingerprintOf(renewed));
 });
 
-test('files that cannot be used are logged once, and the certificate before stays in force', async (t) => {
+test('files that cannot be used are logged once, and the current certificate is kept', async (t) => {
   const { files, replace } = replaceable(t, certificate);
   const { own, errors, pass } = await startWithClock(t, files);
   const faulty = async (change: () => void, why: RegExp) => {
@@ -328,7 +328,7 @@ test('no call is lost while certificates are replaced again and again', async (t
   assert.deepEqual(shown, new Set([fingerprintOf(renewed), fingerprintOf(certificate)]));
 });
 
-test('the log tells once that a certificate is near its end and once that it is over', async (t) => {
+test('a certificate that expires soon and one that has expired are logged once each', async (t) => {
   const { files, replace } = replaceable(t, authority.issue('long', 90));
   const { own, clock, pass } = await startWithClock(t, files);
   const ages = () =>
@@ -339,15 +339,15 @@ test('the log tells once that a certificate is near its end and once that it is 
   };
   wait(59 * day);
   assert.deepEqual(ages(), []);
-  const near = [40, 'the certificate is near its end: renew it'];
+  const near = [40, 'the certificate expires soon: renew it'];
   wait(2 * day);
   assert.deepEqual(ages(), [near]);
-  const over = [50, 'the certificate is over: clients refuse it'];
+  const over = [50, 'the certificate has expired: clients reject it'];
   wait(30 * day);
   assert.deepEqual(ages(), [near, over]);
   replace(authority.issue('longer', 365));
   wait(0);
-  assert.deepEqual(ages(), [near, over, [30, 'the certificate was read and is in force']]);
+  assert.deepEqual(ages(), [near, over, [30, 'the certificate was reloaded']]);
 });
 
 test('a start with files that cannot be used ends with a line for each door', async (t) => {
@@ -404,7 +404,7 @@ test('check knows the files, and warns of those that others may read, but for ce
 test('SIGHUP has the certificate read at once', async (t) => {
   const serving = await serveWatched(t, { ARTSEAL_DATA_DIR: temporaryFolder(t), ...settingsOf(certificate) });
   serving.child.kill('SIGHUP');
-  const read = /"door":"public".*"msg":"the certificate was read and is in force"/;
+  const read = /"listener":"public".*"msg":"the certificate was reloaded"/;
   await eventually('it is read though it is the same', limitMs, () => read.test(serving.stderr()));
   assert.equal(await serving.stop(), 0);
 });

@@ -50,8 +50,8 @@ function metricsWith(holds: (metrics: Scraped) => boolean, from = metricsNow): P
 const filing = 'artseal.v1.FilingService/CreateFiling';
 const listing = 'artseal.v1.FilingService/ListFilings';
 const getting = 'artseal.v1.FilingService/GetFiling';
-const calls = (metrics: Scraped, api: string, operation: string, reason: string) =>
-  metrics.value('artseal_calls_total', { api, operation, reason }) ?? 0;
+const calls = (metrics: Scraped, listener: string, operation: string, reason: string) =>
+  metrics.value('artseal_calls_total', { listener, operation, reason }) ?? 0;
 
 /** For a call that is signed now, by the clock of the service. */
 const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
@@ -60,7 +60,7 @@ const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
 const unsigned = async (target: string, init: RequestInit = {}) =>
   (await fetch(`${service.publicUrl}${target}`, init)).text();
 
-test('calls are counted by API, operation and reason, and so are their durations', async () => {
+test('calls are counted by listener, operation and reason, and so are their durations', async () => {
   const before = await metricsNow();
   await fileArtwork(service, platform, now());
   await fileArtwork(service, platform, now());
@@ -69,13 +69,13 @@ test('calls are counted by API, operation and reason, and so are their durations
   const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
   await filings.listFilings({ pageSize: 1 });
   const after = await metricsWith((metrics) => calls(metrics, 'internal', listing, 'OK') > 0);
-  const more = (...labels: [api: string, operation: string, reason: string]) =>
+  const more = (...labels: [listener: string, operation: string, reason: string]) =>
     calls(after, ...labels) - calls(before, ...labels);
   assert.equal(more('public', filing, 'OK'), 2);
   assert.equal(more('public', 'none', 'SIGNATURE_INVALID'), 1);
   assert.equal(more('public', 'artseal.v1.ProvenanceService/GetProvenance', 'FILING_NOT_FOUND'), 1);
   assert.equal(more('internal', listing, 'OK'), 1);
-  const labels = { api: 'public', operation: filing, reason: 'OK' };
+  const labels = { listener: 'public', operation: filing, reason: 'OK' };
   const counted = calls(after, 'public', filing, 'OK');
   assert.equal(after.value('artseal_call_duration_seconds_count', labels), counted);
   assert.equal(after.value('artseal_call_duration_seconds_bucket', { ...labels, le: '+Inf' }), counted);

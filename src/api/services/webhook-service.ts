@@ -29,7 +29,7 @@ import { openUrl, sealUrl } from '../../keys/webhook-urls.ts';
 import { redeliver } from '../../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-deletion.ts';
-import { createConcurrencyLimit, inPlace } from '../concurrency-limit.ts';
+import { createConcurrencyLimit, withinLimit } from '../concurrency-limit.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { ownerScope } from '../principal.ts';
 import type { Paging } from './paging.ts';
@@ -211,7 +211,7 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
         const asked = { ...name, which, nowMs: clock.nowMs() };
         // By owner too: the id may be another's, who is to notice nothing.
         const place = `${name.owner ?? 'internal'} ${webhookId}`;
-        const count = await inPlace(redeliveries, place, call, ({ execute, executeNext }) =>
+        const count = await withinLimit(redeliveries, place, call, ({ execute, executeNext }) =>
           redeliver(execute, asked, executeNext),
         );
         onChange();

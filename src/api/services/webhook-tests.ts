@@ -4,7 +4,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { WebhookMessage } from '../../events/webhooks/attempt.ts';
 import { mintTestEventId } from '../../keys/mint.ts';
 import type { StoredWebhook, WebhookName, WebhookTestResult } from '../../store/webhook-commands.ts';
-import { createConcurrencyLimit, inPlace, type Steps } from '../concurrency-limit.ts';
+import { createConcurrencyLimit, type Steps, withinLimit } from '../concurrency-limit.ts';
 import type { Call } from '../operation.ts';
 import { messageOf } from './webhook-message.ts';
 import { answerFields, type WebhookAnswer } from './webhook-response.ts';
@@ -60,7 +60,7 @@ export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDepe
 
   return async (name, call) => {
     const { callerId } = call.principal;
-    const { isDelivered, ...came } = await inPlace(places, callerId, call, (steps) => test(name, steps));
+    const { isDelivered, ...came } = await withinLimit(places, callerId, call, (steps) => test(name, steps));
     return { delivered: isDelivered, ...answerFields(came) };
   };
 }

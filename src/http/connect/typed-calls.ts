@@ -124,12 +124,12 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const called = calls.identified(principal, { method, idempotencyKeys, read, onPause: endTurn }, event);
     // Not with the answer: at its deadline a call is answered while it is still under way.
     void called.then(endTurn);
-    const { answer, isReplay } = await Promise.race([called, deadlineOver(signal)]);
+    const { response, isReplay } = await Promise.race([called, deadlineOver(signal)]);
     // Its answer would be made for nobody.
     if (signal.aborted) throw cancelled();
     if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
-    if (answer instanceof ApiError) throw answer;
-    return answer;
+    if (response instanceof ApiError) throw response;
+    return response;
   }
 
   async function* carryOutStream(

@@ -18,19 +18,19 @@ export interface UnixAddress {
 /** An address to listen on. */
 export type ListenAddress = TcpAddress | UnixAddress;
 
-/** An address as settings and messages have it: `host:port`, `[host]:port` for IPv6, `unix:/path`. */
+/** The text of an address: `host:port`, `[host]:port` for IPv6, `unix:/path`. */
 export function addressText(address: ListenAddress): string {
   if ('path' in address) return `unix:${address.path}`;
   const { host, port } = address;
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** How clients write where a server is: http, or https where it speaks TLS, before an address; `unix:/path` as it is. */
+/** The URL of an address: http, or https with TLS; `unix:/path` stays as it is. */
 export function urlOf(address: string, isTls: boolean): string {
   return address.startsWith('unix:') ? address : `${isTls ? 'https' : 'http'}://${address}`;
 }
 
-/** Has a server listen; the address as bound, as `addressText` has it. Rejects with the reason where it cannot. */
+/** Starts listening. Returns the text of the bound address; rejects with the error of the system. */
 export async function listen(server: Server, address: ListenAddress): Promise<string> {
   if ('path' in address) {
     await listenOnUnixSocket(server, address.path);

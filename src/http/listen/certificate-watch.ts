@@ -5,28 +5,27 @@ import { utcTimestamp } from '../../domain/utc.ts';
 import { refuseChangeableByOthers } from '../../lib/file-access.ts';
 import { pathsOf, readTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 
-/** How often the files are looked at, in milliseconds. */
-const lookEveryMs = 2_000;
-/** A certificate is near its end when it has less than this left, in milliseconds, … */
-const endNearMs = 30 * 86_400_000;
-/** … and less than this part of its whole life: some live for six days, and are renewed in the middle. */
-const endNearPart = 1 / 3;
+/** How often the files are checked, in milliseconds. */
+const checkEveryMs = 2_000;
+/** A certificate expires soon if it has less than this left, in milliseconds, … */
+const soonMs = 30 * 86_400_000;
+/** … and less than this part of its lifetime: some are valid for six days and renewed after three. */
+const soonPart = 1 / 3;
 
-/** What a watch works with. */
 export interface CertificateWatchOptions {
   readonly files: TlsFiles;
-  /** What was read from them and is in force. */
+  /** The current content of the files. */
   readonly material: TlsMaterial;
-  /** Puts other material in force. Throws if it cannot be used; then nothing changes. */
+  /** Switches to new material. Throws if it cannot be used; then nothing changes. */
   readonly use: (material: TlsMaterial) => void;
   readonly clock: Clock;
-  /** Names the door. */
+  /** Names the listener. */
   readonly log: Logger;
 }
 
-/** Looks after the certificate of a door. */
+/** Watches the certificate of a listener. */
 export interface CertificateWatch {
-  /** Until when the certificate in force is good, in Unix milliseconds. */
+  /** When the current certificate expires, in Unix milliseconds. */
   endsAtMs(): number;
   /** Reads the files now, changed or not. */
   reload(): void;
@@ -34,16 +33,16 @@ export interface CertificateWatch {
 }
 
 /**
- * Looks every two seconds whether the files of a certificate have changed, links included, and puts what they have in
- * force. What cannot be used is logged as an error once, and what was in force stays. The log also tells, once each, when
- * a certificate is near its end and when it is over.
+ * Checks the files of a certificate every two seconds, links included, and uses them when they have changed. If they cannot be
+ * used, it logs an error once and keeps the current certificate. It also logs, once each, that a certificate expires soon and
+ * that it has expired.
  */
 export function watchCertificate(options: CertificateWatchOptions): CertificateWatch {
   const { files, use, clock, log } = options;
-  let inForce = options.material;
+  let current = options.material;
   let seen = stateOf(files);
   let tried = seen;
-  let told: CertificateAge | undefined;
+  let loggedAge: CertificateAge | undefined;
   let cancel = () => {};
 
   function reload(): void {
@@ -52,51 +51,50 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
       refuseChangeableByOthers(pathsOf(files));
       const material = readTlsFiles(files);
       use(material);
-      inForce = material;
-      told = undefined;
-      log.info({ endsAt: utcTimestamp(inForce.endsAtMs) }, 'the certificate was read and is in force');
+      current = material;
+      loggedAge = undefined;
+      log.info({ endsAt: utcTimestamp(current.endsAtMs) }, 'the certificate was reloaded');
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      log.error({ why, ...files }, 'the new certificate cannot be used: the one before stays in force');
+      log.error({ why, ...files }, 'the new certificate cannot be used: the current one is kept');
     }
   }
 
-  function tellAge(): void {
-    const age = certificateAge(inForce, clock.nowMs());
-    if (age === told) return;
-    told = age;
-    const endsAt = utcTimestamp(inForce.endsAtMs);
-    if (age === 'NEAR_ITS_END') log.warn({ endsAt }, 'the certificate is near its end: renew it');
-    if (age === 'OVER') log.error({ endsAt }, 'the certificate is over: clients refuse it');
+  function logAge(): void {
+    const age = certificateAge(current, clock.nowMs());
+    if (age === loggedAge) return;
+    loggedAge = age;
+    const endsAt = utcTimestamp(current.endsAtMs);
+    if (age === 'EXPIRES_SOON') log.warn({ endsAt }, 'the certificate expires soon: renew it');
+    if (age === 'EXPIRED') log.error({ endsAt }, 'the certificate has expired: clients reject it');
   }
 
-  function look(): void {
+  function check(): void {
     const state = stateOf(files);
-    // What has just changed may still be changing: certificate and key are written one after the other.
+    // Certificate and key are written one after the other, so wait until nothing changes any more.
     if (state === seen && state !== tried) reload();
     seen = state;
-    tellAge();
-    cancel = clock.after(lookEveryMs, look);
+    logAge();
+    cancel = clock.after(checkEveryMs, check);
   }
 
-  look();
-  return { endsAtMs: () => inForce.endsAtMs, reload, end: () => cancel() };
+  check();
+  return { endsAtMs: () => current.endsAtMs, reload, end: () => cancel() };
 }
 
-/** How near a certificate is to its end. */
-export type CertificateAge = 'GOOD' | 'NEAR_ITS_END' | 'OVER';
+/** How close a certificate is to its expiry. */
+export type CertificateAge = 'GOOD' | 'EXPIRES_SOON' | 'EXPIRED';
 
-/** How near a certificate is to its end, which `artseal check` and the log of the server tell. */
 export function certificateAge(
   { beginsAtMs, endsAtMs }: Pick<TlsMaterial, 'beginsAtMs' | 'endsAtMs'>,
   nowMs: number,
 ): CertificateAge {
   const leftMs = endsAtMs - nowMs;
-  if (leftMs <= 0) return 'OVER';
-  return leftMs < Math.min(endNearMs, endNearPart * (endsAtMs - beginsAtMs)) ? 'NEAR_ITS_END' : 'GOOD';
+  if (leftMs <= 0) return 'EXPIRED';
+  return leftMs < Math.min(soonMs, soonPart * (endsAtMs - beginsAtMs)) ? 'EXPIRES_SOON' : 'GOOD';
 }
 
-/** Tells whether files are the same as before: a text of what the system says of them, other for every change. */
+/** A text that changes whenever one of the files does. */
 function stateOf(files: TlsFiles): string {
   return pathsOf(files).map(stateOfFile).join(' ');
 }
@@ -106,7 +104,7 @@ function stateOfFile(path: string): string {
     const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);
     return [dev, ino, size, mtimeMs, ctimeMs].join();
   } catch (error) {
-    // Missing, or in a folder that was closed to this user: reading it says so.
+    // The file is missing or its folder is closed: reading it reports that.
     return String(error);
   }
 }

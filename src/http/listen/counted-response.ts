@@ -2,16 +2,15 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { OpenCall } from './open-calls.ts';
 
-/** How much of a larger body is written at a time, in bytes: so it shows whether the client takes any of it. */
+/** Larger bodies are written in pieces of this many bytes, which shows whether the client reads. */
 const pieceBytes = 16_384;
 
 type Body = string | Uint8Array;
 // biome-ignore lint/suspicious/noExplicitAny: Node declares the error of the two responses differently.
 type OnSent = (error?: any) => void;
 
-/** A response over HTTP/1.1 that counts what the kernel has not taken of it. */
+/** An HTTP/1.1 response that counts the bytes that the kernel has not accepted yet. */
 export class CountedResponse extends ServerResponse<IncomingMessage> {
-  /** The call that it answers. */
   openCall: OpenCall | undefined;
 
   override write(chunk: Body, encoding?: BufferEncoding | OnSent, onSent?: OnSent): boolean {
@@ -20,18 +19,17 @@ export class CountedResponse extends ServerResponse<IncomingMessage> {
   }
 
   override end(chunk?: Body | (() => void), ...more: unknown[]): this {
-    // Taken when the response is over, which ends the call.
+    // The end of the response ends the call, which counts them no more.
     if (chunk !== undefined && typeof chunk !== 'function') this.openCall?.send(Buffer.byteLength(chunk));
     return Reflect.apply(super.end, this, [chunk, ...more]);
   }
 }
 
-/** A response over HTTP/2 that counts what the kernel has not taken of it. */
+/** An HTTP/2 response that counts the bytes that the kernel has not accepted yet. */
 export class CountedHttp2Response extends Http2ServerResponse<Http2ServerRequest> {
-  /** The call that it answers. */
   openCall: OpenCall | undefined;
 
-  // `end` writes by this, too.
+  // `end` calls this, too.
   override write(chunk: Body, encoding?: BufferEncoding | OnSent, onSent?: OnSent): boolean {
     if (typeof encoding === 'function') return this.write(chunk, undefined, encoding);
     return super.write(chunk, encoding as BufferEncoding, counted(this.openCall, chunk, onSent));
@@ -47,16 +45,16 @@ function counted(call: OpenCall | undefined, chunk: Body, onSent?: OnSent): OnSe
   };
 }
 
-/** Writes a body, and ends the response. */
+/** Writes a body and ends the response. */
 export function endWith(response: ServerResponse, body: Body): void {
   if (Buffer.byteLength(body) <= pieceBytes) response.end(body);
   else writeInPieces(response, body, () => response.end());
 }
 
-/** Writes a body, each piece when the kernel has taken the one before; calls back when it has taken the last one. */
+/** Writes a body, each piece after the kernel has accepted the one before it; calls back after the last one. */
 export function writeInPieces(response: ServerResponse, body: Body, onSent: () => void): void {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-  // All of it is in memory until its last piece is not needed any more.
+  // The whole body stays in memory until its last piece is written.
   if (response instanceof CountedResponse) response.openCall?.hold(bytes.length);
   let at = 0;
   const writeNext: OnSent = (error) => {
@@ -69,7 +67,7 @@ export function writeInPieces(response: ServerResponse, body: Body, onSent: () =
   writeNext();
 }
 
-/** The chunks of a body, larger ones in pieces. */
+/** Yields the chunks of a body, larger ones in pieces. */
 export async function* inPieces(
   body: AsyncIterable<Uint8Array>,
   call: OpenCall | undefined,
@@ -79,7 +77,7 @@ export async function* inPieces(
       yield chunk;
       continue;
     }
-    // All of it is in memory until its last piece is not needed any more.
+    // The whole body stays in memory until its last piece is written.
     call?.hold(chunk.length);
     for (let at = 0; at < chunk.length; at += pieceBytes) yield chunk.subarray(at, at + pieceBytes);
     call?.release(chunk.length);

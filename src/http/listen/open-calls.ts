@@ -2,33 +2,26 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { givenNetwork } from '../../lib/networks.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 
-/**
- * What all calls of a process may hold together, in bytes: their requests, and what the kernel has not taken of their
- * responses.
- */
+/** Memory for all open calls of the process, in bytes: requests, and response bytes that the kernel has not accepted. */
 const heldBytesMax = 24 * 1_048_576;
 /** The largest request body that a listener reads, in bytes. */
 const bodyBytesMax = 65_536;
-/**
- * What Node takes for a call over each HTTP version, and for each header beside its text, in bytes: about, and with the
- * garbage that is not collected yet.
- */
+/** Estimated memory that Node uses for a call of each HTTP version, and for a header besides its text, in bytes. */
 const overheadBytes = { http1: 4_096, http2: 32_768, header: 256 } as const;
-/** How long a client may take nothing of a response, and how often that is checked, in milliseconds. */
+/** How long a client may read nothing of a response, and how often that is checked, in milliseconds. */
 const timeouts = { stalledMs: 20_000, checkEveryMs: 1_000 } as const;
 
-/** With fewer callers and clients than this, those without calls are not forgotten. */
+/** With fewer holders than this, those without calls are kept. */
 const holdersMin = 1_024;
 
-/** Why a connection is closed: its client takes nothing, all calls hold too much, or it sends too many requests ahead. */
+/** Why a connection is closed: its client reads nothing, all calls use too much memory, or it sends too many requests ahead. */
 export type CutOffReason = 'stalled' | 'memory' | 'requests';
 
-/** What a listener says of a connection. */
 export interface ConnectionRules {
-  /** Calls that may be open at the same time; with one more the connection is closed. */
+  /** Open calls at the same time; with one more the connection is closed. */
   readonly callsMax: number;
   readonly listener: string;
-  /** The address of the client of a call with these headers: the call counts for it while its caller is not known. */
+  /** The client address of a call with these headers. The call counts for it until its caller is authenticated. */
   clientOf(headers: IncomingHttpHeaders): string | undefined;
   /** Closes the connection at once. */
   cutOff(reason: CutOffReason): void;
@@ -36,48 +29,42 @@ export interface ConnectionRules {
 
 /** The open calls of a process, on all its listeners. */
 export interface OpenCalls {
-  /** Takes in a connection. */
+  /** Adds a connection. */
   connect(rules: ConnectionRules): OpenConnection;
-  /** How often a connection was closed for each reason; for the first, or a stream of HTTP/2 was reset. */
+  /** How often connections were closed for each reason; `stalled` also counts HTTP/2 streams that were reset. */
   cutOffs(): Readonly<Record<CutOffReason, number>>;
 }
 
-/**
- * A caller, or a client whose caller is not known, and what it holds. There is one for each name, and it stays for a while
- * when it has no calls.
- */
+/** A caller, or a client that is not authenticated, and the memory of its calls. */
 interface Holder {
-  /** Its open calls: first the one of which something moved longest ago. */
+  /** Open calls; the one without progress for longest is first. */
   readonly calls: OpenCall[];
-  /** What they hold, in bytes. */
   bytes: number;
 }
 
-/** What connections and calls count in. */
+/** The shared counts of all connections and calls. */
 interface Ledger {
   holderOf(name: string): Holder;
-  /** Counts bytes of a holder, more or, where negative, less. */
+  /** Adds bytes to a holder; a negative number removes them. */
   count(holder: Holder, bytes: number): void;
-  /** Closes connections until all calls hold no more than they may. */
+  /** Closes connections until the calls are within `heldBytesMax`. */
   makeRoom(): void;
-  /** Looks regularly whether clients take their responses, as long as some are not taken. */
+  /** Checks regularly for clients that read nothing, while there are unsent responses. */
   watch(): void;
   cutOff(connection: OpenConnection, reason: CutOffReason): void;
 }
 
-/** A response that knows the call that it answers. */
 export type CountedAnyResponse = AnyResponse & { openCall: OpenCall | undefined };
 
-/** A connection and its open calls: those whose responses have not left. */
+/** A connection and its open calls. */
 export class OpenConnection {
   /** The oldest first. */
   readonly calls: OpenCall[] = [];
   readonly rules: ConnectionRules;
-  /** When the client last took some of a response, or began to have some to take. */
+  /** When the client last read some of a response, or the first unsent byte was written. */
   movedMs = 0;
-  /** What the kernel has not taken of the responses, in bytes. */
+  /** Response bytes that the kernel has not accepted. */
   unsentBytes = 0;
-  /** What is in memory for its calls, in bytes. */
   heldBytes = 0;
   readonly #ledger: Ledger;
   #isOver = false;
@@ -90,7 +77,7 @@ export class OpenConnection {
     this.#unknownName = unknownAt(rules.listener, undefined);
   }
 
-  /** Counts a call until its response has left. Undefined if the connection is closed, perhaps because of this call. */
+  /** Counts a call until its response is sent. Undefined if the connection is closed, perhaps because of this call. */
   begin(request: AnyRequest, response: CountedAnyResponse): OpenCall | undefined {
     if (this.#isOver) return undefined;
     const client = this.rules.clientOf(request.headers);
@@ -109,13 +96,13 @@ export class OpenConnection {
     return this.#isOver ? undefined : call;
   }
 
-  /** Carries out a call: over HTTP/1.1 when the kernel has taken the responses to those before it. */
+  /** Runs a call: over HTTP/1.1 after the responses to the calls before it are sent. */
   carryOut(call: OpenCall, work: () => void): void {
     if (call === this.calls[0] || 'stream' in call.response) work();
     else call.work = work;
   }
 
-  /** Ends a call, and carries out the one that waited for it. */
+  /** Ends a call, and runs the next one that waits. */
   endCall(call: OpenCall): void {
     if (!remove(this.calls, call)) return;
     call.end();
@@ -126,13 +113,13 @@ export class OpenConnection {
     work();
   }
 
-  /** Forgets all calls: the connection is closed. */
+  /** Ends all calls of a closed connection. */
   end(): void {
     this.#isOver = true;
     for (const call of this.calls.splice(0)) call.end();
   }
 
-  /** The name of the holder of a call of this client while its caller is not known. */
+  /** The holder's name for calls of a client that are not authenticated. */
   #nameOf(client: string | undefined): string {
     if (client !== this.#client) this.#unknownName = unknownAt(this.rules.listener, client);
     this.#client = client;
@@ -140,20 +127,19 @@ export class OpenConnection {
   }
 }
 
-/** A call whose response has not left. */
+/** A call whose response is not completely sent. */
 export class OpenCall {
   readonly connection: OpenConnection;
-  /** The address of its client. */
   readonly client: string | undefined;
   readonly response: AnyResponse;
-  /** Carries it out, if it waits for the calls before it. */
+  /** Set while the call waits for the ones before it. */
   work: (() => void) | undefined;
-  /** Why its connection was closed, or its stream reset, before its response had left. */
+  /** Why its connection was closed or its stream reset. */
   cutOffReason: CutOffReason | undefined;
   isIdentified = false;
-  /** When its client last took some of the response, or began to have some to take. */
+  /** When its client last read some of the response, or the first unsent byte was written. */
   movedMs = 0;
-  /** What the kernel has not taken of the response, in bytes. */
+  /** Response bytes that the kernel has not accepted. */
   unsentBytes = 0;
   readonly #ledger: Ledger;
   #holder: Holder;
@@ -175,25 +161,25 @@ export class OpenCall {
     holder.calls.push(this);
   }
 
-  /** Counts it for its caller from now on. */
+  /** Counts the call for its authenticated caller from now on. */
   identify(caller: string): void {
     this.isIdentified = true;
     if (!this.#isOver) this.#moveTo(this.#ledger.holderOf(caller));
   }
 
-  /** Counts bytes that are in memory for it until it ends or they are released. */
+  /** Counts bytes until the call ends or releases them. */
   hold(bytes: number): void {
     if (this.#isOver) return;
     this.#count(bytes);
     this.#ledger.makeRoom();
   }
 
-  /** Counts bytes of `hold` no more. */
+  /** Removes bytes of `hold`. */
   release(bytes: number): void {
     if (!this.#isOver) this.#count(-bytes);
   }
 
-  /** Counts bytes of the response that wait for the kernel to take them. */
+  /** Counts response bytes until the kernel accepts them. */
   send(bytes: number): void {
     if (this.#isOver) return;
     const nowMs = performance.now();
@@ -205,7 +191,7 @@ export class OpenCall {
     this.hold(bytes);
   }
 
-  /** Counts bytes of `send` no more: the kernel has taken them. */
+  /** Removes bytes of `send`: the kernel has accepted them. */
   sent(bytes: number): void {
     if (this.#isOver) return;
     this.movedMs = performance.now();
@@ -216,7 +202,6 @@ export class OpenCall {
     this.#moveTo(this.#holder);
   }
 
-  /** Counts nothing more. */
   end(): void {
     this.release(this.#heldBytes);
     this.connection.unsentBytes -= this.unsentBytes;
@@ -224,7 +209,7 @@ export class OpenCall {
     remove(this.#holder.calls, this);
   }
 
-  /** Makes it the last call of a holder, which counts it from now on. */
+  /** Moves the call to the end of a holder's list. */
   #moveTo(holder: Holder): void {
     remove(this.#holder.calls, this);
     this.#ledger.count(this.#holder, -this.#heldBytes);
@@ -240,33 +225,32 @@ export class OpenCall {
   }
 }
 
-/** Ends the call of a response that has left, or whose connection is closed. */
+/** Ends the call of a response that was sent, or whose connection is closed. */
 function endCall(this: CountedAnyResponse): void {
   this.openCall?.connection.endCall(this.openCall);
 }
 
 /**
- * Removes a call from a list; whether it was there. The lists are arrays, for a Set that changes with each call makes new tables
- * all the time, and each table points to the next. A table in the old heap would keep all later calls until that is collected.
+ * Removes a call from a list; returns whether it was there. The lists are arrays: the old tables of a changing Set point to its
+ * new ones, and one of them in the old heap would keep all later calls in memory.
  */
 function remove(calls: OpenCall[], call: OpenCall): boolean {
-  const place = calls.indexOf(call);
-  if (place >= 0) calls.splice(place, 1);
-  return place >= 0;
+  const index = calls.indexOf(call);
+  if (index >= 0) calls.splice(index, 1);
+  return index >= 0;
 }
 
 /**
- * Bounds what clients can hold of the memory of a process, whatever they send and however little they read.
- * - A connection is closed when its client has taken nothing of a response for `stalledMs`. Over HTTP/2 only the stream is
- *   reset if the client has taken some of others in the second half of that time, or another has nothing to take.
- * - When all calls hold too much, the caller who holds most loses the connection that holds most. Calls whose callers are not
- *   known count for their clients, at each listener; all addresses of a `givenNetwork` are one client. A client loses the
- *   connection on which nothing has moved for longest: if it lost the largest, others at its address could send no large
- *   request. Were new calls refused instead, a client could keep all others out.
+ * Limits the memory that clients can use, whatever they send and however slowly they read.
+ * - A connection is closed when its client reads nothing of a response for `stalledMs`. Over HTTP/2 only the stream is reset
+ *   if the client reads others.
+ * - Above `heldBytesMax` the caller with most memory loses its largest connection. Calls that are not authenticated count for
+ *   their client, a `givenNetwork`, which loses the connection without progress for longest: otherwise no other client at its
+ *   address could send a large request. Rejecting new calls instead would let one client lock out all others.
  */
 export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCalls {
   const holders = new Map<string, Holder>();
-  /** When there are so many holders, those without calls are forgotten. */
+  /** With more holders than this, those without calls are forgotten. */
   let holdersMax = holdersMin;
   const counts: Record<CutOffReason, number> = { stalled: 0, memory: 0, requests: 0 };
   let heldBytes = 0;
@@ -285,7 +269,7 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
     return largest;
   }
 
-  /** The connection that a caller or client loses first. */
+  /** The connection that a holder of these calls loses. */
   function firstToGo(calls: readonly OpenCall[]): OpenConnection | undefined {
     if (calls[0]?.isIdentified === false) return calls[0].connection;
     let largest: OpenConnection | undefined;
@@ -351,16 +335,16 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
   };
 }
 
-/** Whether a client has taken some of a response since then, or has a call with nothing to take. */
+/** Whether a client has read some of a response since then, or has a call with nothing to read. */
 function isInUse({ movedMs, calls }: OpenConnection, sinceMs: number): boolean {
   return movedMs > sinceMs || calls.some(({ unsentBytes }) => unsentBytes === 0);
 }
 
-/** The name of the holder of calls whose caller is not known. No caller has it: names have no control characters. */
+/** The holder's name for calls that are not authenticated. No caller has it: names have no control characters. */
 const unknownAt = (listener: string, client: string | undefined): string =>
   `\0${listener} ${client === undefined ? '' : givenNetwork(client)}`;
 
-/** What a request may take, with as much of a body as it announces, in bytes. */
+/** Memory for a request and its announced body, in bytes. */
 function bytesOf({ httpVersionMajor, headers, rawHeaders }: AnyRequest): number {
   let bytes = httpVersionMajor === 1 ? overheadBytes.http1 : overheadBytes.http2;
   bytes += (rawHeaders.length / 2) * overheadBytes.header;

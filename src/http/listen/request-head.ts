@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 
 /**
- * What is wrong with the way in which an HTTP/1 request says where its body ends; undefined if nothing is. A proxy may find
- * another end where there is more than a single `chunked`, or where HTTP/1.0 has any, and take what follows for a request of
- * somebody else (RFC 9112, 6.1 and 11.2). Close the connection of such a request.
+ * The fault in how an HTTP/1 request states the end of its body; undefined if there is none. Request smuggling: a proxy may see
+ * another end if there is more than a single `chunked`, or any with HTTP/1.0, and take the following bytes for a request of
+ * another client (RFC 9112, 6.1 and 11.2). Close the connection of such a request.
  */
 export function framingFault({
   httpVersion,
@@ -19,9 +19,8 @@ export function framingFault({
 }
 
 /**
- * Whether a Host can only be of this machine or its network: an IP address, a name without dots, such as localhost, or the
- * name that is listened on. A browser sends any other where a site has its own name resolve to this machine (DNS rebinding),
- * and the site could read the answer.
+ * Whether a Host can only name this machine or its network: an IP address, a name without dots such as localhost, or the name
+ * in the listen address. DNS rebinding: a site whose name resolves to this machine could otherwise read responses in a browser.
  */
 export function isOwnHost(sent: string, listenedOn: string): boolean {
   const name = URL.parse(`http://${sent}`)?.hostname ?? '';

@@ -9,7 +9,7 @@ import type { TlsMaterial } from './tls-files.ts';
 /** How long a client may take over its handshake, in milliseconds. */
 const handshakeMs = 10_000;
 
-/** Those with forward secrecy and authenticated encryption: what Mozilla calls intermediate, without finite-field DHE. */
+/** Mozilla's intermediate list without finite-field DHE: forward secrecy and authenticated encryption. */
 const ciphers = [
   ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
   ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
@@ -17,31 +17,30 @@ const ciphers = [
   ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
-/** What a TLS front works with. */
 export interface TlsFrontOptions {
   readonly material: TlsMaterial;
-  /** The protocols that the door speaks, the one that it prefers first (ALPN). */
+  /** ALPN protocols, the preferred one first. */
   readonly protocols: readonly string[];
   readonly clientOf: ClientOf;
   readonly log: Logger;
-  /** How long a client may take over its handshake, in milliseconds; tests wait less. */
+  /** For tests; the default is 10 s. */
   readonly handshakeMs?: number;
 }
 
-/** What stands before a door that speaks TLS. */
+/** Does the TLS handshakes of a listener. */
 export interface TlsFront {
-  /** Shakes hands over a connection that was accepted, and calls back with what goes on over it; never if that fails. */
+  /** Does the handshake of an accepted connection. Calls back with the secure socket; never if the handshake fails. */
   handshake(socket: Socket, onSecure: (secure: TLSSocket) => void): void;
-  /** Uses another certificate from now on; connections that are open keep theirs. Throws if OpenSSL does not take it. */
+  /** Uses another certificate for new connections. Throws if OpenSSL rejects it. */
   use(material: TlsMaterial): void;
-  /** Ends the connections whose handshakes are not done. */
+  /** Closes the connections that are in a handshake. */
   endHandshakes(): void;
 }
 
-/** TLS 1.2 and 1.3. A handshake that fails leaves one line in the log, without a byte of the peer's. */
+/** TLS 1.2 and 1.3. A failed handshake is logged in one line, which holds nothing that the peer sent. */
 export function createTlsFront(options: TlsFrontOptions): TlsFront {
   const { material, protocols, clientOf, log } = options;
-  const shaking = new Map<Socket, (secure: TLSSocket) => void>();
+  const handshakes = new Map<Socket, (secure: TLSSocket) => void>();
   const server = createServer({
     ...contextOf(material),
     ALPNProtocols: [...protocols],
@@ -51,35 +50,35 @@ export function createTlsFront(options: TlsFrontOptions): TlsFront {
   });
   server.on('secureConnection', (secure: TLSSocket) => {
     const socket = carrierOf(secure);
-    const onSecure = shaking.get(socket);
-    shaking.delete(socket);
+    const onSecure = handshakes.get(socket);
+    handshakes.delete(socket);
     onSecure?.(secure);
   });
   server.on('tlsClientError', (error: NodeJS.ErrnoException, secure: TLSSocket) => {
-    // Without this one that has run out of time would stay.
+    // Node keeps a connection open whose handshake has timed out.
     secure.destroy();
     const code = String(secure.authorizationError ?? error.code);
-    // Whoever only looks whether the port is open, as load balancers do, goes without a handshake.
+    // Load balancers check a port by connecting without a handshake.
     const level = code === 'ECONNRESET' ? 'debug' : 'info';
     log[level]({ client: clientOf(carrierOf(secure), {}), code }, 'a TLS handshake failed');
   });
   return {
     handshake: (socket, onSecure) => {
-      // Whoever is gone by the time that it is logged has no address any more.
+      // Remembers the address, which a socket loses when it closes.
       clientOf(socket, {});
-      shaking.set(socket, onSecure);
-      socket.once('close', () => shaking.delete(socket));
+      handshakes.set(socket, onSecure);
+      socket.once('close', () => handshakes.delete(socket));
       server.emit('connection', socket);
     },
     use: (renewed) => server.setSecureContext(contextOf(renewed)),
     endHandshakes: () => {
-      for (const socket of shaking.keys()) socket.destroy();
+      for (const socket of handshakes.keys()) socket.destroy();
     },
   };
 }
 
-/** Has a server go on with its connections, behind all that listens for them so far, once their handshakes are done. */
-export function shakeHandsFirst(server: Server, front: TlsFront): void {
+/** Makes a server do the handshake of each connection first. Call it after all `connection` listeners were added. */
+export function handshakeFirst(server: Server, front: TlsFront): void {
   const listeners = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) =>
@@ -94,13 +93,13 @@ function contextOf({ certificate, key, clientCa }: TlsMaterial) {
     ...{ cert: certificate, key, ciphers },
     minVersion: 'TLSv1.2',
     honorCipherOrder: true,
-    // A peer could have them negotiated again and again over one connection.
+    // Denial of service: a client could renegotiate again and again.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ...(clientCa === undefined ? {} : { ca: clientCa }),
   } as const;
 }
 
-/** The connection under TLS; not in Node's types, though its own timers rely on it. */
+/** The TCP socket of a TLS socket. Node's types lack `_parent`. */
 function carrierOf(secure: TLSSocket): Socket {
   return (secure as TLSSocket & { readonly _parent: Socket })._parent;
 }

@@ -5,31 +5,30 @@ import type { ClientOf } from './clients.ts';
 import { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 import { createTlsFront, type TlsFront } from './tls-front.ts';
 
-/** What a door needs in order to speak TLS. */
 export interface TlsListenerOptions {
   readonly files: TlsFiles;
-  /** The protocols that it speaks, the one that it prefers first (ALPN). */
+  /** ALPN protocols, the preferred one first. */
   readonly protocols: readonly string[];
   readonly clientOf: ClientOf;
   readonly clock: Clock;
-  /** Names the door. */
+  /** Names the listener. */
   readonly log: Logger;
 }
 
-/** The TLS of a door, with the certificate that its files have now. */
+/** The TLS of a listener, with the current certificate of its files. */
 export interface TlsListener {
   readonly front: TlsFront;
-  /** The certificate in force, in PEM, its chain behind it. */
+  /** The current certificate in PEM, followed by its chain. */
   certificate(): string;
-  /** Until when it is good, in Unix milliseconds. */
+  /** When it expires, in Unix milliseconds. */
   endsAtMs(): number;
-  /** Reads the files at once. */
+  /** Reads the files now. */
   reload(): void;
-  /** Looks at the files no more. */
+  /** Stops watching the files. */
   end(): void;
 }
 
-/** Reads the files of a door and follows their changes. Throws TlsFileError, and what OpenSSL says of a weak key. */
+/** Reads TLS files and watches them for changes. Throws TlsFileError, and the error of OpenSSL for a weak key. */
 export function openTlsListener({ files, clock, ...options }: TlsListenerOptions): TlsListener {
   let material = readTlsFiles(files);
   const front = createTlsFront({ material, ...options });

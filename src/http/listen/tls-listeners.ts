@@ -1,37 +1,37 @@
 import type { TlsFiles } from './tls-files.ts';
 import { openTlsListener, type TlsListener, type TlsListenerOptions } from './tls-listener.ts';
 
-/** The two doors. */
-export type ListenerName = 'public' | 'internal';
+type ListenerName = 'public' | 'internal';
 
-/** The TLS of the doors that speak it. */
+/** The TLS of both listeners; undefined for plain HTTP. */
 export interface TlsListeners {
   readonly public: TlsListener | undefined;
   readonly internal: TlsListener | undefined;
-  /** Until when the certificates in force are good, in Unix milliseconds. */
+  /** When the current certificates expire, in Unix milliseconds. */
   ends(): ReadonlyMap<ListenerName, number>;
-  /** Reads the files of all of them at once. */
+  /** Reads all files now. */
   reload(): void;
-  /** Looks at their files no more. */
+  /** Stops watching the files. */
   end(): void;
 }
 
-/** Opens the TLS of those doors that have files for it. Throws as `openTlsListener` does. */
+/** Opens the TLS of each listener that has files. Throws as `openTlsListener` does. */
 export function openTlsListeners(
   files: Readonly<Record<ListenerName, TlsFiles | undefined>>,
   { log, ...options }: Omit<TlsListenerOptions, 'files' | 'protocols'>,
 ): TlsListeners {
   const opened = new Map<ListenerName, TlsListener>();
-  const open = (door: ListenerName, protocols: readonly string[]) => {
-    if (files[door] === undefined) return undefined;
-    const tls = openTlsListener({ ...options, files: files[door], protocols, log: log.child({ door }) });
-    opened.set(door, tls);
+  const open = (listener: ListenerName, protocols: readonly string[]) => {
+    const own = files[listener];
+    if (own === undefined) return undefined;
+    const tls = openTlsListener({ ...options, files: own, protocols, log: log.child({ listener }) });
+    opened.set(listener, tls);
     return tls;
   };
   return {
     public: open('public', ['http/1.1']),
     internal: open('internal', ['h2', 'http/1.1']),
-    ends: () => new Map(Array.from(opened, ([door, { endsAtMs }]) => [door, endsAtMs()])),
+    ends: () => new Map(Array.from(opened, ([listener, { endsAtMs }]) => [listener, endsAtMs()])),
     reload: () => {
       for (const { reload } of opened.values()) reload();
     },

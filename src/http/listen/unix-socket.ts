@@ -2,17 +2,17 @@ import { once } from 'node:events';
 import { chmodSync, lstatSync, type Stats, unlinkSync } from 'node:fs';
 import { connect, type Server } from 'node:net';
 
-/** Who may connect: the user and the group of the process, since to connect is to write. */
+/** The user and the group of the process may connect, which takes write permission. */
 const socketMode = 0o660;
-/** What a socket is not open for from the moment that it is made until it has its mode. */
+/** The umask while a socket is created, until it has its mode. */
 const closedToAllOthers = 0o177;
 
-/** The longest path of a socket, in bytes: the least that a system of those with Unix sockets takes. */
+/** The longest path of a socket, in bytes: the smallest limit among systems with Unix sockets. */
 export const socketPathBytesMax = 103;
 
 /**
- * Has a server listen on a Unix socket, mode 0660; Node removes it when the server closes. The socket of a process that
- * was killed is replaced. Rejects where somebody listens on it, and where the path is taken by anything else.
+ * Listens on a Unix socket with mode 0660, which Node removes when the server closes. Replaces the socket of a killed process.
+ * Rejects if another process listens on it, or if the path is another file.
  */
 export async function listenOnUnixSocket(server: Server, path: string): Promise<void> {
   try {
@@ -26,7 +26,7 @@ export async function listenOnUnixSocket(server: Server, path: string): Promise<
 }
 
 async function bind(server: Server, path: string): Promise<void> {
-  // It is made in this turn; tightened and not set, since whatever another thread makes meanwhile has this mask, too.
+  // The socket is created synchronously. Other threads share the umask, so it is only tightened.
   const mask = process.umask();
   process.umask(mask | closedToAllOthers);
   try {
@@ -37,18 +37,18 @@ async function bind(server: Server, path: string): Promise<void> {
   await once(server, 'listening');
 }
 
-/** Removes a socket on which nobody listens. Rejects for anything else. */
+/** Removes a socket on which no process listens. Rejects for any other file. */
 async function removeStale(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return;
-  if (!found.isSocket()) throw new Error('there is a file that is no socket');
-  if (!(await isRefused(path))) throw new Error('another process listens on it');
-  // Another process may have put its own in place meanwhile.
+  if (!found.isSocket()) throw new Error('the path exists and is no socket');
+  if (!(await hasNoListener(path))) throw new Error('another process listens on it');
+  // Another process may have replaced it meanwhile.
   if (isSame(found, lstatSync(path, { throwIfNoEntry: false }))) unlinkSync(path);
 }
 
-/** Whether nobody listens on a socket: then alone is a connection refused. */
-async function isRefused(path: string): Promise<boolean> {
+/** Whether no process listens on a socket: only then the system refuses a connection. */
+async function hasNoListener(path: string): Promise<boolean> {
   const socket = connect({ path });
   try {
     await once(socket, 'connect');

@@ -6,23 +6,23 @@ import { sentHeader } from './sent-headers.ts';
 /** The largest request body, in bytes. */
 export const bodyBytesMax = 65_536;
 
-/** The client went away before its request was complete: there is nobody to answer. */
+/** The client closed its connection before its request was complete, so nobody reads a response. */
 export class ClientGone extends Error {
   override name = 'ClientGone';
 }
 
 const noBytes = new Uint8Array();
 
-/** The event by which a listener refuses a request whose body cannot be read to its end; it carries a ApiError. */
-export const bodyRejected = 'artseal:body-refused';
+/** The listener emits this event, with an ApiError, on a request whose body cannot be read to its end. */
+export const bodyRejected = 'artseal:body-rejected';
 
-/** Reads a request body as sent. Throws BODY_TOO_LARGE as soon as it is; what `bodyRejected` carries; ClientGone. */
+/** Reads a request body. Throws BODY_TOO_LARGE as soon as it is too large, the error of `bodyRejected`, and ClientGone. */
 export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
   if (Number(length) > bodyBytesMax) throw bodyTooLarge();
   if (length === '0' && encoding === undefined) return Promise.resolve(noBytes);
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  // One buffer for the whole body: chunks of a byte each, kept apart, would take a thousand times their size.
+  // One buffer for the whole body: separate chunks of one byte would take a thousand times their size.
   let body = Buffer.alloc(0);
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
@@ -43,7 +43,7 @@ function bodyTooLarge(): ApiError {
 
 const jsonTypePattern = new RegExp(`^${jsonType}[ \\t]*(;[ \\t]*charset=("?)utf-8\\2[ \\t]*)?$`, 'i');
 
-/** Checks that a body is unencoded JSON in UTF-8, as it was read and signed. Throws UNSUPPORTED_MEDIA_TYPE. */
+/** Checks that the headers declare unencoded JSON in UTF-8. Throws UNSUPPORTED_MEDIA_TYPE. */
 export function checkMediaType(request: IncomingMessage): void {
   const types = sentHeader(request, 'content-type');
   const encodings = sentHeader(request, 'content-encoding');

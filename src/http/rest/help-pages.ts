@@ -1,16 +1,16 @@
 import { exampleArtwork } from '../../domain/example.ts';
 import { type Reason, reasons } from '../../domain/reason.ts';
 import { reasonHelp } from '../../domain/reason-help.ts';
-import type { Answer } from './envelope.ts';
+import type { HttpResponse } from './envelope.ts';
 import { escaped, plainPage } from './html.ts';
 
-/** The page that explains each error, by the dictionary. */
-export function errorsPage(): Answer {
+/** The page that explains each error. */
+export function errorsPage(): HttpResponse {
   const sections = (Object.keys(reasons) as Reason[]).map(errorSection).join('\n');
   return plainPage(
     'Errors of Artseal',
     `<h1>Errors</h1>
-<p>A refused REST call returns <code>{"code","message","requestId"}</code>, and the header <code>Link</code> leads here. A refused
+<p>A rejected REST call returns <code>{"code","message","requestId"}</code>, and the header <code>Link</code> leads here. A rejected
 call of the internal API returns the code as <code>google.rpc.ErrorInfo.reason</code>. <code>message</code> is for people; its
 wording may change. Send the operator the request id with every question.</p>
 <p>What each operation returns is in the <a href="../../openapi.yaml">OpenAPI document</a>.</p>
@@ -28,26 +28,26 @@ function errorSection(reason: Reason): string {
 <p>${withCode(action)}</p>`;
 }
 
-/** A sentence as HTML: what stands between backticks is code. */
+/** A sentence as HTML; text between backticks becomes code. */
 function withCode(sentence: string): string {
   return escaped(sentence).replaceAll(/`([^`]*)`/g, '<code>$1</code>');
 }
 
-/** The page that a browser shows of the address of the service itself. */
-export function homePage(): Answer {
+/** The page at `/`. */
+export function homePage(): HttpResponse {
   return plainPage(
     'Artseal',
     `<h1>Artseal</h1>
 <p>This is the API of a registry of artworks. It files works, gives evidence of each filing, and opens escrows for their sale.
-Art platforms call it with signed requests; there is nothing to log in to.</p>
+Art platforms call it with signed requests. There is no login.</p>
 
 <h2>A first call</h2>
-<p>You need an API key and its secret, which the operator issues. A sandbox has made a pair at its first start, in
-<code>sandbox-credentials.json</code> of its data folder. From the folder that it was started in:</p>
+<p>You need an API key and its secret, which the operator issues. A sandbox creates a pair at its first start, in
+<code>sandbox-credentials.json</code> in its data folder. Run this in the folder where you started it:</p>
 <pre>artseal call POST /api/v1/filing '${escaped(JSON.stringify(exampleArtwork))}'</pre>
 <p><code>artseal sign</code> prints the headers of a signed request for curl. The OpenAPI document says how requests are signed.</p>
 
-<h2>Where to go on</h2>
+<h2>More</h2>
 <ul>
 <li><a href="openapi.yaml">OpenAPI document</a>: every route, field and error</li>
 <li><a href="docs/errors">Errors</a>: what each code means and what to do</li>

@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
-import type { Answer } from './envelope.ts';
+import type { HttpResponse } from './envelope.ts';
 
-/** An answer that is a page, under the Content-Security-Policy that it needs. */
-export function pageAnswer(body: string | Uint8Array, policy: string): Answer {
+/** A response with a page and its Content-Security-Policy. */
+export function pageResponse(body: string | Uint8Array, policy: string): HttpResponse {
   return {
     status: 200,
     headers: {
       'Content-Type': 'text/html; charset=utf-8',
-      // In a frame something else could be laid over it.
+      // Clickjacking: another site could frame the page and cover parts of it.
       'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
       'X-Content-Type-Options': 'nosniff',
       'Referrer-Policy': 'no-referrer',
@@ -22,8 +22,8 @@ const style =
   'code,pre{overflow-wrap:anywhere;white-space:pre-wrap}';
 const policy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'`;
 
-/** A page that needs no script, of a title and what is in its body, both HTML. */
-export function plainPage(title: string, main: string): Answer {
+/** A page without scripts. Title and body are HTML. */
+export function plainPage(title: string, main: string): HttpResponse {
   const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -39,12 +39,12 @@ ${main}
 </body>
 </html>
 `;
-  return pageAnswer(html, policy);
+  return pageResponse(html, policy);
 }
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 
-/** A text as HTML. */
+/** Escapes a text for HTML. */
 export function escaped(text: string): string {
   return text.replaceAll(/[&<>"]/g, (character) => entities[character] ?? '');
 }

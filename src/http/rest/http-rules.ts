@@ -2,24 +2,21 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError, incomplete } from '../../domain/reason.ts';
 import { framingFault } from '../listen/request-head.ts';
-import type { Answer } from './envelope.ts';
+import type { HttpResponse } from './envelope.ts';
 import { sentHeader } from './sent-headers.ts';
 import { lingerMs } from './unread-body.ts';
 
-/** Bounds of a request of HTTP/1.1, whatever it asks for. */
+/** Limits of every HTTP/1.1 request. */
 export const requestLimits = {
-  /**
-   * Headers; Apache httpd and Tomcat take as many by default. Node refuses a request that has more since 26.5.1; before, it
-   * dropped those beyond.
-   */
+  /** Number of headers, as in Apache httpd and Tomcat. */
   headers: 100,
   /** The request line and all headers, in bytes. */
   headBytes: 16_384,
-  /** How long a client may take to send it whole, in milliseconds. */
+  /** How long a client may take to send the whole request, in milliseconds. */
   wholeMs: 30_000,
 } as const;
 
-/** Checks the headers that belong to HTTP itself. Throws BAD_REQUEST_TARGET for Host and Transfer-Encoding. */
+/** Checks Host and Transfer-Encoding. Throws BAD_REQUEST_TARGET. */
 export function checkHead(request: IncomingMessage): void {
   const hosts = sentHeader(request, 'host').length;
   if (hosts > 1) throw badRequest('The header Host must be sent once.');
@@ -30,33 +27,37 @@ export function checkHead(request: IncomingMessage): void {
   if (fault !== undefined) throw badRequest(fault);
 }
 
-/** What the error of Node's HTTP parser with this code means for the client that sent the bytes. */
+/** The ApiError for an error code of Node's HTTP parser. */
 export function parserError(code: string | undefined): ApiError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return incomplete(requestLimits.wholeMs);
     case 'HPE_HEADER_OVERFLOW': {
       const { headers, headBytes } = requestLimits;
-      const rule = `more than ${headers} headers, or they and its line are longer than ${headBytes / 1_024} KiB`;
+      const rule = `more than ${headers} headers, or its line and headers are longer than ${headBytes / 1_024} KiB`;
       return badRequest(`The request has ${rule}: send fewer.`);
     }
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return new ApiError('BODY_TOO_LARGE', 'The chunk extensions of the body are too long.');
     default:
-      return badRequest('The bytes received are not an HTTP/1.1 request that this service takes.');
+      return badRequest('The received bytes are not an HTTP/1.1 request that this service accepts.');
   }
 }
 
-/** Answers on a connection that has no request to answer to, and ends it. */
-export function endWithAnswer(socket: Socket, { status, headers, body }: Answer, requestId: string): void {
+/** Writes a response to a connection without a parsed request, and closes the connection. */
+export function endWithResponse(
+  socket: Socket,
+  { status, headers, body }: HttpResponse,
+  requestId: string,
+): void {
   const lines = Object.entries({
     ...headers,
     'Content-Length': Buffer.byteLength(body),
     'X-Request-Id': requestId,
     Connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} Refused\r\n${lines.join('')}\r\n${body}`);
-  // A peer that keeps its side open would keep the socket for ever.
+  socket.end(`HTTP/1.1 ${status} Rejected\r\n${lines.join('')}\r\n${body}`);
+  // A peer that does not close its half would keep the socket open forever.
   socket.setTimeout(lingerMs, () => socket.destroy());
 }
 

@@ -1,68 +1,67 @@
 import { ApiError } from '../../domain/reason.ts';
-import { type Answer, jsonType } from './envelope.ts';
+import { type HttpResponse, jsonType } from './envelope.ts';
 
-/** What is published of the evidence log. */
+/** The published part of the evidence log. */
 export interface PublicLog {
-  /** The newest checkpoint, a signed note; undefined as long as there is none. */
+  /** The newest checkpoint, a signed note; undefined before the first one. */
   checkpoint(): string | undefined;
-  /** The keys that it is verified with, in the format of signed notes. */
+  /** The keys that verify it, in the format of signed notes. */
   verifierKeys(): readonly string[];
-  /** The bytes of a tile by its path behind `tile/`; undefined where nothing of that name is published. */
+  /** The bytes of a tile by its path after `tile/`; undefined if there is none. */
   tile(path: string): Promise<Uint8Array | undefined>;
 }
 
-/** Evidence that its owner shares. */
+/** Evidence that its owner shares by a link. */
 export interface SharedEvidence {
-  /** What the token of a link gives, JSON and a name for its file; undefined where it gives nothing any more. Throws ApiError. */
+  /** The evidence as JSON and a file name for it; undefined if the link is not valid. Throws ApiError. */
   open(token: string): Promise<{ readonly json: string; readonly file: string } | undefined>;
 }
 
-/** Where links to evidence lead to; the token follows. */
+/** The path of evidence links; the token follows. */
 export const linkPath = '/evidence/';
 
-/** How a path is answered that anybody may ask. */
+/** A route that needs no signature. */
 export interface OpenRoute {
-  /** As the log and the metrics call it: never what is secret of its path. */
+  /** Its name in log and metrics, without the token of an evidence link. */
   readonly operation: string;
-  /** Whether it reads the store for anybody who asks. */
+  /** `RequestEvent.isForAnybody`. */
   readonly isForAnybody?: boolean;
-  /** Headers of all its answers, errors included. */
+  /** Headers of all its responses, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Throws ApiError. */
-  answer(): Answer | Promise<Answer>;
+  respond(): HttpResponse | Promise<HttpResponse>;
 }
 
-/** Whoever checks the log may do so in a browser, on a page of their own. */
+/** Lets a page of any site read the log. */
 const forBrowsers = { 'Access-Control-Allow-Origin': '*' };
-/** A checkpoint is soon followed by another. */
 const mutable = { 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-cache' };
-/** A tile of one name always has the same bytes. */
+/** A tile never changes under its name. */
 const immutable = {
   'Content-Type': 'application/octet-stream',
   'Cache-Control': 'public, max-age=31536000, immutable',
 };
 
-/** The route of a path below /log/, as C2SP tlog-tiles has them; undefined for any other. */
+/** The route of a path below /log/ (C2SP tlog-tiles); undefined for any other path. */
 export function logRoute(path: string, log: PublicLog): OpenRoute | undefined {
-  const below = behind('/log/', path);
+  const below = after('/log/', path);
   if (below === undefined) return undefined;
   const route = { operation: path, headers: forBrowsers };
-  if (below === 'checkpoint') return { ...route, answer: () => textAnswer(log.checkpoint()) };
-  if (below === 'vkey') return { ...route, answer: () => textAnswer(lines(log.verifierKeys())) };
-  const tile = behind('tile/', below);
-  if (tile === undefined) return { ...route, operation: '/log', answer: nothingThere };
-  const answer = async (): Promise<Answer> => {
-    const body = (await log.tile(tile)) ?? nothingThere();
+  if (below === 'checkpoint') return { ...route, respond: () => textResponse(log.checkpoint()) };
+  if (below === 'vkey') return { ...route, respond: () => textResponse(lines(log.verifierKeys())) };
+  const tile = after('tile/', below);
+  if (tile === undefined) return { ...route, operation: '/log', respond: notPublished };
+  const respond = async (): Promise<HttpResponse> => {
+    const body = (await log.tile(tile)) ?? notPublished();
     return { status: 200, headers: { ...immutable }, body };
   };
-  return { ...route, operation: '/log/tile', isForAnybody: true, answer };
+  return { ...route, operation: '/log/tile', isForAnybody: true, respond };
 }
 
-/** The route of a link to evidence; undefined for any other path. */
+/** The route of an evidence link; undefined for any other path. */
 export function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute | undefined {
-  const token = behind(linkPath, path);
+  const token = after(linkPath, path);
   if (token === undefined) return undefined;
-  const answer = async (): Promise<Answer> => {
+  const respond = async (): Promise<HttpResponse> => {
     const evidence = await shared.open(token);
     if (evidence === undefined) {
       throw new ApiError(
@@ -78,22 +77,22 @@ export function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute |
       body: json,
     };
   };
-  return { operation: '/evidence', isForAnybody: true, answer };
+  return { operation: '/evidence', isForAnybody: true, respond };
 }
 
-function textAnswer(body: string | undefined): Answer {
-  return { status: 200, headers: { ...mutable }, body: body ?? nothingThere() };
+function textResponse(body: string | undefined): HttpResponse {
+  return { status: 200, headers: { ...mutable }, body: body ?? notPublished() };
 }
 
 function lines(texts: readonly string[]): string {
   return texts.map((text) => `${text}\n`).join('');
 }
 
-function nothingThere(): never {
+function notPublished(): never {
   throw new ApiError('NOT_FOUND', 'Nothing of that name is published of the evidence log.');
 }
 
-/** What is behind a beginning; undefined if it is not the beginning. */
-function behind(beginning: string, path: string): string | undefined {
-  return path.startsWith(beginning) ? path.slice(beginning.length) : undefined;
+/** The part of a path after a prefix; undefined if it does not begin with the prefix. */
+function after(prefix: string, path: string): string | undefined {
+  return path.startsWith(prefix) ? path.slice(prefix.length) : undefined;
 }

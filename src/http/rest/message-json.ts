@@ -16,12 +16,11 @@ import { JsonNumber, type JsonObject, type JsonValue, shownName } from '../../li
 import { typeRules, wordRule } from '../../lib/json/type-rules.ts';
 
 /**
- * JSON of messages as it is documented to platforms. It differs from ProtoJSON in that 64-bit integers are
- * numbers both ways, in that only the documented spelling of a member is known, and in that nothing unknown,
- * null or of another type is let through.
+ * The JSON of messages over REST. It differs from ProtoJSON: 64-bit integers are numbers in both directions, a member has one
+ * spelling, and unknown members, null and values of another type are rejected.
  */
 
-/** The value of a field, or the rule that what was sent breaks. */
+/** The value of a field, or the rule that the sent value breaks. */
 type FieldReading = { readonly value: unknown } | { readonly rule: string };
 
 const integerRanges: { readonly [Type in ScalarType]?: readonly [min: bigint, max: bigint] } = {
@@ -29,7 +28,7 @@ const integerRanges: { readonly [Type in ScalarType]?: readonly [min: bigint, ma
   [ScalarType.INT64]: [BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)],
 };
 
-/** The fields of a message by their documented names; throws for a field that this JSON has no form for. */
+/** The fields of a message by their JSON names. Throws for a field of a type that this JSON does not support. */
 export function documentedFields(desc: DescMessage): ReadonlyMap<string, DescField> {
   for (const field of desc.fields) {
     const scalar =
@@ -37,7 +36,7 @@ export function documentedFields(desc: DescMessage): ReadonlyMap<string, DescFie
     const known =
       !scalar || [ScalarType.STRING, ScalarType.BOOL].includes(field.scalar) || integerRanges[field.scalar];
     if (!known || field.fieldKind === 'map' || (field.oneof && !field.proto.proto3Optional)) {
-      throw new Error(`${field} has a type that the public door cannot transcode.`);
+      throw new Error(`${field} has a type that the public API does not support.`);
     }
     const nested = field.message;
     if (nested !== undefined && nested !== desc) documentedFields(nested);
@@ -45,7 +44,7 @@ export function documentedFields(desc: DescMessage): ReadonlyMap<string, DescFie
   return new Map(desc.fields.map((field) => [field.jsonName, field]));
 }
 
-/** Puts a message together from all that was sent for it. */
+/** Builds a message from path, query and body, and collects the violations. */
 export class MessageReader {
   readonly #desc: DescMessage;
   readonly #values: Record<string, unknown> = {};
@@ -55,37 +54,35 @@ export class MessageReader {
     this.#desc = desc;
   }
 
-  /** Takes one value; `field` is undefined where the name is not one that may appear. */
+  /** Reads one value; `field` is undefined if the request has no field of that name. */
   take(name: string, field: DescField | undefined, json: JsonValue): void {
     const isRepeated = field !== undefined && Object.hasOwn(this.#values, field.localName);
     const reading = field === undefined ? unknownField : isRepeated ? repeatedField : readField(field, json);
-    if ('rule' in reading) this.refuse({ field: shownName(name), rule: reading.rule });
+    if ('rule' in reading) this.reject({ field: shownName(name), rule: reading.rule });
     else if (field !== undefined) this.#values[field.localName] = reading.value;
   }
 
-  /** Takes the members of an object for the fields that may appear. */
+  /** Reads the members of an object. */
   takeMembers(fields: ReadonlyMap<string, DescField>, object: JsonObject): void {
     for (const [name, json] of object) this.take(name, fields.get(name), json);
   }
 
-  /** Notes what is wrong beside the values. */
-  refuse(violation: Violation): void {
+  reject(violation: Violation): void {
     this.#violations.push(violation);
   }
 
-  /** What all of it comes to. */
   reading(): Reading {
     return { message: create(this.#desc, this.#values), violations: this.#violations };
   }
 }
 
-/** What is empty must not pass for what was left out, which would widen a list or change nothing. */
+/** An empty value is not the same as an absent one: it would widen a list without notice. */
 export const emptyRule = 'must not be empty; leave it out instead';
 
 const unknownField: FieldReading = { rule: 'is not part of this request' };
 const repeatedField: FieldReading = { rule: 'was given more than once' };
 
-/** Reads a field of a path or query, where everything is text. */
+/** The JSON value for the text of a path segment or query parameter. */
 export function textValue(field: DescField, text: string): JsonValue {
   const isText =
     field.fieldKind === 'enum' || (field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING);
@@ -138,13 +135,13 @@ function readInteger(field: DescField, json: JsonValue): FieldReading {
   return { value: field.scalar === ScalarType.INT32 ? Number(value) : value };
 }
 
-/** The rule of an integer in the unit of its field. Looking an option up costs more than reading a whole message. */
+/** The rule of an integer, with the unit of its field. Only for errors: reading an option costs more than reading a message. */
 function brokenInteger(field: DescField, bound = ''): FieldReading {
   const counted = getOption(field, unit);
   return { rule: `${typeRules.integer}${counted === '' ? '' : ` of ${counted}`}${bound}` };
 }
 
-/** The documented JSON of a message: every member that is not optional is there, in the order of the schema. */
+/** The documented JSON of a message: all members that are not optional, in the order of the schema. */
 export function writeMessage(desc: DescMessage, message: Message): JsonOutput {
   const values = message as unknown as Record<string, unknown>;
   const output: { [name: string]: unknown } = {};

@@ -2,35 +2,34 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestEvent } from '../../api/request-event.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { readBody } from './body.ts';
-import { type Answer, jsonAnswer } from './envelope.ts';
+import { type HttpResponse, jsonResponse } from './envelope.ts';
 
-/** Where the payment provider sends its notifications. */
+/** The path to which the payment provider sends its notifications. */
 export const notificationPath = '/payment/notifications';
 
 /** The notifications of the payment provider. */
 export interface Notifications {
-  /** The one that they come with. */
   readonly method: 'GET' | 'POST';
-  /** Takes one as it came over the wire, verified by whoever sent it. Throws ApiError. */
+  /** Verifies and stores a notification. Throws ApiError. */
   take(sent: {
     readonly method: string;
-    /** Behind the question mark of its target; '' if there is none. It can be the secret that proves it. */
+    /** The query of the target; '' if there is none. It can hold the secret that authenticates the notification. */
     readonly query: string;
     readonly headers: NodeJS.Dict<string[]>;
     readonly body: Uint8Array;
   }): Promise<void>;
 }
 
-/** Whether a request target is that of notifications: those that come with GET have all that they say in its query. */
+/** Whether a request target is that of notifications. One sent with GET has its data in the query. */
 export const isNotification = (target: string | undefined, { method }: Notifications): boolean =>
   target === notificationPath || (method === 'GET' && target?.startsWith(`${notificationPath}?`) === true);
 
-/** Answers a request to `notificationPath`: as soon as the notification is stored, before anything comes of it. */
+/** Responds to a notification as soon as it is stored, before it is processed. */
 export async function notificationCall(
   request: IncomingMessage,
   event: RequestEvent,
   { method, take }: Notifications,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   event.operation = 'payment notification';
   if (request.method !== method) {
     throw new ApiError('METHOD_NOT_ALLOWED', `This route takes ${method}.`, { allow: [method] });
@@ -43,5 +42,5 @@ export async function notificationCall(
     event.isForOperator = error instanceof ApiError && error.reason === 'VALIDATION_FAILED';
     throw error;
   }
-  return jsonAnswer(200, { received: true });
+  return jsonResponse(200, { received: true });
 }

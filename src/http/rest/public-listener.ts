@@ -7,38 +7,38 @@ import type { ClientOf } from '../listen/clients.ts';
 import { CountedResponse, endWith } from '../listen/counted-response.ts';
 import type { OpenCall, OpenCalls, OpenConnection } from '../listen/open-calls.ts';
 import { framingFault } from '../listen/request-head.ts';
-import { shakeHandsFirst, type TlsFront } from '../listen/tls-front.ts';
+import { handshakeFirst, type TlsFront } from '../listen/tls-front.ts';
 import { bodyRejected, ClientGone } from './body.ts';
-import { type Answer, errorResponse } from './envelope.ts';
-import { checkHead, endWithAnswer, parserError, requestLimits } from './http-rules.ts';
+import { errorResponse, type HttpResponse } from './envelope.ts';
+import { checkHead, endWithResponse, parserError, requestLimits } from './http-rules.ts';
 import { isNotification, type Notifications, notificationCall } from './notification-call.ts';
 import type { OpenRoutes } from './open-routes.ts';
 import type { SignedCalls } from './signed-call.ts';
-import { endBehindBody, hasSmallBody, skipBody } from './unread-body.ts';
+import { endAfterBody, hasSmallBody, skipBody } from './unread-body.ts';
 
-/** What the public listener works with. */
 export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
   readonly notifications: Notifications;
   readonly openRoutes: OpenRoutes;
   readonly clientOf: ClientOf;
-  /** What connections are secured with first; undefined for plain HTTP. */
+  /** Undefined for plain HTTP. */
   readonly tls: TlsFront | undefined;
   readonly observer: CallObserver;
   readonly openCalls: OpenCalls;
 }
 
-/** A connection that was accepted. */
+/** An accepted connection. */
 interface Connection {
   readonly socket: Socket;
   readonly open: OpenConnection;
-  /** The request that came last. */
   latest?: IncomingMessage;
   /** Why nothing more can be read. */
   broken?: ApiError;
+  /** Whether a request did not clearly say where its body ends: further bytes may be a part of it. */
+  isMisframed?: boolean;
 }
 
-/** A request that is answered on its connection. */
+/** A request and its response. */
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: CountedResponse;
@@ -47,36 +47,34 @@ interface Exchange {
   readonly event: RequestEvent;
 }
 
-/** Connections at the same time; what comes on top is closed at once. Twice the calls that are carried out. */
+/** Open connections: twice the calls that run at the same time. Further connections are closed at once. */
 const connectionsMax = 4_000;
-/** Requests of a connection that are not answered yet; with one more it is closed. */
+/** Requests on one connection without a response; with one more the connection is closed. */
 const requestsAheadMax = 32;
-/** How long a client may take over its headers and between two requests, in milliseconds. */
-const timeouts = { headersMs: 15_000, keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
+/** How long a connection may be idle between two requests, and how often time limits are checked, in milliseconds. */
+const timeouts = { keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
 
-/** The HTTP/1.1 server of external platforms. It does not listen yet. */
+/** Creates the HTTP/1.1 server of the public API. It does not listen yet. */
 export function createPublicListener(dependencies: PublicListenerDependencies): Server {
   const { signedCalls, notifications, openRoutes, clientOf, tls, observer, openCalls } = dependencies;
   const server = createServer({
-    // A request without Host is answered here, in the envelope.
+    // `checkHead` rejects a request without Host, with the JSON of errors.
     requireHostHeader: false,
     maxHeaderSize: requestLimits.headBytes,
-    headersTimeout: timeouts.headersMs,
+    // Clients that send slowly: the limit covers headers and body.
     requestTimeout: requestLimits.wholeMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     connectionsCheckingInterval: timeouts.checkEveryMs,
     ServerResponse: CountedResponse,
   });
   server.maxConnections = connectionsMax;
-  // Not in Node's types: else it ends a connection with its client's half, and calls under way are not answered.
+  // Not in Node's types. Otherwise a client that closes its half after its request gets no response.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.maxHeadersCount = requestLimits.headers;
-  /** Connections on which nothing more is read: they are closed behind the answer that says so. */
-  const misframed = new WeakSet<Socket>();
   const connections = new WeakMap<Socket, Connection>();
 
   function connect(socket: Socket): void {
-    // Whoever is gone by the time that it is logged has no address any more.
+    // Remembers the address, which a socket loses when it closes.
     clientOf(socket, {});
     const open = openCalls.connect({
       callsMax: requestsAheadMax,
@@ -91,45 +89,43 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     socket.once('close', () => open.end());
   }
 
-  async function answerTo({ request, connection, event }: Exchange): Promise<Answer> {
-    // It was told while the request waited for those before it.
+  async function respond({ request, connection, event }: Exchange): Promise<HttpResponse> {
+    // The connection broke while the request waited for the ones before it.
     if (isLast(connection, request) && !request.complete) throw connection.broken;
     checkHead(request);
-    const openAnswer = openRoutes(request, event);
-    if (openAnswer !== undefined) return openAnswer;
+    const openResponse = openRoutes(request, event);
+    if (openResponse !== undefined) return openResponse;
     if (isNotification(request.url, notifications)) return notificationCall(request, event, notifications);
     return signedCalls(request, event);
   }
 
   function handle(request: IncomingMessage, response: CountedResponse): void {
-    // Whoever listened for its failure may have gone by the time that the client breaks off.
+    // The client may disconnect when no other listener is left.
     request.on('error', ignore);
-    // Where the body of an earlier request ends is not known, and so this one may be a part of it.
-    if (misframed.has(request.socket)) return;
-    if (framingFault(request) !== undefined) misframed.add(request.socket);
     const connection = connections.get(request.socket);
-    // What was read before its connection was cut off is still handed over.
-    if (connection === undefined || request.socket.destroyed) return;
+    // Node still delivers what it read before the connection was closed.
+    if (connection === undefined || request.socket.destroyed || connection.isMisframed) return;
+    if (framingFault(request) !== undefined) connection.isMisframed = true;
     connection.latest = request;
     const call = connection.open.begin(request, response);
     if (call === undefined) return;
-    connection.open.carryOut(call, () => void carryOut({ request, response, connection, call }));
+    connection.open.carryOut(call, () => void run({ request, response, connection, call }));
   }
 
-  async function carryOut({ request, response, connection, call }: Omit<Exchange, 'event'>): Promise<void> {
+  async function run({ request, response, connection, call }: Omit<Exchange, 'event'>): Promise<void> {
     const startedMs = performance.now();
     const event = observer.begin(call.client, request.headers);
     event.open = call;
     const exchange = { request, response, connection, call, event };
     let status = 0;
     try {
-      const answer = await within(event, () => answerTo(exchange));
+      const result = await within(event, () => respond(exchange));
       if (connection.socket.destroyed) throw new ClientGone();
-      status = await send(exchange, answer);
+      status = await send(exchange, result);
     } catch (error) {
       if (error instanceof ClientGone) event.apiError ??= goneError(call);
       else event.apiError = toApiError(error);
-      // Nobody is there to be answered, or what is half answered cannot be taken back.
+      // There is no client, or a part of another response was already sent.
       if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
       else status = await send(exchange, errorResponse(toApiError(error), event.requestId));
     } finally {
@@ -137,47 +133,47 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     }
   }
 
-  /** Writes an answer, behind what is left of a small body; its status. */
-  async function send(exchange: Exchange, answer: Answer): Promise<number> {
+  /** Sends a response, after the rest of a small body; returns its status. */
+  async function send(exchange: Exchange, http: HttpResponse): Promise<number> {
     const { request, connection } = exchange;
     const isReused = !isLast(connection, request) && isFollowed(request);
     if (!request.complete && isReused && hasSmallBody(request)) await skipBody(request);
-    write(exchange, answer);
-    return answer.status;
+    write(exchange, http);
+    return http.status;
   }
 
-  function write({ request, response, connection, event }: Exchange, answer: Answer): void {
-    const { headers } = answer;
-    headers['Content-Length'] = String(Buffer.byteLength(answer.body));
+  function write({ request, response, connection, event }: Exchange, http: HttpResponse): void {
+    const { headers } = http;
+    headers['Content-Length'] = String(Buffer.byteLength(http.body));
     headers['X-Request-Id'] = event.requestId;
     headers['Cache-Control'] ??= 'no-store';
     const isBroken = isLast(connection, request);
-    // A body that never came to its end would be timed, and answered a second time.
+    // On a kept connection an incomplete body would time out, and its request would get a second response.
     const isClosing =
       isBroken ||
       !server.listening ||
       !request.complete ||
       !isFollowed(request) ||
-      misframed.has(connection.socket);
+      connection.isMisframed === true;
     if (isClosing) headers.Connection = 'close';
-    response.writeHead(answer.status, headers);
-    if (!request.complete && !isBroken) endBehindBody(request, response, answer.body);
-    else endWith(response, answer.body);
+    response.writeHead(http.status, headers);
+    if (!request.complete && !isBroken) endAfterBody(request, response, http.body);
+    else endWith(response, http.body);
   }
 
-  /** Refuses bytes that are not HTTP, headers that are too long, and what comes too slowly. */
-  function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
+  /** Handles bytes that are not HTTP, headers that are too long, and requests that arrive too slowly. */
+  function rejectConnection(error: NodeJS.ErrnoException, socket: Socket): void {
     const apiError = parserError(error.code);
     const connection = connections.get(socket);
     if (connection !== undefined && connection.open.calls.length > 0) {
       connection.broken = apiError;
-      // The calls before are answered first; one that waits for the rest of its body is answered with this.
+      // Earlier calls get their responses first. A call that waits for the rest of its body gets this error.
       if (connection.latest?.complete === false) connection.latest.emit(bodyRejected, apiError);
     } else if (socket.writable && error.code !== 'ECONNRESET') {
       const event = { ...observer.begin(clientOf(socket, {})), apiError };
-      const answer = errorResponse(apiError, event.requestId);
-      endWithAnswer(socket, answer, event.requestId);
-      observer.end(event, answer.status, 0);
+      const response = errorResponse(apiError, event.requestId);
+      endWithResponse(socket, response, event.requestId);
+      observer.end(event, response.status, 0);
     } else {
       socket.destroy();
     }
@@ -187,29 +183,29 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   server.on('request', handle);
   server.on('checkExpectation', handle);
   server.on('connect', (_request, socket: Socket) => {
-    // The server gave this socket up, its error listener included.
+    // Node has removed its own listeners from the socket.
     socket.on('error', () => socket.destroy());
     socket.setTimeout(timeouts.keepAliveMs, () => socket.destroy());
-    refuseConnection(new Error('CONNECT'), socket);
+    rejectConnection(new Error('CONNECT'), socket);
   });
-  server.on('clientError', refuseConnection);
-  if (tls !== undefined) shakeHandsFirst(server, tls);
+  server.on('clientError', rejectConnection);
+  if (tls !== undefined) handshakeFirst(server, tls);
   return server;
 }
 
 function ignore(): void {}
 
-/** Why a call is over whose client is gone. */
+/** The error of a call whose client is gone. */
 function goneError({ cutOffReason }: OpenCall): ApiError {
   return cutOffReason === undefined ? cancelled() : cutOffError(cutOffReason);
 }
 
-/** Whether the answer to a request is the last of its connection. */
+/** Whether the response to a request is the last one of its connection. */
 function isLast({ broken, latest }: Connection, request: IncomingMessage): boolean {
   return broken !== undefined && latest === request;
 }
 
-/** Whether the parser reads a next request: not behind an Upgrade, which is not made here. */
+/** Whether Node parses a next request. It does not after an Upgrade, which this server never performs. */
 function isFollowed(request: IncomingMessage): boolean {
   return request.headers.upgrade === undefined;
 }

@@ -1,8 +1,8 @@
 import type { Limits } from '../../api/limits.ts';
 
 /**
- * The RateLimit-Policy and RateLimit headers (IETF draft-ietf-httpapi-ratelimit-headers): per policy its quota
- * q and window w, the remaining r and the seconds t until it is whole again. Unlimited calls have no monthly policy.
+ * The RateLimit-Policy and RateLimit headers (IETF draft-ietf-httpapi-ratelimit-headers): for each policy its quota q and
+ * window w, the remaining calls r and the seconds t until it resets. A caller without quota has no monthly policy.
  */
 export function rateLimitHeaders({ rate, quota }: Limits): Record<string, string> {
   const policy = `"qps";q=${rate.callsPerSecond};w=1`;

@@ -24,42 +24,42 @@ import {
 } from './message-json.ts';
 import type { RequestTarget } from './request-target.ts';
 
-/** A way in over REST: what one google.api.http annotation says of one method. */
+/** A REST route: one google.api.http annotation of one method. */
 export interface Route {
   readonly method: DescMethodUnary;
   /** GET, POST, … */
   readonly verb: string;
   /** As in the annotation: /api/v1/provenance/{filing_no}. */
   readonly template: string;
-  /** What requests carry as JSON: an object with members, at most an empty one, or nothing. */
+  /** The JSON body of requests: an object, an optional empty object, or no body. */
   readonly body: 'REQUIRED' | 'OPTIONAL' | 'NONE';
-  /** Whether calls are not counted against the quota. */
+  /** Whether calls do not count against the quota. */
   readonly isFreeOfQuota: boolean;
-  /** Whether the path of a target is one of the template. */
+  /** Whether the path of a target matches the template. */
   matches(target: RequestTarget): boolean;
-  /** Reads the request message from a target that matches, and a body. Throws INVALID_JSON. */
+  /** Reads the request message from a matching target and a body. Throws INVALID_JSON. */
   read(target: RequestTarget, body: Uint8Array): Reading;
-  /** Writes the documented JSON of an answer. */
-  write(answer: Message): JsonOutput;
+  /** The documented JSON of a response. */
+  write(response: Message): JsonOutput;
 }
 
-/** The routes of the annotated methods; throws for an annotation that cannot be served. */
+/** The routes of the annotated methods. Throws for an annotation that the public API does not support. */
 export function createRoutes(services: readonly DescService[]): Route[] {
   const methods = services.flatMap((service) => service.methods);
   const routes = methods
     .filter((method) => hasOption(method, http))
     .flatMap((method) => {
-      if (!isUnary(method)) throw new Error(`${method} streams; the public door serves unary methods.`);
+      if (!isUnary(method)) throw new Error(`${method} streams; the public API has unary methods only.`);
       const rule = getOption(method, http);
       return [rule, ...rule.additionalBindings].map((binding) => createRoute(method, binding));
     });
-  // A literal segment is tried before a variable one, whatever the order of the schema.
+  // A literal segment before a variable one, in any order of the schema.
   return routes.sort((a, b) =>
     a.template.replaceAll('{', '\x7f') < b.template.replaceAll('{', '\x7f') ? -1 : 1,
   );
 }
 
-/** Finds the route of a request. Throws NOT_FOUND, and METHOD_NOT_ALLOWED with the verbs that the path has. */
+/** Finds the route of a request. Throws NOT_FOUND, and METHOD_NOT_ALLOWED with the verbs of the path. */
 export function findRoute(routes: readonly Route[], verb: string, target: RequestTarget): Route {
   const found = routes.find((route) => route.verb === verb && route.matches(target));
   if (found !== undefined) return found;
@@ -80,9 +80,9 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
     !template.startsWith('/') ||
     !['', '*'].includes(rule.body)
   ) {
-    throw new Error(`${method} has an annotation that the public door cannot serve.`);
+    throw new Error(`${method} has an annotation that the public API does not support.`);
   }
-  const writeAnswer = answerWriter(method, rule.responseBody);
+  const write = responseWriter(method, rule.responseBody);
   const fields = new Map(documentedFields(method.input));
   const pattern = template
     .slice(1)
@@ -96,7 +96,7 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
       fields.delete(field.jsonName);
       return { field };
     });
-  const variables = pattern.flatMap(({ field }, place) => (field === undefined ? [] : [{ field, place }]));
+  const variables = pattern.flatMap(({ field }, index) => (field === undefined ? [] : [{ field, index }]));
   const body = rule.body === '*' ? 'REQUIRED' : kind === 'get' ? 'NONE' : 'OPTIONAL';
   const noFields: ReadonlyMap<string, DescField> = new Map();
   const [bodyFields, queryFields] = body === 'REQUIRED' ? [fields, noFields] : [noFields, fields];
@@ -109,30 +109,30 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
     isFreeOfQuota: getOption(method, free_of_quota),
     matches: ({ segments }) =>
       segments.length === pattern.length &&
-      pattern.every(({ literal }, place) =>
-        literal === undefined ? segments[place] !== '' : segments[place] === literal,
+      pattern.every(({ literal }, index) =>
+        literal === undefined ? segments[index] !== '' : segments[index] === literal,
       ),
     read: ({ segments, query }, bytes) => {
       const reader = new MessageReader(method.input);
-      for (const { field, place } of variables) {
-        reader.take(field.jsonName, field, textValue(field, segments[place] ?? ''));
+      for (const { field, index } of variables) {
+        reader.take(field.jsonName, field, textValue(field, segments[index] ?? ''));
       }
       for (const [name, text] of query) {
         const field = queryFields.get(name);
-        if (name === '') reader.refuse(namelessParameter);
+        if (name === '') reader.reject(namelessParameter);
         else if (text === '' && field !== undefined && !getOption(field, may_be_empty))
-          reader.refuse({ field: name, rule: emptyRule });
+          reader.reject({ field: name, rule: emptyRule });
         else reader.take(name, field, field === undefined ? text : textValue(field, text));
       }
       if (readsJson(body, bytes)) reader.takeMembers(bodyFields, parseJsonObject(bytes));
-      else if (bytes.length > 0) reader.refuse({ field: 'body', rule: 'must be empty' });
+      else if (bytes.length > 0) reader.reject({ field: 'body', rule: 'must be empty' });
       return reader.reading();
     },
-    write: writeAnswer,
+    write,
   };
 }
 
-/** Whether the bytes of a body are JSON to be read. */
+/** Whether a body is read as JSON. */
 export function readsJson(body: Route['body'], bytes: Uint8Array): boolean {
   return body === 'REQUIRED' || (body === 'OPTIONAL' && bytes.length > 0);
 }
@@ -142,14 +142,14 @@ const namelessParameter: Violation = {
   rule: 'has a parameter without a name: look for a stray & or ?',
 };
 
-/** Writes an answer, or the one message of it that the annotation names as the body. */
-function answerWriter({ output }: DescMethodUnary, responseBody: string): Route['write'] {
+/** Writes a response, or only the message in it that the annotation names as response_body. */
+function responseWriter({ output }: DescMethodUnary, responseBody: string): Route['write'] {
   documentedFields(output);
-  if (responseBody === '') return (answer) => writeMessage(output, answer);
+  if (responseBody === '') return (response) => writeMessage(output, response);
   const field = output.fields.find(({ name }) => name === responseBody);
   if (field?.fieldKind !== 'message') throw new Error(`${output} has no message ${responseBody}.`);
-  return (answer) => {
-    const body = (answer as unknown as Record<string, Message | undefined>)[field.localName];
+  return (response) => {
+    const body = (response as unknown as Record<string, Message | undefined>)[field.localName];
     if (body === undefined) throw new Error(`${field} is not set.`);
     return writeMessage(field.message, body);
   };

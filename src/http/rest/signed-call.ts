@@ -6,41 +6,39 @@ import type { Calls } from '../../api/pipeline.ts';
 import type { RequestEvent } from '../../api/request-event.ts';
 import { ApiError, toApiError } from '../../domain/reason.ts';
 import { checkMediaType, readBody } from './body.ts';
-import { type Answer, errorResponse, jsonAnswer } from './envelope.ts';
+import { errorResponse, type HttpResponse, jsonResponse } from './envelope.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import { parseRequestTarget, type RequestTarget } from './request-target.ts';
 import { findRoute, type Route, readsJson } from './routes.ts';
 import { sentHeader } from './sent-headers.ts';
 
-/** What signed calls work with. */
 export interface SignedCallDependencies {
   readonly calls: Calls;
   readonly routes: readonly Route[];
 }
 
-/** Answers a signed call. Rejects with ClientGone alone, when there is nobody to answer. */
-export type SignedCalls = (request: IncomingMessage, event: RequestEvent) => Promise<Answer>;
+/** Responds to a signed call. Rejects only with ClientGone. */
+export type SignedCalls = (request: IncomingMessage, event: RequestEvent) => Promise<HttpResponse>;
 
-/** FairQueue requests into calls, and what they came to into answers. */
 export function createSignedCalls({ calls, routes }: SignedCallDependencies): SignedCalls {
   return async (request, event) => {
     let call: RestCall;
     try {
       call = new RestCall(request, routes);
     } catch (error) {
-      return refused(error, event);
+      return rejected(error, event);
     }
-    const outcome = await calls.signed(call, event);
+    const result = await calls.signed(call, event);
     if (event.caller === undefined) event.claimedKey = claimedKey(call.credentials);
     try {
-      return written(outcome, call, event);
+      return responseOf(result, call, event);
     } catch (error) {
-      return refused(error, event);
+      return rejected(error, event);
     }
   };
 }
 
-/** A request as a call, which knows its route once it was asked for it. */
+/** A REST request as a call of the pipeline. */
 class RestCall implements SignedCall {
   readonly method: string;
   readonly target: string;
@@ -77,28 +75,28 @@ class RestCall implements SignedCall {
     };
   }
 
-  /** The answer of the operation that was found. */
-  answer(message: Message): Answer {
-    return jsonAnswer(200, (this.#route as Route).write(message));
+  /** The response of the routed operation. */
+  respond(message: Message): HttpResponse {
+    return jsonResponse(200, (this.#route as Route).write(message));
   }
 }
 
-/** The answer that tells what a call came to. */
-function written(
-  { answer, isReplay, answeredTo, limits }: CallResult,
+function responseOf(
+  { response, isReplay, originalRequestId, limits }: CallResult,
   call: RestCall,
   event: RequestEvent,
-): Answer {
-  const told = answer instanceof ApiError ? refused(answer, event, answeredTo) : call.answer(answer);
-  if (isReplay) told.headers['Idempotent-Replayed'] = 'true';
-  if (limits !== undefined) Object.assign(told.headers, rateLimitHeaders(limits));
-  return told;
+): HttpResponse {
+  const http =
+    response instanceof ApiError ? rejected(response, event, originalRequestId) : call.respond(response);
+  if (isReplay) http.headers['Idempotent-Replayed'] = 'true';
+  if (limits !== undefined) Object.assign(http.headers, rateLimitHeaders(limits));
+  return http;
 }
 
-/** The answer to a call that is refused; its body names the call that was answered so first, if that was another. */
-function refused(error: unknown, event: RequestEvent, answeredTo = event.requestId): Answer {
+/** The response for an error. The body of a replay has the request id of the original call. */
+function rejected(error: unknown, event: RequestEvent, requestId = event.requestId): HttpResponse {
   event.apiError = toApiError(error);
-  return errorResponse(event.apiError, answeredTo);
+  return errorResponse(event.apiError, requestId);
 }
 
 function sentCredentials(request: IncomingMessage): SentCredentials {

@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { writeInPieces } from '../listen/counted-response.ts';
 import { bodyBytesMax, bodyRejected } from './body.ts';
-import type { Answer } from './envelope.ts';
+import type { HttpResponse } from './envelope.ts';
 
-/** How long what a peer goes on to send is read and thrown away once it is refused, in milliseconds. */
+/** How long the server reads and discards what a client still sends after its request was rejected, in milliseconds. */
 export const lingerMs = 2_000;
 
-/** Whether what is left of a body is worth waiting for, so that its connection can be used again. */
+/** Whether a body is small enough to read to its end, so that the connection stays open for the next request. */
 export function hasSmallBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= bodyBytesMax;
 }
 
-/** Reads what is left of a body and throws it away; resolves at its end, or after `lingerMs`. */
+/** Discards the rest of a body; resolves at its end, or after `lingerMs`. */
 export async function skipBody(request: IncomingMessage): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const event of ['end', 'close', bodyRejected]) request.once(event, () => resolve());
@@ -22,13 +22,14 @@ export async function skipBody(request: IncomingMessage): Promise<void> {
 }
 
 /**
- * Ends an answer behind the body of its request, or after `lingerMs`, and throws that body away. Closing before would reset
- * the connection, and take the answer away from a client or proxy that sends all before it reads.
+ * Writes a response, discards the rest of the request's body, and ends the response at the end of that body, or after
+ * `lingerMs`. Closing earlier would reset the connection, and a client or proxy that sends everything before it reads would
+ * lose the response (RFC 9112, section 9.6).
  */
-export function endBehindBody(
+export function endAfterBody(
   request: IncomingMessage,
   response: ServerResponse,
-  body: Answer['body'],
+  body: HttpResponse['body'],
 ): void {
   writeInPieces(response, body, () => {
     const end = () => response.end();

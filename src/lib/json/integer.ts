@@ -1,9 +1,8 @@
 const decimal = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
 /**
- * The integer that a decimal text denotes, by its digits and not by the nearest double: 1e3 and 1000.0 are
- * integers. Undefined if it is none. What has more digits than `max` is given as max + 1, with its sign, so
- * that 1e999999999 costs nothing.
+ * The integer that a decimal text denotes exactly: 1e3 and 1000.0 are integers. Undefined if it denotes none. A number with more
+ * digits than `max` becomes ±(max + 1), so that 1e999999999 costs no memory.
  */
 export function integerOf(text: string, max: bigint): bigint | undefined {
   const [, sign, whole = '', fraction = '', exponent = '0'] = decimal.exec(text) ?? [];
@@ -18,7 +17,7 @@ export function integerOf(text: string, max: bigint): bigint | undefined {
   return sign === '-' ? -magnitude : magnitude;
 }
 
-/** The length of a text without the zeros at its end; a pattern would try each run of zeros from each of its digits. */
+/** The length of a text without trailing zeros. A pattern would take quadratic time. */
 function lengthWithoutZeros(digits: string): number {
   let length = digits.length;
   while (digits[length - 1] === '0') length -= 1;

@@ -1,6 +1,6 @@
 import { ApiError } from '../../domain/reason.ts';
 
-/** A JSON number as it was written, so that no digit is lost. */
+/** A JSON number with its text, so that no digit is lost. */
 export class JsonNumber {
   readonly text: string;
 
@@ -15,11 +15,11 @@ export type JsonObject = ReadonlyMap<string, JsonValue>;
 /** A JSON value. */
 export type JsonValue = string | JsonNumber | boolean | null | readonly JsonValue[] | JsonObject;
 
-/** The error of what is not one JSON object. */
+/** INVALID_JSON, with the place of the fault. */
 export class JsonError extends ApiError {
-  /** Goes on after a name for what was read and a colon: "the member price is repeated". */
+  /** The fault, to follow the name of the text and a colon: "the member price is repeated". */
   readonly what: string;
-  /** Where, in UTF-16 units from the beginning; undefined if it is all of it. */
+  /** Offset in UTF-16 units; undefined for the whole text. */
   readonly at: number | undefined;
 
   constructor(what: string, at?: number) {
@@ -32,7 +32,7 @@ export class JsonError extends ApiError {
 /** How deep arrays and objects may nest. */
 export const jsonDepthMax = 16;
 
-/** How much of a member's name a message shows. */
+/** How many characters of a member's name a message shows. */
 const nameShownMax = 64;
 
 const invalid = (what: string, at?: number) => new JsonError(what, at);
@@ -45,8 +45,8 @@ const wordToken = /true|false|null/y;
 const whiteSpace = ' \t\n\r';
 
 /**
- * Reads one JSON object (RFC 8259, UTF-8 without BOM). Throws INVALID_JSON where JSON.parse would guess: a
- * repeated member, bytes that are not UTF-8; and for anything but an object.
+ * Parses one JSON object (RFC 8259, UTF-8 without BOM). Throws INVALID_JSON also for a repeated member and for bytes that are not
+ * UTF-8, which JSON.parse would accept.
  */
 export function parseJsonObject(bytes: Uint8Array): JsonObject {
   const text = decodeUtf8(bytes);
@@ -56,7 +56,7 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject {
   return value;
 }
 
-/** The JSON text of a value, numbers with the digits that they were written with. */
+/** The JSON text of a value; numbers keep their digits. */
 export function jsonText(value: JsonValue): string {
   if (value instanceof JsonNumber) return value.text;
   if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`;
@@ -64,7 +64,7 @@ export function jsonText(value: JsonValue): string {
   return `{${Array.from(value, ([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`).join(',')}}`;
 }
 
-/** A member's name as a message may show it: clipped, and without what a terminal or a log could trip over. */
+/** A member's name for a message: clipped, and without characters that could disturb a terminal or a log. */
 export function shownName(name: string): string {
   const clipped = name.length > nameShownMax ? `${name.slice(0, nameShownMax)}…` : name;
   return clipped.toWellFormed().replaceAll(/\p{C}/gu, '\ufffd');

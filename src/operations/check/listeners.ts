@@ -22,9 +22,9 @@ function checkCertificate(files: TlsFiles, variable: string, nowMs: number): Fin
   const endsAt = utcTimestamp(material.endsAtMs);
   const named = `${files.certificate} of ${variable}`;
   switch (certificateAge(material, nowMs)) {
-    case 'OVER':
+    case 'EXPIRED':
       return fault(`${named} expired at ${endsAt}, and clients refuse it: renew it`);
-    case 'NEAR_ITS_END':
+    case 'EXPIRES_SOON':
       return warning(`${named} expires at ${endsAt}: renew it`);
     case 'GOOD':
       return ok(`${named} is valid until ${endsAt}`);

@@ -1,4 +1,4 @@
-import { refusedThroughS, takenFrom } from '../../api/nonce-gap.ts';
+import { acceptedFrom, rejectedThroughS } from '../../api/nonce-gap.ts';
 import type { Restoration } from '../../store/restoration-commands.ts';
 import { type Finding, findingsOf } from './finding.ts';
 
@@ -14,10 +14,12 @@ export function checkRestoration(restoration: Restoration | undefined, nowMs: nu
           'start; serve no other folder that was restored',
       ),
     ];
-  const untilS = refusedThroughS(servedAtS);
+  const untilS = rejectedThroughS(servedAtS);
   if (Math.floor(nowMs / 1_000) > untilS)
     return [ok('it was restored from a backup, and signed calls are taken again')];
   return [
-    fault(`signed calls are refused until ${takenFrom(untilS)}, since it was restored from a backup: wait`),
+    fault(
+      `signed calls are rejected until ${acceptedFrom(untilS)}, since it was restored from a backup: wait`,
+    ),
   ];
 }

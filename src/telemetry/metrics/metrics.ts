@@ -27,12 +27,12 @@ export const metrics: readonly MetricDefinition[] = [
   },
   {
     name: 'artseal_calls_total',
-    help: 'Calls that ended, by API, operation and reason; OK for success, CANCELLED if the client gave up.',
+    help: 'Calls that ended, by listener, operation and reason; OK for success, CANCELLED if the client gave up.',
     type: 'counter',
-    labels: ['api', 'operation', 'reason'],
+    labels: ['listener', 'operation', 'reason'],
     read: ({ calls }) =>
-      calls.map(({ api, operation, end, seconds }) => ({
-        labels: { api, operation, reason: end },
+      calls.map(({ listener, operation, end, seconds }) => ({
+        labels: { listener, operation, reason: end },
         value: countOf(seconds),
       })),
   },
@@ -40,10 +40,10 @@ export const metrics: readonly MetricDefinition[] = [
     name: 'artseal_call_duration_seconds',
     help: 'Time from the head of a request to its response.',
     type: 'histogram',
-    labels: ['api', 'operation', 'reason'],
+    labels: ['listener', 'operation', 'reason'],
     read: ({ calls }) =>
-      calls.map(({ api, operation, end, seconds }) => ({
-        labels: { api, operation, reason: end },
+      calls.map(({ listener, operation, end, seconds }) => ({
+        labels: { listener, operation, reason: end },
         value: seconds,
       })),
   },

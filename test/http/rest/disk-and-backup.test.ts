@@ -106,7 +106,7 @@ test('a restored backup refuses all that may have been carried out after it, and
   const late = { nonce: newNonce(), timestamp: timestampIn(300) };
   const first = await startService(t, { clock, dataDir: into });
   const takenFrom = utcTimestamp(clock.nowMs() + 301_000);
-  const notReady = [503, `Not ready: restored (signed calls are refused until ${takenFrom}).`];
+  const notReady = [503, `Not ready: restored (signed calls are rejected until ${takenFrom}).`];
   assert.deepEqual(await ready(first), notReady);
   assertRefused(await fileArtwork(first, platform, late), 503, 'UNAVAILABLE');
   const refused = await fileArtwork(first, platform, request);
