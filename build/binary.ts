@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { extname, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { addonAsset } from '../src/packaging/native-addon.ts';
 import { licencesFile } from '../src/packaging/packaged-files.ts';
@@ -11,17 +10,17 @@ import { runtimePackages, thisMachine } from '../src/packaging/pinned-runtime.ts
 import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { licenceTexts } from './licenses.ts';
 import { builtCommit, packagedFiles, projectFolder } from './project.ts';
-import { runtimeFolder } from './runtime.ts';
 
-/** Modules of the bundle that are others than in a checkout, by the end of their path. */
+// Makes dist/artseal, an executable for this machine: the bundled modules inside a copy of the pinned Node.
+
+/** Modules that the bundle replaces, by the end of their path. */
 const replacements: Readonly<Record<string, string>> = {
-  // It looks for the addon among the files of its package.
+  // The original looks for the addon among the files of its package.
   '/better-sqlite3/lib/binding.js': "module.exports = require('./src/packaging/native-addon.ts');",
-  // It hastens the search for modules, and there is none.
+  // It speeds up module resolution, which a bundle does not need.
   '/src/packaging/module-resolution.ts': '',
 };
 
-/** Takes replacements in the place of modules. */
 const replace: Plugin = {
   name: 'replace',
   setup: ({ onLoad }) => {
@@ -33,25 +32,24 @@ const replace: Plugin = {
 };
 
 const dist = join(projectFolder, 'dist');
-const { target = thisMachine } = parseArgs({ options: { target: { type: 'string' } } }).values;
-const runtime = runtimePackages[target];
-if (runtime === undefined) throw new Error(`--target is one of ${Object.keys(runtimePackages).join(', ')}.`);
+const runtime = runtimePackages[thisMachine];
+if (process.platform !== 'linux' || runtime === undefined)
+  throw new Error(`The executable is built on Linux x64 or arm64, not on ${thisMachine}.`);
 const commit = builtCommit();
-const parts = join(dist, `parts-${target}`);
-const name = `artseal${target === thisMachine ? '' : `-${target}`}${extname(runtime.program)}`;
-const executable = join(dist, name);
+const parts = join(dist, 'parts');
+const executable = join(dist, 'artseal');
 rmSync(parts, { recursive: true, force: true });
 const modules = await bundle();
-const folder = runtimeFolder(runtime.name);
+const folder = join(projectFolder, 'node_modules', runtime.name);
 writeFileSync(join(parts, licencesFile), licenceTexts(modules, [folder]));
 assemble(join(folder, runtime.program));
 rmSync(parts, { recursive: true });
 const sha256 = hash('sha256', readFileSync(executable));
 process.stdout.write(
-  `dist/${name}: ${statSync(executable).size} bytes, commit ${commit}, SHA-256 ${sha256}\n`,
+  `dist/artseal: ${statSync(executable).size} bytes, commit ${commit}, SHA-256 ${sha256}\n`,
 );
 
-/** Puts the modules of the command into one file, and those of the store's thread into another; the paths of all of them. */
+/** Bundles the command and the store's thread into one file each. Returns the paths of all modules. */
 async function bundle(): Promise<readonly string[]> {
   const { metafile } = await build({
     absWorkingDir: projectFolder,
@@ -64,10 +62,10 @@ async function bundle(): Promise<readonly string[]> {
       metafile: true,
       logLevel: 'warning',
     },
-    // The paths of modules get into the file: they are the same where node_modules is a link to elsewhere.
+    // Module paths become part of the file. They must not depend on where a link to node_modules leads.
     preserveSymlinks: true,
     define: { ARTSEAL_COMMIT: JSON.stringify(commit) },
-    // What CommonJS modules ask for while they run is part of Node: nothing that lies beside the executable is loaded.
+    // CommonJS modules may require only what Node has built in: no file beside the executable is ever loaded.
     banner: { js: 'const require=process.getBuiltinModule;' },
     plugins: [replace],
   });
@@ -78,25 +76,25 @@ async function bundle(): Promise<readonly string[]> {
     .filter(({ path, external }) => external && !isBuiltin(path))
     .map(({ path }) => path);
   if (unused.length + outside.length > 0) {
-    throw new Error(`The bundle is not as foreseen: it lacks ${[...unused, ...outside].join(', ')}.`);
+    throw new Error(`These modules are not in the bundle: ${[...unused, ...outside].join(', ')}.`);
   }
   return inputs;
 }
 
-/** Puts the bundle and the files that the service reads into a copy of the runtime. */
+/** Puts the bundle and the packaged files into a copy of the runtime. */
 function assemble(program: string): void {
   const config = {
-    // This path gets into the file.
+    // This path becomes part of the file.
     main: 'src/main.js',
     mainFormat: 'module',
     executable: program,
     output: executable,
     disableExperimentalSEAWarning: true,
     execArgv: runtimeFlags,
-    // NODE_OPTIONS is for programs that are run with Node; this one is to do the same wherever it is started.
+    // The executable ignores NODE_OPTIONS, so that it behaves the same everywhere.
     execArgvExtension: 'none',
     assets: {
-      [addonAsset]: join(projectFolder, 'node_modules', 'better-sqlite3', 'prebuilds', `${target}.node`),
+      [addonAsset]: join(projectFolder, 'node_modules', 'better-sqlite3', 'prebuilds', `${thisMachine}.node`),
       'src/store/sqlite/thread.js': 'src/store/sqlite/thread.js',
       [licencesFile]: licencesFile,
       ...Object.fromEntries(packagedFiles.map((path) => [path, join(projectFolder, path)])),

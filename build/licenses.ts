@@ -1,11 +1,11 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The package that a module is of, as a folder: node_modules/name, or node_modules/@scope/name. */
+/** Matches the package folder of a module: node_modules/name or node_modules/@scope/name. */
 const packageFolder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
 const line = '-'.repeat(80);
 
-/** The licences under which others let us hand on what is in the executable: of these modules, and of these folders. */
+/** Returns the licence texts of the packages that contain these modules, and of the packages in these folders. */
 export function licenceTexts(modules: readonly string[], folders: readonly string[]): string {
   const ofModules = modules.flatMap((path) => packageFolder.exec(path)?.[0] ?? []);
   const packages = new Set([...ofModules.sort(), ...folders]);

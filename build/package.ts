@@ -4,14 +4,15 @@ import { dirname, join } from 'node:path';
 import { build } from 'esbuild';
 import { builtCommit, packagedFiles, projectFolder } from './project.ts';
 
-/** Compiles the sources, which Node does not strip of types inside node_modules, and packs them: dist/artseal-<version>.tgz */
+// Makes dist/artseal-<version>.tgz, the npm package. Node does not strip types inside node_modules, so tsc compiles them.
+
 const compiled = join(projectFolder, 'dist', 'package');
 const run = (command: string, ...words: string[]) =>
   execFileSync(command, words, { cwd: projectFolder, stdio: ['ignore', 'inherit', 'inherit'] });
 
 rmSync(compiled, { recursive: true, force: true });
 run('tsc', '--project', 'build');
-const info = join(compiled, 'src', 'program', 'build-info.js');
+const info = join(compiled, 'src', 'packaging', 'build-info.js');
 const define = { ARTSEAL_COMMIT: JSON.stringify(builtCommit()) };
 await build({ entryPoints: [info], outfile: info, allowOverwrite: true, define });
 for (const path of packagedFiles) {

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The folder of the project. */
+/** The root folder of the project. */
 export const projectFolder: string = join(import.meta.dirname, '..');
 
-/** What the service reads while it runs, besides its modules: paths from the project's folder, in a fixed order. */
+/** Files besides modules that the service reads at run time: paths from the project's root, sorted. */
 export const packagedFiles: readonly string[] = [
   'docs/verify.html',
   'openapi.yaml',
@@ -13,8 +13,8 @@ export const packagedFiles: readonly string[] = [
 ];
 
 /**
- * The commit that is built, 40 hex digits, with `-dirty` behind it where the files are not those of the commit; or what
- * ARTSEAL_COMMIT says, where there is no repository.
+ * Returns the commit that is built: 40 hex digits, followed by `-dirty` if files differ from it. Without a git
+ * repository, ARTSEAL_COMMIT must be set.
  */
 export function builtCommit(): string {
   if (process.env.ARTSEAL_COMMIT) return process.env.ARTSEAL_COMMIT;

@@ -4,19 +4,19 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { projectFolder } from './project.ts';
 
-// Puts the protos, and all that they import, into dist/artseal-protos-<version>.tar.gz.
+// Makes dist/artseal-protos-<version>.tar.gz: the protos with all that they import.
 
 const { version } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
 const name = `artseal-protos-${version}`;
 const dist = join(projectFolder, 'dist');
 const folder = join(dist, name);
 
-/** What is in it, and where that is in the project; a test finds out if an import is missing. */
+/** Paths in the archive, and their sources in the project. */
 const contents = new Map([
   ...globSync('artseal/v1/*.proto', { cwd: join(projectFolder, 'proto') }).map(
     (path) => [path, `proto/${path}`] as const,
   ),
-  // Those of google.protobuf as well: Debian has protoc without them.
+  // Debian's protoc comes without the protos of google.protobuf.
   ...['protobuf/descriptor', 'protobuf/duration', 'api/annotations', 'api/http', 'rpc/error_details']
     .map((name) => `google/${name}.proto`)
     .map((path) => [path, `node_modules/google-proto-files/${path}`] as const),
@@ -31,8 +31,8 @@ for (const [path, source] of contents) {
   copyFileSync(join(projectFolder, source), join(folder, path));
 }
 writeFileSync(join(folder, 'buf.yaml'), bufYaml);
-// The same bytes, whoever builds it when.
-const sameAlways = [
+// Options that make the archive reproducible.
+const reproducible = [
   '--sort=name',
   '--mtime=@0',
   '--owner=0',
@@ -40,7 +40,7 @@ const sameAlways = [
   '--numeric-owner',
   '--mode=u=rwX,go=rX',
 ];
-const archive = execFileSync('tar', ['--create', '--format=ustar', ...sameAlways, name], { cwd: dist });
+const archive = execFileSync('tar', ['--create', '--format=ustar', ...reproducible, name], { cwd: dist });
 writeFileSync(`${folder}.tar.gz`, gzipSync(archive));
 rmSync(folder, { recursive: true });
 process.stdout.write(`dist/${name}.tar.gz\n`);

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { runtimePackages, thisMachine } from './packaging/pinned-runtime.ts';
 
-// The command of the npm package: started with any Node that `engines` of package.json allows, it runs the service on one that
-// the service can run on.
+// The command of the npm package. It starts on any Node that `engines` of package.json allows. If that Node is too old for
+// the service, it runs the service on the Node that was installed with the package.
 
 const oldest = '26.5.1';
 
@@ -13,7 +13,7 @@ const isNewEnough = process.versions.node.localeCompare(oldest, 'en', { numeric:
 if (isNewEnough) await import('./main.ts');
 else runOn(findRuntime());
 
-/** The program of the runtime that was installed with this package; undefined if it was not. */
+/** The path of the Node that was installed with this package; undefined if none was. */
 function findRuntime(): string | undefined {
   const runtime = runtimePackages[thisMachine];
   if (runtime === undefined) return undefined;
@@ -25,17 +25,17 @@ function findRuntime(): string | undefined {
   }
 }
 
-/** Runs the command anew on this runtime, in the place of this process where the system can do that. */
+/** Runs the command on this Node: in place of this process, or as a child on Windows. */
 function runOn(program: string | undefined): void {
   if (program === undefined) {
     fail(
-      `it runs on Node ${oldest} and newer, not on ${process.version}, and the optional packages that bring one are not ` +
+      `needs Node ${oldest} or newer, not ${process.version}, and the optional package with a newer one is not ` +
         'installed: install artseal without --omit=optional.',
     );
   } else if (process.platform === 'win32') {
     process.exitCode = spawnSync(program, process.argv.slice(1), { stdio: 'inherit' }).status ?? 1;
   } else if (process.execve === undefined) {
-    fail(`it starts with Node 22.15 or newer, not with ${process.version}: install a newer Node.`);
+    fail(`needs Node 22.15 or newer to start, not ${process.version}: install a newer Node.`);
   } else {
     process.execve(program, [program, ...process.argv.slice(1)]);
   }

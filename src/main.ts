@@ -3,10 +3,10 @@ import './packaging/module-resolution.ts';
 import { runArtseal } from './cli/artseal.ts';
 import { printable } from './cli/printable.ts';
 
-// `ps` and `systemctl status` show it. It hides the words of the command line, too.
+// The name in `ps` and `systemctl status`. It also hides the command line.
 process.title = 'artseal';
 
-// Whoever read the output may be gone, as with `| head`: that is no failure of the command.
+// A reader such as `head` may close the pipe early. That is no error.
 process.stdout.on('error', () => {});
 
 process.exitCode = await runArtseal(process.argv.slice(2), {

@@ -1,24 +1,21 @@
 import packageJson from '../../package.json' with { type: 'json' };
 
-/** Which build of the service this is. */
+/** Identifies a build of the service. */
 export interface BuildInfo {
   /** As in package.json. */
   readonly version: string;
-  /**
-   * The git commit that it was built from, 40 hex digits, with `-dirty` behind it where files differed from it; undefined
-   * where it was not built, as in a checkout.
-   */
+  /** The git commit, 40 hex digits, followed by `-dirty` if files differed from it; undefined in a checkout. */
   readonly commit: string | undefined;
 }
 
-/** Written in by the bundler. */
+/** The bundler defines it. */
 declare const ARTSEAL_COMMIT: string | undefined;
 
-/** The build that runs. */
+/** The running build. */
 export const buildInfo: BuildInfo = {
   version: packageJson.version,
   commit: typeof ARTSEAL_COMMIT === 'undefined' ? undefined : ARTSEAL_COMMIT,
 };
 
-/** What people type for `artseal` where they have this build. */
+/** What users of this build type for `artseal`. */
 export const commandName = buildInfo.commit === undefined ? 'npm run -s artseal --' : 'artseal';

@@ -1,9 +1,8 @@
 import { registerHooks } from 'node:module';
 
 /**
- * Tells Node that the modules of drizzle-orm which import each other are ES modules, as its package.json says. Node 26
- * parses that file, 178 kB of exports, anew for each of the 112 modules that are loaded, which takes longer than all
- * else that a command does to start. To be imported before anything that imports drizzle-orm.
+ * Resolves the relative imports of drizzle-orm as ES modules. Node 26 would parse its package.json, 178 kB of exports,
+ * for each of 112 modules, which takes longer than the rest of a command's start. Import this before drizzle-orm.
  */
 registerHooks({
   resolve: (specifier, context, nextResolve) => {

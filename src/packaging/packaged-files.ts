@@ -4,15 +4,15 @@ import { getAsset, isSea } from 'node:sea';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { shareNativeAddon } from './native-addon.ts';
 
-/** Reads a file that is part of the program, by its path from the root of the project, such as `openapi.yaml`. */
+/** Reads a packaged file by its path from the root of the project, such as `openapi.yaml`. */
 export function readPackaged(path: string): Buffer {
   return isSea() ? Buffer.from(getAsset(path)) : readFileSync(join(import.meta.dirname, '..', '..', path));
 }
 
-/** The licences of what others wrote that is inside the executable; in a checkout each package has its own. */
+/** The file of the executable with the licences of third-party software. */
 export const licencesFile = 'licenses.txt';
 
-/** Starts a thread on a module of the program, by its path from the root of the project without the extension. */
+/** Starts a worker thread on a module, given by its path from the root of the project without extension. */
 export function startThread(module: string, options: WorkerOptions): Worker {
   if (!isSea()) {
     // TypeScript in a checkout, JavaScript in the package.
@@ -23,7 +23,7 @@ export function startThread(module: string, options: WorkerOptions): Worker {
   return new Worker(getAsset(`${module}.js`, 'utf8'), { ...options, eval: true });
 }
 
-/** The program and the words that start `artseal` anew, before those of a command. */
+/** The program and arguments that start another `artseal`; a command and its arguments follow them. */
 export function ownCommand(): readonly string[] {
   if (isSea()) return [process.execPath];
   return [process.execPath, join(import.meta.dirname, '..', `main${extname(import.meta.filename)}`)];

