@@ -30,9 +30,9 @@ import { watchBackups } from '../operations/backup/watch.ts';
 import { checkPlainListeners } from '../operations/check/listeners.ts';
 import { confidentialFiles, openForServing, type Registry, systemClock } from '../operations/registry.ts';
 import {
-  createServingTeller,
+  createServingRecordPublisher,
   removeServingRecord,
-  type ServingTeller,
+  type ServingRecordPublisher,
 } from '../operations/serving-record.ts';
 import type { OwnListener, PaymentProvider } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
@@ -173,7 +173,7 @@ export async function startApp(
   for (const { level, text } of await checkPlainListeners(config))
     if (level === 'warning') log.warn({ reason: text }, 'a listener has no TLS');
   const { publicAddress, internalAddress } = addresses;
-  const serving = createServingTeller({
+  const serving = createServingRecordPublisher({
     ...{ dataDir: config.dataDir, keyRing: registry.keyRing, clock, log },
     addresses: [publicAddress, internalAddress, metricsAddress].filter((address) => address !== undefined),
   });
@@ -185,7 +185,7 @@ export async function startApp(
   opened.defer(() => {
     if (!isDamaged(store)) serving.retract();
   });
-  serving.tell();
+  serving.publish();
   // A command that found neither the socket nor the record did not wait.
   await refresh();
   const running = opened.move();
@@ -391,7 +391,7 @@ function followBackups({ config, clock, log, opened }: Start): {
 interface Reloaded {
   readonly registry: Registry;
   readonly tls: TlsListeners;
-  readonly serving: ServingTeller;
+  readonly serving: ServingRecordPublisher;
 }
 
 function reloading({ clock, log }: Start, { registry, tls, serving }: Reloaded): App['reload'] {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { AuditState } from '../evidence/verifier/index.ts';
-import { replaceFile } from './files.ts';
+import { replaceFileSync } from '../lib/replace-file.ts';
 
 /** The version of what is kept: another one is not read. */
 const formatVersion = 2;
@@ -31,7 +31,7 @@ export function readState(file: string): AuditState | undefined {
 /** Keeps how far an audit got. */
 export function writeState(file: string, state: AuditState): void {
   const text = JSON.stringify(state, replace);
-  replaceFile(file, gzipSync(JSON.stringify({ sum: sumOf(text), text }), { level: 1 }));
+  replaceFileSync(file, gzipSync(JSON.stringify({ sum: sumOf(text), text }), { level: 1 }));
 }
 
 /** Finds what was damaged; whoever changes a state on purpose cheats no one else. */

@@ -7,7 +7,8 @@ import {
   VerificationFailure,
   type VerifierKey,
 } from '../evidence/verifier/index.ts';
-import { readBounded, replaceFile } from './files.ts';
+import { replaceFileSync } from '../lib/replace-file.ts';
+import { readBounded } from './files.ts';
 
 /** The most bytes of a pin file: a checkpoint has some hundred. */
 const pinBytesMax = 512 * 1024;
@@ -34,5 +35,5 @@ export async function readPin(file: string, keys: readonly VerifierKey[]): Promi
 
 /** Puts a checkpoint in the place of the pin, or in a new file. */
 export function writePin(file: string, { noteText }: Checkpoint): void {
-  replaceFile(file, noteText);
+  replaceFileSync(file, noteText);
 }

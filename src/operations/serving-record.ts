@@ -1,67 +1,59 @@
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import type { KeyRing, MasterKeyId } from '../keys/key-ring.ts';
+import { replaceFileSync } from '../lib/replace-file.ts';
 
 /**
- * What the process that takes calls tells the commands beside it. It is kept in the data folder for as long as that process
- * serves; what is read of it holds only while the process is known to serve, since kill -9 leaves it behind, and so does a process
- * that found its database damaged.
+ * What the serving process publishes to commands, in a file of the data folder. The file may outlive its process, as after
+ * kill -9, so trust it only while the serving lock is held.
  */
 export interface ServingRecord {
   readonly pid: number;
   /** host:port as bound. */
   readonly addresses: readonly string[];
-  /** Those that it seals and opens with, the one that seals first. */
+  /** The master keys that the process has; it seals with the first. */
   readonly masterKeys: readonly MasterKeyId[];
 }
 
 /** Its file in the data folder. */
 export const servingRecordName = 'serving.json';
 
-/** Writes the record whole or not at all, mode 0600. */
-function writeServingRecord(dataDir: string, record: ServingRecord): void {
-  const file = join(dataDir, servingRecordName);
-  writeFileSync(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
-  renameSync(`${file}.new`, file);
-}
-
-/** Whether there is one, be it readable or not: the process that serves or served has not removed it. */
+/** Whether the file exists, readable or not. */
 export function isServingRecordThere(dataDir: string): boolean {
   return existsSync(join(dataDir, servingRecordName));
 }
 
-/** The record that is there; undefined if none is, or none that can be read. */
+/** Reads the record; undefined if there is no valid one. */
 export function readServingRecord(dataDir: string): ServingRecord | undefined {
   try {
     const record: ServingRecord = JSON.parse(readFileSync(join(dataDir, servingRecordName), 'utf8'));
     const { pid, addresses, masterKeys } = record;
-    const isWhole = Number.isInteger(pid) && Array.isArray(addresses) && Array.isArray(masterKeys);
-    return isWhole ? record : undefined;
+    const isValid = Number.isInteger(pid) && Array.isArray(addresses) && Array.isArray(masterKeys);
+    return isValid ? record : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Removes the record, if there is one. */
+/** Removes the record if there is one. */
 export function removeServingRecord(dataDir: string): void {
   rmSync(join(dataDir, servingRecordName), { force: true });
 }
 
-/** How soon it is tried again to write a record that could not be written, as on a full disk, in milliseconds. */
+/** How soon a failed write, as on a full disk, is tried again, in milliseconds. */
 const retryMs = 10_000;
 
-/** Tells the commands beside this process which master keys it knows. */
-export interface ServingTeller {
-  /** Tells nothing until `tell`, so that nothing is sealed meanwhile. Throws if what was told cannot be taken back. */
+/** Publishes the serving record of this process. */
+export interface ServingRecordPublisher {
+  /** Removes the record, so that commands seal nothing until `publish`. Throws if the file cannot be removed. */
   retract(): void;
-  /** Tells what is so by now, as soon as it can be written; until then the commands seal nothing while this process serves. */
-  tell(): void;
+  /** Writes the current record, with retries. Until it is written, commands seal nothing. */
+  publish(): void;
 }
 
-/** What is told of this process, which listens on these addresses. */
-export interface ServingTellerDependencies {
+export interface ServingRecordDependencies {
   readonly dataDir: string;
   readonly keyRing: Pick<KeyRing, 'masterKeys'>;
   readonly addresses: readonly string[];
@@ -69,20 +61,23 @@ export interface ServingTellerDependencies {
   readonly log: Logger;
 }
 
-export function createServingTeller(dependencies: ServingTellerDependencies): ServingTeller {
+export function createServingRecordPublisher(
+  dependencies: ServingRecordDependencies,
+): ServingRecordPublisher {
   const { dataDir, keyRing, addresses, clock, log } = dependencies;
   let cancel = () => {};
   let isFailing = false;
 
-  function tell(): void {
+  function publish(): void {
+    const record: ServingRecord = { pid: process.pid, addresses, masterKeys: keyRing.masterKeys };
     try {
-      writeServingRecord(dataDir, { pid: process.pid, addresses, masterKeys: keyRing.masterKeys });
+      replaceFileSync(join(dataDir, servingRecordName), `${JSON.stringify(record)}\n`, 0o600);
       isFailing = false;
     } catch (error) {
       if (!isFailing)
-        log.warn({ err: error }, 'other commands cannot be told yet which master keys this process knows');
+        log.warn({ err: error }, `${servingRecordName} cannot be written: commands cannot seal secrets`);
       isFailing = true;
-      cancel = clock.after(retryMs, tell);
+      cancel = clock.after(retryMs, publish);
     }
   }
 
@@ -91,6 +86,6 @@ export function createServingTeller(dependencies: ServingTellerDependencies): Se
       cancel();
       removeServingRecord(dataDir);
     },
-    tell,
+    publish,
   };
 }

@@ -3,15 +3,15 @@ import { readKeyRing } from '../../config/master-key.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { checkSealedSecrets } from '../../keys/sealed-secrets.ts';
 import type { Registry } from '../../operations/registry.ts';
-import type { ServingTeller } from '../../operations/serving-record.ts';
+import type { ServingRecordPublisher } from '../../operations/serving-record.ts';
 import type { ReloadPart } from './reload.ts';
 
-/** Master keys: those of the file, where every secret opens with them. The commands beside this process are told of them. */
+/** Reloads the master keys if every secret opens with them, and publishes them to commands. */
 export function masterKeyPart(
   { files, read }: ReloadableSettings['masterKeys'],
   { execute, keyRing }: Pick<Registry, 'execute' | 'keyRing'>,
   clock: Clock,
-  serving: ServingTeller,
+  serving: ServingRecordPublisher,
 ): ReloadPart {
   return {
     what: 'master keys',
@@ -21,7 +21,7 @@ export function masterKeyPart(
       await checkSealedSecrets(execute, next, Math.floor(clock.nowMs() / 1000));
       serving.retract();
       keyRing.replace(next);
-      serving.tell();
+      serving.publish();
       return { names: next.masterKeys.map(({ name }) => name) };
     },
   };

@@ -1,5 +1,6 @@
-import { open, readFile, rename, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { replaceFile } from '../../lib/replace-file.ts';
 
 /** The file of a data folder that has the newest checkpoint, which is kept outside of the database. */
 export const checkpointFileName = 'log-checkpoint';
@@ -47,28 +48,6 @@ export function createCheckpointFile(dataDir: string): CheckpointFile {
         throw error;
       }
     },
-    write: async (note) => {
-      const draft = `${path}.new`;
-      const file = await open(draft, 'w', mode);
-      try {
-        await file.writeFile(note);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(draft, path);
-      await syncFolder(dataDir);
-    },
+    write: (note) => replaceFile(path, note, mode),
   };
-}
-
-/** Resolves when the names in a folder are on disk. Windows has no such thing. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const opened = await open(folder, 'r');
-  try {
-    await opened.sync();
-  } finally {
-    await opened.close();
-  }
 }

@@ -1,9 +1,10 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
+import { replaceFile } from '../../lib/replace-file.ts';
 import type { LogVerification as Progress } from '../../store/evidence-commands.ts';
 import type { Execute } from '../../store/store.ts';
 
@@ -94,8 +95,7 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
     const roots = await execute({ kind: 'GetRoot', size });
     if (roots === undefined) return;
     const mark: Mark = { size, root: hexOf(roots.root), saved };
-    await writeFile(`${file}.new`, keyRing.seal(JSON.stringify(mark), markContext), { mode: 0o600 });
-    await rename(`${file}.new`, file);
+    await replaceFile(file, keyRing.seal(JSON.stringify(mark), markContext), 0o600);
   }
 
   /** Compares what is left. */

@@ -3,14 +3,9 @@ import { dirname, join, resolve } from 'node:path';
 import { type Calendar, yearOf } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
 import { yearOfFiling } from '../../domain/filing.ts';
+import { syncFolder } from '../../lib/replace-file.ts';
 import { openDatabase } from '../../store/sqlite/database.ts';
-import {
-  existingFolder,
-  freeBytes,
-  megabytes,
-  syncFile,
-  syncFolder,
-} from '../../store/sqlite/durable-files.ts';
+import { existingFolder, freeBytes, megabytes, syncFile } from '../../store/sqlite/durable-files.ts';
 import { databaseName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
 import { type NumberGap, noteRestoration } from '../../store/sqlite/restorations.ts';
 import { logCheckpoint } from '../../store/sqlite/schema.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { errorText } from '../../lib/file-errors.ts';
-import { syncFolder } from '../../store/sqlite/durable-files.ts';
+import { syncFolder } from '../../lib/replace-file.ts';
 import { BackupError } from './backup-error.ts';
 import { openBackup } from './open.ts';
 import { readBackupStatus, writeBackupStatus } from './status.ts';

@@ -1,24 +1,21 @@
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { privateMode, syncFile, syncFolder } from '../../store/sqlite/durable-files.ts';
+import { replaceFileSync } from '../../lib/replace-file.ts';
+import { privateMode } from '../../store/sqlite/durable-files.ts';
 import { databaseFile } from '../../store/sqlite/location.ts';
 
-/**
- * The result of the last `artseal backup rotate`. The command writes it into the data folder, where the server and
- * `artseal check` read it, so that both know of backups that a timer or cron takes.
- */
+/** The result of the last `artseal backup rotate`, kept in the data folder for the server and `artseal check`. */
 export interface BackupStatus {
-  /** The last backup that was taken and verified, with when it was taken (RFC 3339 in UTC); undefined if none is known. */
+  /** The last verified backup; `takenAt` is RFC 3339 in UTC. */
   readonly last: { readonly file: string; readonly takenAt: string } | undefined;
-  /** Why the last try failed, and when (RFC 3339 in UTC); undefined if it did not. */
+  /** Why and when (RFC 3339 in UTC) the last attempt failed; undefined if it succeeded. */
   readonly failure: { readonly at: string; readonly reason: string } | undefined;
 }
 
-/** The file of the data folder that has it. */
 const statusName = 'backup-status.json';
 
-/** Reads the status in a data folder; undefined if there is none that can be read. */
+/** Reads the status of a data folder; undefined if there is no readable one. */
 export async function readBackupStatus(dataDir: string): Promise<BackupStatus | undefined> {
   try {
     const { last, failure } = JSON.parse(await readFile(join(dataDir, statusName), 'utf8'));
@@ -32,17 +29,8 @@ export async function readBackupStatus(dataDir: string): Promise<BackupStatus | 
   }
 }
 
-/** Writes the status into a data folder that has a database, whole or not at all; returns when it is on disk. */
+/** Writes the status into a data folder that has a database. Returns when it is on disk. */
 export function writeBackupStatus(dataDir: string, status: BackupStatus): void {
-  if (!existsSync(databaseFile(dataDir))) return;
-  const file = join(dataDir, statusName);
-  const partial = `${file}.new`;
-  try {
-    writeFileSync(partial, `${JSON.stringify(status)}\n`, { mode: privateMode });
-    syncFile(partial);
-    renameSync(partial, file);
-    syncFolder(dataDir);
-  } finally {
-    rmSync(partial, { force: true });
-  }
+  if (existsSync(databaseFile(dataDir)))
+    replaceFileSync(join(dataDir, statusName), `${JSON.stringify(status)}\n`, privateMode);
 }

@@ -3,14 +3,9 @@ import { createReadStream, existsSync, mkdtempSync, readFileSync, renameSync, rm
 import { basename, dirname, join, resolve } from 'node:path';
 import { ownMasterKeyName } from '../../config/config.ts';
 import { sealingKeyName } from '../../keys/key-ring.ts';
+import { syncFolder } from '../../lib/replace-file.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
-import {
-  databaseBytes,
-  freeBytes,
-  megabytes,
-  syncFile,
-  syncFolder,
-} from '../../store/sqlite/durable-files.ts';
+import { databaseBytes, freeBytes, megabytes, syncFile } from '../../store/sqlite/durable-files.ts';
 import { isDamage } from '../../store/sqlite/failure.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import { copyDatabase, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';

@@ -1,14 +1,8 @@
 import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import {
-  databaseBytes,
-  freeBytes,
-  makePrivateFile,
-  megabytes,
-  syncFile,
-  syncFolder,
-} from './durable-files.ts';
+import { syncFolder } from '../../lib/replace-file.ts';
+import { databaseBytes, freeBytes, makePrivateFile, megabytes, syncFile } from './durable-files.ts';
 import { DatabaseError, databaseFile, withSqliteFiles } from './location.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
 import { takeServingLock } from './serving-lock.ts';

@@ -22,17 +22,6 @@ export function syncFile(file: string): void {
   }
 }
 
-/** Returns when the names in a folder are on disk. Windows has no such thing. */
-export function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return;
-  const opened = openSync(folder, 'r');
-  try {
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
-  }
-}
-
 /** Bytes that this user may still write to the disk of a folder. */
 export function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder);

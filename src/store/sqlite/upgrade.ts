@@ -1,15 +1,9 @@
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { syncFolder } from '../../lib/replace-file.ts';
 import type { SchemaUpgrade } from '../store.ts';
-import {
-  databaseBytes,
-  freeBytes,
-  makePrivateFile,
-  megabytes,
-  syncFile,
-  syncFolder,
-} from './durable-files.ts';
+import { databaseBytes, freeBytes, makePrivateFile, megabytes, syncFile } from './durable-files.ts';
 import { cannotUse, DatabaseError, databaseFile } from './location.ts';
 import { migrationNames, migrationsFor, schemaOf } from './migrations.ts';
 import { isServed, tryServingLock } from './serving-lock.ts';

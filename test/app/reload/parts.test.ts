@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import pino from 'pino';
 import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import {
-  createServingTeller,
+  createServingRecordPublisher,
   readServingRecord,
   servingRecordName,
 } from '../../../src/operations/serving-record.ts';
@@ -44,14 +44,14 @@ test('a record that cannot be written is written as soon as it can be', async (t
   const record = join(dataDir, servingRecordName);
   mkdirSync(record);
   const keyRing = createKeyRing(parseMasterKeys(newMasterKeyText()));
-  const teller = createServingTeller({
+  const publisher = createServingRecordPublisher({
     dataDir,
     keyRing,
     addresses: [],
     clock,
     log: pino({ level: 'silent' }),
   });
-  teller.tell();
+  publisher.publish();
   clock.advance(10_000);
   assert.ok(statSync(record).isDirectory());
   rmdirSync(record);

@@ -95,7 +95,7 @@ test('where the file cannot be written, filing goes on and nothing is published 
   const metric = async (name: string) =>
     (await scrape(`http://${metricsAddress}/metrics`)).value(`artseal_evidence_log_${name}`);
   const first = publication.current();
-  const draft = join(dataDir, 'log-checkpoint.new');
+  const draft = join(dataDir, `log-checkpoint.${process.pid}.new`);
   mkdirSync(draft);
   const leaf = await file(3);
   assert.equal(await metric('sign_failures_total'), 0);
@@ -107,7 +107,7 @@ test('where the file cannot be written, filing goes on and nothing is published 
   assert.equal(keptIn(dataDir), first?.note);
   const said = logLines.filter((line) => line.includes('no checkpoint of the evidence log can be signed'));
   assert.equal(said.length, 1);
-  assert.match(said[0] ?? '', /EISDIR.*log-checkpoint\.new/);
+  assert.match(said[0] ?? '', /EISDIR.*log-checkpoint\.\d+\.new/);
   assert.deepEqual([leaf, await metric('leaves')], [4, 5]);
   assert.equal(await metric('published_leaves'), 2);
 
