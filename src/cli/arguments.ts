@@ -1,28 +1,26 @@
 import { parseArgs } from 'node:util';
+import { createCalendar, instantOf } from '../domain/calendar.ts';
 import { UsageError, type Words } from './command.ts';
 
 /** A word or a flag of a usage line. */
 interface Part {
   readonly name: string;
   readonly isFlag: boolean;
-  /** What the value of a flag is called; undefined for a flag without one. */
+  /** The name of the flag's value; undefined for a flag without one. */
   readonly value: string | undefined;
-  /** Whether it may be given more than once. */
   readonly isRepeatable: boolean;
   readonly isRequired: boolean;
 }
 
-/** `[` if it may be left out, then `--flag`, `--flag VALUE`, `--flag VALUE...` if that may be repeated, or `WORD`. */
+/** `[` if optional, then `--flag`, `--flag VALUE`, `--flag VALUE...` if repeatable, or `WORD`. */
 const partPattern = /(\[?)(?:--([a-z-]+)(?: ([A-Z][^\s\].]*)(\.\.\.)?)?|([A-Z][A-Z_]*))/g;
 
-/** Of flags whose use does not show why they are required. */
-const whyRequired: Readonly<Record<string, string>> = {
-  reason: ' (money is decided here, so the log of acts keeps why)',
-};
+/** Explains required flags. */
+const whyRequired: Readonly<Record<string, string>> = { reason: ' (the audit log keeps it)' };
 
 /**
- * Reads what stands behind the name of an action by its usage line, such as
- * `key rotate KEY_ID [--overlap SECONDS] [--json]`. Throws UsageError that names all that is missing or too much.
+ * Reads the arguments of an action by its usage line, such as `key rotate KEY_ID [--overlap SECONDS] [--json]`. Throws
+ * UsageError with all that is missing or unknown.
  */
 export function readWords(usage: string, args: string[]): Words {
   const parts = partsOf(usage);
@@ -44,7 +42,7 @@ export function readWords(usage: string, args: string[]): Words {
   };
 }
 
-/** Gives each argument to its part; what fits none is a fault. */
+/** Assigns each argument to its part, and lists those that fit none. */
 function match(parts: readonly Part[], args: string[]): { given: Map<string, string[]>; faults: string[] } {
   const flags = new Map(parts.filter(({ isFlag }) => isFlag).map((part) => [part.name, part]));
   const free = parts.filter(({ isFlag }) => !isFlag);
@@ -66,7 +64,7 @@ function match(parts: readonly Part[], args: string[]): { given: Map<string, str
   return { given, faults };
 }
 
-/** One of the words that a flag may have; undefined without the flag. Throws UsageError. */
+/** Reads a flag that takes one of these words; undefined without the flag. Throws UsageError. */
 export function oneOf<Word extends string>(
   words: Words,
   flag: string,
@@ -79,17 +77,61 @@ export function oneOf<Word extends string>(
   return word;
 }
 
-/** A request target as it is signed and sent. Throws UsageError. */
-export function readTarget(word: string): string {
-  if (!word.startsWith('/') || word.startsWith('//')) {
-    throw new UsageError(`needs a TARGET that begins with one /, such as /api/v1/filing, not '${word}'`);
+/** The whole number that a word has as digits; NaN for any other word. */
+export function wholeNumber(word: string): number {
+  return /^\d+$/.test(word) ? Number(word) : Number.NaN;
+}
+
+/** Reads a flag that takes a whole number of at least `min`; undefined without the flag. Throws UsageError. */
+export function readWhole(words: Words, flag: string, min: number): number | undefined {
+  const text = words.text(flag);
+  if (text === undefined) return undefined;
+  const number = wholeNumber(text);
+  if (!Number.isSafeInteger(number) || number < min)
+    throw new UsageError(`takes --${flag} as a whole number of ${min} or more, not '${text}'`);
+  return number;
+}
+
+const unitsS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
+const duration = /^(\d{1,6})([smhd])$/;
+
+/** The seconds of a duration such as 90m, 12h or 7d; undefined for any other text. */
+export function secondsOf(text: string): number | undefined {
+  const [, count, unit] = duration.exec(text) ?? [];
+  return count === undefined ? undefined : Number(count) * unitsS[unit as keyof typeof unitsS];
+}
+
+/**
+ * Reads a flag that takes a date (its start in the time zone), an RFC 3339 timestamp, or a duration before or after now.
+ * Returns Unix seconds; undefined without the flag. Throws UsageError.
+ */
+export function readInstant(
+  words: Words,
+  flag: string,
+  direction: 'BEFORE' | 'AFTER',
+  timeZone: string,
+): number | undefined {
+  const text = words.text(flag);
+  if (text === undefined) return undefined;
+  const lengthS = secondsOf(text);
+  const nowS = Math.floor(Date.now() / 1_000);
+  if (lengthS !== undefined) return direction === 'AFTER' ? nowS + lengthS : nowS - lengthS;
+  const atMs = createCalendar(timeZone).startOf(text) ?? instantOf(text);
+  if (atMs === undefined) {
+    const forms = '2026-11-21, 2026-11-21T09:15:00+08:00, 90m, 12h or 7d';
+    throw new UsageError(`takes --${flag} as in ${forms}, not '${text}'`);
   }
-  const { pathname, search } = new URL(`http://service${word}`);
-  // What clients rewrite as they send it would be signed otherwise than it is sent.
-  if (pathname + search !== word) {
-    throw new UsageError(`needs the TARGET as it is sent, which is ${pathname}${search}, not '${word}'`);
+  return Math.floor(atMs / 1_000);
+}
+
+/** Yields the first `limit` items; all if `limit` is undefined. */
+export async function* firstOf<T>(items: AsyncIterable<T>, limit: number | undefined): AsyncGenerator<T> {
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  for await (const item of items) {
+    yield item;
+    left -= 1;
+    if (left <= 0) return;
   }
-  return word;
 }
 
 function partsOf(usage: string): Part[] {
@@ -98,12 +140,12 @@ function partsOf(usage: string): Part[] {
     isFlag: flag !== undefined,
     value,
     isRepeatable: dots !== undefined,
-    // A flag without a value is a choice: whether one has to be made, its action knows.
+    // Flags without a value are choices, which the action checks.
     isRequired: bracket === '' && (flag === undefined || value !== undefined),
   }));
 }
 
-/** Not strict: what is wrong is told here, all at once and in the words of the usage line. */
+/** Not strict: `match` reports all faults at once, in the words of the usage line. */
 function tokensOf(args: string[], flags: ReadonlyMap<string, Part>) {
   const options = Object.fromEntries(
     [...flags].map(([name, { value }]) => [
@@ -128,14 +170,14 @@ function faultOf(
   if (flag === undefined) return `takes no ${rawName}`;
   if (isRepeated && !flag.isRepeatable) return `takes ${rawName} once`;
   if (flag.value === undefined) return value === undefined ? undefined : `takes ${rawName} without a value`;
-  // The next flag, taken for the value of this one.
+  // parseArgs took the next flag for the value of this one.
   const isFlagLike = inlineValue !== true && value !== undefined && /^-./.test(value);
   return value === undefined || value === '' || isFlagLike
     ? `needs ${flag.value} after ${rawName}`
     : undefined;
 }
 
-/** A part as a sentence says it: `a KEY_ID`, `--name NAME`. */
+/** A part in a sentence: `a KEY_ID`, `--name NAME`. */
 function shown({ name, isFlag, value }: Part): string {
   if (isFlag) return `--${name} ${value}`;
   return `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`;

@@ -16,14 +16,14 @@ import {
   UsageError,
 } from './command.ts';
 
-/** The commands, each loaded when it is needed: signing a request needs no database. */
+/** The commands. Each is loaded when it is needed. */
 const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['init', async () => (await import('./init.ts')).init],
   ['serve', async () => (await import('./serve.ts')).serve],
   ['check', async () => (await import('./check.ts')).check],
-  ['ready', async () => (await import('./ready.ts')).ready],
+  ['ready', async () => (await import('./client-commands.ts')).ready],
   ['backup', async () => (await import('./backup.ts')).backup],
-  ['restore', async () => (await import('./restore.ts')).restore],
+  ['restore', async () => (await import('./backup.ts')).restore],
   ['upgrade', async () => (await import('./upgrade.ts')).upgrade],
   ['platform', async () => (await import('./platform.ts')).platform],
   ['party', async () => (await import('./party.ts')).party],
@@ -37,15 +37,15 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['retention', async () => (await import('./retention.ts')).retention],
   ['clock', async () => (await import('./clock.ts')).clock],
   ['audit-log', async () => (await import('./audit-log.ts')).auditLog],
-  ['sign', async () => (await import('./sign.ts')).sign],
-  ['call', async () => (await import('./call.ts')).call],
+  ['sign', async () => (await import('./client-commands.ts')).sign],
+  ['call', async () => (await import('./client-commands.ts')).call],
   ['verify', async () => (await import('./verify.ts')).verify],
   ['log', async () => (await import('./log-audit.ts')).log],
-  ['demo', async () => (await import('./demo.ts')).demo],
+  ['demo', async () => (await import('./client-commands.ts')).demo],
   ['licenses', async () => (await import('./licenses.ts')).licenses],
 ]);
 
-/** What the fields that the service refuses are called on the command line. */
+/** Names of fields on the command line, for violations that the service reports. */
 const fieldNames: Readonly<Record<string, string>> = {
   name: '--name',
   tier: '--tier',
@@ -59,7 +59,7 @@ const fieldNames: Readonly<Record<string, string>> = {
   escrowId: 'ESCROW_ID',
   role: '--role',
   partyId: '--id',
-  names: '--names',
+  names: '--provider-ids',
   reason: '--reason',
   scopes: '--scopes',
   expires: '--expires',
@@ -71,13 +71,13 @@ const fieldNames: Readonly<Record<string, string>> = {
   sequence: '--sequence',
 };
 
-/** The rules of the service that the command line has otherwise: its one flag is two fields there. */
+/** Rules that read otherwise on the command line, where one flag stands for two fields. */
 const ownRules: Readonly<Record<string, string>> = {
   [quotaRules.missing]: 'N|unlimited is required for ENTERPRISE',
   [quotaRules.outOfBounds]: `must be unlimited or an integer from 1 to ${Number.MAX_SAFE_INTEGER}`,
 };
 
-/** Runs `artseal` with these words; the exit code. */
+/** Runs `artseal` with these arguments. Returns the exit code. */
 export async function runArtseal([name = '--help', ...words]: string[], terminal: Terminal): Promise<number> {
   if (name === '--version')
     return done(
@@ -127,11 +127,11 @@ async function run(name: string, action: Action, words: string[], terminal: Term
   }
 }
 
-/** The name that a usage line begins with, in lower case: `key rotate`. */
+/** The name at the beginning of a usage line: `key rotate`. */
 const nameOf = ({ usage }: Action): string =>
   /^[a-z]+(-[a-z]+)*( [a-z]+(-[a-z]+)*)*/.exec(usage)?.[0] ?? usage;
 
-/** The last word of that name: `rotate`. */
+/** The last word of the name: `rotate`. */
 const wordOf = (action: Action): string => nameOf(action).split(' ').at(-1) ?? '';
 
 function done({ print }: Terminal, ...lines: readonly string[]): number {
@@ -144,7 +144,7 @@ function fail({ printError }: Terminal, exitCode: number, ...messages: readonly 
   return exitCode;
 }
 
-/** One line for what went wrong, that says what to do. */
+/** Says in one line what went wrong and what to do. */
 function failureOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof ValidationError) {
@@ -162,34 +162,34 @@ const onCommandLine = ({ field, rule }: Violation): Violation => ({
   rule: ownRules[rule] ?? rule,
 });
 
-/** Where the right id or name is to be found, if it was not. */
+/** Says which command lists the ids or names, if one was not found. */
 function whereToLook(name: string, error: unknown): string {
   const isUnknown = error instanceof ApiError && reasons[error.reason].http === 404;
   const isPlatform = error instanceof ValidationError && error.violations[0]?.field === 'caller';
-  // It has no list of everything.
+  // It has no list command.
   if (name === 'evidence') return '';
-  return isUnknown ? ` artseal ${isPlatform ? 'platform' : name} list shows what there is` : '';
+  return isUnknown ? ` See artseal ${isPlatform ? 'platform' : name} list` : '';
 }
 
 async function overview(): Promise<string[]> {
   const lines = [
-    'artseal: files artworks, answers their provenance, and sells them in escrow.',
+    'artseal: a registry that files artworks, proves their provenance, and sells them in escrow.',
     '',
-    'Commands (artseal COMMAND --help tells more, artseal --version which release this is):',
+    'Commands (for details: artseal COMMAND --help; for the version: artseal --version):',
   ];
   for (const [name, load] of commands) {
     const command = await load();
     lines.push(`  ${usageOf(name, command).padEnd(50)} ${command.summary}`);
   }
-  lines.push('', 'Settings, from the environment:');
+  lines.push('', 'Settings (environment variables):');
   const width = Math.max(...allSettings.map(({ variable }) => variable.length));
   for (const { variable, fallback, meaning } of allSettings) {
     lines.push(`  ${variable.padEnd(width)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`);
   }
   lines.push(
     '',
-    'Exit codes: 0 done, 1 refused or failed, 2 the command line or a setting is wrong, 3 an upgrade is to be done;',
-    'verify and audit have further ones, which their --help tells.',
+    'Exit codes: 0 done, 1 failed, 2 the command line or a setting is wrong, 3 there is something to do.',
+    'verify and log audit have more: see their --help.',
   );
   return lines;
 }

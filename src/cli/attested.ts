@@ -14,31 +14,31 @@ import { UsageError, type Words } from './command.ts';
 import { readBounded } from './files.ts';
 import { instant, readKeys } from './verdict.ts';
 
-/** What others than the log attest to, as far as it was asked for. */
+/** What witnesses and time stamp authorities attest. */
 export interface Attested {
   readonly cosignatures: readonly Cosignature[];
-  /** Undefined if the bundle bears no time stamp; NOT_CHECKED if nobody is trusted for it. */
+  /** Undefined if the bundle has no time stamp; NOT_CHECKED without `--tsa-ca`. */
   readonly stamped: Stamped | 'NOT_CHECKED' | undefined;
-  /** How many leaves the stamped checkpoint has. */
+  /** Leaves of the stamped checkpoint. */
   readonly stampedLeaves?: number | undefined;
-  /** When a certificate ended that the time stamp relies on, Unix seconds; undefined if none has ended. */
+  /** When a certificate of the time stamp ended, Unix seconds; undefined if none has. */
   readonly expiredAtS?: number | undefined;
 }
 
-/** Bytes of a file of certificates. */
+/** The most bytes of a file of certificates. */
 const authoritiesBytesMax = 1024 * 1024;
 
-/** What the help says of these words. */
+/** Help for these flags. */
 export const attestedHelp = [
-  '--witness is the key of a witness that watches the log, got from the witness; its cosignature tells when it saw the',
-  'checkpoint. --witnesses-required says how many of those given have to have cosigned, 1 if it is not given.',
-  '--tsa-ca names a PEM file of certificates that vouch for authorities for time stamps: the one in the bundle is then',
-  'required, and checked. It tells before what time the record was in the log, by another clock than that of the log.',
-  'A certificate that ended after the time of the stamp is accepted, and the output says so.',
-  `A leaf that is dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it is refused.`,
+  '--witness is the key of a witness, received from the witness. Its cosignature proves when it saw the checkpoint.',
+  '--witnesses-required is how many of them must have cosigned, by default 1.',
+  '--tsa-ca is a PEM file with certificates of time stamp authorities. The bundle must then have a valid time stamp, which',
+  'proves by an independent clock that the record was in the log before that time. If a certificate ended after the stamp, the',
+  'output says so.',
+  `A leaf dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it is rejected.`,
 ];
 
-/** The witnesses of the command line; undefined if there are none. Throws UsageError. */
+/** Reads the witnesses; undefined without `--witness`. Throws UsageError. */
 export function readWitnesses(words: Words): WitnessPolicy | undefined {
   const keys = readKeys(words.texts('witness'), '--witness');
   const other = keys.find(({ type }) => type !== signatureTypes.cosignature);
@@ -48,20 +48,17 @@ export function readWitnesses(words: Words): WitnessPolicy | undefined {
   const count = new Set(keys.map(({ publicKey }) => hex(publicKey))).size;
   if (count === 0) {
     if (words.text('witnesses-required') !== undefined)
-      throw new UsageError('needs --witness, of whom to require it');
+      throw new UsageError('needs --witness with --witnesses-required');
     return undefined;
   }
   if (!/^\d{1,3}$/.test(text) || Number(text) > count)
     throw new UsageError(
-      `needs a whole number from 0 to ${count}, the witnesses given, behind --witnesses-required`,
+      `takes --witnesses-required as a whole number from 0 to ${count}, the number of witnesses`,
     );
   return { keys, required: Number(text) };
 }
 
-/**
- * Checks the time stamp of what is proven so far, if there is somebody to trust for it, and that the leaf is not dated after it.
- * Throws VerificationFailure.
- */
+/** With `--tsa-ca`, checks the time stamp, and that the leaf is not dated after it. Throws VerificationFailure. */
 export async function readAttested(
   { cosignatures, timeStamp, timeS }: Proven,
   words: Words,
@@ -69,14 +66,14 @@ export async function readAttested(
 ): Promise<Attested> {
   const file = words.text('tsa-ca');
   if (file === undefined) return { cosignatures, stamped: timeStamp && 'NOT_CHECKED' };
-  // The libraries for it are only loaded where it is asked for.
+  // Loads large libraries only when needed.
   const { readAuthorities, verifyTimeStamp } = await import('../evidence/verifier/time-stamp.ts');
   const pem = Buffer.from(await readBounded(file, authoritiesBytesMax)).toString('latin1');
   const authorities = trusted(() => readAuthorities(pem), file);
   if (timeStamp === undefined)
     throw new VerificationFailure(
       'BAD_SIGNATURE',
-      'the bundle bears no time stamp: a newer one of the same record may, if the log is stamped',
+      'the bundle has no time stamp: fetch it again later, if the log is stamped',
     );
   const stamped = await verifyTimeStamp(timeStamp, authorities);
   checkDated('the leaf', timeS, [attestationOf(stamped)]);
@@ -85,12 +82,12 @@ export async function readAttested(
   return { cosignatures, stamped, stampedLeaves, expiredAtS };
 }
 
-/** What a time stamp says of when the tree was there. */
+/** The attestation of a time stamp. */
 export function attestationOf({ beforeS, authority }: Stamped): Attestation {
   return { by: `the time stamp of ${authority}`, timeS: beforeS };
 }
 
-/** What is wrong with the file of those who are trusted says nothing of the bundle. */
+/** Turns faults of the file of certificates into UsageError: they are no fault of the bundle. */
 function trusted<T>(read: () => T, file: string): T {
   try {
     return read();
@@ -100,24 +97,22 @@ function trusted<T>(read: () => T, file: string): T {
   }
 }
 
-/** The lines that say it; `subject` is what the time stamp is of, if not of the record. */
+/** Describes it; `subject` is what the time stamp covers, if not the record. */
 export function linesOf({ cosignatures, stamped, expiredAtS }: Attested, subject = ''): readonly string[] {
   const lines = cosignatures.map(({ witness, timeS }) => `cosigned by ${witness.vkey} at ${instant(timeS)}`);
   if (stamped === undefined) return lines;
   return [
     ...lines,
     stamped === 'NOT_CHECKED'
-      ? 'bears a time stamp, which was not checked: --tsa-ca says who is trusted for it'
+      ? 'has a time stamp, which was not checked: use --tsa-ca'
       : `${subject}existed before ${instant(stamped.beforeS)} according to ${stamped.authority}`,
     ...(expiredAtS === undefined
       ? []
-      : [
-          `note: the time stamp relies on a certificate that ended ${instant(expiredAtS)}, after the stamp was made`,
-        ]),
+      : [`note: a certificate of the time stamp ended ${instant(expiredAtS)}, after the stamp was made`]),
   ];
 }
 
-/** The same for programs. */
+/** The same as JSON. */
 export function attestedAsJson({ cosignatures, stamped, expiredAtS }: Attested) {
   return {
     cosignedBy: cosignatures.map(({ witness, timeS }) => ({ witness: witness.vkey, time: instant(timeS) })),

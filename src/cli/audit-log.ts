@@ -1,40 +1,41 @@
 import type { AuditEntry } from '../domain/audit-entry.ts';
-import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import { allOf } from '../store/paging.ts';
+import { readInstant } from './arguments.ts';
 import type { Command } from './command.ts';
-import { readInstant } from './instant.ts';
-import { withRegistry } from './registry.ts';
+import { type Session, withRegistry } from './session.ts';
 
 /** `artseal audit-log` */
 export const auditLog: Command = {
   usage: 'audit-log [--since DATE|DURATION] [--json]',
-  summary: 'show who changed what, and why',
+  summary: 'list who changed what, and why',
   details: [
-    'newest first: every change of keys, tokens, platforms, parties, secrets and, by operators, webhooks, and every decision about',
-    'an order, by command or by AdminService.',
-    'Each is stored with the change itself; the database refuses to change or remove one.',
-    '--since 2026-11-21 begins with that day of ARTSEAL_TIME_ZONE, 2026-11-21T09:15:00+08:00 at that time, 7d a week ago.',
+    'Lists changes of keys, tokens, platforms, parties and secrets, changes of webhooks by operators, and decisions about',
+    'orders, by command or by AdminService. The newest entry is first.',
+    'Each entry is stored in the transaction of its change. The database rejects changes of entries.',
+    '--since takes a day of ARTSEAL_TIME_ZONE (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration (7d).',
   ],
-  run: (words, { env, print, printError }) =>
-    withRegistry({ env, print, printError }, async ({ execute }, { timeZone }) => {
-      const sinceS = readInstant(words, 'since', 'BEFORE', { timeZone, nowS: Math.floor(Date.now() / 1000) });
-      const calendar = createCalendar(timeZone);
-      for await (const act of allOf((page) => execute({ kind: 'ListAuditLog', sinceS, page }))) {
-        print(words.has('json') ? JSON.stringify(shown(act, calendar)) : line(act, calendar));
+  run: (words, terminal) =>
+    withRegistry(words, terminal, async (session) => {
+      const { execute, show, config } = session;
+      const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
+      for await (const found of allOf((page) => execute({ kind: 'ListAuditLog', sinceS, page }))) {
+        const entry = entryOf(found, session);
+        show(entry, line(entry));
       }
     }),
 };
 
-function shown({ id, atS, actor, action, subject, reason, before, after }: AuditEntry, calendar: Calendar) {
-  const at = calendar.timestamp(atS * 1000);
-  return { id, at, actor, action, subject, reason, before: membersOf(before), after: membersOf(after) };
+function entryOf(found: AuditEntry, { timestamp }: Session) {
+  const { id, atS, actor, action, subject, reason } = found;
+  const [before, after] = [membersOf(found.before), membersOf(found.after)];
+  return { id, at: timestamp(atS), actor, action, subject, reason, before, after };
 }
 
 const membersOf = (json: string | undefined): Record<string, unknown> | undefined =>
   json === undefined ? undefined : JSON.parse(json);
 
-function line(act: AuditEntry, calendar: Calendar): string {
-  const { at, actor, action, subject, reason, before = {}, after = {} } = shown(act, calendar);
+function line(entry: ReturnType<typeof entryOf>): string {
+  const { at, actor, action, subject, reason, before = {}, after = {} } = entry;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const changes = names
     .map((name) => [name, JSON.stringify(before[name]), JSON.stringify(after[name])] as const)

@@ -3,10 +3,10 @@ import { type Attested, attestedAsJson, linesOf } from './attested.ts';
 import type { Terminal } from './command.ts';
 import { instant } from './verdict.ts';
 
-/** AuditEntries of each sort that are told one by one; with --json all of them are. */
-const actsTold = 50;
+/** How many log events of each sort the text lists; JSON has all. */
+const eventsListed = 50;
 
-/** What lets times go back, numbers be missing, or records be in the log whose time nobody can check: told before all others. */
+/** Log events that allow times to go back, numbers to be missing, or times that nobody can check. They are listed first. */
 const allowances: readonly string[] = ['LOG_BEGUN', 'LOG_FORKED', 'CLOCK_ACCEPTED', 'NUMBERS_SKIPPED'];
 
 /** A record of a filing, and the leaf that it is. */
@@ -14,29 +14,29 @@ export interface FilingRecord extends Pick<RecordLeaf, 'kind' | 'sequence' | 'ti
   readonly leaf: number;
 }
 
-/** What is printed of an audit. */
+/** What an audit prints. */
 export interface Printed {
   readonly report: AuditReport;
-  /** The time stamp, if one was given. */
+  /** The time stamp; undefined without one. */
   readonly attested: Attested | undefined;
-  /** The filing number that was given, and its records. */
+  /** The filing number of `--number`, and its records. */
   readonly number: string | undefined;
   readonly records: readonly FilingRecord[] | undefined;
 }
 
-/** Prints what an audit found, where nothing is wrong. */
+/** Prints the report of an audit that verified. */
 export function printReport(printed: Printed, isJson: boolean, terminal: Terminal): void {
   if (isJson) terminal.print(JSON.stringify(asJson(printed)));
   else printLines(printed, terminal);
 }
 
-/** The filings of each year, the first year first. */
+/** The filings by year, in order. */
 const yearsOf = ({ contents: { years } }: AuditReport) =>
   Array.from(years, ([year, { filings, last }]) => ({ year, filings, last }))
     .filter(({ filings }) => filings > 0)
     .toSorted((one, other) => one.year - other.year);
 
-/** What witnesses and an authority say. */
+/** What witnesses and time stamp authorities attest. */
 const attestedBy = ({ report: { cosignatures }, attested }: Printed): Attested => ({
   ...{ stamped: undefined, ...attested },
   cosignatures,
@@ -53,7 +53,7 @@ function asJson(printed: Printed) {
     ...{ years: yearsOf(report), transfers },
     newest: newestS === undefined ? undefined : instant(newestS),
     warnings: findings,
-    acts: told.map(({ index, act, timeS, detail }) => ({
+    logEvents: told.map(({ index, act, timeS, detail }) => ({
       ...{ leaf: index, kind: act, time: instant(timeS), detail: JSON.parse(detail) },
     })),
     records: records?.map(({ leaf, kind, sequence, timeS }) => ({
@@ -67,23 +67,24 @@ function printLines(printed: Printed, { print, printError }: Terminal): void {
   const { checkpoint, signers, from, contents, findings } = report;
   const { transfers, told, acts, newestS } = contents;
   const newest = newestS === undefined ? undefined : instant(newestS);
-  print(`VERIFIED: the ${checkpoint.size} leaves of the log ${checkpoint.origin} are what it signed`);
-  if (from > 0) print(`(those before leaf ${from} by an earlier audit)`);
+  print(`VERIFIED: the ${checkpoint.size} leaves of the log ${checkpoint.origin} are those that it signed`);
+  if (from > 0) print(`(an earlier audit verified those before leaf ${from})`);
   for (const { vkey } of signers) print(`signed by ${vkey}`);
   const stampedLeaves = printed.attested?.stampedLeaves;
   for (const line of linesOf(attestedBy(printed), `the tree of ${stampedLeaves} leaves `)) print(line);
   for (const { year, filings, last } of yearsOf(report)) {
-    print(`${year}: ${filings} filings, to number ${last}, ${last - filings} numbers left out`);
+    print(`${year}: ${filings} filings, to number ${last}, ${last - filings} numbers skipped`);
   }
   print(
-    `${transfers} records behind filings, ${acts} acts of the log${newest ? `, the newest leaf of ${newest}` : ''}`,
+    `${transfers} records after filings, ${acts} log events${newest ? `, the newest leaf of ${newest}` : ''}`,
   );
-  if (acts > 0) print(`acts: ${countsOf(told)}`);
+  if (acts > 0) print(`log events: ${countsOf(told)}`);
   const isAllowance = ({ act }: LoggedEvent) => allowances.includes(act);
-  const [allowing, others] = [told.filter(isAllowance), told.filter((act) => !isAllowance(act))];
+  const [allowing, others] = [told.filter(isAllowance), told.filter((event) => !isAllowance(event))];
   for (const some of [allowing, others]) {
-    if (some.length > actsTold) print(`(the newest ${actsTold} of ${some.length}; --json has all of them)`);
-    for (const { index, act, timeS, detail } of some.slice(-actsTold)) {
+    if (some.length > eventsListed)
+      print(`(the newest ${eventsListed} of ${some.length}; --json has all of them)`);
+    for (const { index, act, timeS, detail } of some.slice(-eventsListed)) {
       print(`  leaf ${index}, ${instant(timeS)}: ${act} ${detail}`);
     }
   }
@@ -94,7 +95,7 @@ function printLines(printed: Printed, { print, printError }: Terminal): void {
   for (const { what } of findings) printError(`warning: ${what}`);
 }
 
-/** How many there are of each kind. */
+/** The number of log events of each kind. */
 function countsOf(told: readonly LoggedEvent[]): string {
   const kinds = Map.groupBy(told, ({ act }) => act);
   return Array.from(kinds, ([kind, { length }]) => `${length} ${kind}`).join(', ');

@@ -4,18 +4,18 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import type { AuditState } from '../evidence/verifier/index.ts';
 import { replaceFileSync } from '../lib/replace-file.ts';
 
-/** The version of what is kept: another one is not read. */
+/** States of another version are ignored. */
 const formatVersion = 2;
 
-/** The most bytes of a state, unpacked: those of decades of filings. */
+/** The most bytes of an unpacked state: enough for decades of filings. */
 const stateBytesMax = 512 * 1024 * 1024;
 
-/** The file beside a pin in which an audit keeps how far it got. */
+/** The file beside a pin that keeps the state of the audit. */
 export function stateFileOf(pinFile: string): string {
   return `${pinFile}.audit`;
 }
 
-/** What an audit kept; undefined where there is nothing, or nothing that can be used: then the audit begins anew. */
+/** Reads the state; undefined if there is no usable one. The audit then starts from the beginning. */
 export function readState(file: string): AuditState | undefined {
   if (!existsSync(file)) return undefined;
   try {
@@ -28,17 +28,17 @@ export function readState(file: string): AuditState | undefined {
   }
 }
 
-/** Keeps how far an audit got. */
+/** Writes the state of an audit. */
 export function writeState(file: string, state: AuditState): void {
   const text = JSON.stringify(state, replace);
   replaceFileSync(file, gzipSync(JSON.stringify({ sum: sumOf(text), text }), { level: 1 }));
 }
 
-/** Finds what was damaged; whoever changes a state on purpose cheats no one else. */
+/** Detects damage. It needs no key: who forges a state deceives only himself. */
 const sumOf = (text: string): string =>
   createHash('sha256').update(`${formatVersion}\n${text}`).digest('hex');
 
-/** What JSON has no form for, each as an object with one member that tells what it is. */
+/** Encodes values that JSON lacks as objects with one member. */
 function replace(_name: string, value: unknown): unknown {
   if (value instanceof Map) return { map: [...value] };
   if (value instanceof Uint16Array) {

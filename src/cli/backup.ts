@@ -1,26 +1,38 @@
-import { readDataDir } from '../config/config.ts';
+import { readDataDir, readRestoreConfig } from '../config/config.ts';
 import { parseBackupsKept, parsePeriod } from '../config/values.ts';
+import { createCalendar } from '../domain/calendar.ts';
+import { checkFilingNumber, filingNumber } from '../domain/filing.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
+import type { Progress } from '../operations/backup/backup-error.ts';
 import type { Manifest } from '../operations/backup/manifest.ts';
+import { restoreBackup } from '../operations/backup/restore.ts';
 import { rotateBackups } from '../operations/backup/rotate.ts';
 import { takeBackup } from '../operations/backup/take.ts';
 import { verifyBackup } from '../operations/backup/verify.ts';
+import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFiles } from '../store/sqlite/location.ts';
-import { type Action, type CommandGroup, exitCodes, UsageError } from './command.ts';
-import { gapLine } from './gap-line.ts';
-import { withProgress } from './progress.ts';
+import type { NumberGap } from '../store/sqlite/restorations.ts';
+import {
+  type Action,
+  type Command,
+  type CommandGroup,
+  exitCodes,
+  show,
+  type Terminal,
+  UsageError,
+} from './command.ts';
 
 const take: Action = {
   usage: 'backup FILE',
   details: [
-    'a tar archive of all that belongs together, with a manifest; the server may run, and is not held up.',
-    'FILE must not be there yet: it appears once it is whole and on disk.',
-    "The master key of a production is never in it: keep it elsewhere. A sandbox's own one is.",
+    'Takes a backup: a tar archive with a manifest. The server may run and is not blocked.',
+    'FILE must not exist. It appears when it is complete and on disk.',
+    'The master key of a production is never in a backup: keep it elsewhere. That of a sandbox is.',
   ],
   run: async (words, terminal) => {
     const target = words.required('FILE');
-    if (target === '-') throw new UsageError('needs a FILE: only one on a disk is known to be whole');
+    if (target === '-') throw new UsageError('needs a FILE on a disk, not standard output');
     const dataDir = readDataDir(terminal.env);
     refuseChangeableByOthers(databaseFiles(dataDir));
     const manifest = await withProgress(terminal, (progress) =>
@@ -34,10 +46,10 @@ const take: Action = {
 const rotate: Action = {
   usage: 'backup rotate --into DIR --keep N [--if-older-than PERIOD] [--json]',
   details: [
-    'takes one into a folder, under a name of its own, verifies it, and only then removes the oldest of those that it took before.',
-    'If it is damaged, none is removed and the exit code is 1. artseal check and the metrics of the server have the result.',
-    '--if-older-than 24h  takes none if the last one is verified and younger, and the last try did not fail.',
-    'serve does all this by itself: ARTSEAL_BACKUP_DIR.',
+    'Takes a backup into a folder, verifies it, and then removes the oldest of its earlier backups, except the newest N.',
+    'If the new backup is damaged, it removes none and exits with 1. artseal check and the metrics report the result.',
+    '--if-older-than 24h  takes none if the last attempt succeeded and its backup is younger.',
+    'serve does the same regularly if ARTSEAL_BACKUP_DIR is set.',
   ],
   run: async (words, terminal) => {
     const everyMs = words.text('if-older-than');
@@ -51,14 +63,12 @@ const rotate: Action = {
     refuseChangeableByOthers(databaseFiles(order.dataDir));
     const rotated = await withProgress(terminal, (progress) => rotateBackups({ ...order, progress }));
     const { file, isNew, removed, broken } = rotated;
-    if (words.has('json')) terminal.print(JSON.stringify(rotated));
-    else {
-      terminal.print(
-        isNew ? `taken and verified: ${file}` : `not taken, for the last one is young enough: ${file}`,
-      );
-      for (const name of removed) terminal.print(`removed: ${name}`);
-      for (const name of broken) terminal.print(`no whole backup, look at it and remove it: ${name}`);
-    }
+    show(
+      ...([words, terminal, rotated] as const),
+      isNew ? `taken and verified: ${file}` : `not taken: the last one is young enough: ${file}`,
+      ...removed.map((name) => `removed: ${name}`),
+      ...broken.map((name) => `incomplete backup, look at it and remove it: ${name}`),
+    );
     return exitCodes.done;
   },
 };
@@ -75,9 +85,8 @@ function read<Value>(flag: string, text: string, parse: (text: string) => Value)
 const verify: Action = {
   usage: 'backup verify FILE',
   details: [
-    'looks at every byte: checksums, the databases, the evidence hash of every filing, and the evidence log with all that it',
-    'commits to. Exit code 1 if one is wrong.',
-    'Unpacks it into the temporary folder of the system meanwhile, or into TMPDIR.',
+    'Checks every byte: checksums, databases, the evidence hash of every filing, and the evidence log with its records.',
+    'Exit code 1 if something is wrong. Unpacks the backup into TMPDIR meanwhile.',
   ],
   run: async (words, terminal) => {
     const file = words.required('FILE');
@@ -85,9 +94,7 @@ const verify: Action = {
     for (const fault of faults) terminal.printError(`artseal: ${file}: ${fault}`);
     if (faults.length > 0) return exitCodes.failed;
     for (const line of described(file, manifest)) terminal.print(line);
-    terminal.print(
-      'sound: all checksums, both directions of every index, all evidence hashes, and the evidence log are right',
-    );
+    terminal.print('sound: checksums, indexes, evidence hashes and the evidence log are right');
     if (manifest.formatVersion === 1) terminal.print(withoutChecksum);
     return exitCodes.done;
   },
@@ -95,13 +102,66 @@ const verify: Action = {
 
 /** `artseal backup` */
 export const backup: CommandGroup = {
-  summary: 'take a backup of the registry, or verify one',
+  summary: 'take, rotate and verify backups',
   bare: take,
   actions: [verify, rotate],
-  details: ['artseal restore brings one back. tar and sqlite3 open it as well.'],
+  details: ['artseal restore restores a backup. tar and sqlite3 can read it, too.'],
 };
 
-/** What a backup holds, for a person. */
+/** `artseal restore` */
+export const restore: Command = {
+  usage: 'restore FILE --into DIR [--numbers-after FILING_NO]',
+  summary: 'restore a backup into an empty folder',
+  details: [
+    'DIR must be empty or missing. The backup is verified first. Stop the server that you replace before you serve DIR.',
+    '--numbers-after AS-2026-000123  is the last filing number that was given out, as platforms and logs know it. Without it the',
+    '                                new numbers begin after a gap that no service can have filled.',
+    'Up to 10,000 more numbers are skipped at random, so that two restored folders hardly ever give out the same numbers. Still,',
+    'serve only one folder restored from a backup.',
+    'For five minutes after the first start, signed calls are rejected: the backup does not have the latest nonces.',
+  ],
+  run: async (words, terminal) => {
+    const { print } = terminal;
+    const numbersAfter = words.text('numbers-after');
+    if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
+      throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
+    const { timeZone } = readRestoreConfig(terminal.env);
+    const [file, into] = [words.required('FILE'), words.required('into')];
+    const { manifest, gaps, isPublished } = await withProgress(terminal, (progress) =>
+      restoreBackup({
+        ...{ file, into, numbersAfter, progress },
+        calendar: createCalendar(timeZone),
+        nowMs: Date.now(),
+        random: Math.random,
+      }),
+    );
+    const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;
+    print(`restored ${into}: ${database.environment}, as of ${takenAt}`);
+    print(`${database.filings} filings, ${database.orders} escrow orders`);
+    for (const gap of gaps) print(gapLine(gap));
+    print(
+      'keys, tokens and suspensions are those of the backup: revoke and suspend again what was changed since',
+    );
+    if (numbersAfter === undefined)
+      print(
+        'If you know the last filing number, or served another folder restored from this backup, restore again with --numbers-after.',
+      );
+    if (!holdsMasterKeys && masterKeys.length > 0)
+      print(`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`);
+    if (isPublished) for (const line of forkFirst(into)) print(line);
+    print(`next: stop the server that you replace, then run ARTSEAL_DATA_DIR=${into} artseal serve`);
+    return exitCodes.done;
+  },
+};
+
+/** What to do about an evidence log that may have been published further than the backup. */
+const forkFirst = (into: string): string[] => [
+  'the evidence log was published, and serve rejects a registry that is behind its log: stop the server that you replace,',
+  `copy its log-checkpoint into ${into} if it is readable, then run ARTSEAL_DATA_DIR=${into} artseal evidence fork: it says`,
+  'what is wrong, and with --accept begins a new log that names the last checkpoint',
+];
+
+/** Describes a backup. */
 function described(file: string, manifest: Manifest): string[] {
   const { takenAt, database, masterKeys, holdsMasterKeys, artseal } = manifest;
   const { environment, currency, schema, filings, lastFilings, orders, numberGaps } = database;
@@ -119,7 +179,44 @@ const withoutChecksum =
   'its manifest has no checksum, for an earlier artseal took it: what it says was compared with the files, but that version';
 
 const holding = (keys: string): string =>
-  `it holds the sandbox's own master key (its secrets are sealed under: ${keys})`;
+  `it contains the master key of the sandbox (its secrets are sealed under: ${keys})`;
 
 const lacking = (keys: string): string =>
-  `THE MASTER KEY IS NOT IN IT. Its API secrets open with these alone, kept elsewhere: ${keys}`;
+  `THE MASTER KEY IS NOT IN IT. Its secrets open only with these, which you must keep elsewhere: ${keys}`;
+
+/** Describes skipped numbers. */
+function gapLine({ kind, year, after, through }: NumberGap): string {
+  return kind === 'FILING'
+    ? `skipped: ${filingNumber(year, after + 1)} to ${filingNumber(year, through)}`
+    : `skipped: ${through - after} escrow ids of ${year}`;
+}
+
+/** How often progress is shown at most, in milliseconds. */
+const showEveryMs = 100;
+/** Signals of the terminal and of supervisors that end a command. */
+const signals = ['SIGINT', 'SIGTERM'] as const;
+
+/** Runs work and shows its progress. SIGINT and SIGTERM make the next report of progress throw, so that the work cleans up. */
+async function withProgress<T>(
+  { showProgress }: Terminal,
+  work: (progress: Progress) => Promise<T>,
+): Promise<T> {
+  let stoppedBy: string | undefined;
+  let shownAtMs = Number.NEGATIVE_INFINITY;
+  const stop = (signal: string) => {
+    stoppedBy = signal;
+  };
+  for (const signal of signals) process.on(signal, stop);
+  try {
+    return await work((step, done, total) => {
+      if (stoppedBy !== undefined) throw new Error(`stopped by ${stoppedBy}; unfinished files are removed`);
+      const atMs = performance.now();
+      if (showProgress === undefined || atMs - shownAtMs < showEveryMs) return;
+      shownAtMs = atMs;
+      showProgress(total === 0 ? step : `${step}: ${megabytes(done)} of ${megabytes(total)}`);
+    });
+  } finally {
+    showProgress?.('');
+    for (const signal of signals) process.off(signal, stop);
+  }
+}

@@ -7,11 +7,11 @@ import { type Command, exitCodes } from './command.ts';
 export const check: Command = {
   usage: 'check [--json]',
   summary:
-    'look whether the deployment is sound: settings, files, disk, database, evidence log, keys, provider, TLS, backups',
+    'check the deployment: settings, files, disk, database, evidence log, keys, provider, TLS, backups',
   details: [
-    'Prints a line for each part: ok, warning, fault or unchecked, the part, and what was found or is to be done.',
-    'Changes nothing, and may run beside serve. It reads the whole database once, which takes long for a large one.',
-    'Exit codes: 0 no fault (warnings do not count), 1 a part has a fault, 2 a setting cannot be used.',
+    'Prints a line for each part: ok, warning, fault or unchecked, the part, and what is found or what to do.',
+    'Changes nothing. The server may run. Reads the whole database once, which takes long for a large one.',
+    'Exit codes: 0 no fault (warnings do not count), 1 a part has a fault, 2 a setting is invalid.',
   ],
   run: async (words, { env, print, printError }) => {
     const faults: Finding[] = [];
@@ -21,7 +21,7 @@ export const check: Command = {
     }
     if (!faults.some(({ part }) => part === settingsPart))
       return faults.length === 0 ? exitCodes.done : exitCodes.failed;
-    printError('artseal: nothing else was checked: put the settings right first');
+    printError('artseal: nothing else was checked: correct the settings first');
     return exitCodes.usage;
   },
 };

@@ -1,38 +1,38 @@
 /** One thing that `artseal` does. */
 export interface Action {
-  /** Its name, then what it takes, as the help shows it and `readWords` reads it. */
+  /** The name and what it takes: shown by the help and read by `readWords`. */
   readonly usage: string;
-  /** What a newcomer needs to know besides, a line each. */
+  /** Lines of help. */
   readonly details: readonly string[];
-  /** Carries it out; the exit code if that is not `done`. */
+  /** Runs the action. Returns the exit code if it is not `done`. */
   run(words: Words, terminal: Terminal): Promise<number | undefined>;
 }
 
 /** A command that does one thing. */
 export interface Command extends Action {
-  /** One line for the overview. */
+  /** The line of the overview. */
   readonly summary: string;
 }
 
-/** A command that does several things, chosen by the word behind it. */
+/** A command with several actions, selected by the next word. */
 export interface CommandGroup {
   readonly summary: string;
   readonly actions: readonly Action[];
-  /** What it does when the word behind it chooses none of them. */
+  /** What the command does if the next word selects no action. */
   readonly bare?: Action;
-  /** What applies to all of them, a line each. */
+  /** Lines of help for all actions. */
   readonly details: readonly string[];
 }
 
-/** What was given to an action, by the names in its usage line: `KEY_ID` for a word, `overlap` for `--overlap`. */
+/** The arguments of an action, by the names in its usage line: `KEY_ID` for a word, `overlap` for `--overlap`. */
 export interface Words {
-  /** What the usage line requires. */
+  /** An argument that the usage line requires. */
   required(name: string): string;
-  /** What it leaves open; undefined if it was not given. */
+  /** An optional argument; undefined if it is missing. */
   text(name: string): string | undefined;
-  /** All values of what may be given more than once, in order. */
+  /** All values of a repeatable flag, in order. */
   texts(name: string): readonly string[];
-  /** Whether a flag without a value was given. */
+  /** Whether a flag is given. */
   has(flag: string): boolean;
 }
 
@@ -43,14 +43,27 @@ export interface Terminal {
   print(line: string): void;
   /** Writes a line to standard error. */
   printError(line: string): void;
-  /** Shows how far the work is, in place of what it showed before; not there if nobody watches. */
+  /** Overwrites the progress line; only on a terminal. */
   readonly showProgress?: (text: string) => void;
 }
 
-/** The command line is wrong; the message goes on after the name of the action and says how to put it right. */
+/** The command line is wrong. The message follows the name of the action. */
 export class UsageError extends Error {
   override name = 'UsageError';
 }
 
-/** Exit codes: done; refused or failed; not understood; something is to be done, which a check found. */
+/** Exit codes; `due` means that a check found something to do. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, due: 3 } as const;
+
+/** Prints a value: as JSON with `--json`, otherwise as lines of text. */
+export function show(words: Words, { print }: Terminal, value: object, ...text: readonly string[]): void {
+  if (words.has('json')) print(JSON.stringify(value));
+  else for (const line of text) print(line);
+}
+
+/** The members of an object as lines with aligned values; undefined and null members are left out. */
+export function fieldLines(value: object, width: number): string[] {
+  return Object.entries(value).flatMap(([name, text]) =>
+    text === undefined || text === null ? [] : [`${name.padEnd(width)} ${text}`],
+  );
+}

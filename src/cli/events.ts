@@ -1,71 +1,67 @@
 import { type EventMessageDependencies, eventMessage } from '../api/services/event-message.ts';
-import { createCalendar } from '../domain/calendar.ts';
 import { ApiError } from '../domain/reason.ts';
 import type { EventPage, EventWithCaller } from '../store/event-commands.ts';
 import type { Execute } from '../store/store.ts';
+import { firstOf, readInstant, readWhole } from './arguments.ts';
 import { type Command, UsageError, type Words } from './command.ts';
-import { readInstant } from './instant.ts';
-import { firstOf, readWhole } from './limit.ts';
-import { withRegistry } from './registry.ts';
+import { withRegistry } from './session.ts';
 
 /** `artseal events` */
 export const events: Command = {
   usage: 'events [--platform NAME] [--since DATE|DURATION] [--after N] [--limit N] [--json]',
-  summary: 'show what platforms are told of: the events of their feed and their webhooks',
+  summary: 'list the events of the feed and the webhooks',
   details: [
-    'oldest first, of the 30 days that they are kept for. Each has its position among all events, and behind # its sequence',
-    'among those of its platform.',
-    '--platform  those of one platform or internal system alone.',
-    '--since     begins with those of 2026-11-21, of 2026-11-21T09:15:00+08:00, or of the last 90m, 12h or 7d.',
-    '--after     begins behind a position, with --platform behind a sequence.',
-    '--limit     ends behind so many.',
-    'artseal webhooks deliveries shows what became of them at an endpoint.',
+    'Lists the events of the last 30 days, the oldest first. Each line has the position among all events and, after #, the',
+    'sequence among the events of the platform.',
+    '--platform  lists the events of one platform or internal system.',
+    '--since     begins at a day (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration ago (90m, 12h, 7d).',
+    '--after     begins after a position; with --platform, after a sequence.',
+    '--limit     lists at most so many.',
+    'artseal webhooks deliveries lists their deliveries to a webhook.',
   ],
   run: async (words, terminal) => {
     const limit = readWhole(words, 'limit', 1);
     const after = readWhole(words, 'after', 0);
     if (after !== undefined && words.text('since') !== undefined)
       throw new UsageError('takes one of --since, --after');
-    return withRegistry(terminal, async ({ store, execute }, { timeZone }) => {
-      const nowS = Math.floor(Date.now() / 1_000);
-      const sinceS = readInstant(words, 'since', 'BEFORE', { timeZone, nowS });
+    return withRegistry(words, terminal, async ({ store, execute, config, calendar, show }) => {
+      const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
       const order = await orderOf(execute, words);
-      const from = sinceS === undefined ? after : await placeBefore(order, sinceS * 1_000);
-      const { timestamp } = createCalendar(timeZone);
+      const from = sinceS === undefined ? after : await cursorBefore(order, sinceS * 1_000);
+      const { timestamp } = calendar;
       const making = { idKey: store.keyFor('event ids'), timestamp };
-      for await (const event of firstOf(behind(order, from), limit)) {
-        const told = words.has('json')
-          ? JSON.stringify(shown(event, making))
-          : line(event, timestamp(event.atMs));
-        terminal.print(told);
-      }
+      for await (const event of firstOf(eventsAfter(order, from), limit))
+        show(shown(event, making), line(event, timestamp(event.atMs)));
     });
   },
 };
 
-/** The events that a command line asks for, in the order of their places. */
+/** The events that a command line selects, ordered by cursor. */
 interface EventOrder {
-  /** A page of those behind a place; from the oldest that is kept where that is undefined. */
+  /** Reads a page of the events after a cursor; from the oldest one if that is undefined. */
   read(after: number | undefined): Promise<EventPage>;
-  placeOf(event: EventWithCaller): number;
+  cursorOf(event: EventWithCaller): number;
 }
 
-/** The order of all events, or of those of one caller. */
+/** All events, or those of one caller. */
 async function orderOf(execute: Execute, words: Words): Promise<EventOrder> {
   const name = words.text('platform');
   if (name === undefined)
     return {
       read: (after) => execute({ kind: 'ReadAllEvents', after }),
-      placeOf: ({ position }) => position,
+      cursorOf: ({ position }) => position,
     };
   const { callerId } = await execute({ kind: 'FindCaller', name });
   return {
     read: (after) => execute({ kind: 'ReadEvents', callerId, after }),
-    placeOf: ({ sequence }) => sequence,
+    cursorOf: ({ sequence }) => sequence,
   };
 }
 
-async function* behind({ read }: EventOrder, after: number | undefined): AsyncGenerator<EventWithCaller> {
+async function* eventsAfter(
+  { read }: EventOrder,
+  after: number | undefined,
+): AsyncGenerator<EventWithCaller> {
   let page = await read(after);
   while (page.events.length > 0) {
     yield* page.events;
@@ -73,17 +69,17 @@ async function* behind({ read }: EventOrder, after: number | undefined): AsyncGe
   }
 }
 
-/** The place behind which the events of `sinceMs` and later are, found by halves; undefined where all are. */
-async function placeBefore(order: EventOrder, sinceMs: number): Promise<number | undefined> {
+/** The cursor after which the events since `sinceMs` follow, by binary search; undefined if all events follow. */
+async function cursorBefore(order: EventOrder, sinceMs: number): Promise<number | undefined> {
   const [oldest] = (await order.read(undefined)).events;
   if (oldest === undefined || oldest.atMs >= sinceMs) return undefined;
-  /** Whether an event behind the place is too early. */
-  const isEarly = async (place: number) => {
-    const [event] = (await pageOrNone(order, place))?.events ?? [];
+  /** Whether the event after the cursor is too early. */
+  const isEarly = async (cursor: number) => {
+    const [event] = (await pageOrNone(order, cursor))?.events ?? [];
     return event !== undefined && event.atMs < sinceMs;
   };
-  // Through `low` all are too early.
-  let low = order.placeOf(oldest);
+  // All events up to `low` are too early.
+  let low = order.cursorOf(oldest);
   let step = 1;
   while (await isEarly(low + step - 1)) {
     low += step;
@@ -98,17 +94,17 @@ async function placeBefore(order: EventOrder, sinceMs: number): Promise<number |
   return high;
 }
 
-/** A page of events behind a place; undefined where no event has come to it yet. */
-async function pageOrNone({ read }: EventOrder, place: number): Promise<EventPage | undefined> {
+/** Reads the events after a cursor; undefined if no event has reached it yet. */
+async function pageOrNone({ read }: EventOrder, cursor: number): Promise<EventPage | undefined> {
   try {
-    return await read(place);
+    return await read(cursor);
   } catch (error) {
     if (error instanceof ApiError && error.reason === 'VALIDATION_FAILED') return undefined;
     throw error;
   }
 }
 
-/** An event as its caller is told of it, and its place among all. */
+/** An event as its caller receives it, with its position among all events. */
 function shown(event: EventWithCaller, making: EventMessageDependencies) {
   const { caller: platform, position, sequence } = event;
   return { position, platform, ...eventMessage(event, making), sequence };

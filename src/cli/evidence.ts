@@ -4,87 +4,76 @@ import { madeUpOrigin } from '../evidence/log/origin.ts';
 import { hasEnded, isAhead, mintLogKey } from '../evidence/log/signing-keys.ts';
 import type { StoredLink } from '../store/evidence-commands.ts';
 import { allOf } from '../store/paging.ts';
-import { localActor } from './actor.ts';
-import {
-  type Action,
-  type CommandGroup,
-  exitCodes,
-  type Terminal,
-  UsageError,
-  type Words,
-} from './command.ts';
-import { secondsOf, timestampsOf } from './instant.ts';
-import { changeRegistry, withRegistry } from './registry.ts';
-import { refuseUnknownToServing } from './sealing.ts';
+import { secondsOf } from './arguments.ts';
+import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
+import { changeRegistry, nowS, refuseUnknownToServing, type Session, withRegistry } from './session.ts';
 
-const noKey = 'the evidence log has no key yet: the first artseal serve makes it';
+const noKey = 'the evidence log has no key yet: the first artseal serve creates it';
+const announce =
+  'Give the new verifier key to everybody who checks the log, by another channel than the service';
 
 const vkey: Action = {
   usage: 'evidence vkey [--json]',
   details: [
-    'prints the verifier keys that checkpoints are signed with now, the newest first: everybody who checks the log needs them.',
-    'Keys that sign later follow, each with the time when it begins. Give them to others by another way than the service itself.',
+    'Prints the verifier keys that sign checkpoints now, the newest first, then keys that sign later, with their start.',
+    'Everybody who checks the log needs them. Publish them by another channel than the service.',
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const timestamp = timestampsOf(timeZone);
+    withRegistry(words, terminal, async ({ execute, timestamp, show }) => {
       const { keys } = await execute({ kind: 'GetLog' });
       if (keys.length === 0) throw new Error(noKey);
       const atS = nowS();
-      const live = keys.filter((key) => !hasEnded(key, atS));
-      for (const key of live.toSorted(
-        (one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)),
-      )) {
+      const live = keys
+        .filter((key) => !hasEnded(key, atS))
+        .toSorted((one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)));
+      for (const key of live) {
         const { vkey, addedAtS, signsFromS, endsAtS } = key;
-        const line = isAhead(key, atS) ? `${vkey} signs from ${timestamp(signsFromS ?? atS)}` : vkey;
-        const told = {
-          vkey,
-          addedAt: timestamp(addedAtS),
-          signsFrom: timestamp(signsFromS ?? addedAtS),
-          endsAt: endsAtS === null ? null : timestamp(endsAtS),
-        };
-        terminal.print(words.has('json') ? JSON.stringify(told) : line);
+        show(
+          {
+            vkey,
+            addedAt: timestamp(addedAtS),
+            signsFrom: timestamp(signsFromS ?? addedAtS),
+            endsAt: endsAtS === null ? null : timestamp(endsAtS),
+          },
+          isAhead(key, atS) ? `${vkey} signs from ${timestamp(signsFromS ?? atS)}` : vkey,
+        );
       }
     }),
 };
 
-/** How long the keys before sign on beside a new one. */
+/** How long the earlier keys sign besides a new one. */
 const overlapDefault = '30d';
 const durationMaxS = 366 * 86_400;
 
 const rotateKey: Action = {
   usage: 'evidence rotate-key [--signs-in DURATION] [--overlap DURATION] [--reason TEXT] [--json]',
   details: [
-    'makes a new key, and prints its verifier key. It signs from now on, or after --signs-in (90m, 12h, 7d), so that witnesses can',
-    'be given it before. The keys before it go on signing for --overlap, 30d by default (0s if somebody else has the old key);',
-    'then their seeds are erased. A running server applies it before the command ends.',
+    'Creates a key and prints its verifier key. It signs at once, or after --signs-in (90m, 12h, 7d), so that witnesses can get',
+    'it before. The earlier keys sign for another --overlap, by default 30d (0s if an old key has leaked). Then their seeds are',
+    'erased. A running server uses the new key when the command returns.',
   ],
   run: (words, terminal) => {
-    const [signsInS, overlapS] = [
-      durationOf(words, 'signs-in', '0s'),
-      durationOf(words, 'overlap', overlapDefault),
-    ];
-    return changeRegistry(terminal, async (registry, { dataDir, timeZone }) => {
-      const { execute, keyRing } = registry;
-      refuseUnknownToServing(dataDir, registry);
-      const by = localActor(words, terminal);
+    const signsInS = durationOf(words, 'signs-in', '0s');
+    const overlapS = durationOf(words, 'overlap', overlapDefault);
+    return changeRegistry(words, terminal, async (session) => {
+      const { execute, keyRing, timestamp, actor, show } = session;
+      refuseUnknownToServing(session);
+      const by = actor();
       const { origin } = await execute({ kind: 'GetLog' });
       if (origin === undefined) throw new Error(noKey);
       const key = mintLogKey(origin, keyRing, by.atS);
-      const signsFromS = by.atS + signsInS;
-      const othersEndAtS = signsFromS + overlapS;
-      await execute({
-        ...{ kind: 'RotateLogKey', by, key, endsAtS: othersEndAtS },
-        signsFromS: signsInS > 0 ? signsFromS : undefined,
-      });
-      const { vkey } = key;
-      const timestamp = timestampsOf(timeZone);
-      const [signsFrom, othersEndAt] = [timestamp(signsFromS), timestamp(othersEndAtS)];
-      if (words.has('json')) return terminal.print(JSON.stringify({ vkey, signsFrom, othersEndAt }));
-      terminal.print(vkey);
-      if (signsInS > 0) terminal.print(`It signs from ${signsFrom}: give it to witnesses before.`);
-      terminal.print(`Those before sign until ${othersEndAt}.`);
-      terminal.print('Tell the new one to all who check the log, by another way than the service itself.');
+      const startS = by.atS + signsInS;
+      const endsAtS = startS + overlapS;
+      const signsFromS = signsInS > 0 ? startS : undefined;
+      await execute({ kind: 'RotateLogKey', by, key, endsAtS, signsFromS });
+      const [signsFrom, othersEndAt] = [timestamp(startS), timestamp(endsAtS)];
+      const start = `The new key signs from ${signsFrom}: give it to witnesses before.`;
+      show(
+        { vkey: key.vkey, signsFrom, othersEndAt },
+        ...[key.vkey, ...(signsInS > 0 ? [start] : [])],
+        `The earlier keys sign until ${othersEndAt}.`,
+        `${announce}.`,
+      );
     });
   },
 };
@@ -92,27 +81,25 @@ const rotateKey: Action = {
 const fork: Action = {
   usage: 'evidence fork [--accept] [--reason TEXT]',
   details: [
-    'for a registry that is not what was published of it: restored from a backup, or its log-checkpoint is lost. Tells what is',
-    'wrong; with --accept the log goes on under another name, with a new key, and a leaf names the last checkpoint of the old',
-    'one. First try to put the right database or file back: whoever checks the log learns of a fork. The server has to be stopped.',
-    'Exit code 3 if there is something to be done.',
+    'For a registry that contradicts its published log, because it was restored from a backup or log-checkpoint is lost. Says what',
+    'is wrong. With --accept the log continues under another name with a new key, and a leaf names the last checkpoint of the old',
+    'log. First try to put the right database or file back: everybody who checks the log sees a fork. Stop the server before.',
+    'Exit code 3 if there is something to do.',
   ],
   run: async (words, terminal) => {
-    const by = localActor(words, terminal);
     let code: number = exitCodes.done;
-    await withRegistry(terminal, async ({ store, execute, keyRing }, { dataDir, logOrigin }) => {
+    await withRegistry(words, terminal, async ({ store, execute, keyRing, config, actor, print }) => {
+      const by = actor();
       await store.beginServing();
-      const file = createCheckpointFile(dataDir);
-      const named = { origin: logOrigin, madeUpOrigin: madeUpOrigin(store) };
+      const file = createCheckpointFile(config.dataDir);
+      const named = { origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) };
       const dependencies = { execute, keyRing, file, ...named };
       const plan = await planFork(dependencies);
       if (plan === undefined)
-        return terminal.print(
-          'what was published of the log and the database agree: there is nothing to fork',
-        );
-      terminal.print(plan.why);
+        return print('the database agrees with the published log: there is nothing to fork');
+      print(plan.why);
       const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
-      for (const line of described(plan, vkey)) terminal.print(line);
+      for (const line of described(plan, vkey)) print(line);
       if (vkey === undefined) code = exitCodes.due;
     });
     return code;
@@ -120,27 +107,27 @@ const fork: Action = {
 };
 
 const numbersAgain =
-  'CAREFUL: forked as it is, this database gives numbers out again that were answered. To leave them out, take an artseal backup\n' +
-  'of it first, restore that with --numbers-after into another folder, copy log-checkpoint there, and fork that one.';
+  'CAREFUL: after this fork the database gives out numbers a second time. To skip them, take an artseal backup first, restore it\n' +
+  'with --numbers-after into another folder, copy log-checkpoint there, and fork that one.';
 
 function described(
   { previous, origin, keptAs, givesNumbersAgain }: Fork,
   vkey: string | undefined,
 ): string[] {
-  const known = previous
-    ? `the last checkpoint of ${previous.origin} that is known has ${previous.size} leaves`
+  const last = previous
+    ? `the last known checkpoint of ${previous.origin} has ${previous.size} leaves`
     : 'no checkpoint of the old log is known';
-  const last = givesNumbersAgain ? `${known}\n${numbersAgain}` : known;
+  const known = givesNumbersAgain ? [last, numbersAgain] : [last];
   if (vkey === undefined)
-    return [last, `--accept would begin the log ${origin}, with a new key; nothing was changed`];
+    return [...known, `nothing was changed: --accept begins the log ${origin} with a new key`];
   return [
-    ...[last, `the log goes on as ${origin}`, vkey],
-    ...(keptAs === undefined ? [] : [`the file with the checkpoint is kept as ${keptAs}`]),
-    'Tell the new verifier key to all who check the log, by another way than the service itself, and why it was forked.',
+    ...[...known, `the log continues as ${origin}`, vkey],
+    ...(keptAs === undefined ? [] : [`the old checkpoint file is kept as ${keptAs}`]),
+    `${announce}, with the reason of the fork.`,
   ];
 }
 
-/** The seconds that a flag names, or those of `fallback` without it. Throws UsageError. */
+/** Reads a flag that takes a duration, or its default, in seconds. Throws UsageError. */
 function durationOf(words: Words, flag: string, fallback: string): number {
   const text = words.text(flag) ?? fallback;
   const seconds = secondsOf(text);
@@ -151,52 +138,40 @@ function durationOf(words: Words, flag: string, fallback: string): number {
 const links: Action = {
   usage: 'evidence links FILING_NO [--json]',
   details: [
-    'lists the links to evidence of a filing that have not expired, newest first, without what opens them.',
+    'Lists the unexpired links to the evidence of a filing, the newest first, without their secrets.',
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }, { timeZone }) => {
+    withRegistry(words, terminal, async (session) => {
       const named = { filingNo: words.required('FILING_NO'), owner: undefined, nowS: nowS() };
-      for await (const link of allOf((page) => execute({ kind: 'ListLinks', ...named, page })))
-        show(link, words, terminal, timestampsOf(timeZone));
+      const found = allOf((page) => session.execute({ kind: 'ListLinks', ...named, page }));
+      for await (const link of found) show(link, session);
     }),
 };
 
 const revokeLink: Action = {
   usage: 'evidence revoke-link LINK_ID [--reason TEXT] [--json]',
-  details: ['revokes a link to evidence: it opens nothing from then on, also of a running server.'],
+  details: ['Revokes a link to evidence at once, also in a running server.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const by = localActor(words, terminal);
+    withRegistry(words, terminal, async (session) => {
       const named = { linkId: words.required('LINK_ID'), filingNo: undefined, owner: undefined };
-      show(await execute({ kind: 'RevokeLink', by, ...named }), words, terminal, timestampsOf(timeZone));
+      show(await session.execute({ kind: 'RevokeLink', by: session.actor(), ...named }), session);
     }),
 };
 
-function show(
-  { createdAtS, expiresAtS, revokedAtS, ...link }: StoredLink,
-  words: Words,
-  { print }: Terminal,
-  timestamp: (atS: number) => string,
-): void {
-  const createdAt = timestamp(createdAtS);
-  const expiresAt = timestamp(expiresAtS);
-  const revokedAt = revokedAtS === null ? null : timestamp(revokedAtS);
-  if (words.has('json')) {
-    print(JSON.stringify({ ...link, createdAt, expiresAt, revokedAt }));
-    return;
-  }
+function show({ createdAtS, expiresAtS, revokedAtS, ...link }: StoredLink, session: Session): void {
+  const [createdAt, expiresAt] = [session.timestamp(createdAtS), session.timestamp(expiresAtS)];
+  const revokedAt = revokedAtS === null ? null : session.timestamp(revokedAtS);
   const { linkId, filingNo, sequence } = link;
   const end = revokedAt === null ? `expires ${expiresAt}` : `revoked ${revokedAt}`;
-  print([linkId, `${filingNo}/${sequence}`, `made ${createdAt}`, end].join('  '));
+  const line = [linkId, `${filingNo}/${sequence}`, `created ${createdAt}`, end].join('  ');
+  session.show({ ...link, createdAt, expiresAt, revokedAt }, line);
 }
-
-const nowS = (): number => Math.floor(Date.now() / 1000);
 
 /** `artseal evidence` */
 export const evidence: CommandGroup = {
-  summary: 'tell and change what the evidence log is signed with; list and revoke links to evidence',
+  summary: 'show and rotate the keys of the evidence log, fork it, list and revoke links to evidence',
   actions: [vkey, rotateKey, fork, links, revokeLink],
   details: [
-    'How to run the log: docs/operate/evidence-log.md. If it is not signed: docs/operate/incidents/evidence-log-not-signed.md.',
+    'See docs/operate/evidence-log.md, and docs/operate/incidents/evidence-log-not-signed.md if nothing is signed.',
   ],
 };

@@ -8,18 +8,18 @@ import { type Command, exitCodes } from './command.ts';
 /** `artseal init` */
 export const init: Command = {
   usage: 'init',
-  summary: 'make the database of a new deployment',
+  summary: 'create the database of a new deployment',
   details: [
-    'Stamps it with ARTSEAL_ENVIRONMENT and ARTSEAL_CURRENCY; a folder that has one is refused.',
-    'Production needs it before its first start; a sandbox makes its database at its first start by itself.',
+    'Binds it to ARTSEAL_ENVIRONMENT and ARTSEAL_CURRENCY. Fails if the folder has a database.',
+    'Run it before the first start of a production. A sandbox creates its database when it starts.',
   ],
   run: async (_, { env, print }) => {
     const config = readConfig(env);
     const { store } = await openRegistry(config, 'NEW');
     await store.close();
-    print(`made ${databaseFile(config.dataDir)}: ${config.environment}, ${config.currency}`);
-    print(`master key ${masterKeyOf(config)}: keep a copy elsewhere, no API secret can be opened without it`);
-    print('next: artseal serve, and artseal key create for each platform');
+    print(`created ${databaseFile(config.dataDir)}: ${config.environment}, ${config.currency}`);
+    print(`master key ${masterKeyOf(config)}: keep a copy elsewhere: without it no secret can be opened`);
+    print('next: run artseal serve, and artseal key create for each platform');
     const faults = [...faultsForServing(config)];
     if (config.environment === 'production' && config.logOrigin === undefined)
       faults.push(faultOf(settings.logOrigin, requiredOrigin({ names: [], origin: undefined })));
@@ -28,7 +28,7 @@ export const init: Command = {
   },
 };
 
-/** Where the key is that seals from now on, or its name in the settings. */
+/** The file of the sealing key, or its name in the settings. */
 function masterKeyOf({ masterKeys }: Config): string {
   return 'ownFile' in masterKeys ? masterKeys.ownFile : `${masterKeys.keys[0]?.name} of the settings`;
 }

@@ -1,141 +1,144 @@
-import { type Agreement, checkOverlap, type KeyStatus, overlapS, statusAt } from '../domain/caller.ts';
+import {
+  type AgreedLimits,
+  type Agreement,
+  checkOverlap,
+  type KeyStatus,
+  overlapS,
+  statusAt,
+  type Tier,
+  tiers,
+} from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
-import type { Registry } from '../operations/registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
-import { localActor } from './actor.ts';
-import { limitsOf, tierChoice, tierOf, wholeNumber } from './agreement.ts';
-import type { Action, CommandGroup, Terminal, Words } from './command.ts';
-import { timestampsOf } from './instant.ts';
-import { changeRegistry, withRegistry } from './registry.ts';
-import { refuseUnknownToServing } from './sealing.ts';
+import { oneOf, wholeNumber } from './arguments.ts';
+import { type Action, type CommandGroup, fieldLines, type Words } from './command.ts';
+import { changeRegistry, refuseUnknownToServing, type Session, withRegistry } from './session.ts';
+
+/** The tiers in a usage line. */
+export const tierChoice = Object.keys(tiers).join('|');
 
 const create: Action = {
   usage: `key create --name NAME --tier ${tierChoice} [--monthly-quota N|unlimited] [--filing-cap N] [--reason TEXT] [--json]`,
   details: [
-    'registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota. --filing-cap limits the filing numbers',
-    'that it may use of each year.',
+    'Registers a platform and creates its key. The secret is shown once. ENTERPRISE needs --monthly-quota. --filing-cap limits',
+    'how many filings the platform may make in a year.',
   ],
   run: async (words, terminal) => {
-    const agreement = agreementOf(words);
-    return changeRegistry(terminal, async (registry, { dataDir }) => {
-      refuseUnknownToServing(dataDir, registry);
-      const by = localActor(words, terminal);
-      showIssued(await registry.issuance.issueKey(agreement, by), words, terminal);
+    const agreement: Agreement = {
+      name: words.required('name'),
+      tier: tierOf(words),
+      ...limitsOf(words),
+    };
+    return changeRegistry(words, terminal, async (session) => {
+      refuseUnknownToServing(session);
+      showIssued(await session.issuance.issueKey(agreement, session.actor()), session);
     });
   },
 };
 
 const list: Action = {
   usage: 'key list [--json]',
-  details: [],
+  details: ['Lists all keys, the oldest first.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const keys = allOf((page) => execute({ kind: 'ListKeys', page }));
-      for await (const found of keys) show(found, words, terminal, timestampsOf(timeZone));
+    withRegistry(words, terminal, async (session) => {
+      const keys = allOf((page) => session.execute({ kind: 'ListKeys', page }));
+      for await (const found of keys) show(found, session);
     }),
 };
 
 const rotate: Action = {
   usage: 'key rotate KEY_ID [--overlap SECONDS] [--reason TEXT] [--json]',
   details: [
-    `issues a further key; the old one works on for ${overlapS.default} seconds unless --overlap says otherwise.`,
-    'The new key of a suspended one is suspended, too.',
+    `Creates another key. The old one stays valid for ${overlapS.default} seconds, or for --overlap.`,
+    'If the old key is suspended, the new one is, too.',
   ],
   run: async (words, terminal) => {
     const overlap = wholeNumber(words.text('overlap') ?? String(overlapS.default));
     refuseViolations(checkOverlap(overlap));
-    return changeRegistry(terminal, async (registry, { dataDir }) => {
-      const { store, issuance } = registry;
-      refuseUnknownToServing(dataDir, registry);
-      const rotated = await issuance.rotateKey(keyIdOf(store, words), overlap, localActor(words, terminal));
+    return changeRegistry(words, terminal, async (session) => {
+      refuseUnknownToServing(session);
+      const keyId = keyIdOf(session, words);
+      const rotated = await session.issuance.rotateKey(keyId, overlap, session.actor());
       const { status, platformStatus } = rotated.key;
-      showIssued(rotated, words, terminal, { status, platformStatus });
+      showIssued(rotated, session, { status, platformStatus });
     });
   },
 };
 
-/** An action that gives a key a status. */
+/** An action that sets the status of a key. */
 function setting(word: string, status: KeyStatus, detail: string): Action {
   return {
     usage: `key ${word} KEY_ID [--reason TEXT] [--json]`,
     details: [detail],
     run: (words, terminal) =>
-      changeRegistry(terminal, async ({ store, execute }, { timeZone }) => {
-        const [by, keyId] = [localActor(words, terminal), keyIdOf(store, words)];
-        const changed = await execute({ kind: 'SetKeyStatus', by, keyId, status });
-        show(changed, words, terminal, timestampsOf(timeZone));
+      changeRegistry(words, terminal, async (session) => {
+        const [by, keyId] = [session.actor(), keyIdOf(session, words)];
+        show(await session.execute({ kind: 'SetKeyStatus', by, keyId, status }), session);
       }),
   };
 }
 
 /** `artseal key` */
 export const key: CommandGroup = {
-  summary: 'issue and govern the API keys of platforms',
+  summary: 'create, list, rotate, suspend and revoke the API keys of platforms',
   actions: [
     create,
     list,
     rotate,
-    setting('suspend', 'SUSPENDED', 'refuses the key until it is resumed.'),
-    setting('resume', 'ACTIVE', 'lets it in again.'),
-    setting('revoke', 'REVOKED', 'refuses it for ever.'),
+    setting('suspend', 'SUSPENDED', 'Rejects calls with the key until it is resumed.'),
+    setting('resume', 'ACTIVE', 'Accepts calls with a suspended key again.'),
+    setting('revoke', 'REVOKED', 'Rejects calls with the key for ever.'),
   ],
   details: [
-    'KEY_ID is the keyId (key_…) or the API key itself. A change is effective when the command returns.',
-    'A whole platform is suspended by platform suspend NAME. artseal audit-log shows who changed what, and the --reason.',
+    'KEY_ID is the keyId (key_…) or the API key. A change is effective when the command returns.',
+    'To suspend a whole platform, use platform suspend NAME. artseal audit-log lists who changed what, and the --reason.',
   ],
 };
 
-const agreementOf = (words: Words): Agreement => ({
-  name: words.required('name'),
-  tier: tierOf(words),
-  ...limitsOf(words),
-});
+/** Reads `--tier`; undefined without it. Throws UsageError. */
+export const tierOf = (words: Words): Tier | undefined => oneOf(words, 'tier', Object.keys(tiers) as Tier[]);
 
-/** Shows a key that is stored; `more` are members of the JSON besides, which lines say in words. */
+/** Reads `--monthly-quota N|unlimited` and `--filing-cap N`; the members of missing flags are undefined. */
+export function limitsOf(words: Words): Omit<AgreedLimits, 'tier'> {
+  const [quota, cap] = [words.text('monthly-quota'), words.text('filing-cap')];
+  const unlimited = quota === 'unlimited';
+  const monthlyQuota = quota === undefined || unlimited ? undefined : wholeNumber(quota);
+  return { monthlyQuota, unlimited, filingCap: cap === undefined ? undefined : wholeNumber(cap) };
+}
+
+/** Shows a new key; only JSON has the members of `more`. */
 function showIssued(
   { key: { keyId, apiKey, caller, tier, status, platformStatus }, apiSecret }: IssuedKey,
-  words: Words,
-  { print }: Terminal,
+  session: Session,
   more: Partial<StoredKey> = {},
 ): void {
   const issued = { keyId, apiKey, apiSecret, caller, tier };
-  if (words.has('json')) {
-    print(JSON.stringify({ ...issued, ...more }));
-    return;
-  }
-  for (const [name, value] of Object.entries(issued)) print(`${name.padEnd(9)} ${value}`);
-  print('The secret is shown this once; hand it over by a safe way.');
-  if (status === 'SUSPENDED') print(`Suspended like the key before it: key resume ${keyId} lets it in.`);
-  if (platformStatus === 'SUSPENDED') print('The platform is suspended: platform resume lets it in.');
+  const lines = [
+    ...fieldLines(issued, 9),
+    'The secret is shown only once. Hand it over by a secure channel.',
+  ];
+  if (status === 'SUSPENDED')
+    lines.push(`The key is suspended like the old one: key resume ${keyId} lets it in.`);
+  if (platformStatus === 'SUSPENDED') lines.push('The platform is suspended: platform resume lets it in.');
+  session.show({ ...issued, ...more }, ...lines);
 }
 
-/** The id of the key that KEY_ID names, which may be the API key itself. */
-function keyIdOf(store: Registry['store'], words: Words): string {
+/** The id of the key that KEY_ID names: an id, or the API key itself. */
+function keyIdOf({ store }: Session, words: Words): string {
   const word = words.required('KEY_ID');
   return store.findKey(word)?.keyId ?? word;
 }
 
-type Timestamp = ReturnType<typeof timestampsOf>;
-
-function show(found: StoredKey, words: Words, { print }: Terminal, timestamp: Timestamp): void {
-  const told = shown(found, timestamp);
-  print(words.has('json') ? JSON.stringify(told) : line(told));
-}
-
-function shown(found: StoredKey, timestamp: Timestamp) {
-  const { keyId, apiKey, caller, tier, monthlyQuota, expiresAtS, platformStatus } = found;
+function show(found: StoredKey, { timestamp, show }: Session): void {
+  const { keyId, apiKey, caller, tier, expiresAtS, platformStatus } = found;
   const expiresAt = expiresAtS === null ? null : timestamp(expiresAtS);
   const status = statusAt(found, Date.now() / 1000);
-  const agreed = { tier, monthlyQuota: monthlyQuota ?? 'unlimited' };
-  return { keyId, apiKey, caller, ...agreed, status, expiresAt, platformStatus };
-}
-
-function line(told: ReturnType<typeof shown>): string {
-  const { keyId, caller, tier, monthlyQuota, status, expiresAt, platformStatus } = told;
+  const monthlyQuota = found.monthlyQuota ?? 'unlimited';
   const columns = [keyId, status.padEnd(9), tier.padEnd(10), String(monthlyQuota).padStart(9), caller];
   if (platformStatus === 'SUSPENDED') columns.push('(platform suspended)');
   if (expiresAt !== null) columns.push(`expires ${expiresAt}`);
-  return columns.join('  ');
+  const key = { keyId, apiKey, caller, tier, monthlyQuota, status, expiresAt, platformStatus };
+  show(key, columns.join('  '));
 }

@@ -5,8 +5,8 @@ import { type Command, exitCodes } from './command.ts';
 /** `artseal licenses` */
 export const licenses: Command = {
   usage: 'licenses',
-  summary: 'print the licenses of the software of others that is inside',
-  details: ['In a checkout and in the npm package these are in the folders of node_modules.'],
+  summary: 'print the licenses of third-party software',
+  details: ['In a checkout and in the npm package they are in the folders of node_modules.'],
   run: async (_, { print }) => {
     print(
       isSea()

@@ -6,45 +6,43 @@ import {
   VerificationFailure,
   type VerifierKey,
 } from '../evidence/verifier/index.ts';
+import { secondsOf } from './arguments.ts';
 import { type Attested, attestationOf, readAttested, readWitnesses } from './attested.ts';
 import { type FilingRecord, printReport } from './audit-report.ts';
 import { readState, stateFileOf, writeState } from './audit-state.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
-import { secondsOf } from './instant.ts';
-import { readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
-import { instant, readKeys, tellFailure, verdictCodesHelp } from './verdict.ts';
+import { instant, readKeys, readPin, reportFailure, verdictCodesHelp, writePin } from './verdict.ts';
 import { proveFile } from './verify.ts';
 
-/** How often progress is shown, in milliseconds: to somebody who watches, and else as a line each. */
+/** How often progress is shown on a terminal, and printed elsewhere, in milliseconds. */
 const showEveryMs = 200;
-const tellEveryMs = 10_000;
+const printEveryMs = 10_000;
 
 const audit: Action = {
   usage:
     'log audit URL --key VKEY... [--pin FILE] [--full] [--number AS_NUMBER] [--max-age DURATION] [--witness VKEY...] ' +
     '[--witnesses-required N] [--stamped BUNDLE] [--tsa-ca FILE] [--json]',
   details: [
-    'URL is the address that the log is published under, such as https://registry.example/log, or a folder with a copy.',
-    '--key is a verifier key of the log, got elsewhere; several are given by several --key, or a line each.',
-    'Fetches checkpoint, leaves and tiles, and recomputes the tree; no data folder and no settings are read.',
-    'Of each year the filing numbers have to be without a gap that no leaf explains, and none may be there twice; what',
-    'follows a filing is numbered without gaps, and times never go back, but where the log itself says that they may.',
-    'A key signs from the leaf that adds it to the leaf that ends it; a fork of the log ends all keys from before.',
-    '--pin names a file that keeps the newest checkpoint that was seen, and is made if it is not there: what contradicts',
-    'it is found. FILE.audit beside it keeps how far the audit got: a later one, or one that was interrupted, goes on there.',
-    '--full reads all leaves again. --number prints the records of one filing, and reads all leaves for it.',
-    '--witness is the key of a witness, got from the witness; --witnesses-required says how many of those given have to',
-    'have cosigned the checkpoint, 1 if it is not given. The log publishes no time stamps: --stamped names an evidence',
-    'bundle with one, and --tsa-ca a PEM file of certificates that vouch for its authority. The log has to continue both',
-    `checkpoints of the bundle. No leaf may be dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it.`,
-    '--max-age fails if nothing shows that the checkpoint is from the last 90m, 12h or 7d: neither its newest leaf nor a',
-    'cosignature of a given witness nor the time stamp.',
-    'Warnings are what contradicts nothing, but is to be asked about: leaves dated in the future, forks that the pin does not',
-    'cover, erasures that do not name their leaves, and extension lines of the checkpoint. They do not change the exit code.',
+    'URL is the address of the log, such as https://registry.example/log, or a folder with a copy of its files.',
+    '--key is a verifier key of the log, not taken from the log. Repeat it for several keys, or give a line for each.',
+    'Fetches checkpoint, leaves and tiles, and recomputes the tree. The command reads no data folder and no settings.',
+    'Filing numbers of a year must be unique and without gaps that no leaf explains. The records of a filing must be numbered',
+    'without gaps, and times must not go back unless the log says that they may.',
+    'A key signs from the leaf that adds it to the leaf that ends it. A fork of the log ends all earlier keys.',
+    '--pin is a file that keeps the newest verified checkpoint. It is created if missing. The log must continue it. The file',
+    'FILE.audit keeps the state of the audit: the next audit continues there.',
+    '--full reads all leaves again. --number prints the records of one filing; it reads all leaves.',
+    '--witness is the key of a witness, received from the witness. --witnesses-required is how many of them must have',
+    'cosigned the checkpoint, by default 1. The log publishes no time stamps: --stamped is an evidence bundle with one, and',
+    '--tsa-ca a PEM file with certificates of its authority. The log must continue both checkpoints of the bundle.',
+    `No leaf may be dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it.`,
+    '--max-age fails if the newest leaf, the cosignatures and the time stamp are all older than 90m, 12h or 7d.',
+    'Warnings do not change the exit code: leaves dated in the future, forks that the pin does not cover, erasures that do not',
+    'name their leaves, and extension lines of the checkpoint.',
     ...verdictCodesHelp,
-    'Here 4 says that leaves and tiles do not belong together, 5 that the log has no record of --number, 7 that the log',
-    'contradicts its signature, itself, a witness, the time stamp or the pin, and 8 that the checkpoint is older than --max-age.',
+    'Here 4 means that leaves and tiles do not match, 5 that the log has no record of --number, 7 that the log contradicts its',
+    'signature, itself, a witness, the time stamp or the pin, and 8 that the checkpoint is older than --max-age.',
   ],
   run: async (words, terminal) => {
     const isJson = words.has('json');
@@ -55,16 +53,16 @@ const audit: Action = {
     try {
       const { report, attested, records } = await auditFrom(words, { keys, nowS, number }, terminal);
       if (records?.length === 0)
-        return tellFailure(
+        return reportFailure(
           { kind: 'NOT_INCLUDED', message: `the log has no record of ${number}` },
           isJson,
           terminal,
         );
       const tooOld = maxAgeS === undefined ? undefined : whyTooOld(report, attested, { maxAgeS, nowS });
-      if (tooOld !== undefined) return tellFailure({ kind: 'TOO_OLD', message: tooOld }, isJson, terminal);
+      if (tooOld !== undefined) return reportFailure({ kind: 'TOO_OLD', message: tooOld }, isJson, terminal);
       printReport({ report, attested, number, records }, isJson, terminal);
     } catch (error) {
-      if (error instanceof VerificationFailure) return tellFailure(error, isJson, terminal);
+      if (error instanceof VerificationFailure) return reportFailure(error, isJson, terminal);
       throw error;
     } finally {
       terminal.showProgress?.('');
@@ -75,7 +73,7 @@ const audit: Action = {
 
 /** `artseal log` */
 export const log: CommandGroup = {
-  summary: 'check all that an evidence log has published: its tree, its numbers, its times',
+  summary: 'audit a published evidence log: its tree, numbers and times',
   actions: [audit],
   details: [],
 };
@@ -94,12 +92,12 @@ function readNumber(words: Words): string | undefined {
   throw new UsageError(`takes --number as in AS-2026-000001, not '${number}'`);
 }
 
-/** What was audited. */
+/** The result of an audit. */
 interface Audited {
   readonly report: AuditReport;
-  /** The time stamp, if one was given. */
+  /** The time stamp; undefined without `--stamped`. */
   readonly attested: Attested | undefined;
-  /** Those of the number, if one was given. */
+  /** The records of `--number`; undefined without it. */
   readonly records: readonly FilingRecord[] | undefined;
 }
 
@@ -136,7 +134,7 @@ async function auditFrom(
   return { report, attested, records: number === undefined ? undefined : records };
 }
 
-/** The checkpoints of the bundle with a time stamp, and the stamp; nothing if none is given. */
+/** Reads the bundle of `--stamped`: its checkpoints and its time stamp. */
 async function readStamped(
   words: Words,
   keys: readonly VerifierKey[],
@@ -144,7 +142,7 @@ async function readStamped(
 ): Promise<{ readonly seen: readonly SeenCheckpoint[]; readonly attested: Attested | undefined }> {
   const file = words.text('stamped');
   if ((file === undefined) !== (words.text('tsa-ca') === undefined))
-    throw new UsageError('needs --stamped and --tsa-ca together: a time stamp, and who vouches for it');
+    throw new UsageError('needs --stamped and --tsa-ca together: a time stamp and its authority');
   if (file === undefined) return { seen: [], attested: undefined };
   const proven = await proveFile(file, { keys });
   const attested = await readAttested(proven, words, nowS);
@@ -157,7 +155,7 @@ async function readStamped(
   return { seen, attested };
 }
 
-/** Why the checkpoint is too old, or may be; undefined if it is new enough. */
+/** Why the checkpoint is, or may be, too old; undefined if it is new enough. */
 function whyTooOld(
   { checkpoint, contents, cosignatures }: AuditReport,
   attested: Attested | undefined,
@@ -169,20 +167,21 @@ function whyTooOld(
     ...cosignatures.map(({ timeS }) => timeS),
     typeof stamped === 'object' ? stamped.beforeS : 0,
   ];
-  // A time in the future shows nothing.
+  // A time in the future proves nothing.
   const newestS = Math.max(0, ...times.filter((timeS) => timeS <= nowS + clockToleranceS));
   if (nowS - newestS <= maxAgeS) return undefined;
-  const since = newestS === 0 ? 'nothing' : `nothing later than ${instant(newestS)}`;
-  return `${since} shows how old the checkpoint of ${checkpoint.size} leaves is: the log stood still, or shows an old state of it`;
+  const newest =
+    newestS === 0 ? 'nothing proves the age' : `the newest proof of its age is of ${instant(newestS)}`;
+  return `the checkpoint of ${checkpoint.size} leaves may be too old: ${newest}: the log stood still, or shows an old state`;
 }
 
-/** Shows how far the audit is on a terminal, and else prints it now and then. */
+/** Shows progress on a terminal, and prints it from time to time elsewhere. */
 function createProgress({ showProgress, printError }: Terminal): (done: number, total: number) => void {
-  let toldAtMs = performance.now();
+  let shownAtMs = performance.now();
   return (done, total) => {
     const atMs = performance.now();
-    if (atMs - toldAtMs < (showProgress === undefined ? tellEveryMs : showEveryMs)) return;
-    toldAtMs = atMs;
+    if (atMs - shownAtMs < (showProgress === undefined ? printEveryMs : showEveryMs)) return;
+    shownAtMs = atMs;
     (showProgress ?? printError)(`${done} of ${total} leaves (${Math.floor((100 * done) / total)} %)`);
   };
 }

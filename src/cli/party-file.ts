@@ -4,7 +4,7 @@ import type { Violation } from '../domain/violation.ts';
 import { JsonError, type JsonValue, parseJsonObject, shownName } from '../lib/json/strict-json.ts';
 import type { ImportedParty, NamedCaller } from '../store/party-commands.ts';
 
-/** What a file of parties says, and all that is wrong with it, by its places. */
+/** The parties of a file, and all that is wrong with it. */
 export interface PartyFile {
   readonly parties: readonly ImportedParty[];
   readonly callers: readonly NamedCaller[];
@@ -12,15 +12,15 @@ export interface PartyFile {
 }
 
 /**
- * How many parties a file may have, and how many platforms: it is one transaction, and a serving process refuses what it has to
- * write once it waited for 250 ms. So many that are all replaced take some 100 ms.
+ * Parties, and platforms, that a file may have. An import is one transaction, and a server rejects writes that wait for more
+ * than 250 ms; replacing so many takes some 100 ms.
  */
 export const partiesPerFileMax = 2_000;
 
-/** The largest file, in bytes: room for so many parties with the longest of ids and names. */
+/** The largest file, in bytes: room for so many parties with the longest ids. */
 export const partyFileBytesMax = 8_388_608;
 
-/** What a file has, and what is wrong with it. */
+/** A part of a file, or what is wrong with it. */
 type Item =
   | { readonly party: ImportedParty }
   | { readonly caller: NamedCaller }
@@ -29,9 +29,8 @@ type Item =
 const sections = { buyers: 'BUYER', sellers: 'SELLER' } as const satisfies Record<string, PartyRole>;
 
 /**
- * Reads a file of parties: those of several platforms, or, where one is named, of that one. Where a party has a single
- * name, this may stand for the object of its names. A file that is not one JSON object, or repeats a member, is wrong in
- * that alone.
+ * Reads a file of parties: of several platforms, or of the given one. If a party has a single provider id, a string may
+ * replace the object. A file that is no JSON object, or repeats a member, has that one fault.
  *
  *     {"platforms": {"gallery": {"buyers": {"b1": {"customer": "cus_…", …}}, "sellers": {"s1": {"account": "acct_…"}}}}}
  *     {"buyers": {"b1": {"customer": "cus_…", …}}, "sellers": {"s1": "acct_…"}}
@@ -55,7 +54,7 @@ function* itemsOf(bytes: Uint8Array, platform: string | undefined, rules: PartyR
     value = parseJsonObject(bytes);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    return yield broken(lineOf(bytes, error.at), `is refused: ${error.what}`);
+    return yield broken(lineOf(bytes, error.at), `is invalid: ${error.what}`);
   }
   if (platform === undefined) return yield* partiesOfPlatforms(value, rules);
   yield* partiesOf({ value, place: '', caller: platform, field: '--platform' }, rules);
@@ -64,7 +63,7 @@ function* itemsOf(bytes: Uint8Array, platform: string | undefined, rules: PartyR
 /** The parties under `platforms`. */
 function* partiesOfPlatforms(file: JsonValue, rules: PartyRules): Generator<Item> {
   if (!(file instanceof Map && file.has('platforms')))
-    yield broken('platforms', 'is required, unless --platform says whose parties they are');
+    yield broken('platforms', 'is required without --platform');
   for (const [, platforms] of yield* members(file, '', ['platforms']))
     for (const [caller, value] of yield* members(platforms, 'platforms')) {
       const place = placeIn('platforms', caller);
@@ -72,10 +71,10 @@ function* partiesOfPlatforms(file: JsonValue, rules: PartyRules): Generator<Item
     }
 }
 
-/** What a file says of one platform, and where. */
+/** The part of a file for one platform. */
 interface OfPlatform extends NamedCaller {
   readonly value: JsonValue;
-  /** '' if it is the whole file. */
+  /** Its place in the file; '' for the whole file. */
   readonly place: string;
 }
 
@@ -93,7 +92,7 @@ function* partiesOf({ value, place, caller, field }: OfPlatform, rules: PartyRul
   }
 }
 
-/** The members of an object, of those names alone if any are given; what else there is, is wrong. */
+/** The members of an object. If names are given, others are faults. */
 function* members(
   value: JsonValue,
   place: string,
@@ -110,7 +109,7 @@ function* members(
   return known;
 }
 
-/** The names of a party; what is no text is a name that no rule lets pass. */
+/** The provider ids of a party. Values that are not strings become '', which fails every rule. */
 function namesIn(value: JsonValue, members: readonly string[]): PartyNames {
   const text = (name: JsonValue) => (typeof name === 'string' ? name : '');
   if (value instanceof Map)
@@ -121,16 +120,16 @@ function namesIn(value: JsonValue, members: readonly string[]): PartyNames {
 
 const broken = (field: string, rule: string): Item => ({ violation: { field, rule } });
 
-/** A member of the file, as messages name it: `platforms["gallery"]`. */
+/** A member of the file in messages: `platforms["gallery"]`. */
 const placeIn = (place: string, name: string): string => `${place}[${JSON.stringify(shownName(name))}]`;
 
-/** A field of a party by its place in the file. */
+/** A field of a party in messages. */
 function fieldIn(place: string, field: string): string {
   if (field === 'partyId') return `the id of ${place}`;
   return field === 'names' ? place : `${place}${field.slice('names'.length)}`;
 }
 
-/** Where a place of a file is, in UTF-16 units from its beginning, as messages name it. */
+/** A position of the file in messages; `at` is in UTF-16 units. */
 function lineOf(bytes: Uint8Array, at: number | undefined): string {
   if (at === undefined) return 'the file';
   const before = new TextDecoder().decode(bytes).slice(0, at).split('\n');

@@ -5,86 +5,72 @@ import { refuseViolations, ValidationError } from '../domain/violation.ts';
 import type { ProviderKind } from '../payments/provider.ts';
 import { allOf } from '../store/paging.ts';
 import type { Imported, Party } from '../store/party-commands.ts';
-import { localActor } from './actor.ts';
-import {
-  type Action,
-  type CommandGroup,
-  exitCodes,
-  type Terminal,
-  UsageError,
-  type Words,
-} from './command.ts';
+import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
 import { readBounded } from './files.ts';
-import { timestampsOf } from './instant.ts';
 import { partiesPerFileMax, partyFileBytesMax, readPartyFile } from './party-file.ts';
-import { changeRegistry, withRegistry } from './registry.ts';
+import { changeRegistry, localActor, type Session, withRegistry } from './session.ts';
 
 const add: Action = {
   usage:
-    'party add --platform NAME --role BUYER|SELLER --id ID --names MEMBER=NAME,… [--reason TEXT] [--json]',
+    'party add --platform NAME --role BUYER|SELLER --id ID --provider-ids MEMBER=VALUE,… [--reason TEXT] [--json]',
   details: [
-    'registers the buyer or seller that a platform calls ID, or replaces it. --names are, by the provider that is set:',
-    ...providers.flatMap(namesAt),
+    'Registers or replaces the buyer or seller that a platform calls ID. --provider-ids has, for each payment provider:',
+    ...providers.flatMap(providerIdsOf),
   ],
   run: (words, terminal) =>
-    changeRegistry(terminal, async ({ execute }, { provider, timeZone }) => {
-      const [by, names] = [localActor(words, terminal), namesOf(words.required('names'))];
-      const party = { ...partyOf(words), names };
-      refuseViolations(checkParty(party, provider.parties));
-      const caller = words.required('platform');
-      show(await execute({ kind: 'AddParty', by, caller, party }), words, terminal, timestampsOf(timeZone));
+    changeRegistry(words, terminal, async (session) => {
+      const { config, actor, execute } = session;
+      const party = { ...partyOf(words), names: namesOf(words.required('provider-ids')) };
+      const by = actor();
+      refuseViolations(checkParty(party, config.provider.parties));
+      show(await execute({ kind: 'AddParty', by, caller: words.required('platform'), party }), session);
     }),
 };
 
 const list: Action = {
   usage: 'party list [--platform NAME] [--role BUYER|SELLER] [--json]',
-  details: [],
+  details: ['Lists buyers and sellers.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const filter = {
-        caller: words.text('platform'),
-        role: words.text('role') === undefined ? undefined : roleOf(words),
-      };
-      const parties = allOf((page) => execute({ kind: 'ListParties', filter, page }));
-      for await (const found of parties) show(found, words, terminal, timestampsOf(timeZone));
+    withRegistry(words, terminal, async (session) => {
+      const role = words.text('role') === undefined ? undefined : roleOf(words);
+      const filter = { caller: words.text('platform'), role };
+      const parties = allOf((page) => session.execute({ kind: 'ListParties', filter, page }));
+      for await (const found of parties) show(found, session);
     }),
 };
 
 const remove: Action = {
   usage: 'party remove --platform NAME --role BUYER|SELLER --id ID [--reason TEXT] [--json]',
-  details: ['has orders refused that name it from now on; open ones go on with it.'],
+  details: ['Removes a buyer or seller: new orders with it are rejected. Open orders keep it.'],
   run: (words, terminal) =>
-    changeRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const [by, caller] = [localActor(words, terminal), words.required('platform')];
-      show(
-        await execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }),
-        words,
-        terminal,
-        timestampsOf(timeZone),
-      );
+    changeRegistry(words, terminal, async (session) => {
+      const [by, caller] = [session.actor(), words.required('platform')];
+      show(await session.execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }), session);
     }),
 };
 
 const importing: Action = {
   usage: 'party import FILE [--platform NAME] [--dry-run] [--reason TEXT] [--json]',
   details: [
-    'registers the parties of a JSON file, or of standard input for -: all of them or none. It replaces those that are there by',
-    'other names, and removes none:',
-    '  {"platforms": {"NAME": {"buyers": {"ID": {"MEMBER": "NAME"}}, "sellers": {"ID": {"MEMBER": "NAME"}}}}}',
-    '--platform NAME  takes {"buyers": …, "sellers": …}, all of it of one platform.',
-    '--dry-run        only tells what it would come to, and what is wrong.',
-    `A file has at most ${partiesPerFileMax} parties, since a server that runs waits until they are written.`,
+    'Registers the parties of a JSON file, or of standard input for -: all or none. Replaces those with other provider ids, and',
+    'removes none. The file is:',
+    '  {"platforms": {"NAME": {"buyers": {"ID": {"MEMBER": "VALUE"}}, "sellers": {"ID": {"MEMBER": "VALUE"}}}}}',
+    '--platform NAME  reads {"buyers": …, "sellers": …}, all of one platform.',
+    '--dry-run        only says what would change and what is wrong.',
+    `A file has at most ${partiesPerFileMax} parties, since a running server waits until they are written.`,
   ],
   run: async (words, terminal) => {
-    const [file, by] = [words.required('FILE'), localActor(words, terminal)];
+    const file = words.required('FILE');
+    localActor(words, terminal);
     const bytes = await readParties(file);
     try {
-      return await changeRegistry(terminal, async ({ execute }, { provider: { parties: rules } }) => {
+      return await changeRegistry(words, terminal, async ({ execute, config, actor, show }) => {
+        const rules = config.provider.parties;
         if (rules === undefined) return refuseViolations([nobodyRegistered]);
         const read = readPartyFile(bytes, words.text('platform'), rules);
         const isTrial = words.has('dry-run');
-        const counts = await execute({ kind: 'ImportParties', by, ...read, isTrial });
-        terminal.print(words.has('json') ? JSON.stringify(counts) : toldOf(counts, isTrial));
+        const counts = await execute({ kind: 'ImportParties', by: actor(), ...read, isTrial });
+        show(counts, countsText(counts, isTrial));
       });
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
@@ -94,19 +80,17 @@ const importing: Action = {
   },
 };
 
-/** Reads a file, or what comes through a pipe. Throws an Error for more than a file of parties may have. */
+/** Reads a file of parties. Throws an Error if it is too long. */
 async function readParties(file: string): Promise<Uint8Array> {
   const bytes = await readBounded(file, partyFileBytesMax);
   if (bytes.length <= partyFileBytesMax) return bytes;
-  throw new Error(
-    `${file} has more than ${partyFileBytesMax / 1_048_576} MiB, the most that is read: split it`,
-  );
+  throw new Error(`${file} is larger than ${partyFileBytesMax / 1_048_576} MiB: split it`);
 }
 
-const toldOf = ({ added, replaced, unchanged }: Imported, isTrial: boolean): string =>
-  `${added} added, ${replaced} replaced, ${unchanged} unchanged${isTrial ? ' (a trial: nothing was written)' : ''}`;
+const countsText = ({ added, replaced, unchanged }: Imported, isTrial: boolean): string =>
+  `${added} added, ${replaced} replaced, ${unchanged} unchanged${isTrial ? ' (dry run: nothing was written)' : ''}`;
 
-/** A line for each fault that an error names, and one for the others. */
+/** A line for each named fault, and one for the others. */
 const faultsOf = ({ violations, more }: ValidationError): string[] => [
   ...violations.map(({ field, rule }) => `${field} ${rule}`),
   ...(more > 0 ? [`and ${more} more`] : []),
@@ -114,28 +98,28 @@ const faultsOf = ({ violations, more }: ValidationError): string[] => [
 
 /** `artseal party` */
 export const party: CommandGroup = {
-  summary: 'say who the buyers and sellers of platforms are at the payment provider',
+  summary: 'register the buyers and sellers of platforms at the payment provider',
   actions: [add, list, remove, importing],
   details: [
-    'NAME is that of the platform or internal system that filed the artwork. A change is effective when the command returns.',
-    'An open order goes on with the parties that it was opened for. artseal audit-log shows who changed what, and the --reason.',
+    'NAME is the platform or internal system that filed the artwork. A change is effective when the command returns.',
+    'An open order keeps its parties. artseal audit-log lists who changed what, and the --reason.',
   ],
 };
 
-/** The names that parties have at a provider, a line for each role. */
-function namesAt({ name, parties }: ProviderKind): string[] {
+/** The ids that parties have at a provider, a line for each role. */
+function providerIdsOf({ name, parties }: ProviderKind): string[] {
   return Object.entries(parties ?? {}).map(([role, rules]) => {
     const members = Object.keys(rules).map((member) => `${member}=…`);
     return `  ${name}, ${role}: ${members.join(',')}`;
   });
 }
 
-/** The names that a word gives, such as customer=cus_1,paymentMethod=pm_1. Throws UsageError. */
+/** Reads provider ids such as customer=cus_1,paymentMethod=pm_1. Throws UsageError. */
 function namesOf(word: string): PartyNames {
   const names = new Map<string, string>();
   for (const pair of word.split(',')) {
     const [member = '', ...rest] = pair.split('=').map((part) => part.trim());
-    if (names.has(member)) throw new UsageError(`takes ${member} once in --names`);
+    if (names.has(member)) throw new UsageError(`takes ${member} once in --provider-ids`);
     names.set(member, rest.join('='));
   }
   return Object.fromEntries(names);
@@ -145,7 +129,7 @@ function partyOf(words: Words): { readonly role: PartyRole; readonly partyId: st
   return { role: roleOf(words), partyId: words.required('id') };
 }
 
-/** The role that a word names, in capitals or not. Throws UsageError. */
+/** Reads `--role`, in any case. Throws UsageError. */
 function roleOf(words: Words): PartyRole {
   const role = partyRoles.find((known) => known === words.text('role')?.toUpperCase());
   if (role === undefined)
@@ -153,17 +137,10 @@ function roleOf(words: Words): PartyRole {
   return role;
 }
 
-function show(
-  { caller, role, partyId, names, addedAtS }: Party,
-  words: Words,
-  { print }: Terminal,
-  timestamp: ReturnType<typeof timestampsOf>,
-): void {
-  const told = Object.entries(names).map(([member, name]) => `${member}=${name}`);
-  const columns = [role.padEnd(6), partyId, told.join(','), caller];
-  print(
-    words.has('json')
-      ? JSON.stringify({ platform: caller, role, partyId, names, addedAt: timestamp(addedAtS) })
-      : columns.join('  '),
+function show({ caller, role, partyId, names, addedAtS }: Party, { show, timestamp }: Session): void {
+  const ids = Object.entries(names).map(([member, id]) => `${member}=${id}`);
+  show(
+    { platform: caller, role, partyId, providerIds: names, addedAt: timestamp(addedAtS) },
+    [role.padEnd(6), partyId, ids.join(','), caller].join('  '),
   );
 }

@@ -1,9 +1,9 @@
-/** All that moves a cursor, colours text or turns its direction around; ends of lines and tabs are left. */
+/** Characters that move the cursor, colour text or change its direction; not line ends and tabs. */
 const unprintable = /(?!\n|\t|\r\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 
 /**
- * Text as a terminal can show it whoever chose the names in it: what would act on the terminal, or show them in another
- * order, is written as `\u202e`. In JSON, which has these in strings alone, that stands for the same.
+ * Makes untrusted text safe for a terminal: control and direction characters become escapes such as `\u202e`, which mean the
+ * same in JSON.
  */
 export function printable(text: string): string {
   return text.replaceAll(unprintable, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);

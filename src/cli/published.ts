@@ -5,18 +5,15 @@ import { createPublishedLog, type PublishedLog, type ReadPublished } from '../ev
 import { UsageError } from './command.ts';
 import { readBounded } from './files.ts';
 
-/** How often a request is sent before it is given up, and how long is waited before it is sent again: twice as long each time. */
+/** Attempts of a request, and the pause after the first one; it doubles each time. */
 const attemptsMax = 5;
 const firstPauseMs = 100;
-/** The longest that is waited because the log asks for it. */
-const askedPauseMsMax = 30_000;
-/** How long one request may take, its body included. */
+/** The longest accepted Retry-After, in milliseconds. */
+const retryAfterMsMax = 30_000;
+/** The timeout of a request with its body, in milliseconds. */
 const requestTimeoutMs = 30_000;
 
-/**
- * The log that is published under a prefix, `https://host/log`, or whose files lie in a folder. Throws UsageError for what is
- * neither. Requests that fail are sent again; the promises of the log reject with Error where that does not help.
- */
+/** Opens a log by its URL, such as `https://host/log`, or by a folder with its files. Retries requests. Throws UsageError. */
 export function openPublished(place: string, word: string): PublishedLog {
   if (/^https?:\/\//.test(place)) return createPublishedLog(httpReader(prefixOf(place, word)));
   if (!statSync(place, { throwIfNoEntry: false })?.isDirectory()) {
@@ -41,13 +38,13 @@ function prefixOf(place: string, word: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** A request whose repetition may help, after a pause that the log may have asked for. */
+/** A failed request that may be sent again after a pause. */
 class Unreachable extends Error {
   readonly pauseMs: number;
 
   constructor(message: string, { retryAfter, cause }: { retryAfter?: string | null; cause?: unknown }) {
     super(message, { cause });
-    this.pauseMs = Math.min(askedPauseMsMax, 1000 * (Number(retryAfter) || 0));
+    this.pauseMs = Math.min(retryAfterMsMax, 1000 * (Number(retryAfter) || 0));
   }
 }
 
@@ -72,10 +69,10 @@ async function get(url: string, bytesMax: number): Promise<Uint8Array | undefine
     await response.body?.cancel();
   } catch (error) {
     if (error instanceof TooLong) throw error;
-    throw new Unreachable(`${url} could not be fetched`, { cause: (error as Error).cause ?? error });
+    throw new Unreachable(`cannot fetch ${url}`, { cause: (error as Error).cause ?? error });
   }
   if (response.status === 404) return undefined;
-  const message = `${url} was answered with HTTP ${response.status}`;
+  const message = `${url} returned HTTP ${response.status}`;
   if (response.status === 429 || response.status >= 500) {
     throw new Unreachable(message, { retryAfter: response.headers.get('retry-after') });
   }

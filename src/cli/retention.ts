@@ -5,25 +5,24 @@ import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
 import { formersOf } from '../store/sqlite/upgrade.ts';
 import type { Execute } from '../store/store.ts';
-import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, exitCodes } from './command.ts';
-import { changeRegistry } from './registry.ts';
+import { changeRegistry, localActor } from './session.ts';
 import { instant } from './verdict.ts';
 
 const purge: Action = {
   usage: 'retention purge [--erase] [--reason TEXT]',
   details: [
-    `shows the filings of which every record is more than ${retentionYears} years old and no order is open; with --erase their texts, prices,`,
-    'hashes and salts are erased for good. Numbers, times and the evidence log stay, and every proof is valid as before.',
-    'Years are counted to the newest filing: where nothing was filed for long, artseal clock accept comes before.',
-    'The server may run. With it stopped the file is rewritten as well, so that nothing is left in unused parts of it.',
-    'Cut off, it goes on where it was when run again. Backups have what was erased until they are gone.',
+    `Lists the filings without open order whose records are all more than ${retentionYears} years old. --erase erases their texts, prices,`,
+    'hashes and salts for good. Numbers, times and the evidence log stay, and every proof stays valid.',
+    'Age is counted up to the newest filing. If nothing was filed for long, run artseal clock accept before.',
+    'The server may run. If it is stopped, the file is also rewritten, so that unused parts of it keep nothing.',
+    'If the command is interrupted, run it again: it continues. Backups keep erased texts until they are removed.',
   ],
   run: async (words, terminal) => {
     const by = localActor(words, terminal);
     const isErasing = words.has('erase');
     const dataDir = readDataDir(terminal.env);
-    await changeRegistry(terminal, async ({ execute }) => {
+    await changeRegistry(words, terminal, async ({ execute }) => {
       const erase = (some: readonly ExpiredFiling[]) =>
         execute({ kind: 'EraseFilings', by, filingNos: some.map(({ filingNo }) => filingNo) });
       const expired = await tally(execute, by.atS, isErasing ? erase : async (some) => some);
@@ -36,12 +35,12 @@ const purge: Action = {
 
 /** `artseal retention` */
 export const retention: CommandGroup = {
-  summary: 'erase what was kept long enough',
+  summary: 'erase filings whose retention period is over',
   actions: [purge],
   details: [],
 };
 
-/** What there is of a year of numbers. */
+/** The filings of one year of numbers. */
 interface Tally {
   readonly filings: number;
   readonly records: number;
@@ -49,13 +48,13 @@ interface Tally {
   readonly last: string;
 }
 
-/** What was found, by the year of the numbers, and up to when it was looked for, Unix seconds. */
+/** Expired filings by the year of their numbers; their newest records are from before `beforeS`, Unix seconds. */
 interface Expired {
   readonly years: ReadonlyMap<number, Tally>;
   readonly beforeS: number;
 }
 
-/** Goes through all filings whose retention is over, some at a time: what became of them. */
+/** Reads all expired filings page by page, and counts those that `treat` returns. */
 async function tally(
   execute: Execute,
   nowS: number,
@@ -88,24 +87,24 @@ function report({ years, beforeS }: Expired, isErased: boolean): string[] {
   if (isErased) return [...lines, `erased: ${all}`];
   return [
     ...lines,
-    `to be erased, recorded up to ${instant(beforeS)}: ${all}`,
+    `to erase, recorded up to ${instant(beforeS)}: ${all}`,
     'nothing was changed: --erase erases them for good',
   ];
 }
 
-/** What is to be known of the files. */
+/** Rewrites the database if no server runs, and says which files still hold erased texts. */
 function rewritten(dataDir: string): string[] {
   const database = databaseFile(dataDir);
   const outcome = rewriteDatabase(dataDir);
   return [
     {
-      REWRITTEN: `${database} was rewritten: nothing of what was erased is left in it`,
-      FOLDED: `the server runs, so ${database} was not rewritten: unused parts of it may have copies that SQLite made before; stop the server and run this again for that`,
-      HELD: `${database}-wal is held by another process and has what was erased until it is written anew: run this again`,
+      REWRITTEN: `${database} was rewritten: no erased text is left in it`,
+      FOLDED: `the server runs, so ${database} was not rewritten: unused parts of it may hold erased texts; stop the server and run this again`,
+      HELD: `another process holds ${database}-wal, which still has erased texts: run this again`,
     }[outcome],
     ...formersOf(database).map(
-      ({ file }) => `${file}, of an upgrade, has what was erased as well: remove it`,
+      ({ file }) => `${file}, a copy of an upgrade, has the erased texts: remove it`,
     ),
-    'backups have it until they are rotated out',
+    'backups have the erased texts until they are rotated out',
   ];
 }

@@ -14,87 +14,93 @@ import {
 } from '../keys/sealed-secrets.ts';
 import { sealUrl } from '../keys/webhook-urls.ts';
 import type { Registry } from '../operations/registry.ts';
-import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
-import { localActor } from './actor.ts';
-import type { Action, CommandGroup } from './command.ts';
-import { changeRegistry, withRegistry } from './registry.ts';
-import { refuseUnknownToServing } from './sealing.ts';
+import { type Action, type CommandGroup, fieldLines } from './command.ts';
+import { changeRegistry, nowS, refuseUnknownToServing, withRegistry } from './session.ts';
 
 const reseal: Action = {
   usage: 'secrets reseal [--reason TEXT] [--json]',
   details: [
-    'seals every secret of an API key, every secret and URL of a webhook, and every key of the evidence log anew under the first',
-    'master key, so that the others can go. Works with the server running, which must know that key first: SIGHUP has it read',
-    'the file anew. Cut off, it goes on where it was when run again.',
+    'Re-encrypts the secrets of API keys, the secrets and URLs of webhooks, and the keys of the evidence log under the first master',
+    'key, so that you can remove the others. The server may run, but must have that key: SIGHUP reloads the file. If the command',
+    'is interrupted, run it again: it continues.',
   ],
   run: (words, terminal) =>
-    changeRegistry(terminal, async (registry, { dataDir }) => {
-      const { execute, keyRing } = registry;
-      const [{ name }] = keyRing.masterKeys;
-      const refuse = () => refuseUnknownToServing(dataDir, registry);
-      const before = await sealsIn(registry);
-      const resealed = await resealSecrets(execute, keyRing, localActor(words, terminal), refuse);
-      // It may have been restarted meanwhile, with other keys.
+    changeRegistry(words, terminal, async (session) => {
+      const { execute, keyRing, actor, show } = session;
+      const [{ name: masterKey }, ...others] = keyRing.masterKeys;
+      const refuse = () => refuseUnknownToServing(session);
+      const before = await sealsIn(session);
+      const resealed = await resealSecrets(execute, keyRing, actor(), refuse);
+      // The server may have been restarted meanwhile, with other keys.
       refuse();
-      const after = await sealsIn(registry);
-      if (words.has('json'))
-        return terminal.print(JSON.stringify({ masterKey: name, resealed, before, after }));
-      terminal.print(`before       ${shown(before)}`);
-      terminal.print(`sealed anew  ${resealed} under ${name}`);
-      terminal.print(`after        ${shown(after)}`);
-      for (const line of whatNow(registry, after)) terminal.print(line);
+      const after = await sealsIn(session);
+      const unused = others.filter(({ name }) => !after.some((seals) => seals.masterKey === name));
+      const names = unused.map(({ name }) => name).join(', ');
+      show(
+        { masterKey, resealed, before, after },
+        `before        ${sealsText(before)}`,
+        `re-encrypted  ${resealed} under ${masterKey}`,
+        `after         ${sealsText(after)}`,
+        ...(unused.length === 0
+          ? []
+          : [`${names} opens no secret any more: remove it from the file, then send SIGHUP to the server`]),
+      );
     }),
 };
 
 const reissue: Action = {
   usage: 'secrets reissue [--reason TEXT] [--json]',
   details: [
-    'for a master key that is lost: ends each key whose secret does not open, and issues another one in its place, whose',
-    'secret is shown this once; gives webhooks another secret likewise, and disables them: their URLs are lost with the key, and',
-    'their owners have to set them again. The server has to be stopped: as long as it runs it has the lost master key in memory.',
+    'For a lost master key. Replaces each API key whose secret cannot be opened, and shows the new secret once. Replaces the',
+    'secrets of webhooks likewise, and disables the webhooks: their URLs are lost, and their owners must set them again. Stop the',
+    'server before: a running server still has the lost master key.',
   ],
   run: (words, terminal) =>
     withRegistry(
+      words,
       terminal,
-      async (registry, { dataDir }) => {
-        if (isServed(dataDir))
-          throw new Error('the server runs: stop it first, it would refuse the new keys.');
-        const by = localActor(words, terminal);
-        const lost = findUnopened(await keysIn(registry), registry.keyRing, nowS());
-        for (const { keyId: replaced, caller } of lost) {
-          const { key, apiSecret } = await registry.issuance.rotateKey(replaced, 0, by);
-          const { keyId, apiKey } = key;
-          const issued = { caller, replaced, keyId, apiKey, apiSecret };
-          if (words.has('json')) terminal.print(JSON.stringify(issued));
-          else
-            for (const [name, value] of Object.entries(issued)) terminal.print(`${name.padEnd(9)} ${value}`);
-        }
-        const webhooks = await reissueWebhookSecrets(registry, by);
-        for (const rotated of webhooks) {
-          if (words.has('json')) terminal.print(JSON.stringify(rotated));
-          else
-            for (const [name, value] of Object.entries(rotated)) terminal.print(`${name.padEnd(9)} ${value}`);
-        }
-        const logKeys = await reissueLogKeys(registry, by);
-        for (const { replaced, vkey } of logKeys)
-          terminal.print(words.has('json') ? JSON.stringify({ replaced, vkey }) : `${replaced} → ${vkey}`);
+      async ({ config, actor, show, print, ...registry }) => {
+        if (isServed(config.dataDir))
+          throw new Error('the server runs: stop it first, since it would reject the new keys.');
+        const by = actor();
+        let issued = 0;
+        const showIssued = (replacement: object, ...lines: readonly string[]) => {
+          issued += 1;
+          show(replacement, ...lines);
+        };
+        for (const replaced of await reissueKeys(registry, by))
+          showIssued(replaced, ...fieldLines(replaced, 9));
+        for (const rotated of await reissueWebhookSecrets(registry, by))
+          showIssued(rotated, ...fieldLines(rotated, 9));
+        for (const { replaced, vkey } of await reissueLogKeys(registry, by))
+          showIssued({ replaced, vkey }, `${replaced} → ${vkey}`);
         if (words.has('json')) return;
-        const issued = lost.length + webhooks.length + logKeys.length;
-        terminal.print(
+        print(
           issued === 0
-            ? 'every secret opens: there is nothing to issue anew'
-            : `${issued} issued anew. The secrets are shown this once; hand them over by a safe way.`,
+            ? 'every secret can be opened: there is nothing to replace'
+            : `${issued} replaced. The secrets are shown only once. Hand them over by a secure channel.`,
         );
       },
       { isMasterKeyLost: true },
     ),
 };
 
+/** Replaces the API keys whose secrets cannot be opened. */
+async function reissueKeys({ execute, keyRing, issuance }: Registry, by: Actor) {
+  const keys = await Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page })));
+  const issued = [];
+  for (const { keyId: replaced, caller } of findUnopened(keys, keyRing, nowS())) {
+    const { key, apiSecret } = await issuance.rotateKey(replaced, 0, by);
+    issued.push({ caller, replaced, keyId: key.keyId, apiKey: key.apiKey, apiSecret });
+  }
+  return issued;
+}
+
 /**
- * Gives another secret to the webhooks of which one in force does not open. Those whose URL does not open are disabled, at the
- * origin of that URL: their owners have to set it again.
+ * Replaces the webhook secrets that cannot be opened. Disables webhooks whose URL cannot be opened, and leaves them the origin
+ * of that URL: their owners must set it again.
  */
 async function reissueWebhookSecrets({ execute, keyRing }: Registry, by: Actor) {
   const webhooks = await Array.fromAsync(
@@ -121,7 +127,7 @@ async function reissueWebhookSecrets({ execute, keyRing }: Registry, by: Actor) 
   return rotated;
 }
 
-/** Ends the keys of the evidence log whose seeds do not open, and has another one sign in their place. */
+/** Ends the keys of the evidence log whose seeds cannot be opened, and adds one new key. */
 async function reissueLogKeys({ execute, keyRing }: Registry, by: Actor) {
   const state = await execute({ kind: 'GetLog' });
   const { origin } = state;
@@ -135,35 +141,20 @@ async function reissueLogKeys({ execute, keyRing }: Registry, by: Actor) {
 
 /** `artseal secrets` */
 export const secrets: CommandGroup = {
-  summary: 'rotate the master key, and go on when it is lost',
+  summary: 're-encrypt secrets after a rotation of the master key, or replace those that a lost one protects',
   actions: [reseal, reissue],
-  details: ['How to rotate the master key, step by step: docs/operate/security.md.'],
+  details: ['To rotate the master key step by step, see docs/operate/security.md.'],
 };
-
-function keysIn({ execute }: Registry): Promise<StoredKey[]> {
-  return Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page })));
-}
 
 async function sealsIn({ execute }: Registry): Promise<readonly Seals[]> {
   return countSeals(await Array.fromAsync(sealedKeys(execute)), nowS());
 }
 
-const nowS = (): number => Math.floor(Date.now() / 1000);
-
-/** How many secrets are sealed under which master key, in words. */
-function shown(seals: readonly Seals[]): string {
+/** How many secrets are sealed under each master key. */
+function sealsText(seals: readonly Seals[]): string {
   const texts = seals.map(({ masterKey, secrets, needed }) => {
     const ended = secrets - needed;
-    return `${masterKey}: ${secrets}${ended === 0 ? '' : ` (${ended} of them of keys that have ended)`}`;
+    return `${masterKey}: ${secrets}${ended === 0 ? '' : ` (${ended} of ended keys)`}`;
   });
   return texts.join(', ') || 'no secret';
-}
-
-/** Which master keys can go, and how. */
-function whatNow({ keyRing }: Registry, after: readonly Seals[]): string[] {
-  const [, ...others] = keyRing.masterKeys;
-  const free = others.filter(({ name }) => !after.some(({ masterKey }) => masterKey === name));
-  if (free.length === 0) return [];
-  const names = free.map(({ name }) => name).join(', ');
-  return [`${names} opens nothing any more: take it out of the file, then send the server SIGHUP`];
 }

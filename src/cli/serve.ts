@@ -14,32 +14,31 @@ import { buildInfo, commandName } from '../packaging/build-info.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../packaging/runtime.ts';
 import { createLogOutput, type LogOutput } from '../telemetry/log-output.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
-import { userActor } from './actor.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
-import { notifyReady } from './notify-ready.ts';
 import { printable } from './printable.ts';
+import { userActor } from './session.ts';
 
-/** How often log lines are written at the latest, in milliseconds. */
+/** The longest that log lines are buffered, in milliseconds. */
 const logEveryMs = 250;
-/** How long the exit waits for readers of the output once all is closed, in milliseconds. */
+/** How long the exit waits for readers of the output, in milliseconds. */
 const lastLinesMs = 1_000;
 
 /** `artseal serve` */
 export const serve: Command = {
   usage: 'serve',
-  summary: 'serve both doors until SIGTERM or SIGINT',
+  summary: 'serve the public and the internal API until SIGTERM or SIGINT',
   details: [
-    'Prints one line, "artseal ready", with its addresses once it accepts connections.',
-    'Writes one line a call to standard error: JSON, or text on a terminal (ARTSEAL_LOG_FORMAT).',
-    'SIGHUP has it read master keys and certificates anew.',
+    'Prints a line "artseal ready" with its addresses when it accepts connections.',
+    'Logs one line per call to standard error: JSON, or text on a terminal (ARTSEAL_LOG_FORMAT).',
+    'SIGHUP reloads master keys and certificates.',
   ],
   run: async (_, terminal) => {
-    // First, since what a setting names may be a pipe, which only one process can read.
+    // First: this may restart the process, and a setting may name a pipe, which can be read only once.
     ensureRuntimeFlags(terminal.env);
     const config = readServingConfig(terminal.env);
-    // What is large is loaded only now, since the process may have been started anew.
+    // Large modules are loaded after a possible restart.
     const { pino } = await import('pino');
-    // This stream waits for room in a pipe; a write to its file would block a thread, and the exit with it.
+    // A stream, since a blocking write to a full pipe would block the exit.
     const output = createLogOutput(process.stderr);
     const log = pino(
       { level: config.logLevel, base: null, timestamp: createLogTime() },
@@ -47,19 +46,19 @@ export const serve: Command = {
     );
     writeRegularly(output, log);
     log.info(buildInfo, 'starting');
-    for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'no such setting');
+    for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'not a setting');
     try {
       await serveUntilStopped(config, log, terminal);
     } finally {
       output.flush();
-      // Not reached if all is read sooner: only lines that wait for their reader keep the process.
+      // Only unread output keeps the process alive until then.
       setTimeout(() => process.exit(), lastLinesMs).unref();
     }
     return exitCodes.done;
   },
 };
 
-/** Where lines of the log go, in the format of the settings. */
+/** Formats log lines as the settings say. */
 async function formatted(output: LogOutput, format: LogFormat): Promise<Pick<LogOutput, 'write'>> {
   const isText = format === 'text' || (format === 'auto' && process.stderr.isTTY);
   if (!isText) return output;
@@ -70,7 +69,7 @@ async function formatted(output: LogOutput, format: LogFormat): Promise<Pick<Log
 function writeRegularly(output: LogOutput, log: Logger): void {
   const write = () => {
     const lines = output.takeDropped();
-    if (lines > 0) log.warn({ lines }, 'log lines were dropped: they were not read in time');
+    if (lines > 0) log.warn({ lines }, 'log lines were dropped: the reader is too slow');
     output.flush();
   };
   setInterval(write, logEveryMs).unref();
@@ -80,7 +79,7 @@ function writeRegularly(output: LogOutput, log: Logger): void {
 async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal): Promise<void> {
   const [stopped, stoppedAgain] = stopSignals();
   const reloads = reloadSignals(log);
-  // The thread of the store starts while the rest is loaded, which takes as long.
+  // The store's thread starts while the other modules are loaded.
   const { openForServing } = await import('../operations/registry.ts');
   const opening = openForServing(config);
   const [{ startApp }] = await Promise.all([import('../app/app.ts'), opening]);
@@ -89,18 +88,20 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     keepHeapSmall();
-    reloads.answer(() => app.reload(reloadableSettings(terminal.env)));
+    reloads.handle(() => app.reload(reloadableSettings(terminal.env)));
     terminal.print(readyLine(app));
-    notifyReady(terminal.env).catch((error) => log.warn({ err: error }, 'systemd was not told of it'));
+    notifyReady(terminal.env).catch((error) => log.warn({ err: error }, 'systemd was not notified'));
     const lost = app.store.lost.then((error) => {
-      log.fatal({ err: error }, 'the store is lost: calls are refused and the service ends');
-      throw new Error('the store is lost, so there is nothing left to serve', { cause: error });
+      log.fatal({ err: error }, 'the store is lost: the service rejects calls and ends');
+      throw new Error('the store is lost: see the log for the cause, then restart the service', {
+        cause: error,
+      });
     });
     const signal = await Promise.race([stopped, lost]);
     const { drainDelayS } = config;
     if (drainDelayS > 0) {
       app.drain();
-      log.info({ signal, drainDelayS }, 'draining: calls are still taken');
+      log.info({ signal, drainDelayS }, 'draining: calls are still accepted');
       await Promise.race([passed(drainDelayS), stoppedAgain, lost]);
     }
     log.info({ signal }, 'closing');
@@ -110,7 +111,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   }
 }
 
-/** What traces calls, if the environment asks for that; a service that cannot be traced serves all the same. */
+/** Opens traces if the environment enables them. If that fails, the service runs without. */
 async function tracesFor(env: NodeJS.ProcessEnv, log: Logger): Promise<Traces | undefined> {
   if (!wantsTraces(env)) return undefined;
   const { openTraces } = await import('../telemetry/traces/traces.ts');
@@ -122,7 +123,7 @@ async function tracesFor(env: NodeJS.ProcessEnv, log: Logger): Promise<Traces | 
   }
 }
 
-/** Two promises, of the first and of the second signal that asks the process to stop. */
+/** The first and the second signal to stop. */
 function stopSignals(): readonly [Promise<string>, Promise<string>] {
   const [first, second] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
   const awaited = [first, second];
@@ -132,46 +133,46 @@ function stopSignals(): readonly [Promise<string>, Promise<string>] {
   return [first.promise, second.promise];
 }
 
-/** Resolves after so many seconds, which do not keep the process. */
+/** Resolves after so many seconds, without keeping the process alive. */
 function passed(seconds: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   setTimeout(resolve, seconds * 1_000).unref();
   return promise;
 }
 
-/** Takes SIGHUP from now on; one that comes before there is an answer to it is answered then. */
-function reloadSignals(log: Logger): { answer(reload: () => Promise<void>): void } {
-  let isAsked = false;
+/** Handles SIGHUP from now on. A signal that arrives before `handle` is handled then. */
+function reloadSignals(log: Logger): { handle(reload: () => Promise<void>): void } {
+  let isPending = false;
   let reload = async () => {
-    isAsked = true;
+    isPending = true;
   };
   process.on('SIGHUP', () => {
     log.info(
-      'SIGHUP: files that settings name are read anew; all other settings stay as they were at the start',
+      'SIGHUP: reloading the files that settings name; all other settings stay as they were at the start',
     );
     void reload();
   });
   return {
-    answer: (answer) => {
-      reload = answer;
-      if (isAsked) void reload();
+    handle: (handler) => {
+      reload = handler;
+      if (isPending) void reload();
     },
   };
 }
 
-/** What says where the service listens. */
+/** The line with the addresses of the service. */
 function readyLine({ publicUrl, internalUrl, metricsAddress }: App): string {
-  const doors = `artseal ready public=${publicUrl} internal=${internalUrl}`;
-  return metricsAddress === undefined ? doors : `${doors} metrics=http://${metricsAddress}/metrics`;
+  const line = `artseal ready public=${publicUrl} internal=${internalUrl}`;
+  return metricsAddress === undefined ? line : `${line} metrics=http://${metricsAddress}/metrics`;
 }
 
-/** Gives an empty sandbox its first credentials and says what to do with them. */
+/** Creates the first credentials of an empty sandbox, and says how to use them. */
 async function welcome(
   app: Parameters<typeof issueSandboxCredentials>[0],
   { dataDir, provider }: Config,
   { env, print }: Terminal,
 ) {
-  const by = userActor(env, 'the first start of a sandbox');
+  const by = userActor(env, 'first start of a sandbox');
   if (!(await issueSandboxCredentials(app, dataDir, by))) return;
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
@@ -179,7 +180,7 @@ async function welcome(
   if (!provider.movesMoney) print(`All calls in a row: ${commandName} demo`);
 }
 
-/** The time of a log line, RFC 3339, made once a millisecond: there may be many lines in one. */
+/** Formats the time of log lines, RFC 3339; cached for each millisecond. */
 function createLogTime(): () => string {
   let madeAtMs = 0;
   let made = '';
@@ -189,4 +190,18 @@ function createLogTime(): () => string {
     madeAtMs = nowMs;
     return made;
   };
+}
+
+/** The variable with the socket of a systemd that waits for the start (`Type=notify`). */
+const systemdSocket = 'NOTIFY_SOCKET';
+
+/**
+ * Notifies systemd that the service is ready, if it waits. Node has no Unix datagram sockets, so `systemd-notify` sends it and
+ * the unit needs `NotifyAccess=all`. Rejects if that program fails.
+ */
+async function notifyReady(env: NodeJS.ProcessEnv): Promise<void> {
+  if (env[systemdSocket] === undefined) return;
+  const { execFile } = await import('node:child_process');
+  const { promisify } = await import('node:util');
+  await promisify(execFile)('systemd-notify', ['--ready'], { env });
 }

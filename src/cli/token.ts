@@ -1,75 +1,69 @@
 import { isScope, scopes, type TokenTerms, tokenStatusAt } from '../domain/token.ts';
 import type { StoredToken } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
-import { localActor } from './actor.ts';
-import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
-import { readInstant, timestampsOf } from './instant.ts';
-import { changeRegistry, withRegistry } from './registry.ts';
+import { readInstant } from './arguments.ts';
+import { type Action, type CommandGroup, fieldLines, UsageError, type Words } from './command.ts';
+import { changeRegistry, nowS, type Session, withRegistry } from './session.ts';
 
 const create: Action = {
   usage:
     'token create --name NAME [--scopes SCOPE,…] [--operator] [--expires DATE|DURATION] [--platform NAME] [--reason TEXT] [--json]',
   details: [
-    'issues a token, shown this once. Without --scopes or --operator it may do nothing.',
-    '--scopes    what it may do, as in read,file: read (filings, provenance, orders, events), file (artworks), escrow (open,',
-    '            release and refund orders), webhook (have events sent to endpoints), link (make links to evidence, which anybody may',
-    '            open, and revoke them), operate (AdminService).',
-    '--operator  grants all of them.',
-    '--expires   ends it at the beginning of a day of ARTSEAL_TIME_ZONE, at a time (2027-01-01T09:00:00+08:00), or after 90d.',
-    "--platform  has it act as that platform: it sees and files what is that platform's, without rate and quota, and is",
-    '            refused while the platform is suspended. It cannot have operate.',
+    'Creates a token and shows it once. Without --scopes and --operator it has no permissions.',
+    '--scopes    grants some of: read (filings, provenance, orders, events), file (artworks), escrow (open, release and refund',
+    '            orders), webhook (manage webhook endpoints), link (create public links to evidence, and revoke them),',
+    '            operate (AdminService). Example: read,file',
+    '--operator  grants all scopes.',
+    '--expires   takes a day of ARTSEAL_TIME_ZONE, a time (2027-01-01T09:00:00+08:00) or a duration (90d).',
+    '--platform  binds the token to a platform: it sees and files only what belongs to the platform, without rate limit and',
+    '            quota. It is rejected while the platform is suspended, and cannot have operate.',
   ],
   run: (words, terminal) =>
-    changeRegistry(terminal, async ({ issuance }, { timeZone }) => {
-      const by = localActor(words, terminal);
-      const { stored, token } = await issuance.issueToken(termsOf(words, timeZone), by);
-      const { tokenId, status: _, revokedAt: _1, ...rest } = shown(stored, timestampsOf(timeZone));
-      if (words.has('json')) terminal.print(JSON.stringify({ tokenId, token, ...rest }));
-      else {
-        const { name, platform, expiresAt } = rest;
-        const lines = { tokenId, token, name, scopes: may(stored), platform, expires: expiresAt };
-        for (const [label, value] of Object.entries(lines))
-          if (value !== null) terminal.print(`${label.padEnd(10)} ${value}`);
-        terminal.print('The token is shown this once; only its SHA-256 is stored.');
-      }
+    changeRegistry(words, terminal, async (session) => {
+      const terms = termsOf(words, session.config.timeZone);
+      const { stored, token } = await session.issuance.issueToken(terms, session.actor());
+      const { tokenId, status: _, revokedAt: _1, ...rest } = shown(stored, session);
+      const { name, platform, expiresAt } = rest;
+      session.show(
+        { tokenId, token, ...rest },
+        ...fieldLines({ tokenId, token, name, scopes: granted(stored), platform, expires: expiresAt }, 10),
+        'The token is shown only once: the server stores its SHA-256 alone.',
+      );
       if (stored.scopes.length === 0)
         terminal.printError(
-          `artseal: ${tokenId} may do nothing: --scopes ${scopes.join(',')} says what a token may do`,
+          `artseal: ${tokenId} has no permissions: grant some with --scopes ${scopes.join(',')}`,
         );
     }),
 };
 
 const list: Action = {
   usage: 'token list [--json]',
-  details: ['what each may do, for which platform, until when, and whether it has ended.'],
+  details: ['Lists all tokens with their status, scopes, platform and end.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const tokens = allOf((page) => execute({ kind: 'ListTokens', page }));
-      for await (const found of tokens) show(found, words, terminal, timestampsOf(timeZone));
+    withRegistry(words, terminal, async (session) => {
+      const tokens = allOf((page) => session.execute({ kind: 'ListTokens', page }));
+      for await (const found of tokens) show(found, session);
     }),
 };
 
 const revoke: Action = {
   usage: 'token revoke TOKEN_ID [--reason TEXT] [--json]',
-  details: ['refuses the token for ever.'],
+  details: ['Rejects calls with the token for ever.'],
   run: (words, terminal) =>
-    changeRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const [by, tokenId] = [localActor(words, terminal), words.required('TOKEN_ID')];
-      const revoked = await execute({ kind: 'RevokeToken', by, tokenId });
-      show(revoked, words, terminal, timestampsOf(timeZone));
+    changeRegistry(words, terminal, async (session) => {
+      const [by, tokenId] = [session.actor(), words.required('TOKEN_ID')];
+      show(await session.execute({ kind: 'RevokeToken', by, tokenId }), session);
     }),
 };
 
 /** `artseal token` */
 export const token: CommandGroup = {
-  summary: 'issue and revoke the bearer tokens of internal systems',
+  summary: 'create, list and revoke the bearer tokens of internal systems',
   actions: [create, list, revoke],
   details: ['A change is effective when the command returns.'],
 };
 
-const nowS = (): number => Math.floor(Date.now() / 1000);
-
-/** What a command line asks for. Throws UsageError. */
+/** Reads the terms of a new token. Throws UsageError. */
 function termsOf(words: Words, timeZone: string): TokenTerms {
   const chosen = words.text('scopes');
   if (chosen !== undefined && words.has('operator'))
@@ -80,18 +74,22 @@ function termsOf(words: Words, timeZone: string): TokenTerms {
   return {
     name: words.required('name'),
     scopes: words.has('operator') ? scopes : named,
-    expiresAtS: readInstant(words, 'expires', 'AFTER', { timeZone, nowS: nowS() }),
+    expiresAtS: readInstant(words, 'expires', 'AFTER', timeZone),
     platform: words.text('platform'),
   };
 }
 
-type Timestamp = ReturnType<typeof timestampsOf>;
-
-function show(found: StoredToken, words: Words, { print }: Terminal, timestamp: Timestamp): void {
-  print(words.has('json') ? JSON.stringify(shown(found, timestamp)) : line(found, timestamp));
+function show(found: StoredToken, session: Session): void {
+  const token = shown(found, session);
+  const { tokenId, name, platform, status, expiresAt } = token;
+  const columns = [tokenId, status.padEnd(7), granted(found).padEnd(scopes.join(',').length), name];
+  if (platform !== null) columns.push(`for ${platform}`);
+  if (found.platform?.status === 'SUSPENDED') columns.push('(platform suspended)');
+  if (expiresAt !== null) columns.push(`expires ${expiresAt}`);
+  session.show(token, columns.join('  '));
 }
 
-function shown(found: StoredToken, timestamp: Timestamp) {
+function shown(found: StoredToken, { timestamp }: Session) {
   const { tokenId, caller: name, scopes, platform, expiresAtS, revokedAtS } = found;
   const status = tokenStatusAt(found, nowS());
   const at = (atS: number | null) => (atS === null ? null : timestamp(atS));
@@ -99,13 +97,4 @@ function shown(found: StoredToken, timestamp: Timestamp) {
   return { tokenId, name, scopes, platform: platform?.caller ?? null, status, ...ends };
 }
 
-function line(found: StoredToken, timestamp: Timestamp): string {
-  const { tokenId, name, platform, status, expiresAt } = shown(found, timestamp);
-  const columns = [tokenId, status.padEnd(7), may(found).padEnd(scopes.join(',').length), name];
-  if (platform !== null) columns.push(`for ${platform}`);
-  if (found.platform?.status === 'SUSPENDED') columns.push('(platform suspended)');
-  if (expiresAt !== null) columns.push(`expires ${expiresAt}`);
-  return columns.join('  ');
-}
-
-const may = ({ scopes: granted }: StoredToken): string => granted.join(',') || 'nothing';
+const granted = ({ scopes }: StoredToken): string => scopes.join(',') || 'nothing';

@@ -13,15 +13,14 @@ const flags = ['check', 'without-copy', 'back'] as const;
 /** `artseal upgrade` */
 export const upgrade: Command = {
   usage: 'upgrade [--check] [--without-copy] [--back]',
-  summary: 'bring the database to this version, which serve does as well',
+  summary: 'upgrade the database to this version, as serve does, or downgrade it',
   details: [
-    '--check         only says what would happen; exit code 3 if anything is to be done, 0 if not.',
-    '--without-copy  makes no copy before, which is the way back: only with a backup elsewhere.',
-    '--back          brings it back to the version before the last upgrade, with all that was filed since.',
-    'The service that uses the database has to be stopped before.',
+    '--check         only says what an upgrade does. Exit code 3 if there is something to do, 0 if not.',
+    '--without-copy  makes no copy of the database, which a downgrade needs: only with a backup elsewhere.',
+    '--back          downgrades the database to the version before the last upgrade, with all filings made since.',
+    'Stop the server before.',
   ],
   run: async (words, { env, print }) => {
-    // Together one of them would be passed over: who adds --check to --back wants nothing changed.
     if (flags.filter(words.has).length > 1) throw new UsageError('takes one flag at a time');
     if (words.has('back')) return downgradeIn(env, print);
     const plan = planUpgrade(readDataDir(env));
@@ -36,7 +35,7 @@ export const upgrade: Command = {
     const keepsCopy = !words.has('without-copy');
     await upgradeStore(config, keepsCopy);
     print(`${plan.database} has schema ${plan.newSchema}`);
-    if (isDue && keepsCopy) print(`as it was before, with schema ${plan.schema}: ${plan.copy}`);
+    if (isDue && keepsCopy) print(`copy from before, with schema ${plan.schema}: ${plan.copy}`);
     return exitCodes.done;
   },
 };
@@ -46,22 +45,22 @@ function downgradeIn(env: Terminal['env'], print: Terminal['print']): number {
   refuseChangeableByOthers(databaseFiles(dataDir));
   const { database, schema, filings, left } = downgrade(dataDir);
   print(`${database} has schema ${schema} again, with ${filings} filings made since the upgrade`);
-  print(`as it was until now: ${left}`);
-  print('next: start the version from before the upgrade, not this one, which would upgrade again');
+  print(`the upgraded database is kept as ${left}`);
+  print('next: start the version from before the upgrade; this version would upgrade again');
   return exitCodes.done;
 }
 
 function described(plan: UpgradePlan): string[] {
   const { database, schema, newSchema, migrations, copy, neededBytes, freeBytes, estimatedS, isServed } =
     plan;
-  if (migrations.length === 0) return [`${database} has schema ${schema}: nothing to be done`];
+  if (migrations.length === 0) return [`${database} has schema ${schema}: there is nothing to do`];
   const room = freeBytes < neededBytes ? 'NOT ENOUGH: make room first' : 'enough';
   return [
     `${database} has schema ${schema}; this version has ${newSchema}`,
     ...migrations.map((name) => `  to run: ${name}`),
-    `a copy is made before: ${copy}`,
+    `copy from before: ${copy}`,
     `disk: ${megabytes(neededBytes)} needed, ${megabytes(freeBytes)} free: ${room}`,
-    `time: about ${estimatedS} s, in which nothing is answered`,
-    ...(isServed ? ['an artseal serves it: stop that first'] : []),
+    `time: about ${estimatedS} s without service`,
+    ...(isServed ? ['a server runs on it: stop it first'] : []),
   ];
 }

@@ -25,11 +25,10 @@ import {
 } from './attested.ts';
 import { type Command, type Terminal, UsageError, type Words } from './command.ts';
 import { readBounded } from './files.ts';
-import { readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
-import { instant, readKeys, tellFailure, verdictCodesHelp } from './verdict.ts';
+import { instant, readKeys, readPin, reportFailure, verdictCodesHelp, writePin } from './verdict.ts';
 
-/** Bytes of a bundle: a character takes up to four. */
+/** The most bytes of a bundle; a character takes up to four. */
 const bundleBytesMax = 4 * bundleLengthMax;
 
 /** `artseal verify` */
@@ -37,14 +36,14 @@ export const verify: Command = {
   usage:
     'verify BUNDLE --key VKEY... [--log URL|FOLDER] [--pin FILE] [--witness VKEY...] [--witnesses-required N] ' +
     '[--tsa-ca FILE] [--json]',
-  summary: 'check evidence that somebody handed over, without trusting who made it',
+  summary: 'check an evidence bundle without trusting its sender',
   details: [
-    'BUNDLE is the file, or - for standard input. Nothing else is read: no data folder, no settings, no network.',
-    '--key is a verifier key of the log, got elsewhere than the bundle; several are given by several --key, or a line each.',
-    '--log is the address of the log, or a folder with a copy of its files: its newest checkpoint has to continue the tree of',
-    'the bundle. What contradicts it is found: a log that shows different people different trees, or took something back.',
-    '--pin names a file that keeps the newest checkpoint of a bundle that was seen, and is made if it is not there. The log',
-    'has to continue that as well, so --pin needs --log.',
+    'BUNDLE is a file, or - for standard input. The command reads no data folder and no settings, and without --log no network.',
+    '--key is a verifier key of the log, not taken from the bundle. Repeat it for several keys, or give a line for each.',
+    '--log is the URL of the log, or a folder with a copy of its files. Its newest checkpoint must continue the tree of the',
+    'bundle. This detects a log that shows different trees to different people, or that removed something.',
+    '--pin is a file that keeps the newest checkpoint of a verified bundle. It is created if missing. The log must continue it,',
+    'so --pin needs --log.',
     ...attestedHelp,
     ...verdictCodesHelp,
   ],
@@ -52,36 +51,36 @@ export const verify: Command = {
     const keys = readKeys(words.texts('key'));
     const witnesses = readWitnesses(words);
     if (words.text('pin') !== undefined && words.text('log') === undefined)
-      throw new UsageError('needs --log with --pin: only the log can prove that it continues what was seen');
+      throw new UsageError('needs --log with --pin: only the log can prove that it continues the pin');
     try {
       const proven = await proveFile(words.required('BUNDLE'), { keys, witnesses });
       const attested = await readAttested(proven, words, Math.floor(Date.now() / 1000));
       const compared = await compareWithLog(words, keys, proven.checkpoint);
-      tell(proven, attested, compared, words, terminal);
+      report(proven, attested, compared, words, terminal);
     } catch (error) {
-      if (error instanceof VerificationFailure) return tellFailure(error, words.has('json'), terminal);
+      if (error instanceof VerificationFailure) return reportFailure(error, words.has('json'), terminal);
       throw error;
     }
     return undefined;
   },
 };
 
-/** What the bundle in a file, or on standard input for `-`, proves. Throws VerificationFailure. */
+/** Proves the bundle in a file, or on standard input for `-`. Throws VerificationFailure. */
 export async function proveFile(file: string, trust: Trust): Promise<Proven> {
   const bytes = await readBounded(file, bundleBytesMax);
   if (bytes.length > bundleBytesMax) throw malformed(`the bundle is longer than ${bundleBytesMax} bytes`);
   return prove(readBundle(readUtf8(bytes, 'the bundle')), trust);
 }
 
-/** What the log proved, and what became of the pin. */
+/** What the log proved, and what happened to the pin. */
 interface Compared {
-  /** How many leaves the newest checkpoint of the log has. */
+  /** Leaves of the newest checkpoint of the log. */
   readonly size: number;
-  /** FIRST: it was made; MOVED: it is the checkpoint of the bundle now; KEPT: it stays. Undefined without --pin. */
+  /** FIRST: created; MOVED: replaced by the checkpoint of the bundle; KEPT: unchanged. Undefined without --pin. */
   readonly pin: 'FIRST' | 'MOVED' | 'KEPT' | undefined;
 }
 
-/** Has the log prove that it continues the checkpoint of the bundle and the pin, and moves the pin if that is older. */
+/** Checks that the log continues the bundle and the pin, and moves the pin forward. */
 async function compareWithLog(
   words: Words,
   keys: readonly VerifierKey[],
@@ -97,7 +96,7 @@ async function compareWithLog(
   return { size, pin: pin === undefined ? 'FIRST' : 'MOVED' };
 }
 
-/** How many leaves a log has that continues the checkpoint of the bundle and the pin. */
+/** Checks that the log continues the bundle and the pin. Returns its number of leaves. */
 async function continuedSize(
   place: string,
   keys: readonly VerifierKey[],
@@ -112,13 +111,13 @@ async function continuedSize(
     await checkContinued(log, newest, checkpoint, 'the bundle');
     return newest.size;
   } catch (cause) {
-    // What the log lacks is no fault of the bundle.
+    // A malformed log is no fault of the bundle.
     if (!(cause instanceof VerificationFailure) || cause.kind !== 'MALFORMED') throw cause;
-    throw new Error('the bundle itself is good, but the log could not prove that it continues it', { cause });
+    throw new Error('the bundle is valid, but the log could not prove that it continues it', { cause });
   }
 }
 
-function tell(
+function report(
   proven: Proven,
   attested: Attested,
   compared: Compared | undefined,
@@ -132,27 +131,25 @@ function tell(
   }
   const subject =
     record.kind === 'FILING' ? 'the filing' : `record ${record.sequence} (${record.kind}) of the filing`;
-  print(
-    `VERIFIED: ${subject} ${record.number} is in the log, dated ${instant(proven.timeS)} by it, as follows`,
-  );
+  print(`VERIFIED: ${subject} ${record.number} is in the log, which dates it ${instant(proven.timeS)}:`);
   for (const [name, value] of record.members) print(`  ${name.padEnd(10)} ${onOneLine(value)}`);
   const doubt = doubtOf(proven);
-  if (doubt !== undefined) printError(`mind: ${doubt}`);
+  if (doubt !== undefined) printError(`warning: ${doubt}`);
   print(`log ${checkpoint.origin}: leaf ${proven.index} of ${checkpoint.size}`);
   for (const { vkey } of signers) print(`signed by ${vkey}`);
   for (const line of linesOf(attested)) print(line);
   if (compared === undefined) return;
-  print(`the log continues it, and has ${compared.size} leaves now`);
+  print(`the log continues it and has ${compared.size} leaves now`);
   if (compared.pin !== undefined) print(pinLines[compared.pin]);
 }
 
 const pinLines = {
-  FIRST: 'pinned as the first checkpoint that was seen',
-  MOVED: 'agrees with the pin, and is the pin now',
+  FIRST: 'pinned as the first checkpoint',
+  MOVED: 'agrees with the pin, and replaces it',
   KEPT: 'agrees with the pin',
 } as const;
 
-/** A value that cannot pass for further lines of what is printed here. */
+/** Escapes a value that could pass for other lines of this output. */
 function onOneLine(value: JsonValue): string {
   return /\p{Cc}/u.test(String(value)) ? JSON.stringify(value) : String(value);
 }

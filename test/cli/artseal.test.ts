@@ -80,7 +80,7 @@ const careless: readonly (readonly [words: string, told: string])[] = [
   ['escrow resolve --reason seen', 'escrow resolve needs an ESCROW_ID; see artseal escrow --help'],
   [
     'escrow resolve ES-2026-AB12 --accept',
-    'escrow resolve needs --reason TEXT (money is decided here, so the log of acts keeps why); see artseal escrow --help',
+    'escrow resolve needs --reason TEXT (the audit log keeps it); see artseal escrow --help',
   ],
   [
     'escrow resolve ES-2026-AB12 --reason seen',
@@ -112,15 +112,15 @@ const careless: readonly (readonly [words: string, told: string])[] = [
   ],
   [
     'call GET /api/v1/filing/齐',
-    "call needs the TARGET as it is sent, which is /api/v1/filing/%E9%BD%90, not '/api/v1/filing/齐'; see artseal call --help",
+    "call needs the TARGET as clients send it: /api/v1/filing/%E9%BD%90, not '/api/v1/filing/齐'; see artseal call --help",
   ],
   [
     'sign GET /api/v1/../v1/filing#top',
-    "sign needs the TARGET as it is sent, which is /api/v1/filing, not '/api/v1/../v1/filing#top'; see artseal sign --help",
+    "sign needs the TARGET as clients send it: /api/v1/filing, not '/api/v1/../v1/filing#top'; see artseal sign --help",
   ],
   [
     'sign GET /a',
-    'ARTSEAL_API_KEY and ARTSEAL_API_SECRET are required: there is no /dev/null/none/sandbox-credentials.json.',
+    'ARTSEAL_API_KEY and ARTSEAL_API_SECRET are required: /dev/null/none/sandbox-credentials.json does not exist.',
   ],
 ];
 for (const [words, told] of careless) {
@@ -161,16 +161,16 @@ test('what is refused is named by the words of the command line, and changes not
     assert.deepEqual([code, errors], [1, [`artseal: VALIDATION_FAILED: ${told}`]]);
   }
   for (const [words, told] of [
-    [['key', 'revoke', 'key_none'], 'NOT_FOUND: KEY_ID names no key. artseal key list'],
-    [['token', 'revoke', 'tok_none'], 'NOT_FOUND: TOKEN_ID names no token. artseal token list'],
-    [['platform', 'resume', 'Platform-1'], 'NOT_FOUND: NAME names no platform. artseal platform list'],
+    [['key', 'revoke', 'key_none'], 'NOT_FOUND: KEY_ID names no key. See artseal key list'],
+    [['token', 'revoke', 'tok_none'], 'NOT_FOUND: TOKEN_ID names no token. See artseal token list'],
+    [['platform', 'resume', 'Platform-1'], 'NOT_FOUND: NAME names no platform. See artseal platform list'],
     [
       ['escrow', 'resolve', 'ES-1', '--accept', '--reason', 'seen'],
-      'ESCROW_NOT_FOUND: ESCROW_ID names no escrow. artseal escrow list',
+      'ESCROW_NOT_FOUND: ESCROW_ID names no escrow. See artseal escrow list',
     ],
   ] as const) {
     const { code, errors } = await artseal(words, env);
-    assert.deepEqual([code, errors], [1, [`artseal: ${told} shows what there is`]]);
+    assert.deepEqual([code, errors], [1, [`artseal: ${told}`]]);
   }
   const keys = (await artseal(['key', 'list', '--json'], env)).printed.map((line) => JSON.parse(line));
   assert.deepEqual(
@@ -185,7 +185,7 @@ test('a misspelt setting is told, since another folder may have been meant', asy
   const { code, errors } = await artseal(['key', 'list'], { ...env, ARTSEAL_DATADIR: '/srv/artseal' });
   assert.equal(code, 0);
   assert.deepEqual(errors, [
-    'artseal: ARTSEAL_DATADIR is no setting and changes nothing; artseal --help lists them',
+    'artseal: ARTSEAL_DATADIR is not a setting and has no effect; artseal --help lists the settings',
   ]);
 });
 
@@ -194,7 +194,10 @@ test('a key that is issued under a suspension says so', async (t) => {
   await artseal(['key', 'suspend', keyId], env);
   await artseal(['platform', 'suspend', 'platform-1'], env);
   const { printed } = await artseal(['key', 'rotate', keyId], env);
-  assert.match(printed.join('\n'), /\nSuspended like .*key resume key_\w+ .*\nThe platform is suspended/);
+  assert.match(
+    printed.join('\n'),
+    /\nThe key is suspended like .*key resume key_\w+ .*\nThe platform is suspended/,
+  );
   const asJson = await artseal(['key', 'rotate', keyId, '--json'], env);
   const { status, platformStatus } = JSON.parse(asJson.printed.join());
   assert.deepEqual([status, platformStatus], ['SUSPENDED', 'SUSPENDED']);
@@ -252,16 +255,16 @@ test('call says where nothing answers, and what to do', async () => {
     const { code, errors } = await artseal(['call', 'GET', '/api/v1/filing'], { ...credentials, ...env });
     assert.equal(code, 1);
     const line = errors.join('\n');
-    assert.ok(line.startsWith(`artseal: nothing answers at ${url} (`), line);
+    assert.ok(line.startsWith(`artseal: no response from ${url} (`), line);
     assert.ok(line.includes(reason), line);
-    assert.match(line, /start it with artseal serve, or set ARTSEAL_URL to where the service is$/);
+    assert.match(line, /start it with artseal serve, or set ARTSEAL_URL to the URL of the service$/);
   }
 });
 
 for (const [variable, rule, values] of [
   [
     'ARTSEAL_URL',
-    'a URL such as http://127\\.0\\.0\\.1:8080, of http or https, without a path or a password',
+    'an http or https URL without path and password, such as http://127\\.0\\.0\\.1:8080',
     ['localhost:8080', 'artseal', 'ftp://127.0.0.1', 'http://127.0.0.1:1/api', 'http://[', 'http://a:b@c'],
   ],
   [
@@ -288,7 +291,7 @@ test('of key and secret, one alone is refused rather than the pair of the sandbo
     ['ARTSEAL_API_SECRET', 'ARTSEAL_API_KEY'],
   ] as const) {
     const { code, errors } = await artseal(['sign', 'GET', '/a'], { ARTSEAL_DATA_DIR: dataDir, [set]: 'x' });
-    assert.deepEqual([code, errors], [2, [`artseal: ${missing} is required where ${set} is set.`]]);
+    assert.deepEqual([code, errors], [2, [`artseal: ${missing} is required if ${set} is set.`]]);
   }
 });
 
@@ -303,7 +306,7 @@ test('all that is wrong with the settings of a client is told at once, in a line
   assert.equal(half.code, 2);
   assert.deepEqual(half.errors, [
     'artseal: ARTSEAL_PUBLIC_ADDR must be host:port with a port up to 65535, not "8080:".',
-    'artseal: ARTSEAL_API_SECRET is required where ARTSEAL_API_KEY is set.',
+    'artseal: ARTSEAL_API_SECRET is required if ARTSEAL_API_KEY is set.',
   ]);
 });
 
@@ -375,7 +378,7 @@ test('a body that cannot be read is named', async (t) => {
   const { code, errors } = await artseal(['sign', 'POST', '/a', '--body', file], credentials);
   assert.equal(code, 1);
   assert.ok(
-    errors.join('\n').startsWith(`artseal: --body ${file} cannot be read: ${file} does not exist`),
+    errors.join('\n').startsWith(`artseal: cannot read --body ${file}: ${file} does not exist`),
     errors.join('\n'),
   );
 });

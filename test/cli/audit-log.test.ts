@@ -13,16 +13,16 @@ async function registryOfAlice(t: TestContext) {
     assert.deepEqual([code, errors], [0, []]);
     return printed;
   };
-  const acts = async (...words: string[]) =>
+  const entries = async (...words: string[]) =>
     (await artseal('audit-log', '--json', ...words)).map((line) => JSON.parse(line));
-  return { env, keyId: platforms[0]?.keyId ?? assert.fail(), artseal, acts };
+  return { env, keyId: platforms[0]?.keyId ?? assert.fail(), artseal, entries };
 }
 
 test('each change is shown with who made it, why, and what it changed, newest first', async (t) => {
-  const { keyId, artseal, acts } = await registryOfAlice(t);
+  const { keyId, artseal, entries } = await registryOfAlice(t);
   await artseal('key', 'suspend', keyId, '--reason', 'leaked, says the gallery');
   await artseal('platform', 'suspend', 'platform-1');
-  const [platform, key, ...issued] = await acts();
+  const [platform, key, ...issued] = await entries();
   assert.deepEqual(
     [platform.actor, platform.action, platform.subject, platform.reason],
     ['user alice (1001)', 'platform suspend', 'platform-1', undefined],
@@ -56,31 +56,31 @@ test('whoever calls themselves what breaks lines is named in one', async (t) => 
 });
 
 test('what changes nothing and what only reads is no act', async (t) => {
-  const { keyId, artseal, acts } = await registryOfAlice(t);
-  const before = await acts();
+  const { keyId, artseal, entries } = await registryOfAlice(t);
+  const before = await entries();
   await artseal('key', 'resume', keyId);
   await artseal('key', 'list');
   await artseal('secrets', 'reseal');
   await artseal('audit-log');
-  assert.deepEqual(await acts(), before);
+  assert.deepEqual(await entries(), before);
 });
 
-test('acts are shown since a date, a time, or so long ago', async (t) => {
-  const { keyId, artseal, acts } = await registryOfAlice(t);
+test('entries are shown since a date, a time, or so long ago', async (t) => {
+  const { keyId, artseal, entries } = await registryOfAlice(t);
   // Those of the folder are of 2026-09-21; this one is of now.
   await artseal('key', 'suspend', keyId);
-  const [{ at }] = await acts();
+  const [{ at }] = await entries();
   for (const since of ['1d', '2h', at, at.slice(0, 10)]) {
     assert.deepEqual(
-      (await acts('--since', since)).map(({ action }) => action),
+      (await entries('--since', since)).map(({ action }) => action),
       ['key suspend'],
       since,
     );
   }
   for (const since of ['2026-09-01', '2026-09-21T14:13:20+00:00', '999999d']) {
-    assert.equal((await acts('--since', since)).length, 3, since);
+    assert.equal((await entries('--since', since)).length, 3, since);
   }
-  assert.equal((await acts('--since', '2026-09-21T14:13:21+00:00')).length, 1);
+  assert.equal((await entries('--since', '2026-09-21T14:13:21+00:00')).length, 1);
 });
 
 test('a date begins where the business is done', async (t) => {

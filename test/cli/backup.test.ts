@@ -29,7 +29,7 @@ test('a production has its database alone in a backup, and is told which master 
   const { stdout } = await run(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
   assert.match(
     stdout,
-    /THE MASTER KEY IS NOT IN IT\. Its API secrets open with these alone, kept elsewhere: k7/,
+    /THE MASTER KEY IS NOT IN IT\. Its secrets open only with these, which you must keep elsewhere: k7/,
   );
   assert.ok(!readFileSync(target).includes('7'.repeat(64)));
   const into = join(temporaryFolder(t), 'restored');

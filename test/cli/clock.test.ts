@@ -27,7 +27,7 @@ test('the clock is shown with its verdict, and accepted with the server running 
   assert.match(newest ?? '', instant);
   assert.match(
     verdict ?? '',
-    /are refused: the clock is 3\d{3} s behind the newest record; .*artseal clock accept$/,
+    /are rejected: the clock is 3\d{3} s behind the newest record; .*artseal clock accept$/,
   );
   assert.match(JSON.parse((await artseal('show', '--json'))[0] ?? '').fault, /behind the newest record$/);
 
@@ -39,7 +39,7 @@ test('the clock is shown with its verdict, and accepted with the server running 
   );
   clock.setWall(Date.now());
   assert.equal((await fileArtwork(service, platform, stamped())).status, 200);
-  assert.match((await artseal('show'))[2] ?? '', /are taken, unless the log of a running server says/);
+  assert.match((await artseal('show'))[2] ?? '', /are accepted, unless the log of a running server says/);
   await service.close();
   assert.match(JSON.parse((await artseal('accept', '--json'))[0] ?? '').accepted, instant);
   const { printed } = await runHere(['audit-log', '--json'], env);

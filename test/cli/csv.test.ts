@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { csvLine } from '../../src/cli/csv.ts';
+import { csvLine } from '../../src/cli/platform.ts';
 
 test('numbers are bare, texts are quoted, and quotes in them are doubled', () => {
   assert.equal(csvLine(['Gallery One', 812, 'a, "b"; c']), '"Gallery One",812,"a, ""b""; c"');

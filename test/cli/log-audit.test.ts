@@ -28,9 +28,9 @@ test('a good log is audited: its tree, what it has of each year, who signed', as
   const { code, printed, errors } = await audit();
   assert.deepEqual([code, errors], [0, []]);
   assert.deepEqual(printed.slice(0, 3), [
-    'VERIFIED: the 700 leaves of the log log.example/artworks are what it signed',
+    'VERIFIED: the 700 leaves of the log log.example/artworks are those that it signed',
     `signed by ${log.keys[0]?.vkey}`,
-    '2026: 698 filings, to number 698, 0 numbers left out',
+    '2026: 698 filings, to number 698, 0 numbers skipped',
   ]);
   // Each file once, a bounded number of them at a time.
   assert.deepEqual(asked.toSorted(), Array.from(publicationOf(log).keys()).toSorted());
@@ -43,20 +43,20 @@ test('what an audit finds is told to programs as JSON', async (t) => {
   const found = JSON.parse(printed.join());
   assert.deepEqual([code, found.verified, found.size, found.from], [0, true, 700, 0]);
   assert.deepEqual(found.years, [{ year: 2026, filings: 698, last: 698 }]);
-  assert.deepEqual(found.acts, [
+  assert.deepEqual(found.logEvents, [
     { leaf: 0, kind: 'LOG_BEGUN', time: '2026-11-21T01:15:00Z', detail: { adopted: 0 } },
     { leaf: 699, kind: 'KEY_ADDED', time: '2026-11-21T01:26:38Z', detail: { vkey: log.keys[0]?.vkey } },
   ]);
 });
 
-test('acts that let something pass are told, however many others were made behind them', async (t) => {
+test('log events that allow exceptions are listed first, however many others follow', async (t) => {
   const own = smallLog(3);
   const at = begunS + 10;
   own.append(actAt('NUMBERS_SKIPPED', at, 2, { year: 2026, after: 3, through: 9 }));
   own.append(actAt('CLOCK_ACCEPTED', begunS - 99, 3, { timeS: begunS - 99 }));
   for (let added = 0; added < 60; added += 1) own.addKeys();
   const { printed } = await (await auditor(t, own)).audit();
-  assert.ok(printed.includes('acts: 1 LOG_BEGUN, 1 NUMBERS_SKIPPED, 1 CLOCK_ACCEPTED, 60 KEY_ADDED'));
+  assert.ok(printed.includes('log events: 1 LOG_BEGUN, 1 NUMBERS_SKIPPED, 1 CLOCK_ACCEPTED, 60 KEY_ADDED'));
   const acts = printed.filter((line) => line.startsWith('  leaf '));
   assert.deepEqual(
     acts.slice(0, 4).map((line) => / ([A-Z_]+) /.exec(line)?.[1]),
@@ -357,7 +357,7 @@ test('an audit that was interrupted goes on where it was', async (t) => {
   faults.set('tile/entries/066.p/105', [410]);
   const interrupted = await audit('--pin', pin);
   assert.equal(interrupted.code, 1);
-  assert.match(interrupted.errors.join(), /tile\/entries\/066.p\/105 was answered with HTTP 410$/);
+  assert.match(interrupted.errors.join(), /tile\/entries\/066.p\/105 returned HTTP 410$/);
   asked.length = 0;
   const { code, printed } = await audit('--pin', pin, '--json');
   const found = JSON.parse(printed.join());
@@ -420,7 +420,7 @@ test('a request that fails is sent again, until that does not help', async (t) =
   );
   const { code, errors } = await audit();
   assert.equal(code, 1);
-  assert.match(errors.join(), /^artseal: http.*tile\/entries\/001 could not be fetched/);
+  assert.match(errors.join(), /^artseal: cannot fetch http.*tile\/entries\/001: /);
 });
 
 test('redirects are not followed, and a body without end is not read', async (t) => {

@@ -34,8 +34,8 @@ async function deployment(t: TestContext, settings: Record<string, string> = atS
       const { code, printed, errors } = await party('list', '--json', ...words);
       assert.equal(code, 0, errors.join('\n'));
       return printed.map((line) => {
-        const { platform, role, partyId, names } = JSON.parse(line);
-        return [platform, role, partyId, names];
+        const { platform, role, partyId, providerIds } = JSON.parse(line);
+        return [platform, role, partyId, providerIds];
       });
     },
   };
@@ -44,14 +44,14 @@ async function deployment(t: TestContext, settings: Record<string, string> = atS
 test('a party is added, listed, replaced and removed', async (t) => {
   const { party, listed } = await deployment(t);
   const named = ['--platform', 'platform-1', '--role', 'buyer', '--id', '买方 1'];
-  const added = await party('add', ...named, '--names', 'customer=cus_1, paymentMethod=pm_1');
+  const added = await party('add', ...named, '--provider-ids', 'customer=cus_1, paymentMethod=pm_1');
   assert.deepEqual(
     [added.code, added.printed],
     [0, ['BUYER   买方 1  customer=cus_1,paymentMethod=pm_1  platform-1']],
   );
-  await party('add', ...named, '--names', 'customer=cus_2,paymentMethod=card_2');
+  await party('add', ...named, '--provider-ids', 'customer=cus_2,paymentMethod=card_2');
   await party(
-    ...['add', '--platform', 'operator', '--role', 'SELLER', '--id', 's', '--names', 'account=acct_1'],
+    ...['add', '--platform', 'operator', '--role', 'SELLER', '--id', 's', '--provider-ids', 'account=acct_1'],
   );
   const names = { customer: 'cus_2', paymentMethod: 'card_2' };
   assert.deepEqual(await listed(), [
@@ -61,20 +61,29 @@ test('a party is added, listed, replaced and removed', async (t) => {
   assert.equal((await listed('--platform', 'platform-2')).length, 0);
   assert.equal((await listed('--role', 'seller')).length, 1);
   const removed = await party('remove', ...named, '--json', '--reason', 'moved away');
-  assert.partialDeepStrictEqual(JSON.parse(removed.printed[0] ?? ''), { partyId: '买方 1', names });
+  assert.partialDeepStrictEqual(JSON.parse(removed.printed[0] ?? ''), {
+    partyId: '买方 1',
+    providerIds: names,
+  });
   assert.equal((await listed('--platform', 'platform-1')).length, 0);
 });
 
 test('what is refused is told in the words of the command line', async (t) => {
   const { party, listed } = await deployment(t);
   const named = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's'];
-  const account = ['--names', 'account=acct_1'];
+  const account = ['--provider-ids', 'account=acct_1'];
   for (const [words, told] of [
     [['add', '--platform', 'nobody', ...named.slice(2), ...account], 'NOT_FOUND: NAME names no platform'],
     [['list', '--platform', 'nobody'], 'NOT_FOUND: NAME names no platform.*artseal platform list'],
     [['remove', ...named], 'NOT_FOUND: --id names no party.*artseal party list'],
-    [['add', ...named, '--names', 'account=cus_1'], 'names.account must be the id of a connected account'],
-    [['add', ...named, '--names', 'acct_1'], 'names.account is required.*--names must have account, and no'],
+    [
+      ['add', ...named, '--provider-ids', 'account=cus_1'],
+      'names.account must be the id of a connected account',
+    ],
+    [
+      ['add', ...named, '--provider-ids', 'acct_1'],
+      'names.account is required.*--provider-ids must have account, and no',
+    ],
     [['add', ...named, ...account, '--reason', 'a\nb'], '--reason must have no control characters'],
     [['add', ...named.slice(0, 5), 'x'.repeat(129), ...account], '--id must have 1 to 128 characters'],
   ] as const) {
@@ -88,18 +97,27 @@ test('what is refused is told in the words of the command line', async (t) => {
 test('a name that is given twice is no matter of chance', async (t) => {
   const { party, listed } = await deployment(t);
   const names = 'account=acct_1, account=acct_2';
-  const words = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's', '--names', names];
+  const words = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's', '--provider-ids', names];
   const { code, errors } = await party('add', ...words);
   assert.deepEqual(
     [code, errors],
-    [2, ['artseal: party add takes account once in --names; see artseal party --help']],
+    [2, ['artseal: party add takes account once in --provider-ids; see artseal party --help']],
   );
   assert.deepEqual(await listed(), []);
 });
 
 test('the simulated provider needs nobody registered, and says so', async (t) => {
   const { party, importing, listed } = await deployment(t, {});
-  const named = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's', '--names', 'account=acct_1'];
+  const named = [
+    '--platform',
+    'platform-1',
+    '--role',
+    'SELLER',
+    '--id',
+    's',
+    '--provider-ids',
+    'account=acct_1',
+  ];
   for (const { code, errors } of [await party('add', ...named), await importing({ platforms: {} })]) {
     assert.equal(code, 1);
     assert.match(errors.join('\n'), /at the one that is set, anybody is a party$/);
@@ -111,7 +129,7 @@ test('a file of several platforms is imported, after a trial that changes nothin
   const { party, importing, listed } = await deployment(t);
   await party(
     ...['add', '--platform', 'platform-1', '--role', 'BUYER', '--id', 'left'],
-    ...['--names', 'customer=cus_9,paymentMethod=pm_9'],
+    ...['--provider-ids', 'customer=cus_9,paymentMethod=pm_9'],
   );
   const platforms = {
     'platform-1': { buyers: { b: buyer('1'), left: buyer('8') }, sellers: { s: { account: 'acct_1' } } },
@@ -120,7 +138,7 @@ test('a file of several platforms is imported, after a trial that changes nothin
   const trial = await importing({ platforms }, '--dry-run');
   assert.deepEqual(
     [trial.code, trial.printed],
-    [0, ['3 added, 1 replaced, 0 unchanged (a trial: nothing was written)']],
+    [0, ['3 added, 1 replaced, 0 unchanged (dry run: nothing was written)']],
   );
   assert.equal((await listed()).length, 1);
   assert.deepEqual((await importing({ platforms })).printed, ['3 added, 1 replaced, 0 unchanged']);
@@ -197,10 +215,10 @@ for (const [what, text, told] of [
   [
     'a party that is given twice',
     `{"buyers": {"b": ${JSON.stringify(buyer('1'))},\n  "\\u0062": ${JSON.stringify(buyer('2'))}}}`,
-    'line 2, column 3 is refused: the member b is repeated',
+    'line 2, column 3 is invalid: the member b is repeated',
   ],
-  ['no JSON', '{"buyers":\n{,', 'line 2, column 2 is refused: the JSON is broken'],
-  ['a list', '[]', 'the file is refused: it must be one JSON object'],
+  ['no JSON', '{"buyers":\n{,', 'line 2, column 2 is invalid: the JSON is broken'],
+  ['a list', '[]', 'the file is invalid: it must be one JSON object'],
 ] as const)
   test(`a file with ${what} is refused by its line`, async (t) => {
     const { file, importing, listed } = await deployment(t);
@@ -213,7 +231,7 @@ for (const [what, text, told] of [
 test('a file says whose parties they are, or the command line does', async (t) => {
   const { importing } = await deployment(t);
   const ofOne = { buyers: {} };
-  assert.match((await importing(ofOne)).errors.join('\n'), /platforms is required, unless --platform says/);
+  assert.match((await importing(ofOne)).errors.join('\n'), /platforms is required without --platform/);
   const ofMany = await importing({ platforms: {} }, '--platform', 'platform-1');
   assert.match(ofMany.errors.join('\n'), /\["platforms"\] is unknown here/);
   const ofNobody = await importing(ofOne, '--platform', 'nobody');
@@ -241,11 +259,8 @@ test('as many parties as a file may have are one import, and one more is refused
 test('no more is read than a file may have, be it without an end', { timeout: 60_000 }, async (t) => {
   const { party, file, importing } = await deployment(t);
   const { code, errors } = await importing(`{"buyers": {}}${' '.repeat(partyFileBytesMax)}`);
-  assert.deepEqual(
-    [code, errors],
-    [1, [`artseal: ${file} has more than 8 MiB, the most that is read: split it`]],
-  );
+  assert.deepEqual([code, errors], [1, [`artseal: ${file} is larger than 8 MiB: split it`]]);
   const endless = await party('import', '/dev/zero');
   assert.deepEqual([endless.code, endless.errors.length], [1, 1]);
-  assert.match(endless.errors.join(), /^artseal: \/dev\/zero has more than 8 MiB/);
+  assert.match(endless.errors.join(), /^artseal: \/dev\/zero is larger than 8 MiB/);
 });

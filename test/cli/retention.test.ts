@@ -58,7 +58,7 @@ test('a purge shows what would go and changes nothing; with --erase it is gone f
   ];
   const shown = await purge();
   assert.deepEqual(shown.toSpliced(2, 1), [...years, 'nothing was changed: --erase erases them for good']);
-  const toBeErased = /^to be erased, recorded up to (.+)T\d\d:\d\d:\d\dZ: 521 filings with 521 records$/;
+  const toBeErased = /^to erase, recorded up to (.+)T\d\d:\d\d:\d\dZ: 521 filings with 521 records$/;
   const day = toBeErased.exec(shown[2] ?? '')?.[1] ?? '';
   // Five years before the newest filing, and a day.
   assert.ok(Math.abs(Date.now() - Date.parse(day) - 5 * 365.25 * 86_400_000) < 3 * 86_400_000, shown.join());
@@ -67,7 +67,7 @@ test('a purge shows what would go and changes nothing; with --erase it is gone f
 
   const erased = await purge('--erase', '--reason', 'yearly');
   assert.deepEqual(erased.slice(0, 3), [...years, 'erased: 521 filings with 521 records']);
-  assert.match(erased[3] ?? '', /artseal\.db was rewritten: nothing of what was erased is left in it/);
+  assert.match(erased[3] ?? '', /artseal\.db was rewritten: no erased text is left in it/);
   for (let place = 0; place <= 520; place += 1)
     assert.deepEqual(holding(dataDir, mark(place)), [], mark(place));
   assert.deepEqual(holding(dataDir, 'author who stays'), ['artseal.db']);
@@ -112,7 +112,7 @@ test('a purge names the copy that an upgrade made, which has what was erased as 
   openDatabase({ dataDir, ...sandbox }).$client.close();
   const copy = copyBefore(file, earlierSchema);
   const printed = await purge(env, '--erase');
-  assert.ok(printed.includes(`${copy}, of an upgrade, has what was erased as well: remove it`));
+  assert.ok(printed.includes(`${copy}, a copy of an upgrade, has the erased texts: remove it`));
   rmSync(copy);
   assert.deepEqual(holding(dataDir, going), []);
 });

@@ -59,7 +59,7 @@ test('a token that nothing is granted to is made, and said to be good for nothin
     assert.equal(errors.length, 1);
     assert.match(
       errors[0] ?? '',
-      /^artseal: tok_\w+ may do nothing: --scopes read,file,escrow,webhook,link,operate says/,
+      /^artseal: tok_\w+ has no permissions: grant some with --scopes read,file,escrow,webhook,link,operate$/,
     );
     assert.ok(printed.length > 0);
   }

@@ -57,7 +57,7 @@ test('verify fails with 6 where too few of the given witnesses cosigned', async 
 test('verify tells before what time the record was there, if it is told whom to trust', async () => {
   const open = await verify(stamped);
   assert.equal(open.code, 0);
-  assert.match(open.printed.join('\n'), /^bears a time stamp, which was not checked: --tsa-ca/m);
+  assert.match(open.printed.join('\n'), /^has a time stamp, which was not checked: use --tsa-ca/m);
   const { code, printed } = await verify(stamped, '--tsa-ca', authority.caFile);
   assert.equal(code, 0);
   const told = /^existed before (\S+) according to CN=authority of the test$/m.exec(printed.join('\n'));
@@ -80,7 +80,7 @@ test('verify fails with 6 where the time stamp is not good or not there, and pin
   const cases: readonly (readonly [SmallBundle, string, RegExp])[] = [
     [stamped, certificateFile, /the time stamp is not valid: Validation of signer's certificate failed/],
     [moved, authority.caFile, /the time stamp is not valid: it is over something else/],
-    [cosigned, authority.caFile, /bears no time stamp/],
+    [cosigned, authority.caFile, /has no time stamp/],
   ];
   for (const [bundle, file, expected] of cases) {
     const { code, errors } = await verify(bundle, '--tsa-ca', file, '--pin', pin, '--log', published);
@@ -132,7 +132,7 @@ test('verify accepts a time stamp whose certificate has ended since, and says so
   assert.equal(code, 0, errors.join('\n'));
   assert.deepEqual(printed.slice(-2), [
     'existed before 2020-06-01T00:00:01Z according to CN=authority of the test',
-    'note: the time stamp relies on a certificate that ended 2021-01-01T00:00:00Z, after the stamp was made',
+    'note: a certificate of the time stamp ended 2021-01-01T00:00:00Z, after the stamp was made',
   ]);
   const { timeStamp } = JSON.parse((await verifyOld('--json')).printed.join());
   assert.equal(timeStamp.certificateEnded, '2021-01-01T00:00:00Z');

@@ -145,7 +145,7 @@ describe('the executable', { timeout: 300_000 }, () => {
     assert.match(await done('check'), /^ok +serving/m);
     await first.stop('SIGTERM');
     assert.match(await done('backup', 'verify', 'b.tar'), /^sound/m);
-    assert.match(await done('restore', 'b.tar', '--into', 'elsewhere'), /^1 filings, .*\nleft out: AS-/m);
+    assert.match(await done('restore', 'b.tar', '--into', 'elsewhere'), /^1 filings, .*\nskipped: AS-/m);
     const elsewhere = { ...machine, env: { ...machine.env, ARTSEAL_DATA_DIR: 'elsewhere' } };
     // The disk of the original can still be read, and nothing was recorded since.
     copyFileSync(

@@ -89,7 +89,7 @@ test('six settings that cannot be used give six lines in one run', async () => {
       'ARTSEAL_LOG_LEVEL',
     ],
   );
-  assert.equal(stderr, 'artseal: nothing else was checked: put the settings right first\n');
+  assert.equal(stderr, 'artseal: nothing else was checked: correct the settings first\n');
 });
 
 test('a sound deployment has no fault, served or not, and is left as it is', {

@@ -391,6 +391,6 @@ describe('the artseal command', { concurrency: 3 }, () => {
       places.toSorted((a, b) => a - b),
     );
     assert.equal(await service.stop(), 0);
-    assertOneLine(await runBounded(t, ['demo'], env), 1, /nothing answers at http:/);
+    assertOneLine(await runBounded(t, ['demo'], env), 1, /no response from http:/);
   });
 });

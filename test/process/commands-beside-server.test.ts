@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { serverLimitMs } from '../../src/cli/server-refresh.ts';
+import { serverLimitMs } from '../../src/cli/session.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { sealUrl } from '../../src/keys/webhook-urls.ts';

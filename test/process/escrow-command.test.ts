@@ -138,7 +138,7 @@ test('a decision that cannot be is refused, and says why', async (t) => {
       /\/no\/such does not exist/,
     ],
     [['resolve', '--accept', ...why], 2, /escrow resolve needs an ESCROW_ID;/],
-    [['resolve', escrowId, '--accept'], 2, /needs --reason TEXT \(money is decided here/],
+    [['resolve', escrowId, '--accept'], 2, /needs --reason TEXT \(the audit log keeps it/],
     [['resolve', 'ES-2026-XXXX', '--accept', ...why], 1, /ESCROW_NOT_FOUND: .*artseal escrow list/],
     [['list', '--state', 'PAID'], 2, /UNPAID\|FROZEN/],
     [['pay', escrowId], 2, /list, resolve/],

@@ -59,7 +59,7 @@ test('evidence of a registry is verified, and moves the pin as the log grows', a
   assert.match(one.stdout, /^VERIFIED: the filing AS-\d{4}-000001 is in the log, dated /);
   const other = await runCommand(words('second', await fileArtwork('Xu Beihong')), {});
   assert.deepEqual([other.code, other.stderr], [0, '']);
-  assert.match(other.stdout, /^agrees with the pin, and is the pin now$/m);
+  assert.match(other.stdout, /^agrees with the pin, and replaces it$/m);
   const again = await runCommand(words('first', first), {});
   assert.deepEqual([again.code, again.stderr], [0, '']);
 });

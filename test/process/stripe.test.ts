@@ -373,8 +373,13 @@ test('a platform charges its own parties alone, from the moment that they are re
     [],
   );
   const own = (role: string, id: string) => ['--platform', other.caller, '--role', role, '--id', id];
-  await party('add', ...own('buyer', 'buyer-1'), '--names', `customer=cus_2,paymentMethod=${cards.good}`);
-  await party('add', ...own('seller', 'seller-1'), '--names', 'account=acct_2');
+  await party(
+    'add',
+    ...own('buyer', 'buyer-1'),
+    '--provider-ids',
+    `customer=cus_2,paymentMethod=${cards.good}`,
+  );
+  await party('add', ...own('seller', 'seller-1'), '--provider-ids', 'account=acct_2');
   const opened = await open();
   assert.equal(opened.status, 200, opened.text);
   assert.deepEqual(

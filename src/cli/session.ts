@@ -1,0 +1,151 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { userInfo } from 'node:os';
+import { text } from 'node:stream/consumers';
+import { setTimeout as wait } from 'node:timers/promises';
+import { openRefreshSocket, refreshed } from '../app/refresh-socket.ts';
+import { type Config, readConfig, readDataDir, unknownSettings } from '../config/config.ts';
+import { type Actor, checkReason } from '../domain/audit-entry.ts';
+import { type Calendar, createCalendar } from '../domain/calendar.ts';
+import { refuseViolations } from '../domain/violation.ts';
+import { shownName } from '../lib/json/strict-json.ts';
+import { openRegistry, type Registry, type RegistryOptions } from '../operations/registry.ts';
+import { isServingRecordThere, readServingRecord } from '../operations/serving-record.ts';
+import { isServed } from '../store/sqlite/serving-lock.ts';
+import { exitCodes, show, type Terminal, type Words } from './command.ts';
+
+/** The open database of the deployment, for the duration of a command. */
+export interface Session extends Registry {
+  readonly config: Config;
+  readonly calendar: Calendar;
+  /** Formats Unix seconds as RFC 3339 in the business time zone. */
+  timestamp(atS: number): string;
+  /** The user who runs the command, with the time and `--reason`. Throws VALIDATION_FAILED for a wrong reason. */
+  actor(): Actor;
+  /** Prints a value: as JSON with `--json`, otherwise as lines of text. */
+  show(value: object, ...text: readonly string[]): void;
+  print(line: string): void;
+}
+
+type Work = (session: Session) => Promise<unknown>;
+
+/** Opens the database of the deployment and runs `work`. */
+export async function withRegistry(
+  words: Words,
+  terminal: Terminal,
+  work: Work,
+  options?: RegistryOptions,
+): Promise<undefined> {
+  const { env, print, printError } = terminal;
+  for (const variable of unknownSettings(env))
+    printError(`artseal: ${variable} is not a setting and has no effect; artseal --help lists the settings`);
+  const config = readConfig(env);
+  const registry = await openRegistry(config, 'EXISTING', options);
+  const calendar = createCalendar(config.timeZone);
+  try {
+    await work({
+      ...{ ...registry, config, calendar, print },
+      timestamp: (atS) => calendar.timestamp(atS * 1_000),
+      actor: () => localActor(words, terminal),
+      show: (value, ...lines) => show(words, terminal, value, ...lines),
+    });
+  } finally {
+    await registry.store.close();
+  }
+}
+
+/**
+ * Opens the database of the deployment, changes it by `work`, and waits until a running server has read the change. Returns
+ * an exit code if the server does not.
+ */
+export async function changeRegistry(
+  words: Words,
+  terminal: Terminal,
+  work: Work,
+): Promise<number | undefined> {
+  await withRegistry(words, terminal, work);
+  if (await waitForServer(readDataDir(terminal.env))) return undefined;
+  terminal.printError(
+    `artseal: the change is stored, but the running server has not read it within ${serverLimitMs / 1_000} seconds: see its log and /readyz, and restart it if it does not recover`,
+  );
+  return exitCodes.failed;
+}
+
+/** The user of the machine, with the time and `--reason`. Throws VALIDATION_FAILED for a wrong reason. */
+export function localActor(words: Words, { env }: Pick<Terminal, 'env'>): Actor {
+  const reason = words.text('reason');
+  refuseViolations(checkReason(reason ?? ''));
+  return userActor(env, reason);
+}
+
+/**
+ * The user who runs this process, or who called sudo or artseal-admin according to the environment. Anybody who can write to
+ * the database can set that environment, so the name is not verified; it is kept on one line.
+ */
+export function userActor(env: NodeJS.ProcessEnv, reason: string | undefined): Actor {
+  const { SUDO_USER: name = userName(), SUDO_UID: uid = process.getuid?.() } = env;
+  const actor = `user ${shownName(name)} (${shownName(`${uid ?? 'no uid'}`)})`;
+  return { actor, atS: nowS(), reason };
+}
+
+/** In a container a user may have no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'unknown';
+  }
+}
+
+/** The time of the machine, Unix seconds. */
+export const nowS = (): number => Math.floor(Date.now() / 1_000);
+
+/**
+ * Throws an Error if the serving process does not have the master key that new secrets would be sealed under: it would
+ * reject the calls of their keys.
+ */
+export function refuseUnknownToServing({ config: { dataDir }, keyRing }: Session): void {
+  if (!isServed(dataDir)) return;
+  const record = readServingRecord(dataDir);
+  if (record === undefined)
+    throw new Error(
+      'the running server has not published its master keys: try again when it is ready, or restart it.',
+    );
+  const [sealing] = keyRing.masterKeys;
+  if (record.masterKeys.some(({ name, check }) => name === sealing.name && check === sealing.check)) return;
+  throw new Error(
+    `the running server does not have the master key ${sealing.name} yet: run kill -HUP ${record.pid}, see in its ` +
+      'log whether it has reloaded the file, and try again.',
+  );
+}
+
+/** How long a command waits for the server, in milliseconds. */
+export const serverLimitMs = 10_000;
+/** How soon an unreachable server is tried again, in milliseconds. */
+const retryMs = 50;
+
+/** Waits until the server of a data folder, if one runs, has read all changes. Returns false after `serverLimitMs`. */
+async function waitForServer(dataDir: string): Promise<boolean> {
+  const signal = AbortSignal.timeout(serverLimitMs);
+  while (isServed(dataDir)) {
+    if (await isRefreshed(dataDir, signal)) return true;
+    // Without a record the server starts or stops. It reads all changes before it is ready.
+    if (!isServingRecordThere(dataDir)) return true;
+    if (signal.aborted) return false;
+    await wait(retryMs);
+  }
+  return true;
+}
+
+async function isRefreshed(dataDir: string, signal: AbortSignal): Promise<boolean> {
+  using opened = openRefreshSocket(dataDir);
+  const socket = connect({ path: opened.path, signal });
+  try {
+    await once(socket, 'connect');
+    return (await text(socket)) === refreshed;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
