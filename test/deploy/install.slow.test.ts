@@ -232,7 +232,7 @@ test('the master key is rotated while it serves', { skip }, async () => {
   assert.match(await done(reseal), /after +k2: 2$/m);
   await done("sed -i '/^k1:/d' /etc/artseal/master-key; systemctl reload artseal");
   assert.match(await done('artseal-admin key list'), /Gallery One/);
-  assert.match(await done('artseal-admin acts'), / key create .* by user root \(0\)$/m);
+  assert.match(await done('artseal-admin audit-log'), / key create .* by user root \(0\)$/m);
   assert.equal(await shown('MainPID'), before);
 });
 
