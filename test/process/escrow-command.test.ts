@@ -86,7 +86,7 @@ test('orders are listed with the end of their hold, and with that of the time th
   assert.equal(second?.holdExpiresAt, '2099-01-01T00:00:00+00:00');
   assert.match(String(first?.buyerActsUntil), /^\d{4}-.*\+00:00$/);
   const { stdout } = await artseal(service, 'escrow', 'list');
-  assert.match(stdout, new RegExp(`^${waiting} .*FREEZE SENT; the buyer may act until \\d{4}-`, 'm'));
+  assert.match(stdout, new RegExp(`^${waiting} .*FREEZE SENT; the buyer can act until \\d{4}-`, 'm'));
   assert.match(stdout, new RegExp(`^${frozen} .*the hold lapses at 2099-01-01T00:00:00\\+00:00$`, 'm'));
 
   for (const [escrowId, decision, told] of [

@@ -48,7 +48,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
 
     const made = await runBounded(t, ['init'], env);
     assert.equal(made.code, 0, made.stderr);
-    assert.match(made.stdout, new RegExp(`^made ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
+    assert.match(made.stdout, new RegExp(`^created ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
     assert.match(made.stdout, /master key of-2026/);
     assert.doesNotMatch(made.stdout, /before artseal serve/);
     assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
@@ -134,7 +134,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     const env = { ARTSEAL_DATA_DIR: dataDir };
     const made = await runBounded(t, ['init'], env);
     assert.equal(made.code, 0, made.stderr);
-    assert.match(made.stdout, new RegExp(`^made ${dataDir}/artseal\\.db: sandbox, CNY$`, 'm'));
+    assert.match(made.stdout, new RegExp(`^created ${dataDir}/artseal\\.db: sandbox, CNY$`, 'm'));
     assert.match(made.stdout, new RegExp(`^master key .*${dataDir}/master-key`, 'm'));
     assert.equal(modeOf(join(dataDir, 'master-key')), 0o600);
     const service = await serveWatched(t, env);

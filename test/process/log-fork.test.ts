@@ -10,7 +10,7 @@ import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
 
-test('behind an older database the log goes on as a fork that names the last checkpoint, once an operator accepts it', {
+test('an older database forks the log once an operator accepts it, and the fork names the last checkpoint', {
   timeout: 300_000,
 }, async (t) => {
   const dataDir = join(temporaryFolder(t), 'data');

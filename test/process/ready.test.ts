@@ -23,8 +23,8 @@ test('artseal ready tells by its exit code whether the service is ready', { time
     const answer = await ask();
     return answer.code !== 0 && answer;
   });
-  assertOneLine(draining, 1, /answers 503/, /draining/);
+  assertOneLine(draining, 1, /returned 503/, /draining/);
 
   await service.stop('SIGTERM');
-  assertOneLine(await ask(), 1, /nothing answers at https:\/\/127\.0\.0\.1:\d+\/readyz/);
+  assertOneLine(await ask(), 1, /no response from https:\/\/127\.0\.0\.1:\d+\/readyz/);
 });

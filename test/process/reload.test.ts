@@ -100,8 +100,8 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   ]) {
     const { code, errors } = await artseal(...words);
     assert.equal(code, 1);
-    assert.match(errors, /does not know the master key k2 yet: kill -HUP \d+ /, words.join(' '));
-    assert.match(errors, new RegExp(`kill -HUP ${service.child.pid} `));
+    assert.match(errors, /does not have the master key k2 yet: run kill -HUP \d+,/, words.join(' '));
+    assert.match(errors, new RegExp(`kill -HUP ${service.child.pid},`));
   }
   assert.deepEqual((await reload(service)).names, ['k2', 'k1']);
   await someCalls();

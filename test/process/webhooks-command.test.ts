@@ -107,7 +107,7 @@ test('what became of events is shown with the answers, newest first', async () =
   assert.equal(printed.length, 2);
   assert.match(
     printed[0] ?? '',
-    /PENDING {5}1 sent .* 500 {2}it answered 500; answered "out of\\norder \\u001b\[2J"; due at /,
+    /PENDING {5}1 sent .* 500 {2}it answered 500; response "out of\\norder \\u001b\[2J"; next attempt at /,
   );
   assert.deepEqual(await idsOf('--failing'), ['wh_1']);
   assert.match((await webhooks('list', '--failing')).printed[0] ?? '', /failing since \d{4}-/);
@@ -138,7 +138,7 @@ test('one event, or all of a time that did not arrive, are sent again', async ()
   assert.deepEqual([again?.sequence, again?.status, again?.attempts], [delivered, 'PENDING', 0]);
   assert.equal((await lastAct()).action, 'webhook redeliver');
   const { printed } = await webhooks('redeliver', 'wh_1', '--since', '29d');
-  assert.deepEqual(printed, ['to be sent again: 2']);
+  assert.deepEqual(printed, ['events to send again: 2']);
   const [, second] = await jsonOf('deliveries', 'wh_1', '--status', 'PENDING');
   assert.deepEqual([second?.sequence, second?.attempts], [failed?.sequence, 0]);
 });

@@ -57,7 +57,7 @@ test('a new key signs beside the old one, which ends after the overlap', async (
     '--reason',
     'each year',
   );
-  assert.match(until ?? '', /^Those before sign until \d{4}-/);
+  assert.match(until ?? '', /^The earlier keys sign until \d{4}-/);
   await signedWith([old, added]);
   assert.deepEqual(publication.verifierKeys(), [added, old]);
   assert.deepEqual(await artseal('evidence', 'vkey'), [added, old]);
@@ -106,7 +106,7 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
   const rotated = await artseal(...words);
   added = rotated[0] ?? '';
   const [from = ''] = /\d{4}-\S+(?=:)/.exec(rotated[1] ?? '') ?? [];
-  assert.match(rotated[1] ?? '', /^It signs from .*: give it to witnesses before\.$/);
+  assert.match(rotated[1] ?? '', /^The new key signs from .*: give it to witnesses before\.$/);
   assert.deepEqual(await artseal('evidence', 'vkey'), [old, `${added} signs from ${from}`]);
   const told = (await artseal('evidence', 'vkey', '--json')).map((line) => JSON.parse(line));
   const signsFromS = Date.parse(from) / 1_000;
@@ -190,7 +190,7 @@ test('before the log has a key there is nothing to tell and nothing to rotate', 
     const { code, errors } = await runHere(['evidence', word], env);
     assert.deepEqual(
       [code, errors],
-      [1, ['artseal: the evidence log has no key yet: the first artseal serve makes it']],
+      [1, ['artseal: the evidence log has no key yet: the first artseal serve creates it']],
     );
   }
 });
@@ -210,7 +210,7 @@ test('a master key is rotated for the keys of the log as well, while the service
     /the master key does not open the secret of artseal\.invalid\/.* \(evidence log\): .*key main/,
   );
   const resealed = await runHere(['secrets', 'reseal'], both);
-  assert.ok(resealed.printed.includes('sealed anew  1 under young'), resealed.printed.join('\n'));
+  assert.ok(resealed.printed.includes('re-encrypted  1 under young'), resealed.printed.join('\n'));
   assert.deepEqual((await runHere(['evidence', 'vkey'], alone)).printed, keys);
   const again = await startPublishing(t, { dataDir, env: { ARTSEAL_MASTER_KEY: young.trim() } });
   await again.published(await again.file());
