@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Artwork } from '../src/domain/filing.ts';
-import { type Core, openCore, type Reply } from '../src/store/sqlite/core.ts';
+import type { Reply } from '../src/store/sqlite/call-transaction.ts';
+import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../src/store/store.ts';
 
 /** A store without its thread and its doors, with filings in it that are all leaves of its log. */

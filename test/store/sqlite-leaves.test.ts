@@ -3,7 +3,8 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { appendLeaf, emptyTree, leafHash } from '../../src/domain/merkle.ts';
-import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
+import type { Reply } from '../../src/store/sqlite/call-transaction.ts';
+import { openCore } from '../../src/store/sqlite/core.ts';
 import {
   createLeaves,
   type LeafRow,

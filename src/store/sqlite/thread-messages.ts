@@ -1,5 +1,6 @@
 import type { SchemaUpgrade, StorageErrors, StoreRequest } from '../store.ts';
-import type { Core, CoreMetrics, Reply } from './core.ts';
+import type { Reply } from './call-transaction.ts';
+import type { Core, CoreMetrics } from './core.ts';
 import type { Credentials } from './credentials.ts';
 import { DatabaseError } from './location.ts';
 
