@@ -21,16 +21,16 @@ import { placeholdersFor, prepareRaw } from './statement.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
 /**
- * Appends to the evidence log, inside the transaction that stores what the leaves are about. An effect appends; then what it
- * appended is kept or dropped, as its rows are; what was kept is written, at the latest before the COMMIT; and then it is said
- * whether that succeeded (`committed`) or not (`rolledBack`).
+ * Appends to the evidence log, inside the transaction that stores the records of the leaves. A command appends leaves; the core
+ * then keeps or drops them with the rows of the command, writes the kept leaves at the latest before COMMIT, and calls
+ * `committed` or `rolledBack`.
  */
 export interface EvidenceLog {
   /** The tree that this process verified. */
   readonly tree: VerifiedTree;
-  /** What the leaves of that tree say of filings. */
+  /** An index of the leaves of that tree by filing. */
   readonly index: LogIndex;
-  /** Appends a record that was hashed: what to keep beside it. */
+  /** Appends the leaf of a record. The caller stores the result with the record. */
   appendRecord(
     record: Pick<RecordLeaf, 'kind' | 'number' | 'sequence'> & {
       /** Unix seconds. A leaf is never older than the one before it. */
@@ -43,32 +43,32 @@ export interface EvidenceLog {
   appendLogEvent(kind: LogEventKind, atS: number, detail: LogEventDetail): void;
   /** When the newest leaf was made, Unix seconds; undefined if there is none. */
   newestS(): number | undefined;
-  /** How many acts of the log there are. */
+  /** The number of log events. */
   acts(): number;
-  /** The number of the newest filing that is a leaf; undefined if that is not known without the tables. */
+  /** The number of the newest filing in the log; undefined if only the tables know it. */
   newestFiling(): string | undefined;
-  /** Keeps what an effect appended, to be written with that of others: it is done. */
+  /** Keeps the leaves of a command that succeeded, to be written with others. */
   keep(): void;
-  /** Forgets what an effect appended: it was undone. */
+  /** Drops the leaves of a command that was undone. */
   drop(): void;
-  /** Writes all that was appended, before anybody looks for it in the tables. */
+  /** Writes all leaves that were appended. Call it before a command reads them in the tables. */
   write(): void;
   committed(): void;
   rolledBack(): void;
 }
 
-/** What a record keeps of its leaf. */
+/** The part of a leaf that its record stores. */
 export interface LeafPlace {
   readonly salt: Buffer;
   readonly leafIndex: number;
 }
 
-/** Salts that are drawn at a time: the system is asked less often. */
+/** Salts that are drawn at a time, which saves system calls. */
 const saltsAtOnce = 128;
 
-/** What is known of the leaves of a log up to one of them. */
+/** A summary of the leaves up to one of them. */
 interface Known {
-  /** How many acts there are among them. */
+  /** The number of log events among them. */
   readonly acts: number;
   readonly newestS: number | undefined;
 }
@@ -77,9 +77,9 @@ interface Known {
 interface Pending {
   readonly data: string;
   readonly noted: NotedLeaf;
-  /** The row of an act. */
+  /** The row of a log event. */
   readonly act?: Omit<InferSelectModel<typeof logEvent>, 'leafIndex'>;
-  /** What is known as of it. */
+  /** The summary up to this leaf. */
   readonly known: Known;
 }
 
@@ -105,13 +105,13 @@ export function createEvidenceLog(
   let written: Written = { tree: emptyTree, acts: 0, newestS: undefined };
   /** The same, as of the last transaction that was committed. */
   let durable = written;
-  /** Whether this transaction has looked if another process appended something. */
+  /** Whether this transaction has read the leaves of other processes. */
   let isCurrent = false;
   const pending: Pending[] = [];
-  /** How many of these are of effects that are done. */
+  /** How many of them are of commands that succeeded. */
   let kept = 0;
   let newestFiling: string | undefined;
-  /** The same, without the effect that is under way. */
+  /** The same, without the command that runs now. */
   let newestKept: string | undefined;
 
   function current(): Written {
@@ -151,13 +151,13 @@ export function createEvidenceLog(
     });
   }
 
-  /** The time of the next leaf; the first of all is that the log was begun. */
+  /** The time of the next leaf. Begins the log if it is empty. */
   function begun(atS: number): number {
     if (size() === 0) pushLogEvent('LOG_BEGUN', atS, { adopted: 0 });
     return Math.max(atS, known().newestS ?? atS);
   }
 
-  /** Computes the hashes of what is pending; the tree with it. */
+  /** Computes the hashes of the pending leaves, and the tree with them. */
   function grown(): { readonly head: TreeHead; readonly stored: readonly StoredLeaf[] } {
     let { tree: head } = written;
     const stored = pending.map(({ data }) => {
@@ -187,7 +187,7 @@ export function createEvidenceLog(
     },
     appendLogEvent: (kind, atS, detail) => {
       const laterS = begun(atS);
-      // A time that an operator accepts is the one that may be behind those before it.
+      // Only a time that an operator accepted may be earlier than the leaf before.
       pushLogEvent(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
     },
     newestS: () => known().newestS,

@@ -15,10 +15,10 @@ import { type Erasure, type Erasures, readErasures } from './erasure-check.ts';
 import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
 import { faultsInLogTables } from './log-tables-check.ts';
 
-/** Faults after which no more are looked for. */
+/** The check ends after so many faults. */
 const faultsMax = 100;
 
-/** What a record keeps beside what it says. */
+/** The columns of a record that its leaf needs. */
 interface Kept {
   readonly salt: Buffer | null;
   readonly leafIndex: number;
@@ -43,22 +43,24 @@ interface LogEventRow {
   readonly leafIndex: number;
 }
 
-/** A record or act that names a leaf. */
+/** A record or log event that names a leaf. */
 interface RecordRow {
   readonly number: string;
   readonly sequence: number;
   readonly leafIndex: number;
 }
 
-/** What a leaf says of itself. */
-type Told = Omit<RecordLeaf, 'kind'>;
+/** The content of a leaf. */
+type LeafContent = Omit<RecordLeaf, 'kind'>;
 
 /**
- * Computes the evidence log of a database that nobody changes again from its leaves, one after the other, and holds it
- * against the records and acts: what is wrong, a line each and about `faultsMax` of them at most. The hashes of all subtrees are
- * those of the leaves, published checkpoints have their roots; each leaf is that of one record or act, and each of those has a
- * leaf; filings are what their evidence hashes were made of; what is erased is what the log says was. Where all of that is right, the
- * other tables that acts tell of are looked at, and the chains of filings.
+ * Verifies the evidence log of a database that no process changes meanwhile. Returns the faults, a line each, about `faultsMax`
+ * at most. It checks that
+ * - the stored hashes are those of the leaves, and the roots those of the kept checkpoints;
+ * - each leaf belongs to one record or log event, and each of these has a leaf;
+ * - filings match their evidence hashes;
+ * - exactly the records that the log lists as erased are erased.
+ * Without faults it also checks the other tables that log events describe, and the chains of filings.
  */
 export function faultsInLog(file: string): readonly string[] {
   const client = new Sqlite(file, { readonly: true, fileMustExist: true });
@@ -69,7 +71,7 @@ export function faultsInLog(file: string): readonly string[] {
   }
 }
 
-/** The same of an open database, which has to be in a transaction if others write to it. */
+/** The same for an open database. Call it in a transaction if other processes write to it. */
 export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
   const leafFrom = client.prepare<[number], LeafRow>(selectLeaf);
   const { roots: published, faults: faultsInNotes } = publishedIn(client);
@@ -82,7 +84,7 @@ export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
     const { first } = row;
     if (first !== tree.size) return [...faults, `leaf ${tree.size} of the evidence log is not there`];
     const leaves = leavesIn(row);
-    // Those behind them are hashed together with them.
+    // Later leaves are hashed together with them.
     if (leaves === undefined)
       return [...faults, `the leaves ${first} to ${row.id} of the evidence log are not what was written`];
     for (const leaf of leaves) {
@@ -108,7 +110,7 @@ export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
   }
 }
 
-/** Says what is wrong with the record or act that a leaf is of. Leaves are to be given in their order. */
+/** Returns a function that checks the record or log event of a leaf. Call it with the leaves in their order. */
 function createContentCheck(
   client: Sqlite.Database,
   erasures: Erasures,
@@ -118,22 +120,22 @@ function createContentCheck(
   const act = client.prepare<[number], LogEventRow>(selectLogEvent);
 
   return ({ index, data }) => {
-    const told = toldBy(data);
-    if (told === undefined) return `leaf ${index} of the evidence log is none that artseal makes`;
-    const { number, sequence } = told;
+    const content = contentOf(data);
+    if (content === undefined) return `leaf ${index} of the evidence log is none that artseal makes`;
+    const { number, sequence } = content;
     const erasure = erasures.of(index);
     if (number === 'LOG')
       return erasure === undefined
         ? faultOfLogEvent(index, data, act.get(sequence))
         : `act ${erasure.act} says that leaf ${index} was erased, which is of no record`;
-    const name = nameOf(told);
+    const name = nameOf(content);
     const row = sequence === 1 ? filing.get(number) : transfer.get(number, sequence);
     if (row === undefined || row.leafIndex !== index)
       return `leaf ${index} of the evidence log is of ${name}, which is not there or names another leaf`;
     const hash = 'hash' in row ? hashOfFiling(row) : recordHash(row);
     if (hash === undefined) return `${name} is not what its evidence hash was made of`;
     const { salt, timeS } = row;
-    const commitment = salt === null ? told.commitment : commitmentTo(hash, salt);
+    const commitment = salt === null ? content.commitment : commitmentTo(hash, salt);
     const kind = 'hash' in row ? 'FILING' : row.event;
     if (recordLeafData({ kind, number, sequence, timeS, commitment }) !== data)
       return `${name} is not what leaf ${index} of the evidence log commits to`;
@@ -143,7 +145,7 @@ function createContentCheck(
   };
 }
 
-/** The lowest level of which the stored hash is another one than was computed; undefined if all are the same. */
+/** The lowest level whose stored hash differs from the computed one; undefined if none does. */
 function wrongLevel(completed: readonly Uint8Array[], stored: Buffer): number | undefined {
   const place = completed.findIndex(
     (hash, level) =>
@@ -153,7 +155,7 @@ function wrongLevel(completed: readonly Uint8Array[], stored: Buffer): number | 
   return stored.length === completed.length * treeHashBytes ? undefined : 0;
 }
 
-/** Names the leaves of the subtree that a leaf completes, by what they say themselves: one of them or their hash was changed. */
+/** The fault of a changed leaf or hash: names the leaves of the subtree that a leaf completes. */
 function faultOfHashes(
   { index, data }: IndexedLeaf,
   level: number,
@@ -168,7 +170,7 @@ function faultOfHashes(
   return `the leaves ${first} to ${index} of the evidence log (${names}) are not what their hashes were made of`;
 }
 
-/** What is wrong with whether and when a record was erased: it is if an act of the log says so, which its retention allows. */
+/** Checks that a record is erased exactly if a log event says so, at that time, and after its retention. */
 function faultOfErasure(
   name: string,
   { salt, erasedAtS, timeS, leafIndex }: Kept,
@@ -184,7 +186,7 @@ function faultOfErasure(
   return timeS <= latestS ? undefined : `act ${act} says that ${name} was erased, which was to be kept then`;
 }
 
-/** What is wrong with the rest, where the leaves and what they are of are right. */
+/** Checks the other tables. Call it only if the leaves and their records are right. */
 function faultsBesides(client: Sqlite.Database, size: number): readonly string[] {
   const spare = faultsOfSpare(client, size);
   // A filing too many breaks a chain as well.
@@ -192,15 +194,15 @@ function faultsBesides(client: Sqlite.Database, size: number): readonly string[]
   return [...ofRows, ...faultsInLogTables(client)];
 }
 
-/** What is wrong with records and acts whose leaf is that of another one, or not there: each leaf is that of one that names it. */
+/** The faults of records and log events that have no leaf of their own. */
 function faultsOfSpare(client: Sqlite.Database, size: number): readonly string[] {
   const leaf = client.prepare<[number], LeafRow>(selectLeaf);
-  /** The leaves whose own record or act was found. */
+  /** The leaves whose own record or log event was found. */
   const owned = new Set<number>();
   const isOwn = ({ number, sequence, leafIndex }: RecordRow) => {
     const row = leaf.get(leafIndex);
-    const told = toldBy((row && leavesIn(row))?.find(({ index }) => index === leafIndex)?.data ?? '');
-    return told?.number === number && told.sequence === sequence && !owned.has(leafIndex);
+    const content = contentOf((row && leavesIn(row))?.find(({ index }) => index === leafIndex)?.data ?? '');
+    return content?.number === number && content.sequence === sequence && !owned.has(leafIndex);
   };
   const faults: string[] = [];
   for (const record of client.prepare<[number], RecordRow>(selectShared).iterate(size)) {
@@ -211,13 +213,13 @@ function faultsOfSpare(client: Sqlite.Database, size: number): readonly string[]
   return faults;
 }
 
-function nameOf({ number, sequence }: Pick<Told, 'number' | 'sequence'>): string {
+function nameOf({ number, sequence }: Pick<LeafContent, 'number' | 'sequence'>): string {
   if (number === 'LOG') return `act ${sequence}`;
   return sequence === 1 ? number : `record ${sequence} of ${number}`;
 }
 
 /**
- * The hash of what a filing says now; undefined if it is another one than it was given. One that is erased has no hash, and no
+ * The evidence hash of a filing, computed again; undefined if the stored one differs. An erased filing has neither a hash nor
  * texts.
  */
 function hashOfFiling({
@@ -241,10 +243,10 @@ function hashOfFiling({
   return computed === hash ? hash : undefined;
 }
 
-/** The record or act that the data of a leaf name. */
+/** The name of the record or log event of a leaf, from its data. */
 function nameIn(data: string): string {
-  const told = toldBy(data);
-  return told === undefined ? 'unreadable' : nameOf(told);
+  const content = contentOf(data);
+  return content === undefined ? 'unreadable' : nameOf(content);
 }
 
 function faultOfLogEvent(index: number, data: string, row: LogEventRow | undefined): string | undefined {
@@ -252,14 +254,14 @@ function faultOfLogEvent(index: number, data: string, row: LogEventRow | undefin
   return isItsLeaf ? undefined : `leaf ${index} of the evidence log is of no act that the database has`;
 }
 
-/** The data of the leaf of an act; undefined if its detail is no JSON. */
+/** The data of the leaf of a log event; undefined if its detail is not JSON. */
 function dataOf({ kind, sequence, timeS, detail: text }: LogEventRow): string | undefined {
   const detail = parsed(text);
   return detail && actLeafData({ kind, sequence, timeS, detail: detail as LogEventDetail });
 }
 
-/** What the data of a leaf say; undefined if they are not JSON with these members. */
-function toldBy(data: string): Told | undefined {
+/** Reads the data of a leaf; undefined if they are not JSON with these members. */
+function contentOf(data: string): LeafContent | undefined {
   const { number, sequence, time, commitment = '' } = parsed(data) ?? {};
   const isTold = typeof number === 'string' && typeof sequence === 'number' && typeof time === 'number';
   return isTold ? { number, sequence, timeS: time, commitment: String(commitment) } : undefined;
@@ -303,7 +305,7 @@ const selectLogEvent = `SELECT kind, sequence, detail, time_s AS timeS, leaf_ind
 
 const selectLeaf = 'SELECT * FROM log_leaf WHERE id >= ? ORDER BY id LIMIT 1';
 
-/** Records and acts that name no leaf of so many, or one that others name, too. */
+/** Records and log events that name no leaf of so many, or one that others name as well. */
 const selectShared = `
   WITH record (number, sequence, leafIndex) AS (
     SELECT filing_no, 1, leaf_index FROM filing

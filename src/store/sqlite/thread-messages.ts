@@ -4,27 +4,27 @@ import type { Core, CoreMetrics } from './core.ts';
 import type { Credentials } from './credentials.ts';
 import { DatabaseError } from './location.ts';
 
-/** Whose events there are to read since it was last told. */
+/** The callers that have events to read since the last message. */
 export type EventNews = ReturnType<Core['takeEventNews']>;
 
-/** What the thread of the store is asked. It answers in the order in which it is asked. */
+/** A request to the thread of the store. The thread responds in the order of the requests. */
 export type WorkerRequest =
   | { readonly kind: 'EXECUTE'; readonly units: readonly StoreRequest[] }
-  | { readonly kind: 'BEGIN_SERVING' | 'LOOK' | 'READ_FIGURES' | 'CLOSE' };
+  | { readonly kind: 'BEGIN_SERVING' | 'REFRESH' | 'READ_METRICS' | 'CLOSE' };
 
-/** What the thread tells: answers, and, unasked, OPENED once and LOOKED when something has changed. */
+/** A message of the thread: the response to a request, or OPENED once and CHANGED when something has changed. */
 export type WorkerResponse =
   | {
       readonly kind: 'EXECUTED';
       readonly replies: readonly Reply[];
-      /** If they may have changed; so it is wherever credentials are told. */
+      /** Undefined if they cannot have changed; so in all messages. */
       readonly credentials: Credentials | undefined;
-      /** If there are more than were sent before; so it is in each message that has them. */
+      /** Undefined if they were sent before; so in all messages. */
       readonly storageErrors: StorageErrors | undefined;
       readonly events: EventNews;
     }
   | { readonly kind: 'DONE' }
-  | { readonly kind: 'FIGURES'; readonly metrics: CoreMetrics }
+  | { readonly kind: 'METRICS'; readonly metrics: CoreMetrics }
   | { readonly kind: 'FAILED'; readonly error: WorkerError }
   | {
       readonly kind: 'OPENED';
@@ -35,7 +35,7 @@ export type WorkerResponse =
       readonly fault: string | undefined;
     }
   | {
-      readonly kind: 'LOOKED';
+      readonly kind: 'CHANGED';
       readonly credentials: Credentials | undefined;
       /** What is wrong with the files. */
       readonly fault: string | undefined;
@@ -56,7 +56,7 @@ export function toWorkerError(error: unknown): WorkerError {
   return { isDatabaseError: error instanceof DatabaseError, message, stack };
 }
 
-/** The error that was told. */
+/** The error of its data. */
 export function errorOf({ isDatabaseError, message, stack }: WorkerError): Error {
   if (isDatabaseError) return new DatabaseError(message);
   const error = new Error(message);

@@ -6,33 +6,33 @@ import { noStorageErrors } from './incidents.ts';
 import { databaseFile } from './location.ts';
 import { toWorkerError, type WorkerRequest, type WorkerResponse } from './thread-messages.ts';
 
-/** How often it is looked whether another process changed credentials or wrote events, and whether the files are in their place. */
-const lookEveryMs = 250;
+/** How often the thread checks for credentials and events of other processes, and that the files are in their place. */
+const checkEveryMs = 250;
 
-// Loaded only now, behind the resolution of its modules.
+// Loaded after module-resolution.ts, which it needs.
 const { openCore } = await import('./core.ts');
 
 if (parentPort === null) throw new Error('The thread of the store was started as a program.');
 const port = parentPort;
-const tell = (told: WorkerResponse) => port.postMessage(told);
+const send = (response: WorkerResponse) => port.postMessage(response);
 
 try {
   serve(openCore(workerData as StoreOptions), workerData as StoreOptions);
 } catch (error) {
-  tell({ kind: 'FAILED', error: toWorkerError(error) });
+  send({ kind: 'FAILED', error: toWorkerError(error) });
 }
 
-/** Answers what it is asked, each in its turn, until it is asked to close. */
+/** Responds to requests in their order, until CLOSE. */
 function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): void {
   let fault = core.findFault();
   let sentErrors = noStorageErrors;
   const { secret, checkedMs, upgrade } = core;
   const credentials = core.changedCredentials();
   const { damage } = core.storageErrors();
-  // Without the credentials every caller would be taken for a stranger.
+  // Without credentials every caller would be rejected as unknown.
   if (damage !== undefined) throw damaged(databaseFile(dataDir), damage);
-  tell({ kind: 'OPENED', secret, checkedMs, upgrade, credentials, fault });
-  const look = () => {
+  send({ kind: 'OPENED', secret, checkedMs, upgrade, credentials, fault });
+  const check = () => {
     const credentials = core.changedCredentials();
     const found = core.findFault();
     const events = core.takeEventNews(true);
@@ -40,18 +40,18 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
     const isSame = found === fault && storageErrors === undefined;
     if (credentials === undefined && isSame && events === undefined) return;
     fault = found;
-    tell({ kind: 'LOOKED', credentials, fault, storageErrors, events });
+    send({ kind: 'CHANGED', credentials, fault, storageErrors, events });
   };
-  const looking = setInterval(look, lookEveryMs);
-  port.on('message', (asked: WorkerRequest) => {
-    // What it does not foresee ends the thread: nobody knows then what was stored.
-    if (asked.kind === 'EXECUTE') return tell(executed(asked.units));
+  const timer = setInterval(check, checkEveryMs);
+  port.on('message', (request: WorkerRequest) => {
+    // An error here ends the thread, because nobody knows what was stored.
+    if (request.kind === 'EXECUTE') return send(executed(request.units));
     try {
-      tell(answer(asked));
+      send(respond(request));
     } catch (error) {
-      tell({ kind: 'FAILED', error: toWorkerError(error) });
+      send({ kind: 'FAILED', error: toWorkerError(error) });
     }
-    if (asked.kind === 'CLOSE') port.close();
+    if (request.kind === 'CLOSE') port.close();
   });
 
   function executed(units: readonly StoreRequest[]): WorkerResponse {
@@ -69,18 +69,18 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
     return errors;
   }
 
-  function answer({ kind }: Exclude<WorkerRequest, { kind: 'EXECUTE' }>): WorkerResponse {
+  function respond({ kind }: Exclude<WorkerRequest, { kind: 'EXECUTE' }>): WorkerResponse {
     switch (kind) {
       case 'BEGIN_SERVING':
         core.beginServing();
         return { kind: 'DONE' };
-      case 'LOOK':
-        look();
+      case 'REFRESH':
+        check();
         return { kind: 'DONE' };
-      case 'READ_FIGURES':
-        return { kind: 'FIGURES', metrics: core.metrics() };
+      case 'READ_METRICS':
+        return { kind: 'METRICS', metrics: core.metrics() };
       case 'CLOSE':
-        clearInterval(looking);
+        clearInterval(timer);
         core.close();
         return { kind: 'DONE' };
     }

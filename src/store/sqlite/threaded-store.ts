@@ -13,19 +13,19 @@ import { errorOf, type WorkerRequest, type WorkerResponse } from './thread-messa
 const lostBefore = 'The store is gone; nothing was stored.';
 const lostUnderWay = `The store is gone. ${fateUnknown}`;
 
-/** What the thread is asked and has not answered. */
-interface Question {
-  readonly resolve: (told: WorkerResponse) => void;
+/** A request to the thread that has no response yet. */
+interface PendingRequest {
+  readonly resolve: (response: WorkerResponse) => void;
   readonly reject: (error: Error) => void;
 }
 
 /**
- * Opens the store on SQLite in a thread of its own, so that neither a commit nor another process's lock nor a checkpoint
- * holds up this one. Throws DatabaseError.
+ * Opens the store on SQLite in a thread of its own, so that commits, checkpoints and locks of other processes do not block
+ * this thread. Throws DatabaseError.
  */
 export async function openThreadedStore(options: StoreOptions): Promise<Store> {
-  // Of the heaps that are made from now on, which is that of the thread alone; resourceLimits yield to the flag that the
-  // process was started with. What the thread makes lives for one batch.
+  // For heaps that are made from now on, so for that of the thread alone; flags of the process override resourceLimits. Objects
+  // of the thread live for one batch.
   setFlagsFromString('--max-semi-space-size=4');
   const worker = startThread('src/store/sqlite/thread', { workerData: options, name: 'artseal-store' });
   const index = createCredentialIndex();
@@ -34,52 +34,52 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   const opening = Promise.withResolvers<Extract<WorkerResponse, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();
   const ended = Promise.withResolvers<void>();
-  const questions: Question[] = [];
+  const pending: PendingRequest[] = [];
   let fault: string | undefined;
-  /** Why the thread answers nothing more. */
+  /** Why the thread sends no more responses. */
   let loss: Error | undefined;
   let isClosing = false;
   let closing: Promise<void> | undefined;
 
-  function hear(told: WorkerResponse): void {
-    if ('credentials' in told && told.credentials !== undefined) index.replace(told.credentials);
-    if ('fault' in told) fault = told.fault;
-    if ('storageErrors' in told) storageErrors.update(told.storageErrors);
-    if ('events' in told) listeners.tell(told.events);
-    if (told.kind === 'OPENED') opening.resolve(told);
-    else if (told.kind !== 'LOOKED') answered(told);
+  function receive(response: WorkerResponse): void {
+    if ('credentials' in response && response.credentials !== undefined) index.replace(response.credentials);
+    if ('fault' in response) fault = response.fault;
+    if ('storageErrors' in response) storageErrors.update(response.storageErrors);
+    if ('events' in response) listeners.tell(response.events);
+    if (response.kind === 'OPENED') opening.resolve(response);
+    else if (response.kind !== 'CHANGED') settle(response);
   }
 
-  function answered(told: WorkerResponse): void {
-    const question = questions.shift();
-    if (told.kind !== 'FAILED') question?.resolve(told);
-    else if (question === undefined) opening.reject(errorOf(told.error));
-    else question.reject(errorOf(told.error));
+  function settle(response: WorkerResponse): void {
+    const request = pending.shift();
+    if (response.kind !== 'FAILED') request?.resolve(response);
+    else if (request === undefined) opening.reject(errorOf(response.error));
+    else request.reject(errorOf(response.error));
   }
 
   function lose(error: Error): void {
-    // What follows the first reason, as the exit follows an error, tells no more.
+    // Only the first reason counts: an exit follows each error.
     if (loss !== undefined) return;
     loss = error;
     opening.reject(error);
-    for (const question of questions.splice(0)) question.reject(unavailable(lostUnderWay, error));
+    for (const request of pending.splice(0)) request.reject(unavailable(lostUnderWay, error));
     if (!isClosing) losing.resolve(error);
   }
 
-  async function ask(asked: WorkerRequest): Promise<WorkerResponse> {
-    // A thread that has ended takes messages and says nothing.
+  async function send(message: WorkerRequest): Promise<WorkerResponse> {
+    // A thread that has ended accepts messages and sends no responses.
     if (loss !== undefined) throw unavailable(lostBefore, loss);
     const { promise, resolve, reject } = Promise.withResolvers<WorkerResponse>();
-    // Before it is noted: what cannot be sent throws, and is never answered.
-    worker.postMessage(asked);
-    questions.push({ resolve, reject });
+    // First, because a message that cannot be sent throws and gets no response.
+    worker.postMessage(message);
+    pending.push({ resolve, reject });
     return promise;
   }
 
-  worker.on('message', hear);
+  worker.on('message', receive);
   worker.on('error', lose);
   worker.on('messageerror', (error) => {
-    // An answer is missing now, and those that follow would be taken for the ones before them.
+    // A response is missing now, so later ones would settle the wrong requests.
     lose(error);
     worker.terminate();
   });
@@ -93,14 +93,14 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     throw error;
   });
   const { execute, inFlight, close } = createBatcher(async (units) => {
-    const told = await ask({ kind: 'EXECUTE', units });
-    return told.kind === 'EXECUTED' ? told.replies : [];
+    const response = await send({ kind: 'EXECUTE', units });
+    return response.kind === 'EXECUTED' ? response.replies : [];
   });
 
   async function end(): Promise<void> {
     await close();
     isClosing = true;
-    if (loss === undefined) await ask({ kind: 'CLOSE' });
+    if (loss === undefined) await send({ kind: 'CLOSE' });
     await ended.promise;
   }
 
@@ -109,13 +109,13 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     findKey: index.findKey,
     findToken: index.findToken,
     refresh: async () => {
-      await ask({ kind: 'LOOK' });
+      await send({ kind: 'REFRESH' });
     },
     keyFor: (purpose) => derivedKey(secret, purpose),
     checkedMs,
     upgrade,
     beginServing: async () => {
-      await ask({ kind: 'BEGIN_SERVING' });
+      await send({ kind: 'BEGIN_SERVING' });
     },
     findFault: () => fault,
     storageErrors: storageErrors.latest,
@@ -124,9 +124,10 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     unitsInFlight: inFlight,
     metrics: async () => {
       const unitsInFlight = inFlight();
-      const told = await ask({ kind: 'READ_FIGURES' });
-      if (told.kind !== 'FIGURES') throw new Error(`The store told ${told.kind} in place of its metrics.`);
-      return { ...told.metrics, unitsInFlight };
+      const response = await send({ kind: 'READ_METRICS' });
+      if (response.kind !== 'METRICS')
+        throw new Error(`The store sent ${response.kind} instead of its metrics.`);
+      return { ...response.metrics, unitsInFlight };
     },
     lost: losing.promise,
     close: () => {
