@@ -206,7 +206,7 @@ test('production.conf fits the unit, port 443 included', { skip }, async () => {
 
 test('a backup is taken and verified, and a newer package says what it would do', { skip }, async () => {
   assert.match(await done(commandsOf('Take backups')), /1 filings[\s\S]*sound: /);
-  assert.match(await done(commandsOf('Upgrade')), /nothing to be done/);
+  assert.match(await done(commandsOf('Upgrade')), /there is nothing to do/);
 });
 
 test('a package that is put over another restarts the service with its data', { skip }, async () => {
