@@ -1,11 +1,11 @@
+import { join } from 'node:path';
 import type { PaymentSnapshot } from '../src/domain/payment.ts';
-import type { PaymentInstruction, PaymentOrder } from '../src/payments/provider.ts';
-import type { Coming, Course, MoneyEvent } from '../src/payments/simulated/course.ts';
-import { faultless, type Script } from '../src/payments/simulated/faults.ts';
-import type { SignedNotification } from '../src/payments/simulated/notifications.ts';
-import { seededScript } from '../src/payments/simulated/seeded-script.ts';
-import { openSimulator, type SimulatorConnection } from '../src/payments/simulated/simulator.ts';
+import type { Notification, PaymentInstruction, PaymentOrder } from '../src/payments/provider.ts';
+import type { Course, CourseEvent, MoneyEvent } from '../src/payments/simulated/hold.ts';
+import { providerFileName } from './books.ts';
 import type { Dice } from './dice.ts';
+import { faultless, type Script, seededScript } from './faults.ts';
+import { type FaultyConnection, openFaultyProvider } from './faulty-provider.ts';
 import { odds, weathers, worldLimits } from './limits.ts';
 import { differing, isDiffering, namesIn } from './parties.ts';
 import { createShape, type Shape, type ShapeName } from './shapes.ts';
@@ -15,7 +15,7 @@ import { sleep, type World } from './world.ts';
 /** The provider of a world: the simulated one, under the world's weather, and now and then down. */
 export interface Bank {
   /** A connection for one life of the service. */
-  connect(): SimulatorConnection;
+  connect(): FaultyConnection;
   /** Chooses what goes wrong from now on. */
   changeWeather(): void;
   /** Kills it, if it runs; it comes back by itself. */
@@ -30,36 +30,34 @@ export interface Bank {
 /** How many right reports and then wrong ones there are of an order at most, where the wrong ones end. */
 const reportsMax = { right: 3, wrong: 4 } as const;
 
+/** How long a hold lasts that never lapses, in milliseconds. */
+const foreverMs = 1_000 * 365 * 86_400_000;
+
 /** Opens the provider in its folder, in a shape; `deliver` takes its notifications to the service. */
 export function openBank(
   world: World,
   shapeName: ShapeName,
   dataDir: string,
-  deliver: (notification: SignedNotification) => Promise<void>,
+  deliver: (notification: Notification) => Promise<void>,
 ): Bank {
   const { clock, trace, tally } = world;
   const dice = world.dice.fork('bank');
   const reports = new Map<string, { right: number; wrong: number }>();
   let isDown = false;
-  const simulator = openSimulator({
-    dataDir,
-    clock,
-    secret: Buffer.alloc(32, 7),
-    script: faultless,
-    deliver,
-  });
+  const books = { file: join(dataDir, providerFileName), clock };
+  const provider = openFaultyProvider({ ...books, script: faultless, deliver });
   const statusOf = (holdId: string) =>
-    simulator.holds().find((hold) => hold.holdId === holdId)?.status ?? 'ABSENT';
+    provider.holds().find((hold) => hold.holdId === holdId)?.status ?? 'ABSENT';
   const shape = createShape(shapeName, world, statusOf);
 
   /** A script as the provider's shape has it, with what becomes of the money of each order. */
   function follow(script: Script): void {
-    simulator.follow({
+    provider.follow({
       ...script,
       repeats: shape.repeats,
+      ...(!shape.lapses && { report: (_, { holdExpiresAtMs, ...payment }) => payment }),
       course: ({ holdId }) => courseOf(world.dice.fork(`course of ${holdId}`), shape),
-      instruction: (instruction, attempt) =>
-        shape.fault(script.instruction(instruction, attempt), instruction),
+      instruction: (instruction) => shape.fault(script.instruction(instruction), instruction),
     });
   }
 
@@ -68,7 +66,7 @@ export function openBank(
   function kill(): void {
     if (isDown || world.isCalm()) return;
     isDown = true;
-    simulator.kill();
+    provider.kill();
     tally.count('provider kills');
     trace.note(everybody, 'the provider is killed');
     clock.after(dice.upTo(worldLimits.downMaxMs), reopen);
@@ -76,7 +74,7 @@ export function openBank(
   function reopen(): void {
     if (!isDown) return;
     isDown = false;
-    simulator.reopen();
+    provider.reopen();
     trace.note(everybody, 'the provider is back');
   }
   function perhapsKill(): void {
@@ -120,7 +118,7 @@ export function openBank(
 
   return {
     connect: () => {
-      const connection = simulator.connect();
+      const connection = provider.connect();
       const adapted = shape.adapt(connection);
       const name = ({ kind, instructionId }: PaymentInstruction) => `${kind} ${instructionId}`;
       return {
@@ -133,23 +131,23 @@ export function openBank(
     changeWeather: () => {
       const weather = dice.pick(Object.keys(weathers) as (keyof typeof weathers)[]);
       trace.note(everybody, `the weather is ${weather}`);
-      follow(counted(seededScript(dice.below(2 ** 32), weathers[weather]), world));
+      follow(counted(seededScript(`weather ${dice.share()}`, weathers[weather]), world));
     },
     kill,
     lapseOne: () => {
       if (isDown || !shape.lapses) return;
-      const held = simulator.holds().filter(({ status }) => status === 'HELD');
+      const held = provider.holds().filter(({ status }) => status === 'HELD');
       if (held.length === 0) return;
       const { holdId, escrowId } = dice.pick(held);
       trace.note(escrowId, 'its hold runs out');
       tally.count('fault hold ran out');
-      simulator.lapse(holdId);
+      provider.befall(holdId, 'LAPSE');
     },
     calm: () => {
       reopen();
       follow(faultless);
     },
-    close: simulator.close,
+    close: provider.close,
   };
 }
 
@@ -164,12 +162,12 @@ function courseOf(dice: Dice, shape: Shape): Course {
   return {
     ...(shape.awaitsBuyers && drawn.buyer && { buyer: coming(drawn.act, dice, worldLimits.buyerActsMaxMs) }),
     ...(drawn.isEventful && { afterPayout: coming(drawn.events, dice, worldLimits.afterPayoutMaxMs) }),
-    ...(!shape.lapses && { holdLastsMs: Number.POSITIVE_INFINITY }),
+    ...(!shape.lapses && { holdLastsMs: foreverMs }),
   };
 }
 
 /** Events one after the other, each some time after the one before. */
-function coming(events: readonly MoneyEvent[], dice: Dice, maxMs: number): readonly Coming[] {
+function coming(events: readonly MoneyEvent[], dice: Dice, maxMs: number): readonly CourseEvent[] {
   let afterMs = 0;
   return events.map((event) => {
     afterMs += dice.upTo(maxMs);
@@ -190,11 +188,10 @@ function counted(script: Script, { tally, trace }: World): Script {
     return fault;
   }
   return {
-    instruction: (instruction, attempt) =>
-      noted(instruction.escrowId, 'instruction', script.instruction(instruction, attempt)),
+    instruction: (instruction) => noted(instruction.escrowId, 'instruction', script.instruction(instruction)),
     lookUp: (order) => noted(order.escrowId, 'look-up', script.lookUp(order)),
-    notification: (notification, attempt) =>
-      noted(notification.eventId, 'notification', script.notification(notification, attempt)),
+    notification: (notification) =>
+      noted(notification.eventId, 'notification', script.notification(notification)),
   };
 }
 

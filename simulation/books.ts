@@ -3,11 +3,14 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../src/domain/escrow.ts';
 import type { PaymentStatus } from '../src/domain/payment.ts';
-import { ledgerFileName } from '../src/payments/simulated/ledger-file-name.ts';
+import { openBooks } from '../src/payments/simulated/books.ts';
 import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
 import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sqlite/nonce-entries.ts';
 import { type BookedLog, readLog } from './evidence.ts';
 import { instructionOf } from './shapes.ts';
+
+/** The file of the provider's books in its folder. */
+export const providerFileName = 'provider.db';
 
 /** An instruction as the service has written it down. */
 export interface WrittenOperation {
@@ -112,7 +115,7 @@ export const entryOf = ({
 /** Reads what is on disk in the folders of the service and of the provider; both may be in use. */
 export function readBooks(serviceFolder: string, providerFolder: string): Books {
   const service = reading(join(serviceFolder, 'artseal.db'), readService);
-  const { holds, given } = reading(join(providerFolder, ledgerFileName), readProvider);
+  const { holds, given } = readProvider(join(providerFolder, providerFileName));
   const operations = Map.groupBy(service.operations, ({ orderId }) => orderId);
   const changes = Map.groupBy(service.changes, ({ orderId }) => orderId);
   const holdOf = new Map(holds.map((hold) => [hold.holdId, hold]));
@@ -209,25 +212,24 @@ function spentNonces(entries: readonly SpentNonce[], keys: ReadonlyMap<string, n
   };
 }
 
-function readProvider(client: Sqlite.Database) {
-  const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
-  const afterPayout = Map.groupBy(
-    all<AfterPayout & { holdId: string }>(
-      'SELECT hold_id AS holdId, standing AS payment, left_over AS left FROM after_payout ORDER BY id',
-    ),
-    ({ holdId }) => holdId,
+function readProvider(file: string): Pick<Books, 'holds' | 'given'> {
+  const books = openBooks(file);
+  const all = books.all();
+  books.close();
+  const holds = all
+    .filter(({ status }) => status !== 'ABSENT')
+    .map(({ holdId, escrowId, status, amount, afterPayout = [] }) => ({
+      ...{ holdId, escrowId, status },
+      amount: status === 'VOID' || amount === undefined ? null : Number(amount),
+      afterPayout: afterPayout.map((one) => ({
+        payment: one.status as PayoutStatus,
+        left: Number(one.left),
+      })),
+    }));
+  const given = all.flatMap(({ holdId, instructions }) =>
+    Object.entries(instructions).map(([key, { kind, outcome = null }]) => ({
+      ...{ holdId, kind, cameTo: outcome, instructionId: instructionOf(key) },
+    })),
   );
-  const holds = all<BookedHold>(
-    `SELECT hold_id AS holdId, escrow_id AS escrowId, standing AS status, amount FROM hold UNION ALL
-     SELECT hold_id, escrow_id, 'AWAITING_BUYER', amount FROM awaited_hold`,
-  );
-  return {
-    holds: holds.map((hold) => {
-      const since = afterPayout.get(hold.holdId) ?? [];
-      return { ...hold, status: since.at(-1)?.payment ?? hold.status, afterPayout: since };
-    }),
-    given: all<GivenOperation & { key: string }>(
-      'SELECT operation_id AS key, hold_id AS holdId, kind, came_to AS cameTo FROM operation',
-    ).map(({ key, ...one }) => ({ ...one, instructionId: instructionOf(key) })),
-  };
+  return { holds, given };
 }

@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import pino, { type Logger } from 'pino';
 import { ApiError } from '../src/domain/reason.ts';
-import type { SignedNotification } from '../src/payments/simulated/notifications.ts';
+import type { Notification } from '../src/payments/provider.ts';
 import type { Assembly } from './assembly.ts';
 import type { Bank } from './bank.ts';
 import { contentsOf } from './books.ts';
@@ -16,7 +16,7 @@ import type { World } from './world.ts';
 export interface Keeper {
   /** The life that takes calls. Throws ConnectionLost if there is none. */
   life(): Life;
-  deliver(notification: SignedNotification): Promise<void>;
+  deliver(notification: Notification): Promise<void>;
   /** Kills the service, if it runs. */
   kill(): void;
   /** Stops it as SIGTERM does, if it runs; the next life comes by itself, unless it is stopped for good. */

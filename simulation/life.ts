@@ -3,12 +3,12 @@ import { createCalendar } from '../src/domain/calendar.ts';
 import type { Clock } from '../src/domain/clock.ts';
 import type { PublishedCheckpoint } from '../src/evidence/log/publication.ts';
 import { createSigner } from '../src/evidence/log/signer.ts';
-import type { SignedNotification } from '../src/payments/simulated/notifications.ts';
-import type { SimulatorConnection } from '../src/payments/simulated/simulator.ts';
+import type { Notification } from '../src/payments/provider.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { type Execute, executorOf, type Store } from '../src/store/store.ts';
 import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
+import type { FaultyConnection } from './faulty-provider.ts';
 import { simulatedLimits, worldLimits } from './limits.ts';
 import { type ListenerName, openDoor } from './listener.ts';
 import { partyRules } from './parties.ts';
@@ -23,7 +23,7 @@ export interface Life {
   readonly execute: Execute;
   /** Waits for some work of this life; rejects with ConnectionLost when the life ends before. */
   during<T>(work: () => Promise<T>): Promise<T>;
-  take(notification: SignedNotification): Promise<void>;
+  take(notification: Notification): Promise<void>;
   /** The newest checkpoint of the evidence log that is shown to anybody. */
   checkpoint(): PublishedCheckpoint | undefined;
   /** Looks after what an earlier life left. */
@@ -40,7 +40,7 @@ export interface Life {
 export interface LifeOptions {
   readonly world: World;
   readonly folder: string;
-  readonly connection: SimulatorConnection;
+  readonly connection: FaultyConnection;
   readonly assembly: Assembly;
   readonly newInstructionId: () => string;
   readonly random: () => number;
@@ -136,12 +136,7 @@ export function beginLife(options: LifeOptions): Life {
     },
     execute: executorOf(store),
     during,
-    take: ({ headers, body }) => {
-      const lists = Object.entries(headers).map(([name, value]) => [name, [value]]);
-      return during(() =>
-        service.notifications.take({ method: 'POST', query: '', headers: Object.fromEntries(lists), body }),
-      );
-    },
+    take: (notification) => during(() => service.notifications.accept(notification)),
     checkpoint: signer.current,
     start: async () => {
       await signer.start();

@@ -1,5 +1,5 @@
 import type { ReconciliationLimits } from '../src/payments/reconciliation/limits.ts';
-import type { FaultRates } from '../src/payments/simulated/seeded-script.ts';
+import type { FaultRates } from './faults.ts';
 
 /** The timeout of the simulated service: that of a real one, about ten times as hurried. */
 export const simulatedLimits: ReconciliationLimits = {
@@ -116,7 +116,7 @@ export const weathers: Readonly<Record<'CLEAR' | 'ROUGH' | 'STORM', FaultRates>>
       DUPLICATE_REQUEST: 0.1,
     },
     lookUp: { LOST: 0.08, SILENT: 0.04, SLOW: 0.1 },
-    notification: { LOST: 0.15, DUPLICATE: 0.15, REORDERED: 0.15, LATE: 0.15 },
+    notification: { LOST: 0.15, DUPLICATE: 0.15, LATE: 0.3 },
   },
   STORM: {
     delayMaxMs: 90_000,
@@ -131,6 +131,6 @@ export const weathers: Readonly<Record<'CLEAR' | 'ROUGH' | 'STORM', FaultRates>>
       DUPLICATE_REQUEST: 0.08,
     },
     lookUp: { LOST: 0.15, SILENT: 0.1, SLOW: 0.2 },
-    notification: { LOST: 0.3, DUPLICATE: 0.2, REORDERED: 0.2, LATE: 0.2 },
+    notification: { LOST: 0.3, DUPLICATE: 0.2, LATE: 0.4 },
   },
 };

@@ -1,9 +1,8 @@
 import type { PaymentSnapshot } from '../src/domain/payment.ts';
 import type { PaymentInstruction, PaymentOrder } from '../src/payments/provider.ts';
-import type { MoneyEvent } from '../src/payments/simulated/course.ts';
-import type { InstructionFault } from '../src/payments/simulated/faults.ts';
-import { DuplicateKey } from '../src/payments/simulated/run.ts';
-import type { SimulatorConnection } from '../src/payments/simulated/simulator.ts';
+import type { MoneyEvent } from '../src/payments/simulated/hold.ts';
+import type { InstructionFault } from './faults.ts';
+import { DuplicateKey, type FaultyConnection } from './faulty-provider.ts';
 import { odds, worldLimits } from './limits.ts';
 import { sleep, type World } from './world.ts';
 
@@ -26,11 +25,11 @@ export interface Shape {
   /** A fault as it can befall this provider. */
   fault(fault: InstructionFault, instruction: PaymentInstruction): InstructionFault;
   /** The connection as the service's own code for this provider makes use of it. */
-  adapt(connection: SimulatorConnection): Adapted;
+  adapt(connection: FaultyConnection): Adapted;
 }
 
 /** The two verbs that go by a provider's own rules. */
-export type Adapted = Pick<SimulatorConnection, 'instruct' | 'lookUp'>;
+export type Adapted = Pick<FaultyConnection, 'instruct' | 'lookUp'>;
 
 /** What is between the id of an instruction and the number of its sending, where each has a key of its own. */
 const sendingMark = '/';
@@ -101,7 +100,7 @@ function withKeysOfStripe(world: World, statusOf: (holdId: string) => PaymentSna
     const needsKey = kind === 'FREEZE' || (kind === 'CANCEL' && statusOf(holdId) === 'ABSENT');
     if (needsKey && world.clock.monotonicMs() < untilMs) throw new Error('The key has a saved error.');
   }
-  return (connection: SimulatorConnection): Adapted => ({
+  return (connection: FaultyConnection): Adapted => ({
     lookUp: connection.lookUp,
     instruct: async (instruction, signal) => {
       const { kind, holdId, instructionId } = instruction;
@@ -128,7 +127,7 @@ async function failAfter(world: World, ms: number): Promise<never> {
 }
 
 /** Asks where the money is, where a key that was used before is refused. */
-function askingAfterDuplicates({ instruct, lookUp }: SimulatorConnection): Adapted {
+function askingAfterDuplicates({ instruct, lookUp }: FaultyConnection): Adapted {
   return {
     lookUp,
     instruct: async (instruction, signal) => {

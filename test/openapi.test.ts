@@ -52,7 +52,7 @@ import { targetBytesMax } from '../src/http/rest/request-target.ts';
 import { createRoutes, type Route } from '../src/http/rest/routes.ts';
 import { mintLinkId, mintWebhookId } from '../src/keys/mint.ts';
 import { reconciliationLimits } from '../src/payments/reconciliation/limits.ts';
-import { partyPrefixes } from '../src/payments/simulated/script-by-parties.ts';
+import { partyPrefixes } from '../src/payments/simulated/behaviors.ts';
 import { eventPageMax } from '../src/store/event-commands.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { tester } from './support/audit-log.ts';
@@ -946,8 +946,8 @@ test('what the service answers about an escrow is documented', async (t) => {
   });
   await expect('FILING_NOT_FOUND', sale({ filingNo: 'AS-1999-000001' }));
   await expect('PERMISSION_DENIED', sale(), await service.platform());
-  await expect('PAYMENT_DECLINED', sale({ buyerId: `${partyPrefixes.declined}-1` }));
-  const { escrowId } = (await expect(undefined, sale({ sellerId: `${partyPrefixes.silent}-1` }))).json;
+  await expect('PAYMENT_DECLINED', sale({ buyerId: 'sim-decline-1' }));
+  const { escrowId } = (await expect(undefined, sale({ sellerId: 'sim-silent-1' }))).json;
   await expect('ESCROW_ACTIVE', sale());
   await expect('PAYMENT_PENDING', post(escrowId, 'release'));
   await expect('ESCROW_STATE_CONFLICT', post(escrowId, 'refund'));
@@ -957,10 +957,10 @@ test('what the service answers about an escrow is documented', async (t) => {
   await expect('FILING_NOT_FOUND', { method: 'GET', target: '/api/v1/filing/AS-1999-000001', body: '' });
   const other = await service.platform();
   const theirs = await expect(undefined, {}, other);
-  const silent = sale({ buyerId: `${partyPrefixes.silent}-1`, filingNo: theirs.json.filingNo });
+  const silent = sale({ buyerId: 'sim-silent-1', filingNo: theirs.json.filingNo });
   await expect('PAYMENT_PENDING', silent, other);
   const unpaid = await expect(undefined, {}, other);
-  const declining = sale({ sellerId: `${partyPrefixes.declined}-1`, filingNo: unpaid.json.filingNo });
+  const declining = sale({ sellerId: 'sim-decline-1', filingNo: unpaid.json.filingNo });
   const declined = await expect(undefined, declining, other);
   await expect('PAYMENT_DECLINED', post(declined.json.escrowId, 'release'), other);
 });
@@ -1023,7 +1023,7 @@ test('the numbers and names of the prose are those of the service', () => {
     assert.ok(prose.includes(sentence), sentence);
   }
   const escrow = findInstruction('POST', '/api/v1/escrow')?.description ?? '';
-  for (const prefix of Object.values(partyPrefixes)) assert.ok(escrow.includes(`\`${prefix}\``), prefix);
+  for (const prefix of partyPrefixes) assert.ok(escrow.includes(`\`${prefix}\``), prefix);
   assert.match(keyed?.description ?? '', new RegExp(`kept for ${idempotencyRetentionS / 86_400} days`));
   assert.equal(reconciliationLimits.freezeDeadlineMs, 10 * 60_000);
   assert.ok(prose.includes('not funded within ten minutes is cancelled'));

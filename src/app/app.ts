@@ -23,7 +23,6 @@ import { watchStore } from '../health/store-watch.ts';
 import { createClientOf } from '../http/listen/clients.ts';
 import { createOpenCalls, type OpenCalls } from '../http/listen/open-calls.ts';
 import { openTlsListeners, type TlsListeners } from '../http/listen/tls-listeners.ts';
-import { notificationPath } from '../http/rest/notification-call.ts';
 import { readableByOthers } from '../lib/file-access.ts';
 import type { BackupSchedule } from '../operations/backup/schedule.ts';
 import { watchBackups } from '../operations/backup/watch.ts';
@@ -34,8 +33,9 @@ import {
   removeServingRecord,
   type ServingRecordPublisher,
 } from '../operations/serving-record.ts';
-import type { OwnListener, PaymentProvider } from '../payments/provider.ts';
+import type { PaymentProvider, Surroundings } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
+import type { Notifications } from '../payments/reconciliation/notifications.ts';
 import type { Execute, Store } from '../store/store.ts';
 import { createMetricsListener } from '../telemetry/metrics/metrics-listener.ts';
 import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
@@ -117,8 +117,11 @@ export async function startApp(
     { clientOf, clock, log },
   );
   opened.defer(tls.end);
-  let addresses: ListenerAddresses | undefined;
-  const payments = await openProvider(start, () => addresses && ownListener(addresses, tls));
+  let notifications: Notifications | undefined;
+  const payments = await openProvider(start, async (notification) => {
+    if (notifications === undefined) throw new Error('The service has not started yet.');
+    await notifications.accept(notification);
+  });
   const filingClock = await watchFilingClock(registry.execute, clock, log);
   opened.defer(filingClock.stop);
   const shared = { store, keyRing: registry.keyRing, clock, calendar: createCalendar(config.timeZone) };
@@ -130,6 +133,7 @@ export async function startApp(
     },
     payments.observed,
   );
+  notifications = service.notifications;
   const readiness = await openReadiness(start, store, registry.execute, payments.watch, [
     { name: 'evidence', findFault: logVerification.findFault },
     { name: 'witnesses', findFault: findRollback },
@@ -166,7 +170,7 @@ export async function startApp(
   const verifying = logVerification.start(verificationTimeoutMs);
   await Promise.all([payments.watch.answeredWithin(providerTimeoutMs), verifying]);
   await readiness.start();
-  addresses = await doors.open(config);
+  const addresses = await doors.open(config);
   await nonceGap.served();
   await service.start();
   await backups.start();
@@ -262,18 +266,13 @@ async function publishLog(
   return { signer, findFault: () => (refuseRolledBack ? witnesses?.rolledBack()[0] : undefined) };
 }
 
-/** Where a provider on this machine sends its notifications, once the doors are open. */
-function ownListener({ publicUrl }: ListenerAddresses, tls: TlsListeners): OwnListener {
-  return { url: `${publicUrl}${notificationPath}`, certificate: tls.public?.certificate() };
-}
-
 /** Opens the provider, and begins to ask it about the credentials; `observed` is the same, counted and traced. */
 async function openProvider(
   { config, log, clock, simulated, traces, opened }: Start,
-  ownListener: () => OwnListener | undefined,
+  notify: Surroundings['notify'],
 ) {
   const { provider: kind, providerSettings, dataDir } = config;
-  const provider = simulated.provider ?? (await kind.open(providerSettings, { dataDir, clock, ownListener }));
+  const provider = simulated.provider ?? (await kind.open(providerSettings, { dataDir, clock, notify }));
   opened.defer(() => provider.close());
   const watch = watchProvider({ provider, name: kind.name, clock, random: Math.random, log });
   opened.defer(watch.stop);

@@ -196,15 +196,11 @@ export interface Surroundings {
   /** A folder that exists. */
   readonly dataDir: string;
   readonly clock: Clock;
-  /** Where a provider within this process posts its notifications; undefined until the service listens. */
-  ownListener(): OwnListener | undefined;
-}
-
-/** Where the service itself takes notifications. */
-export interface OwnListener {
-  readonly url: string;
-  /** PEM: of the certificate that it shows, whatever its name and whoever issued it; undefined without TLS. */
-  readonly certificate: string | undefined;
+  /**
+   * Takes a notification of a provider in this process: resolves once it is stored, rejects if it has to be sent again.
+   * Undefined where nothing is served.
+   */
+  readonly notify?: ((notification: Notification) => Promise<void>) | undefined;
 }
 
 /** A setting: its variable of the environment, and how what it says is read. */

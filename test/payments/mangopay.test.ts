@@ -19,7 +19,7 @@ const limitMs = 60_000;
 const holdRequest = /^POST \/transfers$/;
 
 const engine: ProviderEngine = {
-  has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack', 'disputes'],
+  has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack', 'disputes', 'posts'],
   lapses: false,
   open: async (t) => {
     const { standIn, provider, order, buyers } = await opened(t);

@@ -18,8 +18,16 @@ import type {
  * - awaitsBuyer: it may ask the buyer to act before it makes a hold; callsOff: that can be called off before the buyer has.
  * - takesBack: all of what was paid out can go back to the buyer; takesPartBack: a part of it as well.
  * - disputes: what was paid out can be contested.
+ * - posts: it sends notifications over HTTP.
  */
-export type Capability = 'tellsWhy' | 'awaitsBuyer' | 'callsOff' | 'takesBack' | 'takesPartBack' | 'disputes';
+export type Capability =
+  | 'tellsWhy'
+  | 'awaitsBuyer'
+  | 'callsOff'
+  | 'takesBack'
+  | 'takesPartBack'
+  | 'disputes'
+  | 'posts';
 
 /** A provider, as the suite sees it. */
 export interface ProviderEngine {
@@ -41,8 +49,8 @@ export interface OpenProvider {
   readonly awaitsBuyer?: BuyersPart;
   /** Has an event happen to what was paid out for an order; where it has `takesBack`, and for what else it has. */
   takesBack?(order: PaymentOrder, event: PayoutEvent): Promise<void>;
-  /** A genuine notification about an order, sent and received at this time; the next one is another. */
-  notification(order: PaymentOrder, sentAtS: number): SentNotification;
+  /** A genuine notification about an order, sent and received at this time; the next one is another. If it sends any by HTTP. */
+  notification?(order: PaymentOrder, sentAtS: number): SentNotification;
   /**
    * What is no genuine notification any more, made of one that is. Where nothing is said: all that must not differ where headers
    * sign body and time.
@@ -113,8 +121,8 @@ export function providerSuite(name: string, engine: ProviderEngine): void {
   describe(`provider ${name}`, () => {
     describe('instructions', () => instructionPromises(engine));
     describe('look-ups', () => lookUpPromises(engine));
-    describe('notifications', () => notificationPromises(engine));
     const has = new Set(engine.has);
+    if (has.has('posts')) describe('notifications', () => notificationPromises(engine));
     if (has.has('tellsWhy')) describe('reasons', () => reasonPromises(engine));
     if (has.has('awaitsBuyer')) describe('buyers who have to act', () => buyerPromises(engine, has));
     if (has.has('takesBack')) describe('money after its pay-out', () => payoutPromises(engine, has));
@@ -375,7 +383,8 @@ function notificationPromises(engine: ProviderEngine): void {
     const open = await engine.open(t);
     const order = open.order();
     const held = await instruct(open.provider, order, 'FREEZE');
-    return { ...open, order, held, sent: open.notification(order, nowS()) };
+    const notification = partOf(open.notification);
+    return { ...open, order, held, notification, sent: notification(order, nowS()) };
   };
 
   test('a genuine one names the order, and itself', async (t) => {

@@ -1,94 +1,61 @@
+import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
-import type { Notification, PaymentInstruction, PaymentOrder } from '../../src/payments/provider.ts';
-import { faultless, type InstructionFault, type Script } from '../../src/payments/simulated/faults.ts';
-import type { SignedNotification } from '../../src/payments/simulated/notifications.ts';
-import {
-  openSimulator,
-  type Simulator,
-  type SimulatorConnection,
-} from '../../src/payments/simulated/simulator.ts';
+import type {
+  Notification,
+  PaymentInstruction,
+  PaymentOrder,
+  PaymentProvider,
+} from '../../src/payments/provider.ts';
+import { openBooks } from '../../src/payments/simulated/books.ts';
+import { happen, type MoneyEvent } from '../../src/payments/simulated/hold.ts';
+import { createSimulatedProvider } from '../../src/payments/simulated/provider.ts';
 import { createManualClock, type ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The start of every test's clock. */
 export const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 
-/** What signs the notifications of every test. */
-export const testSecret: Uint8Array = Buffer.alloc(32, 7);
-
-/** A simulator whose notifications are kept. */
-export interface TestSimulator {
-  readonly simulator: Simulator;
-  readonly connection: SimulatorConnection;
+/** The simulated provider on a clock that stands still. */
+export interface TestProvider {
+  readonly provider: PaymentProvider;
   readonly clock: ManualClock;
-  readonly dataDir: string;
-  /** What was posted, taken or not. */
-  readonly posted: SignedNotification[];
-  /** The same, as their receiver read them. */
+  readonly file: string;
+  /** What was notified, accepted or not. */
   readonly events: Notification[];
-  /** Moves the clock on in small steps, and lets what follows happen. */
+  /** Moves the clock in small steps, and lets everything happen that follows. */
   pass(ms: number): Promise<void>;
+  /** Makes an event happen to the money of an order. */
+  befall(order: PaymentOrder, event: MoneyEvent): void;
 }
 
-/** What a test may choose. */
-export interface TestSimulatorOptions {
-  readonly script?: Script;
-  readonly dataDir?: string;
-  /** Whether the receiver takes it. */
-  readonly receive?: (notification: SignedNotification, signal: AbortSignal) => Promise<void>;
-}
-
-/** Opens a simulator in a folder of its own, with a clock that stands; closed after the test. */
-export function openTestSimulator(
+/** Opens the provider on the file, or on a new one; closed after the test. */
+export function openProvider(
   test: Pick<TestContext, 'after'>,
-  {
-    script = faultless,
-    dataDir = temporaryFolder(test),
-    receive = async () => {},
-  }: TestSimulatorOptions = {},
-): TestSimulator {
+  file = join(temporaryFolder(test), 'provider.db'),
+  accept: () => Promise<void> = async () => {},
+): TestProvider {
   const clock = createManualClock(startMs);
-  const posted: SignedNotification[] = [];
   const events: Notification[] = [];
-  const simulator = openSimulator({
-    dataDir,
-    clock,
-    script,
-    secret: testSecret,
-    deliver: (notification, signal) => {
-      posted.push(notification);
-      events.push(connection.readNotification(sent(notification, clock)));
-      return receive(notification, signal);
-    },
-  });
-  test.after(() => simulator.close());
-  const connection = simulator.connect();
+  const notify = (notification: Notification) => {
+    events.push(notification);
+    return accept();
+  };
+  const provider = createSimulatedProvider({ file, clock, notify });
+  test.after(() => provider.close());
   return {
-    simulator,
-    connection,
-    clock,
-    dataDir,
-    posted,
-    events,
+    ...{ provider, clock, file, events },
     pass: async (ms) => {
       for (let left = ms; left > 0; left -= 10) {
         clock.advance(Math.min(left, 10));
         await turn();
       }
     },
-  };
-}
-
-/** A posted notification as its receiver sees it now. */
-export function sent({ headers, body }: SignedNotification, clock: ManualClock) {
-  const entries = Object.entries(headers).map(([name, value]) => [name, [value]]);
-  return {
-    method: 'POST',
-    query: '',
-    headers: Object.fromEntries(entries),
-    body,
-    nowS: Math.floor(clock.nowMs() / 1000),
+    befall: (of, event) => {
+      const books = openBooks(file);
+      books.change(of, (hold) => happen(hold, event, clock.nowMs()));
+      books.close();
+    },
   };
 }
 
@@ -119,18 +86,12 @@ export function instruction(
 /** A signal that nobody aborts. */
 export const never = new AbortController().signal;
 
-/** Gives the faults in turn to sendings of instructions, and none after them. */
-export function faultsInTurn(...faults: readonly InstructionFault[]): Script {
-  const left = [...faults];
-  return { ...faultless, instruction: () => left.shift() ?? { kind: 'NONE' } };
-}
-
 /** Lets everything happen that needs no time. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What has become of a promise by now. */
+/** The state of a promise now. */
 export async function fate(promise: Promise<unknown>): Promise<'RESOLVED' | 'REJECTED' | 'PENDING'> {
   let result: 'RESOLVED' | 'REJECTED' | 'PENDING' = 'PENDING';
   promise.then(

@@ -1,193 +1,375 @@
 import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { faultless } from '../../src/payments/simulated/faults.ts';
-import { signNotification } from '../../src/payments/simulated/notifications.ts';
-import { createSimulatedProvider } from '../../src/payments/simulated/provider.ts';
-import { holdLastsMs } from '../../src/payments/simulated/run.ts';
-import { partyPrefixes, scriptByParties } from '../../src/payments/simulated/script-by-parties.ts';
-import { createManualClock } from '../support/clock.ts';
+import Sqlite from 'better-sqlite3';
+import type { InstructionKind } from '../../src/domain/escrow.ts';
+import type { PaymentStatus } from '../../src/domain/payment.ts';
+import { openBooks } from '../../src/payments/simulated/books.ts';
+import {
+  holdLastsMs,
+  type MoneyEvent,
+  rejections,
+  statusAfter,
+  type Verdict,
+} from '../../src/payments/simulated/hold.ts';
+import { apiError } from '../support/rejected.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { providerSuite } from './provider-suite.ts';
-import {
-  fate,
-  faultsInTurn,
-  instruction,
-  never,
-  openTestSimulator,
-  order,
-  sent,
-  startMs,
-  testSecret,
-  turn,
-} from './simulated-support.ts';
+import { fate, instruction, never, openProvider, order, startMs, turn } from './simulated-support.ts';
 
-const booked = { amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-1' };
+const booked = { amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-hold-1' };
 const held = { ...booked, status: 'HELD', holdExpiresAtMs: startMs + holdLastsMs };
 
 providerSuite('simulated', {
   has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes'],
   open: async (t) => {
-    const { simulator, connection, clock } = openTestSimulator(t, { script: scriptByParties() });
+    const { provider, befall } = openProvider(t);
     let orders = 0;
-    let events = 0;
+    const nextOrder = (buyerId: string) => {
+      orders += 1;
+      return order(String(orders), { buyerId });
+    };
     return {
-      provider: connection,
-      order: (buyer) => {
-        orders += 1;
-        return order(String(orders), buyer === 'declined' ? { buyerId: `${partyPrefixes.declined}-1` } : {});
-      },
-      lapse: async ({ holdId }) => simulator.lapse(holdId),
+      provider,
+      order: (buyer) => nextOrder(buyer === 'declined' ? 'sim-decline-1' : 'buyer'),
+      lapse: async (of) => befall(of, 'LAPSE'),
       awaitsBuyer: {
-        order: () => {
-          orders += 1;
-          return order(String(orders), { buyerId: `${partyPrefixes.neverActing}-1` });
-        },
-        act: async ({ holdId }, how) =>
-          simulator.befall(holdId, how === 'DONE' ? 'BUYER_ACTS' : 'BUYER_FAILS'),
+        order: () => nextOrder('sim-must-act-never-1'),
+        act: async (of, how) => befall(of, how === 'DONE' ? 'BUYER_ACTS' : 'BUYER_FAILS'),
       },
-      takesBack: async ({ holdId }, event) => simulator.befall(holdId, event),
-      notification: ({ holdId }, sentAtS) => {
-        events += 1;
-        const signed = signNotification(testSecret, { eventId: `sim-evt-${events}`, holdId }, sentAtS);
-        return { ...sent(signed, clock), nowS: sentAtS };
-      },
+      takesBack: async (of, event) => befall(of, event),
     };
   },
 });
 
-describe('simulated provider', () => {
-  test('holds, pays out, and tells the same when asked', async (t) => {
-    const { connection } = openTestSimulator(t);
-    assert.deepEqual(
-      connection.check({ amount: 1n, currency: 'CNY', buyerId: 'buyer', sellerId: 'seller' }),
-      [],
-    );
-    assert.deepEqual(await connection.lookUp(order(), never), { status: 'ABSENT' });
-    assert.deepEqual(await connection.instruct(instruction('FREEZE'), never), held);
-    assert.deepEqual(await connection.lookUp(order(), never), held);
+describe('where an instruction leads from each status', () => {
+  const ended: PaymentStatus[] = ['PAID_OUT', 'PARTLY_RETURNED', 'DISPUTED', 'RETURNED', 'LAPSED'];
+  const statuses: PaymentStatus[] = ['ABSENT', 'AWAITING_BUYER', 'VOID', 'HELD', ...ended];
+  const consented: Record<InstructionKind, PaymentStatus[]> = {
+    FREEZE: ['HELD', 'AWAITING_BUYER', 'VOID', 'HELD', ...ended],
+    RELEASE: ['ABSENT', 'AWAITING_BUYER', 'VOID', 'PAID_OUT', ...ended],
+    REFUND: ['ABSENT', 'VOID', 'VOID', 'RETURNED', ...ended],
+    CANCEL: ['VOID', 'VOID', 'VOID', 'RETURNED', ...ended],
+  };
+  const declined = { ...consented, FREEZE: ['VOID', ...statuses.slice(1)], RELEASE: statuses };
+  const refused = { ...declined, REFUND: statuses, CANCEL: ['VOID', ...statuses.slice(1)] };
+  const verdicts: [Verdict, Record<InstructionKind, string[]>][] = [
+    ['CONSENTED', consented],
+    ['DECLINED', declined],
+    ['REFUSED', refused],
+  ];
+  for (const [verdict, expected] of verdicts) {
+    test(verdict, () => {
+      for (const kind of ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'] as const) {
+        const led = statuses.map((status) => statusAfter(kind, status, verdict));
+        assert.deepEqual(led, expected[kind], kind);
+      }
+    });
+  }
+});
+
+describe('instructions of the simulated provider', () => {
+  test('hold and pay out, and look-ups report the same', async (t) => {
+    const { provider } = openProvider(t);
+    assert.deepEqual(await provider.lookUp(order(), never), { status: 'ABSENT' });
+    assert.deepEqual(await provider.instruct(instruction('FREEZE'), never), held);
+    assert.deepEqual(await provider.lookUp(order(), never), held);
     const paidOut = { ...booked, status: 'PAID_OUT' };
-    assert.deepEqual(await connection.instruct(instruction('RELEASE'), never), paidOut);
-    assert.deepEqual(await connection.lookUp(order(), never), paidOut);
+    assert.deepEqual(await provider.instruct(instruction('RELEASE'), never), paidOut);
+    assert.deepEqual(await provider.lookUp(order(), never), paidOut);
   });
 
-  test('a hold runs out by itself', async (t) => {
-    const { connection, simulator, pass, clock, events } = openTestSimulator(t);
-    await connection.instruct(instruction('FREEZE'), never);
-    clock.advance(holdLastsMs - 1);
-    assert.equal(simulator.holds()[0]?.status, 'HELD');
-    await pass(30);
-    assert.deepEqual(
-      events.map(({ eventId }) => eventId),
-      ['sim-evt-1', 'sim-evt-2'],
-      'told without being asked',
-    );
+  test('one that did not apply does not apply later under its id; another one does', async (t) => {
+    const { provider } = openProvider(t);
+    const statusOf = async (kind: InstructionKind, attempt = '') =>
+      (await provider.instruct(instruction(kind, order(), attempt), never)).status;
+    assert.equal(await statusOf('REFUND'), 'ABSENT');
+    assert.equal(await statusOf('FREEZE'), 'HELD');
+    assert.equal(await statusOf('REFUND'), 'HELD');
+    assert.equal(await statusOf('REFUND', '-again'), 'RETURNED');
+    assert.equal(await statusOf('FREEZE'), 'RETURNED', 'where the money is now');
   });
 
-  test('a hold that ran out while the wall clock was set is not paid out', async (t) => {
-    const { connection, clock } = openTestSimulator(t);
-    await connection.instruct(instruction('FREEZE'), never);
+  test('an id that another instruction has is an error, and changes nothing', async (t) => {
+    const { provider } = openProvider(t);
+    await provider.instruct(instruction('FREEZE'), never);
+    const wrong = { ...instruction('RELEASE'), instructionId: instruction('FREEZE').instructionId };
+    await assert.rejects(provider.instruct(wrong, never), /another instruction: FREEZE of hold-1/);
+    assert.deepEqual(await provider.lookUp(order(), never), held);
+  });
+
+  test('why an instruction was declined is in its answer alone, as often as it is given', async (t) => {
+    const { provider } = openProvider(t);
+    const declining = order('1', { sellerId: 'sim-decline' });
+    await provider.instruct(instruction('FREEZE', declining), never);
+    for (const repeated of [1, 2]) {
+      const { status, declined } = await provider.instruct(instruction('RELEASE', declining), never);
+      assert.deepEqual([status, declined], ['HELD', rejections.DECLINED], `${repeated}`);
+    }
+    assert.equal((await provider.lookUp(declining, never)).declined, undefined);
+    await provider.instruct(instruction('RELEASE', order(), '-again'), never);
+    assert.equal((await provider.instruct(instruction('RELEASE', declining), never)).declined, undefined);
+  });
+
+  test('events after a pay-out, and what the seller has left', async (t) => {
+    const courses: [events: MoneyEvent[], PaymentStatus, amount: bigint][] = [
+      [['RETURN_ALL', 'DISPUTE'], 'RETURNED', 128_000_000n],
+      [['RETURN_PART', 'RETURN_PART'], 'PARTLY_RETURNED', 32_000_000n],
+      [['RETURN_PART', 'DISPUTE', 'DISPUTE_WON'], 'PARTLY_RETURNED', 64_000_000n],
+      [['DISPUTE_WON', 'DISPUTE_LOST', 'BUYER_ACTS', 'BUYER_FAILS', 'LAPSE'], 'PAID_OUT', 128_000_000n],
+    ];
+    for (const [events, status, amount] of courses) {
+      const { provider, befall } = openProvider(t);
+      await provider.instruct(instruction('FREEZE'), never);
+      for (const event of events) if (event !== 'LAPSE') befall(order(), event);
+      assert.deepEqual(await provider.lookUp(order(), never), held, 'nothing happens to what is only held');
+      await provider.instruct(instruction('RELEASE'), never);
+      for (const event of events) befall(order(), event);
+      const payment = await provider.lookUp(order(), never);
+      assert.deepEqual([payment.status, payment.amount], [status, amount], events.join());
+    }
+  });
+
+  test('a hold lapses at its time, and stays lapsed if the clock is set back', async (t) => {
+    const { provider, clock } = openProvider(t);
+    await provider.instruct(instruction('FREEZE'), never);
+    clock.setWall(startMs + holdLastsMs - 1);
+    assert.equal((await provider.lookUp(order(), never)).status, 'HELD');
     clock.setWall(startMs + holdLastsMs);
-    assert.equal((await connection.instruct(instruction('RELEASE'), never)).status, 'LAPSED');
+    assert.equal((await provider.instruct(instruction('RELEASE'), never)).status, 'LAPSED');
+    clock.setWall(startMs);
+    assert.equal((await provider.lookUp(order(), never)).status, 'LAPSED');
   });
+});
 
-  test('a test can make a hold run out', async (t) => {
-    const { connection, simulator } = openTestSimulator(t);
-    await connection.instruct(instruction('FREEZE'), never);
-    simulator.lapse('hold-1');
-    assert.equal((await connection.lookUp(order(), never)).status, 'LAPSED');
-    simulator.lapse('hold-1');
-    simulator.lapse('hold-of-nobody');
-    assert.equal(simulator.holds().length, 1);
-  });
+describe('documented party ids', () => {
+  const freeze = (buyerId: string) => instruction('FREEZE', order('1', { buyerId }));
 
-  test('a call whose signal is aborted gives up, and leaves no timer', async (t) => {
-    const { connection, clock, simulator } = openTestSimulator(t, {
-      script: faultsInTurn({ kind: 'SLOW', ms: 3_000 }, { kind: 'SILENT', carriedOut: false }),
+  /** The statuses at once and after each further five seconds. */
+  const courses: [partyId: string, party: 'buyerId' | 'sellerId', statuses: PaymentStatus[]][] = [
+    ['sim-decline', 'buyerId', ['VOID']],
+    ['sim-decline', 'sellerId', ['HELD']],
+    ['sim-slow', 'sellerId', ['PAID_OUT']],
+    ['sim-lapse', 'buyerId', ['HELD', 'LAPSED', 'LAPSED']],
+    ['sim-duplicate', 'buyerId', ['HELD', 'HELD']],
+    ['sim-must-act', 'buyerId', ['AWAITING_BUYER', 'HELD', 'HELD']],
+    ['sim-must-act-fail', 'buyerId', ['AWAITING_BUYER', 'VOID', 'VOID']],
+    ['sim-must-act-never', 'buyerId', ['AWAITING_BUYER', 'AWAITING_BUYER', 'AWAITING_BUYER']],
+    ['sim-contradiction', 'buyerId', ['PAID_OUT', 'PAID_OUT', 'PAID_OUT']],
+    ['sim-contradiction', 'sellerId', ['VOID', 'VOID', 'VOID']],
+    ['sim-refund-later', 'sellerId', ['PAID_OUT', 'RETURNED', 'RETURNED']],
+    ['sim-refund-part-later', 'sellerId', ['PAID_OUT', 'PARTLY_RETURNED', 'PARTLY_RETURNED']],
+    ['sim-dispute-later', 'sellerId', ['PAID_OUT', 'DISPUTED', 'DISPUTED']],
+    ['sim-dispute-won-later', 'sellerId', ['PAID_OUT', 'DISPUTED', 'PAID_OUT']],
+    ['sim-dispute-lost-later', 'sellerId', ['PAID_OUT', 'DISPUTED', 'RETURNED']],
+  ];
+  for (const [partyId, party, expected] of courses) {
+    test(`${partyId} as ${party}: ${expected.join(', ')}, and what happens later is notified`, async (t) => {
+      const { provider, pass, events } = openProvider(t);
+      const of = order('1', { [party]: `${partyId}-1` });
+      let answer = provider.instruct(instruction('FREEZE', of), never);
+      await answer;
+      if (party === 'sellerId') answer = provider.instruct(instruction('RELEASE', of), never);
+      if (partyId === 'sim-slow') await pass(3_000);
+      const statuses = [(await answer).status];
+      for (let times = 1; times < expected.length; times += 1) {
+        await pass(5_000);
+        statuses.push((await provider.lookUp(of, never)).status);
+      }
+      assert.deepEqual(statuses, expected);
+      const changes = expected.filter((status, index) => index > 0 && status !== expected[index - 1]);
+      assert.equal(events.length, changes.length);
     });
-    simulator.follow({ ...faultless, lookUp: () => ({ kind: 'SLOW', ms: 3_000 }) });
-    const slow = new AbortController();
-    const asked = connection.lookUp(order(), slow.signal);
-    assert.equal(clock.nextDueMs(), 3_000);
-    slow.abort(new Error('enough'));
-    await assert.rejects(asked, /enough/);
-    assert.equal(clock.nextDueMs(), undefined);
+  }
 
-    simulator.follow(faultsInTurn({ kind: 'SILENT', carriedOut: false }));
-    const silent = new AbortController();
-    const told = connection.instruct(instruction('FREEZE'), silent.signal);
-    assert.equal(await fate(told), 'PENDING');
-    silent.abort();
-    await assert.rejects(told, { name: 'AbortError' });
-
-    await assert.rejects(connection.instruct(instruction('FREEZE'), silent.signal), { name: 'AbortError' });
-    assert.deepEqual(simulator.holds(), [], 'what was aborted before is not sent');
+  test('sim-wrong-amount holds one minor unit more, and pays that out', async (t) => {
+    const { provider } = openProvider(t);
+    const of = order('1', { buyerId: 'sim-wrong-amount-1' });
+    assert.equal((await provider.instruct(instruction('FREEZE', of), never)).amount, of.amount + 1n);
+    assert.equal((await provider.instruct(instruction('RELEASE', of), never)).amount, of.amount + 1n);
   });
 
-  test('goes on where it was after a kill; who waited then hears nothing', async (t) => {
-    const { connection, simulator, clock, pass } = openTestSimulator(t, {
-      script: faultsInTurn({ kind: 'SLOW', ms: 1_000 }, { kind: 'LATE_REQUEST', ms: 1_000 }),
+  test('sim-refuse-return pays out, but gives nothing back', async (t) => {
+    const { provider } = openProvider(t);
+    const of = order('1', { sellerId: 'sim-refuse-return-1' });
+    await provider.instruct(instruction('FREEZE', of), never);
+    for (const kind of ['REFUND', 'CANCEL'] as const) {
+      const { status, declined } = await provider.instruct(instruction(kind, of), never);
+      assert.deepEqual([status, declined], ['HELD', rejections.REFUSED]);
+    }
+    assert.equal((await provider.instruct(instruction('RELEASE', of), never)).status, 'PAID_OUT');
+  });
+
+  test('other ids let a CANCEL through', async (t) => {
+    const { provider } = openProvider(t);
+    const of = order('1', { sellerId: 'sim-silent-1' });
+    await provider.instruct(instruction('FREEZE', of), never);
+    assert.equal((await provider.instruct(instruction('CANCEL', of), never)).status, 'RETURNED');
+  });
+
+  for (const [partyId, between] of [
+    ['sim-lost-answer', 'HELD'],
+    ['sim-lost-request', 'ABSENT'],
+  ] as const) {
+    test(`${partyId}: the first sending fails, the second does not, even after a restart`, async (t) => {
+      const { provider, file } = openProvider(t);
+      const of = freeze(`${partyId}-1`);
+      await assert.rejects(provider.instruct(of, never), { kind: 'UNREACHABLE', message: /broke/ });
+      assert.equal((await provider.lookUp(of, never)).status, between);
+      await provider.close();
+      const next = openProvider(t, file);
+      assert.equal((await next.provider.instruct(of, never)).status, 'HELD');
     });
-    const slow = connection.instruct(instruction('FREEZE', order('1')), never);
-    await assert.rejects(connection.instruct(instruction('FREEZE', order('2')), never), /broke/);
-    simulator.kill();
-    assert.equal(clock.nextDueMs(), undefined);
-    await assert.rejects(connection.lookUp(order('1'), never), /does not run/);
-    assert.throws(() => simulator.holds(), /does not run/);
-    simulator.reopen();
-    await pass(2_000);
+  }
+
+  test('sim-silent never answers and does nothing; sim-slow answers after 3 s', async (t) => {
+    const { provider, clock, pass } = openProvider(t);
+    assert.equal(await fate(provider.instruct(freeze('sim-silent-1'), never)), 'PENDING');
+    assert.deepEqual(await provider.lookUp(order(), never), { status: 'ABSENT' });
+    const slow = provider.instruct(freeze('sim-slow-1'), never);
+    await pass(2_990);
     assert.equal(await fate(slow), 'PENDING');
-    assert.deepEqual(await connection.instruct(instruction('FREEZE', order('1')), never), held);
-    assert.equal((await connection.lookUp(order('2'), never)).status, 'ABSENT', 'it died on its way');
-    simulator.reopen();
-    assert.deepEqual(
-      simulator.holds().map(({ holdId, status }) => [holdId, status]),
-      [['hold-1', 'HELD']],
-    );
+    clock.advance(10);
+    assert.equal((await slow).status, 'HELD');
   });
 
-  test('outlives those who are connected to it', async (t) => {
-    const { connection, simulator, pass } = openTestSimulator(t, {
-      script: faultsInTurn({ kind: 'SLOW', ms: 100 }, { kind: 'SLOW', ms: 100 }),
+  test('an aborted signal and closing end both kinds of waiting', async (t) => {
+    for (const buyerId of ['sim-silent-1', 'sim-slow-1']) {
+      const { provider, clock } = openProvider(t);
+      const abort = new AbortController();
+      const aborted = provider.instruct(freeze(buyerId), abort.signal);
+      const closed = provider.instruct(freeze(buyerId), never);
+      await turn();
+      abort.abort(new Error('enough'));
+      await assert.rejects(aborted, /enough/);
+      const rejected = assert.rejects(closed, /closed/);
+      await provider.close();
+      await rejected;
+      assert.equal(clock.nextDueMs(), undefined);
+    }
+  });
+});
+
+describe('notifications of the simulated provider', () => {
+  const lapsing = instruction('FREEZE', order('1', { buyerId: 'sim-lapse-1' }));
+
+  test('one that fails is sent again, under the same id, until it is accepted', async (t) => {
+    let failures = 2;
+    const { provider, pass, events, clock } = openProvider(t, undefined, async () => {
+      failures -= 1;
+      if (failures >= 0) throw new Error('starting');
     });
-    const cut = connection.instruct(instruction('FREEZE', order('1')), never);
-    connection.cut();
-    const second = simulator.connect();
-    const closed = second.instruct(instruction('FREEZE', order('2')), never);
-    const failed = assert.rejects(closed, /closed/);
-    await second.close();
-    await failed;
-    await assert.rejects(second.lookUp(order('2'), never), /closed/);
-    await pass(200);
-    assert.equal(await fate(cut), 'PENDING');
-    assert.equal(await fate(connection.lookUp(order('1'), never)), 'PENDING');
-    assert.equal((await simulator.connect().lookUp(order('2'), never)).status, 'HELD');
+    await provider.instruct(lapsing, never);
+    await pass(10_000);
+    assert.equal(events.length, 3);
+    assert.equal(new Set(events.map(({ eventId }) => eventId)).size, 1);
+    assert.deepEqual(events[0]?.about, { holdId: 'hold-1' });
+    assert.equal(clock.nextDueMs(), undefined);
   });
 
-  test('as the service has it: closing it ends calls, timers and deliveries', async (t) => {
-    const clock = createManualClock(startMs);
-    let posts = 0;
-    const options = {
-      dataDir: temporaryFolder(t),
-      clock,
-      deliver: async () => {
-        posts += 1;
-      },
-    };
-    const first = createSimulatedProvider(options);
-    await first.instruct(instruction('FREEZE'), never);
-    const silent = first.instruct(instruction('FREEZE', order('2', { buyerId: 'sim-silent-2' })), never);
-    const failed = assert.rejects(silent, /closed/);
-    await first.close();
-    await failed;
-    assert.equal(clock.nextDueMs(), undefined);
-    clock.advance(60_000);
-    assert.equal(posts, 0);
-    await first.close();
-    const second = createSimulatedProvider(options);
-    assert.equal((await second.lookUp(order(), never)).status, 'HELD');
-    clock.advance(60_000);
+  test('what happened while the process was down is notified at the start', async (t) => {
+    const before = openProvider(t);
+    await before.provider.instruct(lapsing, never);
+    await before.provider.close();
+    assert.equal(before.clock.nextDueMs(), undefined);
+    const { clock, pass, events } = openProvider(t, before.file);
+    clock.setWall(startMs + 60_000);
+    await pass(5_000);
+    assert.equal(events.length, 1);
+  });
+
+  test('one that is in flight when the provider closes changes nothing', async (t) => {
+    const { promise: accepted, resolve } = Promise.withResolvers<void>();
+    const { provider, pass, events, file } = openProvider(t, undefined, () => accepted);
+    await provider.instruct(lapsing, never);
+    await pass(5_000);
+    await provider.close();
+    resolve();
     await turn();
-    assert.equal(posts, 1, 'what was not delivered is');
-    await second.close();
+    assert.equal(events.length, 1);
+    const books = openBooks(file);
+    t.after(() => books.close());
+    assert.equal(books.all()[0]?.status, 'HELD');
+  });
+
+  test('none is taken over HTTP', (t) => {
+    const sent = { method: 'POST', query: '', headers: {}, body: Buffer.from('{}'), nowS: 0 };
+    assert.throws(() => openProvider(t).provider.readNotification(sent), apiError('SIGNATURE_INVALID'));
+  });
+});
+
+describe('books of the simulated provider', () => {
+  const module = (path: string) => JSON.stringify(join(import.meta.dirname, path));
+
+  test('the file is its owner’s alone, and one of a newer artseal is left as it is', (t) => {
+    const file = join(temporaryFolder(t), 'provider.db');
+    openBooks(file).close();
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    const connection = new Sqlite(file);
+    connection.pragma('user_version = 99');
+    connection.close();
+    assert.throws(() => openBooks(file), /schema 99/);
+  });
+
+  test('a change that throws leaves nothing', (t) => {
+    const books = openBooks(join(temporaryFolder(t), 'provider.db'));
+    t.after(() => books.close());
+    const failing = () =>
+      books.change(order(), (hold) => {
+        hold.status = 'HELD';
+        throw new Error('the power fails');
+      });
+    assert.throws(failing, /the power fails/);
+    assert.deepEqual(books.all(), []);
+  });
+
+  test('what was answered is there after a kill -9', async (t) => {
+    const file = join(temporaryFolder(t), 'provider.db');
+    const program = `
+      import { writeSync } from 'node:fs';
+      const { createSimulatedProvider } = await import(${module('../../src/payments/simulated/provider.ts')});
+      const { instruction, never, order, startMs } = await import(${module('simulated-support.ts')});
+      const clock = { nowMs: () => startMs, monotonicMs: () => 0, after: () => () => {} };
+      const provider = createSimulatedProvider({ file: process.argv[1], clock });
+      for (let n = 1; n <= 10_000; n += 1) {
+        await provider.instruct(instruction('FREEZE', order(String(n))), never);
+        writeSync(1, n + '\\n');
+      }`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program, file], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    t.after(() => child.kill('SIGKILL'));
+    let output = '';
+    child.stdout.on('data', (chunk) => {
+      output += chunk;
+      if (output.length > 60) child.kill('SIGKILL');
+    });
+    assert.deepEqual(await once(child, 'close'), [null, 'SIGKILL']);
+    const answered = output.split('\n').slice(0, -1);
+    const { provider } = openProvider(t, file);
+    for (const name of answered) {
+      assert.equal((await provider.lookUp(order(name), never)).status, 'HELD');
+    }
+  });
+
+  test('a provider with all kinds of work to do does not keep the process alive', (t) => {
+    const program = `
+      const { createSimulatedProvider } = await import(${module('../../src/payments/simulated/provider.ts')});
+      const { systemClock } = await import(${module('../../src/operations/registry.ts')});
+      const { instruction, order, never } = await import(${module('simulated-support.ts')});
+      const notify = () => Promise.reject(new Error('not there'));
+      const provider = createSimulatedProvider({ file: process.argv[1], clock: systemClock, notify });
+      for (const buyerId of ['buyer', 'sim-slow', 'sim-silent', 'sim-lapse', 'sim-duplicate']) {
+        void provider.instruct(instruction('FREEZE', order(buyerId, { buyerId })), never);
+      }`;
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ['--input-type=module', '--eval', program, join(temporaryFolder(t), 'provider.db')],
+      { timeout: 300_000, encoding: 'utf8' },
+    );
+    assert.equal(status, 0, stderr);
   });
 });

@@ -21,7 +21,7 @@ const limitMs = 60_000;
 const freezeRequest = /^POST \/v1\/payment_intents$/;
 
 const engine: ProviderEngine = {
-  has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes'],
+  has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes', 'posts'],
   open: async (t) => {
     const { standIn, provider, order } = await opened(t, { returnUrl: 'https://platform.example/paid' });
     const intentOf = ({ holdId }: PaymentOrder) => {

@@ -134,13 +134,12 @@ function read<T>(dataDir: string, file: string, sql: string, ...values: string[]
   }
 }
 
-/** Waits until the order of a filing is one that the service, told of its hold, has nothing left to do for. */
+/** Waits until the service has nothing left to do for the order of a filing. */
 async function becomesQuiet(dataDir: string, filingNo: string): Promise<void> {
-  const sql =
-    'SELECT notification_count AS notifications, look_up_at_ms AS dueAtMs FROM escrow WHERE filing_no = ?';
+  const sql = 'SELECT look_up_at_ms AS dueAtMs FROM escrow WHERE filing_no = ?';
   await eventually(`the order of ${filingNo} is quiet`, timeoutMs, () => {
-    const [order] = read<{ notifications: number; dueAtMs: number }>(dataDir, 'artseal.db', sql, filingNo);
-    return order !== undefined && order.notifications > 0 && order.dueAtMs > Date.now() + quietMs;
+    const [order] = read<{ dueAtMs: number }>(dataDir, 'artseal.db', sql, filingNo);
+    return order !== undefined && order.dueAtMs > Date.now() + quietMs;
   });
 }
 
@@ -166,9 +165,10 @@ function onDisk(dataDir: string, filingNo: string) {
     operations,
     history: history.map(({ state }) => state),
     transfers: transfers.length,
-    holds: theirs<{ payment: string }>('SELECT standing AS payment FROM hold WHERE hold_id = ?'),
+    holds: theirs<{ payment: string }>(`SELECT state->>'status' AS payment FROM hold WHERE hold_id = ?`),
     given: theirs<{ instructionId: string; kind: string }>(
-      'SELECT operation_id AS instructionId, kind FROM operation WHERE hold_id = ?',
+      `SELECT key AS instructionId, value->>'kind' AS kind
+       FROM hold, json_each(state, '$.instructions') WHERE hold_id = ?`,
     ),
   };
 }
@@ -205,9 +205,10 @@ function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Po
   assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the provider carried out');
   const ids = (file: string, query: string) => read<{ id: string }>(dataDir, file, query).map(({ id }) => id);
   const written = new Set(ids('artseal.db', 'SELECT instruction_id AS id FROM escrow_instruction'));
-  const unwritten = ids('simulated-provider.db', 'SELECT operation_id AS id FROM operation').filter(
-    (id) => !written.has(id),
-  );
+  const unwritten = ids(
+    'simulated-provider.db',
+    `SELECT key AS id FROM hold, json_each(state, '$.instructions')`,
+  ).filter((id) => !written.has(id));
   assert.deepEqual(unwritten, [], 'what the provider carried out and the service did not write down');
 }
 

@@ -23,7 +23,7 @@ import { reloadableSettings } from '../../src/config/config.ts';
 import { closingOf } from '../http/connect/closing-support.ts';
 import { openBareDoor } from '../http/rest/bare-listener.ts';
 import { runHere } from '../support/artseal.ts';
-import { fileArtwork, openEscrow } from '../support/calls.ts';
+import { fileArtwork } from '../support/calls.ts';
 import { type Certificate, frontOf, makeAuthority, makeSelfSigned, trust } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
@@ -198,16 +198,6 @@ test('neither a handshake that is not done nor a connection that is kept holds u
   const [answer] = await once(request(own.publicUrl, { agent: kept }).end(), 'response');
   await text(answer);
   assert.equal(await closingOf(t, own, sockets), 'by itself');
-});
-
-test('the simulated provider notifies the service over TLS', async (t) => {
-  const own = await startService(t, { env: settingsOf(certificate) });
-  const seller = await own.platform();
-  const { filingNo } = (await fileArtwork(own, seller)).json;
-  assert.equal((await openEscrow(own, seller, filingNo)).status, 200);
-  const notified = () => linesOf(own).find(({ operation }) => operation === 'payment notification');
-  const line = await eventually('a notification is logged', limitMs, notified);
-  assert.equal(line.status, 200);
 });
 
 /** Files that a service is started with and that can be replaced. */

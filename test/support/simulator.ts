@@ -1,14 +1,21 @@
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import type { InstructionFault, LookUpFault, Script } from '../../simulation/faults.ts';
+import { openFaultyProvider } from '../../simulation/faulty-provider.ts';
 import type { Clock } from '../../src/domain/clock.ts';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
+import { ApiError } from '../../src/domain/reason.ts';
 import { systemClock } from '../../src/operations/registry.ts';
-import type { PaymentInstruction, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
-import type { InstructionFault, LookUpFault, Script } from '../../src/payments/simulated/faults.ts';
-import { type SignedNotification, signBody } from '../../src/payments/simulated/notifications.ts';
-import { openSimulator } from '../../src/payments/simulated/simulator.ts';
+import type {
+  Notification,
+  PaymentInstruction,
+  PaymentOrder,
+  PaymentProvider,
+  SentNotification,
+} from '../../src/payments/provider.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** The faults of the simulator's script that tests choose by a word. */
@@ -71,7 +78,42 @@ export interface NotificationOptions {
   readonly secret?: Uint8Array;
 }
 
+/** A notification as it is posted. */
+export interface SignedNotification {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** The header of the signature, `t=<Unix seconds>,v1=<64 hex digits>`. */
+export const signatureHeader = 'sim-signature';
+const signatureToleranceS = 300;
 const ownSecret = Buffer.alloc(32, 7);
+
+function sign(secret: Uint8Array, body: Uint8Array, nowS: number): string {
+  const mac = createHmac('sha256', secret).update(`${nowS}.`).update(body).digest('hex');
+  return `t=${nowS},v1=${mac}`;
+}
+
+/** Reads a notification as PaymentProvider.readNotification does. */
+function readSigned({ headers, body, nowS }: SentNotification): Notification {
+  const signatures = headers[signatureHeader] ?? [];
+  const signedAtS = Number(/^t=(\d+),/.exec(signatures[0] ?? '')?.[1]);
+  const isOwn = signatures.length === 1 && signatures[0] === sign(ownSecret, body, signedAtS);
+  if (!isOwn || Math.abs(nowS - signedAtS) > signatureToleranceS) {
+    throw new ApiError('SIGNATURE_INVALID', 'The notification is not signed by the provider.');
+  }
+  let event: { id?: unknown; holdId?: unknown } | null;
+  try {
+    event = JSON.parse(body.toString());
+  } catch {
+    event = null;
+  }
+  if (typeof event?.id !== 'string' || event.id === '') {
+    throw new ApiError('INVALID_JSON', 'The notification must be a JSON object with an id.');
+  }
+  const { id, holdId } = event;
+  return { eventId: id, about: typeof holdId === 'string' ? { holdId } : undefined };
+}
 
 /** Where a hold may stand after an instruction was carried out. */
 const after: Readonly<Record<'FREEZE' | 'RELEASE' | 'REFUND', readonly PaymentStatus[]>> = {
@@ -112,8 +154,8 @@ export function openTestProvider(
     notification: () => ({ kind: 'LOST' }),
     report: (...answer) => report(...answer),
   };
-  const dataDir = temporaryFolder(test);
-  const simulator = openSimulator({ dataDir, clock, script, secret: ownSecret, deliver: async () => {} });
+  const file = join(temporaryFolder(test), 'provider.db');
+  const simulator = openFaultyProvider({ file, clock, script, deliver: async () => {} });
   test.after(() => simulator.close());
   let connection = simulator.connect();
 
@@ -138,7 +180,7 @@ export function openTestProvider(
     instruct: (instruction, signal) => connection.instruct(instruction, signal),
     lookUp: (order, signal) => connection.lookUp(order, signal),
     notificationMethod: connection.notificationMethod,
-    readNotification: (notification) => connection.readNotification(notification),
+    readNotification: readSigned,
     close: async () => {
       await connection.close();
       connection = simulator.connect();
@@ -164,11 +206,13 @@ export function openTestProvider(
       const holdId = holdIdOf(escrowId);
       return simulator.holds().find((hold) => hold.holdId === holdId)?.status ?? 'ABSENT';
     },
-    lapse: (escrowId) => simulator.lapse(holdIdOf(escrowId)),
+    lapse: (escrowId) => simulator.befall(holdIdOf(escrowId), 'LAPSE'),
     notification: (escrowId, { eventId = randomUUID(), claims = {}, nowS, secret = ownSecret } = {}) => {
       const event = { id: eventId, type: 'hold.changed', holdId: holdIdOf(escrowId) };
       const text = typeof claims === 'string' ? claims : JSON.stringify({ ...event, ...claims });
-      return signBody(secret, text, nowS ?? Math.floor(clock.nowMs() / 1000));
+      const body = Buffer.from(text);
+      const signature = sign(secret, body, nowS ?? Math.floor(clock.nowMs() / 1000));
+      return { headers: { 'content-type': 'application/json', [signatureHeader]: signature }, body };
     },
   };
 }

@@ -232,11 +232,7 @@ async function checkProvider(config: Config, clock: Clock): Promise<Finding> {
   const { ok, fault } = findingsOf('provider');
   const { name, movesMoney, open } = config.provider;
   if (!movesMoney) return ok(`${name}: it moves no money, and there is nothing to reach`);
-  const provider = await open(config.providerSettings, {
-    dataDir: config.dataDir,
-    clock,
-    ownListener: () => undefined,
-  });
+  const provider = await open(config.providerSettings, { dataDir: config.dataDir, clock });
   const timeout = new AbortController();
   const giveUp = setTimeout(
     () => timeout.abort(new Error(`no answer within ${answerMs / 1_000} seconds`)),

@@ -13,6 +13,8 @@ export interface Notifications {
    * if it has to be sent again.
    */
   take(sent: Omit<SentNotification, 'nowS'>): Promise<void>;
+  /** The same for a notification that has been read. */
+  accept(notification: Notification): Promise<void>;
 }
 
 /** What taking notifications needs. */
@@ -40,14 +42,17 @@ export function createNotifications({ provider, execute, clock }: NotificationDe
     }
   }
 
+  async function accept({ eventId, about }: Notification): Promise<void> {
+    const nowMs = clock.nowMs();
+    const subject = await subjectOf(about);
+    if (subject === undefined) return;
+    await execute({ kind: 'TakeNotification', eventId, about: subject, nowMs });
+  }
+
   return {
     method: provider.notificationMethod,
-    take: async (sent) => {
-      const nowMs = clock.nowMs();
-      const { eventId, about } = provider.readNotification({ ...sent, nowS: Math.floor(nowMs / 1000) });
-      const subject = await subjectOf(about);
-      if (subject === undefined) return;
-      await execute({ kind: 'TakeNotification', eventId, about: subject, nowMs });
-    },
+    take: async (sent) =>
+      accept(provider.readNotification({ ...sent, nowS: Math.floor(clock.nowMs() / 1000) })),
+    accept,
   };
 }

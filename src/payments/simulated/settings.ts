@@ -1,24 +1,19 @@
+import { join } from 'node:path';
 import type { ProviderKind } from '../provider.ts';
-import { ledgerFileName } from './ledger-file-name.ts';
-import type { SignedNotification } from './notifications.ts';
 
-/** The simulated provider, as a deployment chooses it: there is nothing to set. */
+/** The file of the provider's books in the data folder. */
+export const booksFileName = 'simulated-provider.db';
+
+/** The simulated provider. It has no settings. */
 export const simulated: ProviderKind<object> = {
   name: 'simulated',
   movesMoney: false,
   otherUnits: [],
   parties: undefined,
-  ownFiles: [ledgerFileName],
+  ownFiles: [booksFileName],
   settings: {},
-  open: async (_, { dataDir, clock, ownListener }) => {
+  open: async (_, { dataDir, ...surroundings }) => {
     const { createSimulatedProvider } = await import('./provider.ts');
-    const deliver = async (notification: SignedNotification, signal: AbortSignal) => {
-      const door = ownListener();
-      if (door === undefined) throw new Error('The service does not listen yet.');
-      // Not at the start, which would take longer for it.
-      const { post } = await import('./post.ts');
-      await post(door, notification, signal);
-    };
-    return createSimulatedProvider({ dataDir, clock, deliver });
+    return createSimulatedProvider({ ...surroundings, file: join(dataDir, booksFileName) });
   },
 };

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { partyPrefixes } from '../../../src/payments/simulated/script-by-parties.ts';
 import { getEscrow, openEscrow, refundEscrow } from '../../support/calls.ts';
 import { doorNames, startDoors } from '../../support/escrow-apis.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -14,7 +13,7 @@ for (const name of doorNames) {
   test(`${name}: a refund cancels an order whose buyer has not acted: CLOSED, and the artwork can be sold again`, async (t) => {
     const { service, doors, file } = await startDoors(t);
     const filingNo = await file();
-    const { escrowId, state } = await doors[name].open(filingNo, { buyerId: partyPrefixes.neverActing });
+    const { escrowId, state } = await doors[name].open(filingNo, { buyerId: 'sim-must-act-never' });
     assert.equal(state, 'UNPAID');
     const closed = await doors[name].refund(escrowId);
     assert.deepEqual([closed.state, closed.pending], ['CLOSED', undefined], closed.message);

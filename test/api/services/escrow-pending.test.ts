@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { partyPrefixes } from '../../../src/payments/simulated/script-by-parties.ts';
 import { tester } from '../../support/audit-log.ts';
 import { doorNames, doorsOf, type EscrowDoor, type Outcome, startDoors } from '../../support/escrow-apis.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -111,15 +110,15 @@ for (const name of doorNames) {
   test(`${name}: what the simulated provider loses is settled; silence changes nothing`, async (t) => {
     const { doors, file } = await startDoors(t, { limits: hasty });
     for (const [buyerId, state] of [
-      [partyPrefixes.lostAnswer, 'FROZEN'],
-      [partyPrefixes.lostRequest, 'FROZEN'],
-      [partyPrefixes.silent, 'UNPAID'],
+      ['sim-lost-answer', 'FROZEN'],
+      ['sim-lost-request', 'FROZEN'],
+      ['sim-silent', 'UNPAID'],
     ] as const) {
       const pending = await doors[name].open(await file(), { buyerId });
       assertPending(pending);
       await comesTo(doors[name], pending.escrowId, state);
     }
-    const paid = await doors[name].open(await file(), { sellerId: partyPrefixes.lostAnswer });
+    const paid = await doors[name].open(await file(), { sellerId: 'sim-lost-answer' });
     assertPending(await doors[name].release(paid.escrowId), paid.escrowId);
     await comesTo(doors[name], paid.escrowId, 'RELEASED');
   });

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import type { Reason } from '../../../src/domain/reason.ts';
-import { partyPrefixes } from '../../../src/payments/simulated/script-by-parties.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -375,14 +374,14 @@ const afterNonce: readonly Pair[] = [
   {
     what: 'the provider that declines',
     by: platform,
-    request: escrow({ ...escrowTerms(own), buyerId: partyPrefixes.declined }),
+    request: escrow({ ...escrowTerms(own), buyerId: 'sim-decline' }),
     status: 402,
     code: 'PAYMENT_DECLINED',
   },
   {
     what: 'the provider that cannot be reached',
     by: platform,
-    request: escrow({ ...escrowTerms(own), buyerId: partyPrefixes.lostRequest }),
+    request: escrow({ ...escrowTerms(own), buyerId: 'sim-lost-request' }),
     status: 503,
     code: 'PAYMENT_PENDING',
   },

@@ -5,13 +5,12 @@ import Sqlite from 'better-sqlite3';
 import { ApiError } from '../../../src/domain/reason.ts';
 import { bodyBytesMax } from '../../../src/http/rest/body.ts';
 import type { PaymentProvider } from '../../../src/payments/provider.ts';
-import { type SignedNotification, signatureHeader } from '../../../src/payments/simulated/notifications.ts';
 import { startDoors } from '../../support/escrow-apis.ts';
 import { eventually } from '../../support/eventually.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
-import { openTestProvider } from '../../support/simulator.ts';
+import { openTestProvider, type SignedNotification, signatureHeader } from '../../support/simulator.ts';
 
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;

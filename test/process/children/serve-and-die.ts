@@ -6,7 +6,6 @@ import Sqlite from 'better-sqlite3';
 import pino from 'pino';
 import { startApp } from '../../../src/app/app.ts';
 import { readConfig } from '../../../src/config/config.ts';
-import { notificationPath } from '../../../src/http/rest/notification-call.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
 import type { PaymentProvider } from '../../../src/payments/provider.ts';
 
@@ -69,18 +68,12 @@ function watchCalls(provider: PaymentProvider): PaymentProvider {
 
 watchCommits();
 const config = readConfig(process.env);
-let publicUrl: string | undefined;
-const surroundings = {
-  dataDir: config.dataDir,
-  clock: systemClock,
-  ownListener: () =>
-    publicUrl === undefined ? undefined : { url: publicUrl + notificationPath, certificate: undefined },
-};
-const provider = watchCalls(await config.provider.open(config.providerSettings, surroundings));
+const provider = watchCalls(
+  await config.provider.open(config.providerSettings, { dataDir: config.dataDir, clock: systemClock }),
+);
 const app = await startApp(config, pino({ level: 'silent' }), {
   ...{ provider, limits },
   // Its commits are watched, which is done in the thread that makes them.
   isStoreInThisThread: true,
 });
-publicUrl = app.publicUrl;
 process.stdout.write(`artseal ready public=${app.publicUrl} internal=${app.internalUrl}\n`);

@@ -1,0 +1,103 @@
+import { closeSync, existsSync, openSync } from 'node:fs';
+import Sqlite from 'better-sqlite3';
+import type { PaymentOrder } from '../provider.ts';
+import type { Hold } from './hold.ts';
+
+/** How long opening waits for another process, in milliseconds. */
+const openingTimeoutMs = 2_000;
+/** How long a write waits for another process, in milliseconds: it blocks the event loop. */
+const writingTimeoutMs = 20;
+const schemaVersion = 1;
+
+const schema = `
+CREATE TABLE hold (
+  hold_id TEXT PRIMARY KEY,
+  -- A Hold as JSON.
+  state TEXT NOT NULL,
+  -- When something happens next without an instruction, in Unix milliseconds.
+  due_at_ms INTEGER
+) STRICT;
+CREATE INDEX hold_by_due_time ON hold (due_at_ms) WHERE due_at_ms IS NOT NULL;
+PRAGMA user_version = ${schemaVersion};
+`;
+
+/** The holds of the simulated provider, in a file of their own. */
+export interface Books {
+  /**
+   * Changes the hold of an order in one transaction, which is on disk on return. Nothing is written if the change throws.
+   */
+  change<T>(order: Pick<PaymentOrder, 'holdId' | 'escrowId'>, change: (hold: Hold) => T): T;
+  /** The holds to which something happens next without an instruction, at most so many, the earliest first. */
+  planned(limit: number): Hold[];
+  /** All holds, in the order in which their first instruction was sent. */
+  all(): Hold[];
+  close(): void;
+}
+
+/** Opens the books in a file, which is created if it does not exist. Throws if a newer version of artseal wrote it. */
+export function openBooks(file: string): Books {
+  // SQLite gives its log files the mode of the database: only the owner can read them.
+  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
+  const connection = new Sqlite(file, { timeout: openingTimeoutMs });
+  try {
+    connection.pragma('journal_mode = WAL');
+    connection.pragma('synchronous = FULL');
+    connection.pragma('trusted_schema = OFF');
+    connection.transaction(() => prepareSchema(connection)).immediate();
+    connection.pragma(`busy_timeout = ${writingTimeoutMs}`);
+    return createBooks(connection);
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+function prepareSchema(connection: Sqlite.Database): void {
+  const version = connection.pragma('user_version', { simple: true });
+  if (version === 0) connection.exec(schema);
+  else if (version !== schemaVersion) {
+    throw new Error(`${connection.name} has schema ${version}; this artseal knows ${schemaVersion}.`);
+  }
+}
+
+function createBooks(connection: Sqlite.Database): Books {
+  const select = connection.prepare<[string], string>('SELECT state FROM hold WHERE hold_id = ?').pluck();
+  const selectAll = connection.prepare<[], string>('SELECT state FROM hold ORDER BY rowid').pluck();
+  const selectPlanned = connection
+    .prepare<[number], string>(
+      'SELECT state FROM hold WHERE due_at_ms IS NOT NULL ORDER BY due_at_ms LIMIT ?',
+    )
+    .pluck();
+  const upsert = connection.prepare<[string, string, number | null]>(
+    `INSERT INTO hold (hold_id, state, due_at_ms) VALUES (?, ?, ?)
+     ON CONFLICT (hold_id) DO UPDATE SET state = excluded.state, due_at_ms = excluded.due_at_ms`,
+  );
+
+  function change<T>(
+    { holdId, escrowId }: Pick<PaymentOrder, 'holdId' | 'escrowId'>,
+    apply: (hold: Hold) => T,
+  ): T {
+    const unknown: Hold = { holdId, escrowId, status: 'ABSENT', plan: [], instructions: {} };
+    const before = select.get(holdId) ?? write(unknown);
+    const hold = read(before);
+    const result = apply(hold);
+    const after = write(hold);
+    if (after !== before) upsert.run(holdId, after, hold.plan[0]?.atMs ?? null);
+    return result;
+  }
+
+  return {
+    change: (order, apply) => connection.transaction(() => change(order, apply)).immediate(),
+    planned: (limit) => selectPlanned.all(limit).map(read),
+    all: () => selectAll.all().map(read),
+    close: () => connection.close(),
+  };
+}
+
+function write(hold: Hold): string {
+  return JSON.stringify(hold, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+}
+
+function read(state: string): Hold {
+  return JSON.parse(state, (key, value) => (key === 'amount' || key === 'left' ? BigInt(value) : value));
+}

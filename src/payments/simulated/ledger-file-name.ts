@@ -1,2 +1,0 @@
-/** The simulator's file in its folder. */
-export const ledgerFileName = 'simulated-provider.db';
