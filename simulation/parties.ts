@@ -1,4 +1,4 @@
-import type { PartyNames, PartyRules } from '../src/domain/party.ts';
+import type { PartyRules, ProviderIds } from '../src/domain/party.ts';
 import type { ImportedParty } from '../src/store/party-commands.ts';
 import { worldLimits } from './limits.ts';
 
@@ -36,9 +36,13 @@ export function partiesOf(caller: string, sessions: number): ImportedParty[] {
     ];
     return buyerPrefixes.map((prefix) => buyerIdOf(prefix, session, sale));
   }).flat();
-  const seller = { role: 'SELLER', partyId: sellerId, names: { account: nameOf(caller, sellerId) } } as const;
+  const seller = {
+    role: 'SELLER',
+    partyId: sellerId,
+    providerIds: { account: nameOf(caller, sellerId) },
+  } as const;
   const buyers = buyerIds.map(
-    (partyId) => ({ role: 'BUYER', partyId, names: { customer: nameOf(caller, partyId) } }) as const,
+    (partyId) => ({ role: 'BUYER', partyId, providerIds: { customer: nameOf(caller, partyId) } }) as const,
   );
   return [seller, ...buyers].map((party) => ({ ...party, caller }));
 }
@@ -48,6 +52,6 @@ export const namesIn = ({
   buyer,
   seller,
 }: {
-  buyer?: PartyNames | undefined;
-  seller?: PartyNames | undefined;
+  buyer?: ProviderIds | undefined;
+  seller?: ProviderIds | undefined;
 }) => `${buyer?.customer} pays ${seller?.account}`;

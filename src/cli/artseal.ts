@@ -59,7 +59,7 @@ const fieldNames: Readonly<Record<string, string>> = {
   escrowId: 'ESCROW_ID',
   role: '--role',
   partyId: '--id',
-  names: '--provider-ids',
+  providerIds: '--provider-ids',
   reason: '--reason',
   scopes: '--scopes',
   expires: '--expires',

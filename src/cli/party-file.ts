@@ -1,5 +1,5 @@
 import type { PartyRole } from '../domain/escrow-terms.ts';
-import { checkParty, type PartyNames, type PartyRules } from '../domain/party.ts';
+import { checkParty, type PartyRules, type ProviderIds } from '../domain/party.ts';
 import type { Violation } from '../domain/violation.ts';
 import { JsonError, type JsonValue, parseJsonObject, shownName } from '../lib/json/strict-json.ts';
 import type { ImportedParty, NamedCaller } from '../store/party-commands.ts';
@@ -84,7 +84,7 @@ function* partiesOf({ value, place, caller, field }: OfPlatform, rules: PartyRul
     const where = place === '' ? section : `${place}.${section}`;
     const role = sections[section as keyof typeof sections];
     for (const [partyId, named] of yield* members(parties, where)) {
-      const party = { role, partyId, names: namesIn(named, Object.keys(rules[role])) };
+      const party = { role, partyId, providerIds: providerIdsIn(named, Object.keys(rules[role])) };
       for (const violation of checkParty(party, rules))
         yield broken(fieldIn(placeIn(where, partyId), violation.field), violation.rule);
       yield { party: { ...party, caller } };
@@ -110,7 +110,7 @@ function* members(
 }
 
 /** The provider ids of a party. Values that are not strings become '', which fails every rule. */
-function namesIn(value: JsonValue, members: readonly string[]): PartyNames {
+function providerIdsIn(value: JsonValue, members: readonly string[]): ProviderIds {
   const text = (name: JsonValue) => (typeof name === 'string' ? name : '');
   if (value instanceof Map)
     return Object.fromEntries([...value].map(([member, name]) => [member, text(name)]));
@@ -126,7 +126,7 @@ const placeIn = (place: string, name: string): string => `${place}[${JSON.string
 /** A field of a party in messages. */
 function fieldIn(place: string, field: string): string {
   if (field === 'partyId') return `the id of ${place}`;
-  return field === 'names' ? place : `${place}${field.slice('names'.length)}`;
+  return field === 'providerIds' ? place : `${place}${field.slice('providerIds'.length)}`;
 }
 
 /** A position of the file in messages; `at` is in UTF-16 units. */

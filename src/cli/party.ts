@@ -1,6 +1,6 @@
 import { providers } from '../config/payment-providers.ts';
 import type { PartyRole } from '../domain/escrow-terms.ts';
-import { checkParty, nobodyRegistered, type PartyNames, partyRoles } from '../domain/party.ts';
+import { checkParty, nobodyRegistered, type ProviderIds, partyRoles } from '../domain/party.ts';
 import { refuseViolations, ValidationError } from '../domain/violation.ts';
 import type { ProviderKind } from '../payments/provider.ts';
 import { allOf } from '../store/paging.ts';
@@ -20,7 +20,7 @@ const add: Action = {
   run: (words, terminal) =>
     changeRegistry(words, terminal, async (session) => {
       const { config, actor, execute } = session;
-      const party = { ...partyOf(words), names: namesOf(words.required('provider-ids')) };
+      const party = { ...partyOf(words), providerIds: providerIdList(words.required('provider-ids')) };
       const by = actor();
       refuseViolations(checkParty(party, config.provider.parties));
       show(await execute({ kind: 'AddParty', by, caller: words.required('platform'), party }), session);
@@ -115,7 +115,7 @@ function providerIdsOf({ name, parties }: ProviderKind): string[] {
 }
 
 /** Reads provider ids such as customer=cus_1,paymentMethod=pm_1. Throws UsageError. */
-function namesOf(word: string): PartyNames {
+function providerIdList(word: string): ProviderIds {
   const names = new Map<string, string>();
   for (const pair of word.split(',')) {
     const [member = '', ...rest] = pair.split('=').map((part) => part.trim());
@@ -137,10 +137,10 @@ function roleOf(words: Words): PartyRole {
   return role;
 }
 
-function show({ caller, role, partyId, names, addedAtS }: Party, { show, timestamp }: Session): void {
-  const ids = Object.entries(names).map(([member, id]) => `${member}=${id}`);
+function show({ caller, role, partyId, providerIds, addedAtS }: Party, { show, timestamp }: Session): void {
+  const ids = Object.entries(providerIds).map(([member, id]) => `${member}=${id}`);
   show(
-    { platform: caller, role, partyId, providerIds: names, addedAt: timestamp(addedAtS) },
+    { platform: caller, role, partyId, providerIds, addedAt: timestamp(addedAtS) },
     [role.padEnd(6), partyId, ids.join(','), caller].join('  '),
   );
 }

@@ -4,7 +4,6 @@ import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/listen/tls-fi
 import type { MasterKey } from '../keys/key-ring.ts';
 import { isLoopback, loopback } from '../lib/networks.ts';
 import type { Setting } from '../payments/provider.ts';
-import { providers } from './payment-providers.ts';
 import { faultOf, readAll, readFrom, refuse, type Source, textOf } from './settings.ts';
 import { allSettings, settings } from './table.ts';
 
@@ -76,12 +75,6 @@ function configReaders(env: NodeJS.ProcessEnv) {
     provider: () => read(settings.provider),
     /** As the `open` of the provider takes them. */
     providerSettings: () => readProviderSettings(source),
-    /** A sentence for each variable that is set and no longer a setting. */
-    retired: () =>
-      providers
-        .flatMap(({ retired = {} }) => Object.entries(retired))
-        .filter(([variable]) => env[variable])
-        .map(([variable, instead]) => `${variable} ${instead}.`),
     /** The files that settings name, those of providers that are not chosen among them. */
     namedFiles: () => filesOf(env, source, () => true),
     /** Those of them that everybody may read. */
@@ -104,9 +97,8 @@ export function readServingConfig(env: NodeJS.ProcessEnv): Config {
  * example, they create the keys of a production that has no provider yet. `config` has the members that could be read.
  */
 export function faultsForServing(config: Partial<Config>): readonly string[] {
-  const { environment, provider, publicTls, internalTls, retired = [] } = config;
+  const { environment, provider, publicTls, internalTls } = config;
   const faults = [
-    ...retired,
     ...faultsOfTls(publicTls, publicTlsSettings),
     ...faultsOfTls(internalTls, internalTlsSettings),
     ...sharedAddresses(config),

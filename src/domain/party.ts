@@ -6,78 +6,76 @@ import { ValidationError, type Violation } from './violation.ts';
 /** The roles that a party is registered in. */
 export const partyRoles = ['BUYER', 'SELLER'] as const satisfies readonly PartyRole[];
 
-/** The provider's own names for a party, by what they name: `{ customer: 'cus_…', paymentMethod: 'pm_…' }`. */
-export type PartyNames = Readonly<Record<string, string>>;
+/** The ids of a party at the payment provider: `{ customer: 'cus_…', paymentMethod: 'pm_…' }`. */
+export type ProviderIds = Readonly<Record<string, string>>;
 
-/** A name that the provider has for a party: its form, and what it is, in words: "a customer, cus_…". */
-export interface PartyNameRule {
+/** The form of a provider id, and what it identifies: "a customer, cus_…". */
+export interface ProviderIdRule {
   readonly pattern: RegExp;
   readonly what: string;
 }
 
-/** The names that a party of each role has to be registered with, by what they name. */
-export type PartyRules = Readonly<Record<PartyRole, Readonly<Record<string, PartyNameRule>>>>;
+/** The provider ids that a party of each role needs. */
+export type PartyRules = Readonly<Record<PartyRole, Readonly<Record<string, ProviderIdRule>>>>;
 
-/** What each of the names of a party names, by its role. */
+/** The members of ProviderIds that a party of each role needs. */
 export type PartyMembers = Readonly<Record<PartyRole, readonly string[]>>;
 
-/** A buyer or seller to register: the buyerId or sellerId of its platform, and what the provider knows it by. */
+/** A buyer or seller to register; the partyId is the buyerId or sellerId of its platform. */
 export interface NewParty {
   readonly role: PartyRole;
   readonly partyId: string;
-  readonly names: PartyNames;
+  readonly providerIds: ProviderIds;
 }
 
-/** The longest name that is taken, in UTF-16 units, whatever the pattern of the provider. */
-const nameLengthMax = 255;
+/** The longest provider id, in UTF-16 units. */
+const idLengthMax = 255;
 
-/** Why nobody is registered where the provider takes anybody. */
+/** The violation of registering a party at a provider that needs no registration. */
 export const nobodyRegistered: Violation = {
-  field: 'names',
-  rule: 'are for a payment provider that has to be told who a party is; at the one that is set, anybody is a party',
+  field: 'providerIds',
+  rule: 'are not used: the configured payment provider needs no registered parties',
 };
 
-/** What the names of a party have to name, by its role; undefined where nobody has to be registered. */
+/** The members that rules ask for; undefined if the provider needs no registered parties. */
 export function membersOf(rules: PartyRules | undefined): PartyMembers | undefined {
   return rules && { BUYER: Object.keys(rules.BUYER), SELLER: Object.keys(rules.SELLER) };
 }
 
-/** The fields of a party that break their rules, a name as `names.customer`. */
+/** The fields of a party that break their rules, such as `providerIds.customer`. */
 export function checkParty(
-  { role, partyId, names }: Omit<NewParty, 'role'> & { readonly role: PartyRole | undefined },
+  { role, partyId, providerIds }: Omit<NewParty, 'role'> & { readonly role: PartyRole | undefined },
   rules: PartyRules | undefined,
 ): Violation[] {
   if (rules === undefined) return [nobodyRegistered];
   const violations = [...checkRole(role), ...checkText('partyId', partyId, partyIdBounds)];
-  return role === undefined ? violations : [...violations, ...checkNames(names, rules[role])];
+  return role === undefined ? violations : [...violations, ...checkProviderIds(providerIds, rules[role])];
 }
 
-/** Checks a role that was looked up, and is undefined if the word is none. */
+/** Checks a role, which is undefined if the word for it was unknown. */
 export function checkRole(role: PartyRole | undefined): Violation[] {
   return role === undefined ? [{ field: 'role', rule: `must be ${partyRoles.join(' or ')}` }] : [];
 }
 
-function checkNames(names: PartyNames, rules: PartyRules[PartyRole]): Violation[] {
+function checkProviderIds(providerIds: ProviderIds, rules: PartyRules[PartyRole]): Violation[] {
   const wanted = Object.entries(rules).flatMap(([member, { pattern, what }]) => {
-    const field = `names.${member}`;
-    const name = Object.hasOwn(names, member) ? names[member] : undefined;
+    const field = `providerIds.${member}`;
+    const name = Object.hasOwn(providerIds, member) ? providerIds[member] : undefined;
     if (name === undefined) return [{ field, rule: `is required: the id of ${what}` }];
-    const isGood = name.length <= nameLengthMax && pattern.test(name);
-    return isGood
-      ? []
-      : [{ field, rule: `must be the id of ${what}, of at most ${nameLengthMax} characters` }];
+    const isGood = name.length <= idLengthMax && pattern.test(name);
+    return isGood ? [] : [{ field, rule: `must be the id of ${what}, of at most ${idLengthMax} characters` }];
   });
-  const hasStrangers = Object.keys(names).some((member) => !Object.hasOwn(rules, member));
+  const hasOthers = Object.keys(providerIds).some((member) => !Object.hasOwn(rules, member));
   const takes = Object.keys(rules).join(' and ');
-  return hasStrangers ? [...wanted, { field: 'names', rule: `must have ${takes}, and no other` }] : wanted;
+  return hasOthers ? [...wanted, { field: 'providerIds', rule: `must have ${takes}, and no other` }] : wanted;
 }
 
-/** Whether a party is known by a name for each of these. */
-export function isNamed(names: PartyNames, members: readonly string[]): boolean {
-  return members.every((member) => Object.hasOwn(names, member));
+/** Whether a party has a provider id for each member. */
+export function hasProviderIds(providerIds: ProviderIds, members: readonly string[]): boolean {
+  return members.every((member) => Object.hasOwn(providerIds, member));
 }
 
-/** The parties of an order that nobody registered; one that another platform has is told of in the same words. */
+/** The parties of an order that are not registered. A party of another platform gets the same message. */
 export function unknownParties(found: {
   readonly buyer: object | undefined;
   readonly seller: object | undefined;
@@ -90,16 +88,18 @@ export function unknownParties(found: {
 }
 
 /**
- * Refuses a buyer and a seller that are one at the provider: a name of each that names the same kind of thing, a user or a
- * wallet for example, is equal. One that differs alone makes no other party.
+ * Rejects a buyer and a seller that are the same at the provider: one of their provider ids, such as the user or the wallet,
+ * is equal.
  */
-export function sameParty(buyer: PartyNames, seller: PartyNames): Violation[] {
+export function sameParty(buyer: ProviderIds, seller: ProviderIds): Violation[] {
   const shared = Object.keys(buyer).filter((member) => buyer[member] === seller[member]);
   if (shared.length === 0) return [];
   const rule = `must differ from buyerId at the payment provider: both are registered with the same ${shared.join(' and ')}`;
   return [{ field: 'sellerId', rule }];
 }
 
-/** The error to remove a party that is not known. */
+/** The error for a party that is not registered. */
 export const partyNotFound = (): ApiError =>
-  new ValidationError('NOT_FOUND', [{ field: 'partyId', rule: 'names no party of that platform and role.' }]);
+  new ValidationError('NOT_FOUND', [
+    { field: 'partyId', rule: 'is not registered for that platform and role.' },
+  ]);

@@ -2,7 +2,7 @@ import type { Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { InstructionKind } from '../domain/escrow.ts';
 import type { EscrowTerms } from '../domain/escrow-terms.ts';
-import type { PartyNames, PartyRules } from '../domain/party.ts';
+import type { PartyRules, ProviderIds } from '../domain/party.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Violation } from '../domain/violation.ts';
 
@@ -109,8 +109,8 @@ export interface PaymentOrder extends Terms {
   readonly holdId: string;
   readonly escrowId: string;
   /** The provider's names for who pays and for who is paid; undefined where it needs none. */
-  readonly buyer?: PartyNames | undefined;
-  readonly seller?: PartyNames | undefined;
+  readonly buyer?: ProviderIds | undefined;
+  readonly seller?: ProviderIds | undefined;
   /** Unix milliseconds from before any instruction of it. */
   readonly openedAtMs: number;
   /** PaymentSnapshot.reference of an earlier answer. */
@@ -158,7 +158,7 @@ export type NotificationSubject =
 
 /** The orders that are or may be RELEASED of a buyer who is registered with these of the provider's names, opened since a time. */
 export interface OrdersOfBuyer {
-  readonly buyer: PartyNames;
+  readonly buyer: ProviderIds;
   /** Unix milliseconds. */
   readonly openedSinceMs: number;
 }
@@ -185,8 +185,6 @@ export interface ProviderKind<Values = unknown> {
   readonly ownFiles: readonly string[];
   /** Its settings, in the order of the help; the variables begin with ARTSEAL_ and its name. */
   readonly settings: { readonly [Member in keyof Values]: Setting<Values[Member]> };
-  /** Settings that it had once, by their variables, and what there is instead; no service starts with them. */
-  readonly retired?: Readonly<Record<string, string>>;
   /** Opens it with what its settings were read into. The libraries that it is made of are loaded here, not before. */
   open(values: Values, surroundings: Surroundings): Promise<PaymentProvider>;
 }

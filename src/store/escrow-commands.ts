@@ -41,7 +41,7 @@ export interface EscrowCommands {
     readonly takes: {
       readonly terms: EscrowTerms;
       readonly violations: readonly Violation[];
-      /** What the provider has to be told of them; undefined where anybody is a party. */
+      /** The provider ids that both need; undefined if the provider needs no registered parties. */
       readonly parties: PartyMembers | undefined;
       readonly at: BusinessTime;
       readonly work: Work;

@@ -1,7 +1,7 @@
 import type { Actor } from '../domain/audit-entry.ts';
 import type { AfterPayout, Escrow, EscrowState, InstructionKind, NextAction } from '../domain/escrow.ts';
 import type { EndedInstruction, OpenInstruction } from '../domain/order-update.ts';
-import type { PartyNames } from '../domain/party.ts';
+import type { ProviderIds } from '../domain/party.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Decision, OrderEnd } from '../domain/resolution.ts';
 import type { Instruction } from './escrow-commands.ts';
@@ -24,8 +24,8 @@ export interface EscrowCase {
    * The provider's names for who pays and for who is paid, as registered when the order was opened. Of an order from
    * before there were any, those of now; undefined where nobody is registered.
    */
-  readonly buyer: PartyNames | undefined;
-  readonly seller: PartyNames | undefined;
+  readonly buyer: ProviderIds | undefined;
+  readonly seller: ProviderIds | undefined;
   /** Questions and instructions in a row that were left without an answer. */
   readonly failedAttempts: number;
   /** Why it waits for a person. */
@@ -161,7 +161,7 @@ export interface ReconciliationCommands {
       readonly about:
         | { readonly holdId: string }
         | { readonly reference: string }
-        | { readonly buyer: PartyNames; readonly openedSinceMs: number };
+        | { readonly buyer: ProviderIds; readonly openedSinceMs: number };
       readonly nowMs: number;
     };
     readonly gives: boolean;

@@ -48,7 +48,6 @@ describe('without any setting', () => {
       webhooks: { networks: loopback, plainLoopback: true, proxy: undefined, authorities: undefined },
       provider: simulated,
       providerSettings: {},
-      retired: [],
       namedFiles: [],
       publicFiles: [],
     });
@@ -353,23 +352,6 @@ describe('the settings of the providers', () => {
   test('are not read while another provider is set', () => {
     const config = readConfig({ ARTSEAL_STRIPE_API_KEY: 'x' });
     assert.deepEqual([config.provider, config.providerSettings], [simulated, {}]);
-  });
-
-  test('that there were once keep a service from starting, and no command from taking over what they named', () => {
-    const env = { ARTSEAL_STRIPE_PARTIES_FILE: '/nowhere/parties.json' };
-    const atStripe = {
-      ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-      ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
-      ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_Abc',
-    };
-    for (const provider of [{}, atStripe]) {
-      const fault =
-        'ARTSEAL_STRIPE_PARTIES_FILE is not supported: register buyers and sellers for each platform with ' +
-        '`artseal party import`, and remove the setting.';
-      assert.throws(() => readServingConfig({ ...env, ...provider }), { message: fault });
-      assert.equal(readConfig({ ...env, ...provider }).retired.length, 1);
-      assert.deepEqual(readServingConfig(provider).retired, []);
-    }
   });
 });
 

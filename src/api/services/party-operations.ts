@@ -100,10 +100,10 @@ export function createPartyOperations({ partyRules, clock, paging }: PartyDepend
 
 /** A party as sent; what is wrong with it, its role included, is among the violations. */
 function readParty(
-  { role, partyId, names }: Pick<AddPartyRequest, 'role' | 'partyId' | 'names'>,
+  { role, partyId, providerIds }: Pick<AddPartyRequest, 'role' | 'partyId' | 'providerIds'>,
   rules: PartyRules | undefined,
 ): { readonly party: NewParty; readonly violations: readonly Violation[] } {
-  const party = { role: roleOf(role), partyId, names };
+  const party = { role: roleOf(role), partyId, providerIds };
   return { party: party as NewParty, violations: checkParty(party, rules) };
 }
 
@@ -121,6 +121,11 @@ function repeated(parties: readonly (NewParty & { readonly caller: string })[]):
   });
 }
 
-function partyMessage({ role, names, addedAtS, ...party }: Party): MessageInitShape<typeof PartySchema> {
-  return { ...party, role: Party_Role[role], names: { ...names }, addedAt: utc(addedAtS) };
+function partyMessage({
+  role,
+  providerIds,
+  addedAtS,
+  ...party
+}: Party): MessageInitShape<typeof PartySchema> {
+  return { ...party, role: Party_Role[role], providerIds: { ...providerIds }, addedAt: utc(addedAtS) };
 }

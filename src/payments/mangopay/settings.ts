@@ -1,5 +1,5 @@
 import type { Environment } from '../../domain/caller.ts';
-import type { PartyNameRule } from '../../domain/party.ts';
+import type { ProviderIdRule } from '../../domain/party.ts';
 import { type ProviderKind, SettingError } from '../provider.ts';
 import { matching, readOrigin } from '../setting-readers.ts';
 import type { MangopaySettings } from './client.ts';
@@ -36,8 +36,8 @@ const currencies: readonly string[] = [
 
 /** An id as Mangopay gives them: digits, or a prefix and letters; at most 128 characters. */
 const idPattern = /^[A-Za-z0-9_-]{1,128}$/;
-const user: PartyNameRule = { pattern: idPattern, what: 'a user, user_…' };
-const wallet: PartyNameRule = { pattern: idPattern, what: 'a wallet of that user, wlt_…' };
+const user: ProviderIdRule = { pattern: idPattern, what: 'a user, user_…' };
+const wallet: ProviderIdRule = { pattern: idPattern, what: 'a wallet of that user, wlt_…' };
 
 /** Mangopay, as a deployment chooses it. */
 export const mangopay: ProviderKind<MangopaySettings> = {

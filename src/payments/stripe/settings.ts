@@ -60,10 +60,6 @@ export const stripe: ProviderKind<StripeSettings> = {
       read: (text, environment) => readOrigin(text, stripeUrl, environment),
     },
   },
-  retired: {
-    ARTSEAL_STRIPE_PARTIES_FILE:
-      'is not supported: register buyers and sellers for each platform with `artseal party import`, and remove the setting',
-  },
   open: async (settings, { clock }) => {
     const { createStripeProvider } = await import('./provider.ts');
     return createStripeProvider(settings, clock.nowMs);

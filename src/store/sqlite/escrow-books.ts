@@ -107,7 +107,7 @@ export function createEscrowBooks(
 
   /** Orders from before parties were registered have those that are known now. */
   const namesOf = (row: EscrowRow, role: PartyRole, id: number | null, partyId: string) =>
-    id === null ? parties.namesForFiling(row.filingNo, role, partyId) : parties.namesOf(id);
+    id === null ? parties.providerIdsForFiling(row.filingNo, role, partyId) : parties.providerIdsOf(id);
 
   function toCase(row: EscrowRow): EscrowCase {
     const { instructionId: holdId, preparedAtMs: openedAtMs } = instructions.freezeOf(row.id);

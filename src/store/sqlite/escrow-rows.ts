@@ -19,7 +19,7 @@ import {
 } from 'drizzle-orm';
 import type { EscrowState, InstructionKind } from '../../domain/escrow.ts';
 import type { EscrowTerms } from '../../domain/escrow-terms.ts';
-import type { PartyNames } from '../../domain/party.ts';
+import type { ProviderIds } from '../../domain/party.ts';
 import type { OrderEnd } from '../../domain/resolution.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './connection.ts';
@@ -91,7 +91,7 @@ export interface EscrowRows {
    * The same for the orders of a buyer who is registered with these names, opened since a time: those that are RELEASED, and
    * those whose RELEASE is open, which may be RELEASED before they are asked about.
    */
-  noticedOfBuyer(names: PartyNames, openedSinceMs: number, nowMs: number): void;
+  noticedOfBuyer(providerIds: ProviderIds, openedSinceMs: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
   decided(id: number, accepted: boolean, lookUpAtMs: number): void;
   /** Brings an order to its end, by a person's word, whether or not it waits for a person. */

@@ -3,7 +3,7 @@ import { yearOf } from '../../domain/calendar.ts';
 import { stateConflict } from '../../domain/escrow.ts';
 import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { type EscrowTerms, type PartyRole, refuseUnsaleable } from '../../domain/escrow-terms.ts';
-import { isNamed, type PartyMembers, sameParty, unknownParties } from '../../domain/party.ts';
+import { hasProviderIds, type PartyMembers, sameParty, unknownParties } from '../../domain/party.ts';
 import { planResolution } from '../../domain/resolution.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
@@ -49,7 +49,7 @@ export function createEscrowHandlers(
   function registered(callerId: number, { buyerId, sellerId }: EscrowTerms, needed: PartyMembers) {
     const find = (role: PartyRole, partyId: string) => {
       const found = parties.find(callerId, role, partyId);
-      return found && isNamed(found.names, needed[role]) ? found : undefined;
+      return found && hasProviderIds(found.providerIds, needed[role]) ? found : undefined;
     };
     return { buyer: find('BUYER', buyerId), seller: find('SELLER', sellerId) };
   }
@@ -66,7 +66,7 @@ export function createEscrowHandlers(
       refuseViolations([
         ...violations,
         ...(known ? unknownParties(known) : []),
-        ...(buyer && seller ? sameParty(buyer.names, seller.names) : []),
+        ...(buyer && seller ? sameParty(buyer.providerIds, seller.providerIds) : []),
       ]);
       const active = rows.activeOf(filingNo);
       const isErased = source !== undefined && source.erasedAtS !== null;

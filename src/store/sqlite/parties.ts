@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
 import { callerNotFound } from '../../domain/caller.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
-import { type NewParty, type PartyNames, partyNotFound } from '../../domain/party.ts';
+import { type NewParty, type ProviderIds, partyNotFound } from '../../domain/party.ts';
 import { refuseViolations, type Violation } from '../../domain/violation.ts';
 import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
@@ -14,7 +14,7 @@ import { equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts'
 /** A party as registered. */
 export interface PartyRow {
   readonly id: number;
-  readonly names: PartyNames;
+  readonly providerIds: ProviderIds;
   readonly addedAtS: number;
 }
 
@@ -23,9 +23,9 @@ export interface PartyRegister {
   /** A party of a caller, as it is known now. */
   find(callerId: number, role: PartyRole, partyId: string): PartyRow | undefined;
   /** The names of a party by its row, be it removed since. */
-  namesOf(id: number): PartyNames;
+  providerIdsOf(id: number): ProviderIds;
   /** The names of a party that is known now to the caller that made a filing. */
-  namesForFiling(filingNo: string, role: PartyRole, partyId: string): PartyNames | undefined;
+  providerIdsForFiling(filingNo: string, role: PartyRole, partyId: string): ProviderIds | undefined;
 }
 
 // A literal, so that SQLite sees that the partial index answers this.
@@ -38,9 +38,9 @@ const isThis = and(
 
 /** The parties of a database. */
 export function createPartyRegister(database: Database): PartyRegister {
-  const columns = { id: party.id, names: party.providerIds, addedAtS: party.addedAtS };
+  const columns = { id: party.id, providerIds: party.providerIds, addedAtS: party.addedAtS };
   const select = () => database.select(columns).from(party).$dynamic();
-  const known = prepareRaw<{ id: number; names: string; added_at_s: number }>(
+  const known = prepareRaw<{ id: number; provider_ids: string; added_at_s: number }>(
     database,
     select().where(and(eq(party.callerId, sql.placeholder('callerId')), isThis)),
   );
@@ -48,24 +48,27 @@ export function createPartyRegister(database: Database): PartyRegister {
     .select({ callerId: filing.callerId })
     .from(filing)
     .where(eq(filing.filingNo, sql.placeholder('filingNo')));
-  const ofFiling = prepareRaw<{ names: string }>(
+  const ofFiling = prepareRaw<{ provider_ids: string }>(
     database,
     select().where(and(eq(party.callerId, sql`${filedBy}`), isThis)),
   );
-  const byId = prepareRaw<{ names: string }>(database, select().where(eq(party.id, sql.placeholder('id'))));
+  const byId = prepareRaw<{ provider_ids: string }>(
+    database,
+    select().where(eq(party.id, sql.placeholder('id'))),
+  );
   return {
     find: (callerId, role, partyId) => {
       const row = known.get({ callerId, role, partyId });
-      return row && { id: row.id, names: JSON.parse(row.names), addedAtS: row.added_at_s };
+      return row && { id: row.id, providerIds: JSON.parse(row.provider_ids), addedAtS: row.added_at_s };
     },
-    namesOf: (id) => {
+    providerIdsOf: (id) => {
       const row = byId.get({ id });
       if (row === undefined) throw new Error(`There is no party ${id}.`);
-      return JSON.parse(row.names);
+      return JSON.parse(row.provider_ids);
     },
-    namesForFiling: (filingNo, role, partyId) => {
+    providerIdsForFiling: (filingNo, role, partyId) => {
       const row = ofFiling.get({ filingNo, role, partyId });
-      return row && JSON.parse(row.names);
+      return row && JSON.parse(row.provider_ids);
     },
   };
 }
@@ -98,10 +101,10 @@ export function createPartyHandlers(
   }
 
   /** Registers a party, unless it is known by the same names; what it was known by before. */
-  function put(callerId: number, { role, partyId, names }: NewParty, atS: number, isTrial = false) {
+  function put(callerId: number, { role, partyId, providerIds }: NewParty, atS: number, isTrial = false) {
     const before = register.find(callerId, role, partyId);
-    const text = textOf(names);
-    if (before !== undefined && textOf(before.names) === text)
+    const text = textOf(providerIds);
+    if (before !== undefined && textOf(before.providerIds) === text)
       return { before, isChanged: false, addedAtS: before.addedAtS };
     if (!isTrial) {
       if (before !== undefined) end.run({ id: before.id, atS });
@@ -134,17 +137,17 @@ export function createPartyHandlers(
   return {
     AddParty: writes(({ caller: name, party: given, by }) => {
       const { before, isChanged, addedAtS } = put(callerOf(name), given, by.atS);
-      const change = { before: before?.names, after: given.names };
+      const change = { before: before?.providerIds, after: given.providerIds };
       if (isChanged) recordAudit(by, 'party add', subjectOf(name, given), change);
       return { caller: name, ...given, addedAtS };
     }),
     RemoveParty: writes(({ caller: name, role, partyId, by }) => {
       const found = register.find(callerOf(name), role, partyId);
       if (found === undefined) throw partyNotFound();
-      const { id, names, addedAtS } = found;
+      const { id, providerIds, addedAtS } = found;
       end.run({ id, atS: by.atS });
-      recordAudit(by, 'party remove', subjectOf(name, { role, partyId }), { before: names });
-      return { caller: name, role, partyId, names, addedAtS };
+      recordAudit(by, 'party remove', subjectOf(name, { role, partyId }), { before: providerIds });
+      return { caller: name, role, partyId, providerIds, addedAtS };
     }),
     ListParties: reads(({ filter, page }) => {
       const rows = select()
@@ -152,7 +155,10 @@ export function createPartyHandlers(
         .orderBy(asc(party.id))
         .limit(rowsFor(page))
         .all();
-      return pageOf(rows, page, ({ id: _, names, ...row }) => ({ ...row, names: JSON.parse(names) }));
+      return pageOf(rows, page, ({ id: _, providerIds, ...row }) => ({
+        ...row,
+        providerIds: JSON.parse(providerIds),
+      }));
     }),
     ImportParties: writes(({ parties, callers, violations, isTrial, by }) => {
       const ids = idsOf(callers, violations);
@@ -164,8 +170,8 @@ export function createPartyHandlers(
         // Whoever has money go elsewhere than before is to be found by what it was.
         if (isChanged && before !== undefined && !isTrial)
           recordAudit(by, 'party import', subjectOf(name, given), {
-            before: before.names,
-            after: given.names,
+            before: before.providerIds,
+            after: given.providerIds,
           });
         counts[isChanged ? (before === undefined ? 'added' : 'replaced') : 'unchanged'] += 1;
       }
@@ -180,7 +186,7 @@ const partyColumns = {
   id: party.id,
   role: party.role,
   partyId: party.partyId,
-  names: party.providerIds,
+  providerIds: party.providerIds,
   addedAtS: party.addedAtS,
 };
 
@@ -191,7 +197,7 @@ const selectedBy = ({ caller: name, role }: PartyFilter, callerOf: (name: string
   role === undefined ? undefined : equalsWithoutIndex(party.role, role),
 ];
 
-const subjectOf = (name: string, { role, partyId }: Omit<NewParty, 'names'>): string =>
+const subjectOf = (name: string, { role, partyId }: Omit<NewParty, 'providerIds'>): string =>
   `${role.toLowerCase()} ${partyId} of ${name}`;
 
 /** How many platforms an act names at most. */
@@ -203,5 +209,7 @@ function subjectsOf(names: ReadonlySet<string>): string {
 }
 
 /** Names as they are stored: the same text for the same names. */
-const textOf = (names: PartyNames): string =>
-  JSON.stringify(Object.fromEntries(Object.entries(names).sort(([one], [other]) => (one < other ? -1 : 1))));
+const textOf = (providerIds: ProviderIds): string =>
+  JSON.stringify(
+    Object.fromEntries(Object.entries(providerIds).sort(([one], [other]) => (one < other ? -1 : 1))),
+  );

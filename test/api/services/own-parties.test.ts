@@ -11,7 +11,7 @@ import type { Principal } from '../../../src/api/principal.ts';
 import { createService } from '../../../src/app/service.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { PartyRole } from '../../../src/domain/escrow-terms.ts';
-import type { PartyNames } from '../../../src/domain/party.ts';
+import type { ProviderIds } from '../../../src/domain/party.ts';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
 import { ApiError } from '../../../src/domain/reason.ts';
 import type { TokenTerms } from '../../../src/domain/token.ts';
@@ -143,7 +143,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
   }
 
   /** The parties that are registered, by `keyOf`. */
-  const parties = new Map<string, PartyNames>();
+  const parties = new Map<string, ProviderIds>();
   const keyOf = (caller: string, role: PartyRole, partyId: string) => `${caller} ${role} ${partyId}`;
   const filings: { readonly filingNo: string; readonly filedBy: Principal }[] = [];
   /** The parties that each order may have been opened for: one pair of them, or the one before it changed. */
@@ -155,7 +155,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
   const firstTold = new Map<string, string>();
   const seen = { opened: 0, pending: 0, unknown: 0, foreign: 0, resolved: 0, told: 0 };
 
-  const namesFor = (caller: string, role: PartyRole): PartyNames =>
+  const namesFor = (caller: string, role: PartyRole): ProviderIds =>
     role === 'BUYER'
       ? { customer: `cus_${caller}${newName()}`, paymentMethod: `pm_${newName()}` }
       : { account: `acct_${caller}${newName()}` };
@@ -164,16 +164,16 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
   function partyChange() {
     const [{ caller }, role, partyId] = [pick(callers), pick(['BUYER', 'SELLER'] as const), pick(ids)];
     const key = keyOf(caller, role, partyId);
-    const [isKnown, names] = [parties.has(key), below(4) === 0 ? undefined : namesFor(caller, role)];
+    const [isKnown, providerIds] = [parties.has(key), below(4) === 0 ? undefined : namesFor(caller, role)];
     const request = { caller, role: Party_Role[role], partyId };
     const { addParty, removeParty } = AdminService.method;
     const make = async () => {
-      const answer = names
-        ? await call(operator, addParty, { ...request, names: { ...names } })
+      const answer = providerIds
+        ? await call(operator, addParty, { ...request, providerIds: { ...providerIds } })
         : await call(operator, removeParty, request);
-      assert.equal(answer instanceof ApiError, names === undefined && !isKnown, key);
+      assert.equal(answer instanceof ApiError, providerIds === undefined && !isKnown, key);
     };
-    return { key, names, make };
+    return { key, providerIds, make };
   }
 
   async function file(): Promise<void> {
@@ -184,14 +184,14 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
   }
 
   /** Opens an order while parties change from what is registered to `next`. */
-  async function open(next: ReadonlyMap<string, PartyNames | undefined>): Promise<void> {
+  async function open(next: ReadonlyMap<string, ProviderIds | undefined>): Promise<void> {
     const { filingNo, filedBy } = pick(filings.slice(-300));
     const opener = below(4) === 0 ? pick(callers) : filedBy;
     const [buyerId, sellerId] = [pick(ids), pick(ids)];
     const possible = (role: PartyRole, partyId: string) => {
       const key = keyOf(filedBy.caller, role, partyId);
-      const names = [parties.get(key), next.has(key) ? next.get(key) : parties.get(key)];
-      return names.map((one): unknown => one && JSON.stringify(one));
+      const providerIds = [parties.get(key), next.has(key) ? next.get(key) : parties.get(key)];
+      return providerIds.map((one): unknown => one && JSON.stringify(one));
     };
     const [buyers, sellers] = [possible('BUYER', buyerId), possible('SELLER', sellerId)];
     const request = { filingNo, type: Escrow_Type.GUARANTEE, amount: 5_000n, buyerId, sellerId };
@@ -228,9 +228,9 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
       const order = orders.get(escrowId) ?? assert.fail(`${escrowId} was refused`);
       assert.ok(order.buyers.includes(JSON.stringify(buyer)), `${escrowId} charges a buyer of its own`);
       assert.ok(order.sellers.includes(JSON.stringify(seller)), `${escrowId} pays a seller of its own`);
-      const names = JSON.stringify([buyer, seller]);
-      assert.equal(firstTold.get(escrowId) ?? names, names, `${escrowId} goes on with them`);
-      firstTold.set(escrowId, names);
+      const providerIds = JSON.stringify([buyer, seller]);
+      assert.equal(firstTold.get(escrowId) ?? providerIds, providerIds, `${escrowId} goes on with them`);
+      firstTold.set(escrowId, providerIds);
       seen.told += 1;
     }
   }
@@ -240,16 +240,16 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     const changes = new Map(
       Array.from({ length: callsOf.parties }, partyChange).map((change) => [change.key, change]),
     );
-    const next = new Map([...changes].map(([key, { names }]) => [key, names]));
+    const next = new Map([...changes].map(([key, { providerIds }]) => [key, providerIds]));
     await Promise.all([
       ...[...changes.values()].map(({ make }) => make()),
       ...Array.from({ length: callsOf.opening }, () => open(next)),
       ...Array.from({ length: orders.size === 0 ? 0 : callsOf.resolving }, resolve),
       ...Array.from({ length: callsOf.filing }, file),
     ]);
-    for (const [key, names] of next)
-      if (names === undefined) parties.delete(key);
-      else parties.set(key, names);
+    for (const [key, providerIds] of next)
+      if (providerIds === undefined) parties.delete(key);
+      else parties.set(key, providerIds);
   }
 
   let rounds = 0;

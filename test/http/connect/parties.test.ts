@@ -11,10 +11,10 @@ import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
 
 const { BUYER, SELLER } = Party_Role;
 const noon = Date.parse('2026-11-21T12:00:00Z');
-const buyer = { role: BUYER, partyId: 'buyer-1', names: { customer: 'cus_1', paymentMethod: 'pm_1' } };
-const seller = { role: SELLER, partyId: 'seller-1', names: { account: 'acct_1' } };
+const buyer = { role: BUYER, partyId: 'buyer-1', providerIds: { customer: 'cus_1', paymentMethod: 'pm_1' } };
+const seller = { role: SELLER, partyId: 'seller-1', providerIds: { account: 'acct_1' } };
 
-/** A service whose provider has to be told who a party is, with two platforms and an operator. */
+/** A service whose provider needs registered parties, with two platforms and an operator. */
 async function started(t: TestContext, { env = {}, ...options }: ServiceOptions = {}) {
   const provider = openTestProvider(t);
   const service = await startService(t, {
@@ -42,12 +42,12 @@ test('a party is registered, told of, replaced and removed', async (t) => {
     { $typeName: undefined, caller, ...buyer, addedAt: '2026-11-21T12:00:00+00:00' },
   );
   await admin.addParty({ caller, ...seller });
-  const names = { customer: 'cus_2', paymentMethod: 'pm_2' };
-  assert.deepEqual((await admin.addParty({ caller, ...buyer, names })).party?.names, names);
+  const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
+  assert.deepEqual((await admin.addParty({ caller, ...buyer, providerIds })).party?.providerIds, providerIds);
   const listed = (await admin.listParties({ caller })).parties.map(({ partyId }) => partyId);
   assert.deepEqual(listed, ['seller-1', 'buyer-1']);
   const removed = await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
-  assert.deepEqual(removed.party?.names, names);
+  assert.deepEqual(removed.party?.providerIds, providerIds);
   await typedRefusal(admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' }), 'NOT_FOUND');
 });
 
@@ -58,10 +58,10 @@ test('what breaks a rule is refused by the names of its fields', async (t) => {
     [{ ...buyer, partyId: '' }, 'partyId'],
     [{ ...buyer, role: Party_Role.ROLE_UNSPECIFIED }, 'role'],
     [{ ...buyer, role: 9 }, 'role'],
-    [{ ...buyer, names: {} }, 'names.customer', 'names.paymentMethod'],
-    [{ ...buyer, names: { ...buyer.names, account: 'acct_1' } }, 'names'],
-    [{ ...seller, names: { account: 'acct_1 ' } }, 'names.account'],
-    [{ ...seller, names: JSON.parse('{"account":"acct_1","__proto__":"x"}') }, 'names'],
+    [{ ...buyer, providerIds: {} }, 'providerIds.customer', 'providerIds.paymentMethod'],
+    [{ ...buyer, providerIds: { ...buyer.providerIds, account: 'acct_1' } }, 'providerIds'],
+    [{ ...seller, providerIds: { account: 'acct_1 ' } }, 'providerIds.account'],
+    [{ ...seller, providerIds: JSON.parse('{"account":"acct_1","__proto__":"x"}') }, 'providerIds'],
     [{ ...seller, reason: 'x'.repeat(501) }, 'reason'],
   ];
   for (const [request, ...fields] of wrong) {
@@ -108,18 +108,22 @@ test('many are imported, all or none, and all that is wrong is told at once', as
   };
   assert.deepEqual(await told({ parties, dryRun: true }), [3, 0, 0]);
   assert.deepEqual(await told({ parties }), [3, 0, 0]);
-  const changed = { caller: other.caller, ...buyer, names: { customer: 'cus_2', paymentMethod: 'pm_2' } };
+  const changed = {
+    caller: other.caller,
+    ...buyer,
+    providerIds: { customer: 'cus_2', paymentMethod: 'pm_2' },
+  };
   assert.deepEqual(await told({ parties: [changed, ...parties.slice(2)] }), [0, 1, 1]);
   const wrong = [
     ...parties,
     { caller: 'nobody', ...buyer },
-    { caller: gallery.caller, ...seller, partyId: 's', names: {} },
+    { caller: gallery.caller, ...seller, partyId: 's', providerIds: {} },
     { caller: other.caller, ...buyer },
   ];
   const { message } = await typedRefusal(admin.importParties({ parties: wrong }), 'VALIDATION_FAILED');
   assert.deepEqual(
     message.split('; ').map((sentence) => sentence.split(' ')[0]),
-    ['parties[4].names.account', 'parties[5]', 'parties[3].caller'],
+    ['parties[4].providerIds.account', 'parties[5]', 'parties[3].caller'],
   );
   assert.equal((await admin.listParties({})).parties.length, 3);
 });
@@ -144,15 +148,15 @@ test('an order is for parties of its own platform, and the provider hears of no 
   assertRefused(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
   const nobodys = await openEscrow(service, other, filingNo, { buyerId: 'b', sellerId: 's' });
   assert.equal(nobodys.json.message, foreign.json.message, 'it does not tell that somebody has them');
-  const names = { customer: 'cus_2', paymentMethod: 'pm_2' };
-  await admin.addParty({ caller, ...buyer, names });
+  const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
+  await admin.addParty({ caller, ...buyer, providerIds });
   assertRefused(await refused(), 400, 'VALIDATION_FAILED', /^sellerId is not known/);
   assert.deepEqual([provider.instructions, provider.lookUps], [[], []]);
   await admin.addParty({ caller, ...seller });
   assert.equal((await refused()).status, 200);
   assert.deepEqual(
     provider.instructions.map(({ buyer, seller }) => [buyer, seller]),
-    [[names, { account: 'acct_1' }]],
+    [[providerIds, { account: 'acct_1' }]],
   );
 });
 
@@ -162,23 +166,23 @@ test('an open order is paid out to the parties that it was opened for', async (t
   for (const party of [buyer, seller]) await admin.addParty({ caller, ...party });
   const { filingNo } = (await fileArtwork(service, gallery)).json;
   const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
-  await admin.addParty({ caller, ...seller, names: { account: 'acct_2' } });
+  await admin.addParty({ caller, ...seller, providerIds: { account: 'acct_2' } });
   await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
   const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
   await escrows.releaseEscrow({ escrowId });
   assert.deepEqual(
     provider.instructions.map(({ kind, buyer, seller }) => [kind, buyer, seller]),
-    ['FREEZE', 'RELEASE'].map((kind) => [kind, buyer.names, seller.names]),
+    ['FREEZE', 'RELEASE'].map((kind) => [kind, buyer.providerIds, seller.providerIds]),
   );
 });
 
-test('at the simulated provider anybody is a party, and nobody is registered', async (t) => {
+test('the simulated provider needs no registered parties, and takes none', async (t) => {
   const { service, admin, gallery } = await started(t, { env: { ARTSEAL_PAYMENT_PROVIDER: 'simulated' } });
   const { message } = await typedRefusal(
     admin.addParty({ caller: gallery.caller, ...seller }),
     'VALIDATION_FAILED',
   );
-  assert.match(message, /anybody is a party/);
+  assert.match(message, /needs no registered parties/);
   const { filingNo } = (await fileArtwork(service, gallery)).json;
   assert.equal((await openEscrow(service, gallery, filingNo)).status, 200);
 });

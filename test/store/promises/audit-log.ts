@@ -189,10 +189,10 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
   AddParty: async (store) => {
     await addPlatform(store, 'gallery');
     await perform(store, toRegister('gallery'));
-    const names = { customer: 'cus_2', paymentMethod: 'pm_2' };
+    const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
     return {
-      command: toRegister('gallery', { names }, by),
-      acts: [['party add', 'buyer buyer-1 of gallery', knownAs.BUYER, names]],
+      command: toRegister('gallery', { providerIds }, by),
+      acts: [['party add', 'buyer buyer-1 of gallery', knownAs.BUYER, providerIds]],
     };
   },
   RemoveParty: async (store) => {

@@ -161,7 +161,7 @@ export function toRegister(
 ): Command<'AddParty'> {
   const { role = 'BUYER' } = party;
   const partyId = role === 'BUYER' ? 'buyer-1' : 'seller-1';
-  return { kind: 'AddParty', caller, party: { role, partyId, names: knownAs[role], ...party }, by };
+  return { kind: 'AddParty', caller, party: { role, partyId, providerIds: knownAs[role], ...party }, by };
 }
 
 /** What a caller gives an instruction under: a name that no other has. */

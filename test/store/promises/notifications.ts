@@ -55,7 +55,7 @@ export function notificationPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const others = { customer: 'cus_2', paymentMethod: 'pm_1' };
     await perform(store, toRegister('gallery'));
-    await perform(store, toRegister('gallery', { partyId: 'buyer-2', names: others }));
+    await perform(store, toRegister('gallery', { partyId: 'buyer-2', providerIds: others }));
     await perform(store, toRegister('gallery', { role: 'SELLER' }));
     const hourMs = 3_600_000;
     const orderOf = async (buyerId: string, atMs: number, isReleased: boolean) => {

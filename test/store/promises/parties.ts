@@ -51,7 +51,7 @@ const actsOf = async (store: Store) =>
     .reverse();
 
 const imported = (caller: string, party: Partial<ImportedParty> = {}): ImportedParty => ({
-  ...{ role: 'BUYER', partyId: 'buyer-1', names: knownAs.BUYER, caller },
+  ...{ role: 'BUYER', partyId: 'buyer-1', providerIds: knownAs.BUYER, caller },
   ...party,
 });
 
@@ -81,8 +81,8 @@ export function partyPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
     await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
-    const buyer = { role: 'BUYER', partyId: ' 买方 \u{1F58C}', names: knownAs.BUYER } as const;
-    const seller = { role: 'SELLER', partyId: 'seller-1', names: knownAs.SELLER } as const;
+    const buyer = { role: 'BUYER', partyId: ' 买方 \u{1F58C}', providerIds: knownAs.BUYER } as const;
+    const seller = { role: 'SELLER', partyId: 'seller-1', providerIds: knownAs.SELLER } as const;
     const added = { addedAtS: tester.atS };
     assert.deepEqual(await perform(store, toRegister('gallery', buyer)), {
       ...{ caller: 'gallery', ...buyer, ...added },
@@ -92,7 +92,7 @@ export function partyPromises(engine: StoreEngine): void {
     assert.deepEqual(await listed(store), [
       { caller: 'gallery', ...buyer, ...added },
       { caller: 'ledger', ...seller, ...added },
-      { caller: 'gallery', role: 'BUYER', partyId: 'seller-1', names: knownAs.BUYER, ...added },
+      { caller: 'gallery', role: 'BUYER', partyId: 'seller-1', providerIds: knownAs.BUYER, ...added },
     ]);
     assert.equal((await listed(store, { caller: 'gallery' })).length, 2);
     assert.equal((await listed(store, { role: 'SELLER' })).length, 1);
@@ -119,8 +119,8 @@ export function partyPromises(engine: StoreEngine): void {
     await perform(store, toRegister('gallery'));
     const again = await perform(store, toRegister('gallery', {}, later));
     assert.equal(again.addedAtS, tester.atS, 'it is the same party');
-    await perform(store, toRegister('gallery', { names: another }, later));
-    const known = { caller: 'gallery', role: 'BUYER', partyId: 'buyer-1', names: another } as const;
+    await perform(store, toRegister('gallery', { providerIds: another }, later));
+    const known = { caller: 'gallery', role: 'BUYER', partyId: 'buyer-1', providerIds: another } as const;
     assert.deepEqual(await listed(store), [{ ...known, addedAtS: later.atS }]);
     const { caller, role, partyId } = known;
     const remove = { kind: 'RemoveParty', caller, role, partyId, by: later } as const;
@@ -163,7 +163,7 @@ export function partyPromises(engine: StoreEngine): void {
     assert.deepEqual(await fieldsRefused(open(mine, mineFiled, strange)), ['amount', 'buyerId']);
     // An internal system may sell what a platform filed, between the parties of that platform.
     const ledger = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
-    await perform(store, toRegister('ledger', { names: another }));
+    await perform(store, toRegister('ledger', { providerIds: another }));
     const { order } = await perform(store, toOpen(ledger, mineFiled, { parties, owner: undefined }));
     assert.deepEqual((await caseOf(store, order.escrowId)).buyer, knownAs.BUYER);
     await refused(
@@ -179,7 +179,7 @@ export function partyPromises(engine: StoreEngine): void {
     const parties = { BUYER: ['user', 'wallet'], SELLER: ['account'] };
     const filingNo = await fileOne(store, by);
     assert.deepEqual(await fieldsRefused(perform(store, toOpen(by, filingNo, { parties }))), ['buyerId']);
-    await perform(store, toRegister('gallery', { names: { user: 'u', wallet: 'w' } }));
+    await perform(store, toRegister('gallery', { providerIds: { user: 'u', wallet: 'w' } }));
     await perform(store, toOpen(by, filingNo, { parties }));
   });
 
@@ -189,13 +189,13 @@ export function partyPromises(engine: StoreEngine): void {
     const filingNo = await fileOne(store, by);
     const parties = { BUYER: ['user', 'wallet'], SELLER: ['user', 'wallet'] };
     const open = () => perform(store, toOpen(by, filingNo, { parties }));
-    await perform(store, toRegister('gallery', { names: { user: 'u1', wallet: 'w1' } }));
-    for (const [names, same] of [
+    await perform(store, toRegister('gallery', { providerIds: { user: 'u1', wallet: 'w1' } }));
+    for (const [providerIds, same] of [
       [{ user: 'u1', wallet: 'w1' }, 'user and wallet'],
       [{ user: 'u1', wallet: 'w2' }, 'user'],
       [{ user: 'u2', wallet: 'w1' }, 'wallet'],
     ] as const) {
-      await perform(store, toRegister('gallery', { role: 'SELLER', names }));
+      await perform(store, toRegister('gallery', { role: 'SELLER', providerIds }));
       await assert.rejects(open(), (error: ApiError) => {
         assert.equal(error.reason, 'VALIDATION_FAILED');
         assert.match(
@@ -206,7 +206,10 @@ export function partyPromises(engine: StoreEngine): void {
       });
     }
     // A name of one kind is no other's of another kind.
-    await perform(store, toRegister('gallery', { role: 'SELLER', names: { user: 'w1', wallet: 'u1' } }));
+    await perform(
+      store,
+      toRegister('gallery', { role: 'SELLER', providerIds: { user: 'w1', wallet: 'u1' } }),
+    );
     assert.equal((await open()).order.state, 'UNPAID');
   });
 
@@ -221,7 +224,7 @@ export function partyPromises(engine: StoreEngine): void {
       return { BUYER: buyer, SELLER: seller };
     };
     assert.deepEqual(await partiesOf(), knownAs);
-    await perform(store, toRegister('gallery', { names: another }));
+    await perform(store, toRegister('gallery', { providerIds: another }));
     await perform(store, {
       ...{ kind: 'RemoveParty', caller: 'gallery', role: 'SELLER', partyId: 'seller-1', by: tester },
     });
@@ -245,7 +248,7 @@ export function partyPromises(engine: StoreEngine): void {
     };
     for (const caller of ['auction house', 'ledger']) await registerBoth(store, caller);
     assert.deepEqual(await partiesOf(), [undefined, undefined]);
-    await perform(store, toRegister('gallery', { names: another }));
+    await perform(store, toRegister('gallery', { providerIds: another }));
     assert.deepEqual(await partiesOf(), [another, undefined]);
     await perform(store, toRegister('gallery', { role: 'SELLER' }));
     assert.deepEqual(await partiesOf(), [another, knownAs.SELLER]);
@@ -259,7 +262,7 @@ export function partyPromises(engine: StoreEngine): void {
     const before = await listed(store);
     const parties = [
       imported('gallery', { partyId: 'same' }),
-      imported('gallery', { partyId: 'changed', names: another }),
+      imported('gallery', { partyId: 'changed', providerIds: another }),
       imported('gallery', { partyId: 'new' }),
       imported('auction house', { partyId: 'changed' }),
     ];
@@ -268,7 +271,7 @@ export function partyPromises(engine: StoreEngine): void {
     assert.deepEqual(await listed(store), before, 'a trial changes nothing');
     assert.deepEqual(await perform(store, toImport(parties)), counts);
     assert.deepEqual(
-      (await listed(store)).map(({ caller, partyId, names }) => [caller, partyId, names]),
+      (await listed(store)).map(({ caller, partyId, providerIds }) => [caller, partyId, providerIds]),
       [
         ['gallery', 'same', knownAs.BUYER],
         ['gallery', 'left', knownAs.BUYER],
