@@ -106,7 +106,7 @@ export function createEscrowBooks(
   }
 
   /** Orders from before parties were registered have those that are known now. */
-  const namesOf = (row: EscrowRow, role: PartyRole, id: number | null, partyId: string) =>
+  const providerIdsOf = (row: EscrowRow, role: PartyRole, id: number | null, partyId: string) =>
     id === null ? parties.providerIdsForFiling(row.filingNo, role, partyId) : parties.providerIdsOf(id);
 
   function toCase(row: EscrowRow): EscrowCase {
@@ -116,8 +116,8 @@ export function createEscrowBooks(
       holdId,
       openedAtMs,
       reference: row.reference ?? undefined,
-      buyer: namesOf(row, 'BUYER', row.buyerPartyId, row.buyerId),
-      seller: namesOf(row, 'SELLER', row.sellerPartyId, row.sellerId),
+      buyer: providerIdsOf(row, 'BUYER', row.buyerPartyId, row.buyerId),
+      seller: providerIdsOf(row, 'SELLER', row.sellerPartyId, row.sellerId),
       failedAttempts: row.failedAttempts,
       review: row.review ?? undefined,
       accepted: row.accepted ? foundOf(row) : undefined,

@@ -22,9 +22,9 @@ export interface PartyRow {
 export interface PartyRegister {
   /** A party of a caller, as it is known now. */
   find(callerId: number, role: PartyRole, partyId: string): PartyRow | undefined;
-  /** The names of a party by its row, be it removed since. */
+  /** The provider ids of a party by its row, even if it was removed. */
   providerIdsOf(id: number): ProviderIds;
-  /** The names of a party that is known now to the caller that made a filing. */
+  /** The provider ids of a party that the owner of a filing has registered. */
   providerIdsForFiling(filingNo: string, role: PartyRole, partyId: string): ProviderIds | undefined;
 }
 
