@@ -1,8 +1,8 @@
+import { logSignersOf, readCheckpoint } from '../../src/evidence/formats/checkpoint.ts';
+import { isSame, readUtf8 } from '../../src/evidence/formats/encoding.ts';
+import { type FailureKind, VerificationFailure } from '../../src/evidence/formats/failure.ts';
+import { readVerifierKey, signatureTypes } from '../../src/evidence/formats/note.ts';
 import { readBundle } from '../../src/evidence/verifier/bundle.ts';
-import { logSignersOf, readCheckpoint } from '../../src/evidence/verifier/checkpoint.ts';
-import { isSame, readUtf8 } from '../../src/evidence/verifier/encoding.ts';
-import { type FailureKind, VerificationFailure } from '../../src/evidence/verifier/failure.ts';
-import { readVerifierKey, signatureTypes } from '../../src/evidence/verifier/note.ts';
 import type { EvidenceRecord } from '../../src/evidence/verifier/record.ts';
 import { doubtOf, type Proven, type Trust, verifyBundle } from '../../src/evidence/verifier/verify.ts';
 

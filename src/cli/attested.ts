@@ -4,6 +4,7 @@ import {
   checkDated,
   clockToleranceS,
   hex,
+  instant,
   type Proven,
   signatureTypes,
   VerificationFailure,
@@ -12,33 +13,33 @@ import {
 import type { Stamped } from '../evidence/verifier/time-stamp.ts';
 import { UsageError, type Words } from './command.ts';
 import { readBounded } from './files.ts';
-import { instant, readKeys } from './verdict.ts';
+import { readKeys } from './verdict.ts';
 
-/** What witnesses and time stamp authorities attest. */
+/** The statements of witnesses and a time-stamping authority. */
 export interface Attested {
   readonly cosignatures: readonly Cosignature[];
-  /** Undefined if the bundle has no time stamp; NOT_CHECKED without `--tsa-ca`. */
+  /** Undefined if the bundle has no time stamp; NOT_CHECKED without --tsa-ca. */
   readonly stamped: Stamped | 'NOT_CHECKED' | undefined;
-  /** Leaves of the stamped checkpoint. */
+  /** The size of the stamped checkpoint. */
   readonly stampedLeaves?: number | undefined;
-  /** When a certificate of the time stamp ended, Unix seconds; undefined if none has. */
+  /** When a certificate of the time stamp's chain expired, Unix seconds; undefined if none has. */
   readonly expiredAtS?: number | undefined;
 }
 
-/** The most bytes of a file of certificates. */
+/** Bytes of a file of certificates at most. */
 const authoritiesBytesMax = 1024 * 1024;
 
-/** Help for these flags. */
+/** The help of these flags. */
 export const attestedHelp = [
-  '--witness is the key of a witness, received from the witness. Its cosignature proves when it saw the checkpoint.',
-  '--witnesses-required is how many of them must have cosigned, by default 1.',
-  '--tsa-ca is a PEM file with certificates of time stamp authorities. The bundle must then have a valid time stamp, which',
-  'proves by an independent clock that the record was in the log before that time. If a certificate ended after the stamp, the',
-  'output says so.',
-  `A leaf dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it is rejected.`,
+  '--witness is the key of a witness that watches the log, obtained from the witness; its cosignature states when it saw the',
+  'checkpoint. --witnesses-required is how many of the given witnesses have to have cosigned, 1 by default.',
+  '--tsa-ca is a PEM file with the certificates of trusted time-stamping authorities. The bundle then has to have a time stamp,',
+  'which is verified. It shows before what time the record was in the log, by another clock than that of the log.',
+  'A certificate that expired after the time of the stamp is accepted, and the output says so.',
+  `A leaf that is dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it is rejected.`,
 ];
 
-/** Reads the witnesses; undefined without `--witness`. Throws UsageError. */
+/** Reads the witnesses of the command line; undefined if there are none. Throws UsageError. */
 export function readWitnesses(words: Words): WitnessPolicy | undefined {
   const keys = readKeys(words.texts('witness'), '--witness');
   const other = keys.find(({ type }) => type !== signatureTypes.cosignature);
@@ -53,12 +54,12 @@ export function readWitnesses(words: Words): WitnessPolicy | undefined {
   }
   if (!/^\d{1,3}$/.test(text) || Number(text) > count)
     throw new UsageError(
-      `takes --witnesses-required as a whole number from 0 to ${count}, the number of witnesses`,
+      `needs --witnesses-required as a whole number from 0 to ${count}, the number of given witnesses`,
     );
   return { keys, required: Number(text) };
 }
 
-/** With `--tsa-ca`, checks the time stamp, and that the leaf is not dated after it. Throws VerificationFailure. */
+/** Verifies the time stamp if --tsa-ca is given, and that the leaf is not dated after it. Throws VerificationFailure. */
 export async function readAttested(
   { cosignatures, timeStamp, timeS }: Proven,
   words: Words,
@@ -66,14 +67,14 @@ export async function readAttested(
 ): Promise<Attested> {
   const file = words.text('tsa-ca');
   if (file === undefined) return { cosignatures, stamped: timeStamp && 'NOT_CHECKED' };
-  // Loads large libraries only when needed.
+  // These libraries are large.
   const { readAuthorities, verifyTimeStamp } = await import('../evidence/verifier/time-stamp.ts');
   const pem = Buffer.from(await readBounded(file, authoritiesBytesMax)).toString('latin1');
   const authorities = trusted(() => readAuthorities(pem), file);
   if (timeStamp === undefined)
     throw new VerificationFailure(
       'BAD_SIGNATURE',
-      'the bundle has no time stamp: fetch it again later, if the log is stamped',
+      'the bundle has no time stamp: a newer bundle of the same record may have one',
     );
   const stamped = await verifyTimeStamp(timeStamp, authorities);
   checkDated('the leaf', timeS, [attestationOf(stamped)]);
@@ -82,12 +83,12 @@ export async function readAttested(
   return { cosignatures, stamped, stampedLeaves, expiredAtS };
 }
 
-/** The attestation of a time stamp. */
+/** Returns when the tree existed, according to a time stamp. */
 export function attestationOf({ beforeS, authority }: Stamped): Attestation {
   return { by: `the time stamp of ${authority}`, timeS: beforeS };
 }
 
-/** Turns faults of the file of certificates into UsageError: they are no fault of the bundle. */
+/** Turns a failure to read the trusted certificates into a UsageError: it proves nothing against the bundle. */
 function trusted<T>(read: () => T, file: string): T {
   try {
     return read();
@@ -97,18 +98,20 @@ function trusted<T>(read: () => T, file: string): T {
   }
 }
 
-/** Describes it; `subject` is what the time stamp covers, if not the record. */
+/** Prints the statements in lines. `subject` is what the time stamp covers, if not the record. */
 export function linesOf({ cosignatures, stamped, expiredAtS }: Attested, subject = ''): readonly string[] {
   const lines = cosignatures.map(({ witness, timeS }) => `cosigned by ${witness.vkey} at ${instant(timeS)}`);
   if (stamped === undefined) return lines;
   return [
     ...lines,
     stamped === 'NOT_CHECKED'
-      ? 'has a time stamp, which was not checked: use --tsa-ca'
+      ? 'has a time stamp, which was not verified: give --tsa-ca'
       : `${subject}existed before ${instant(stamped.beforeS)} according to ${stamped.authority}`,
     ...(expiredAtS === undefined
       ? []
-      : [`note: a certificate of the time stamp ended ${instant(expiredAtS)}, after the stamp was made`]),
+      : [
+          `note: the time stamp relies on a certificate that expired ${instant(expiredAtS)}, after the stamp was made`,
+        ]),
   ];
 }
 

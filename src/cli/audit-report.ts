@@ -1,42 +1,40 @@
-import type { AuditReport, LoggedEvent, RecordLeaf } from '../evidence/verifier/index.ts';
+import { type AuditReport, instant, type LoggedEvent, type RecordLeaf } from '../evidence/verifier/index.ts';
 import { type Attested, attestedAsJson, linesOf } from './attested.ts';
 import type { Terminal } from './command.ts';
-import { instant } from './verdict.ts';
 
-/** How many log events of each sort the text lists; JSON has all. */
-const eventsListed = 50;
+/** Log events that are printed of each group; --json prints all. */
+const printedMax = 50;
 
-/** Log events that allow times to go back, numbers to be missing, or times that nobody can check. They are listed first. */
+/** Log events that allow exceptions from the rules. They are printed first. */
 const allowances: readonly string[] = ['LOG_BEGUN', 'LOG_FORKED', 'CLOCK_ACCEPTED', 'NUMBERS_SKIPPED'];
 
-/** A record of a filing, and the leaf that it is. */
+/** A record of a filing and its leaf index. */
 export interface FilingRecord extends Pick<RecordLeaf, 'kind' | 'sequence' | 'timeS'> {
   readonly leaf: number;
 }
 
-/** What an audit prints. */
+/** What is printed. */
 export interface Printed {
   readonly report: AuditReport;
-  /** The time stamp; undefined without one. */
+  /** The time stamp, if one was given. */
   readonly attested: Attested | undefined;
-  /** The filing number of `--number`, and its records. */
+  /** The given filing number and its records. */
   readonly number: string | undefined;
   readonly records: readonly FilingRecord[] | undefined;
 }
 
-/** Prints the report of an audit that verified. */
+/** Prints the result of a successful audit. */
 export function printReport(printed: Printed, isJson: boolean, terminal: Terminal): void {
   if (isJson) terminal.print(JSON.stringify(asJson(printed)));
   else printLines(printed, terminal);
 }
 
-/** The filings by year, in order. */
+/** The years with filings, in order. */
 const yearsOf = ({ contents: { years } }: AuditReport) =>
   Array.from(years, ([year, { filings, last }]) => ({ year, filings, last }))
     .filter(({ filings }) => filings > 0)
     .toSorted((one, other) => one.year - other.year);
 
-/** What witnesses and time stamp authorities attest. */
 const attestedBy = ({ report: { cosignatures }, attested }: Printed): Attested => ({
   ...{ stamped: undefined, ...attested },
   cosignatures,
@@ -46,15 +44,15 @@ function asJson(printed: Printed) {
   const { report, records } = printed;
   const { checkpoint, signers, from, contents, findings } = report;
   const { origin, size } = checkpoint;
-  const { transfers, told, newestS } = contents;
+  const { transfers, logEvents, newestS } = contents;
   return {
     ...{ verified: true, origin, size, signedBy: signers.map(({ vkey }) => vkey), from },
     ...attestedAsJson(attestedBy(printed)),
     ...{ years: yearsOf(report), transfers },
     newest: newestS === undefined ? undefined : instant(newestS),
     warnings: findings,
-    logEvents: told.map(({ index, act, timeS, detail }) => ({
-      ...{ leaf: index, kind: act, time: instant(timeS), detail: JSON.parse(detail) },
+    logEvents: logEvents.map(({ index, event, timeS, detail }) => ({
+      ...{ leaf: index, kind: event, time: instant(timeS), detail: JSON.parse(detail) },
     })),
     records: records?.map(({ leaf, kind, sequence, timeS }) => ({
       ...{ leaf, kind, sequence, time: instant(timeS) },
@@ -65,9 +63,9 @@ function asJson(printed: Printed) {
 function printLines(printed: Printed, { print, printError }: Terminal): void {
   const { report, number, records = [] } = printed;
   const { checkpoint, signers, from, contents, findings } = report;
-  const { transfers, told, acts, newestS } = contents;
+  const { transfers, logEvents, logEventCount, newestS } = contents;
   const newest = newestS === undefined ? undefined : instant(newestS);
-  print(`VERIFIED: the ${checkpoint.size} leaves of the log ${checkpoint.origin} are those that it signed`);
+  print(`VERIFIED: the ${checkpoint.size} leaves of the log ${checkpoint.origin} are what it signed`);
   if (from > 0) print(`(an earlier audit verified those before leaf ${from})`);
   for (const { vkey } of signers) print(`signed by ${vkey}`);
   const stampedLeaves = printed.attested?.stampedLeaves;
@@ -76,16 +74,15 @@ function printLines(printed: Printed, { print, printError }: Terminal): void {
     print(`${year}: ${filings} filings, to number ${last}, ${last - filings} numbers skipped`);
   }
   print(
-    `${transfers} records after filings, ${acts} log events${newest ? `, the newest leaf of ${newest}` : ''}`,
+    `${transfers} later records, ${logEventCount} log events${newest ? `, the newest leaf of ${newest}` : ''}`,
   );
-  if (acts > 0) print(`log events: ${countsOf(told)}`);
-  const isAllowance = ({ act }: LoggedEvent) => allowances.includes(act);
-  const [allowing, others] = [told.filter(isAllowance), told.filter((event) => !isAllowance(event))];
-  for (const some of [allowing, others]) {
-    if (some.length > eventsListed)
-      print(`(the newest ${eventsListed} of ${some.length}; --json has all of them)`);
-    for (const { index, act, timeS, detail } of some.slice(-eventsListed)) {
-      print(`  leaf ${index}, ${instant(timeS)}: ${act} ${detail}`);
+  if (logEventCount > 0) print(`log events: ${countsOf(logEvents)}`);
+  const isAllowance = ({ event }: LoggedEvent) => allowances.includes(event);
+  const others = logEvents.filter((one) => !isAllowance(one));
+  for (const some of [logEvents.filter(isAllowance), others]) {
+    if (some.length > printedMax) print(`(the newest ${printedMax} of ${some.length}; --json prints all)`);
+    for (const { index, event, timeS, detail } of some.slice(-printedMax)) {
+      print(`  leaf ${index}, ${instant(timeS)}: ${event} ${detail}`);
     }
   }
   if (number !== undefined) print(`records of ${number}:`);
@@ -95,8 +92,8 @@ function printLines(printed: Printed, { print, printError }: Terminal): void {
   for (const { what } of findings) printError(`warning: ${what}`);
 }
 
-/** The number of log events of each kind. */
-function countsOf(told: readonly LoggedEvent[]): string {
-  const kinds = Map.groupBy(told, ({ act }) => act);
+/** Counts log events by kind. */
+function countsOf(logEvents: readonly LoggedEvent[]): string {
+  const kinds = Map.groupBy(logEvents, ({ event }) => event);
   return Array.from(kinds, ([kind, { length }]) => `${length} ${kind}`).join(', ');
 }

@@ -4,18 +4,18 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import type { AuditState } from '../evidence/verifier/index.ts';
 import { replaceFileSync } from '../lib/replace-file.ts';
 
-/** States of another version are ignored. */
-const formatVersion = 2;
+/** The version of the format. A state of another version is ignored. */
+const formatVersion = 3;
 
-/** The most bytes of an unpacked state: enough for decades of filings. */
+/** Bytes of an uncompressed state at most: enough for decades of filings. */
 const stateBytesMax = 512 * 1024 * 1024;
 
-/** The file beside a pin that keeps the state of the audit. */
+/** Returns the name of the file beside a pin that holds the state of the audit. */
 export function stateFileOf(pinFile: string): string {
   return `${pinFile}.audit`;
 }
 
-/** Reads the state; undefined if there is no usable one. The audit then starts from the beginning. */
+/** Reads the state of an audit; undefined if there is none that can be used. */
 export function readState(file: string): AuditState | undefined {
   if (!existsSync(file)) return undefined;
   try {
@@ -34,16 +34,14 @@ export function writeState(file: string, state: AuditState): void {
   replaceFileSync(file, gzipSync(JSON.stringify({ sum: sumOf(text), text }), { level: 1 }));
 }
 
-/** Detects damage. It needs no key: who forges a state deceives only himself. */
+/** A checksum against damage. It does not protect against intent: auditors own their state. */
 const sumOf = (text: string): string =>
   createHash('sha256').update(`${formatVersion}\n${text}`).digest('hex');
 
-/** Encodes values that JSON lacks as objects with one member. */
+/** Writes values that JSON lacks as an object with one member, which names the type. */
 function replace(_name: string, value: unknown): unknown {
   if (value instanceof Map) return { map: [...value] };
-  if (value instanceof Uint16Array) {
-    return { uint16: base64(value) };
-  }
+  if (value instanceof Uint16Array) return { uint16: base64(value) };
   if (value instanceof Uint32Array) return { uint32: base64(value) };
   return value instanceof Uint8Array ? { bytes: base64(value) } : value;
 }

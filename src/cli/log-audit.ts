@@ -2,6 +2,7 @@ import {
   type AuditReport,
   auditLog,
   clockToleranceS,
+  instant,
   type SeenCheckpoint,
   VerificationFailure,
   type VerifierKey,
@@ -11,11 +12,12 @@ import { type Attested, attestationOf, readAttested, readWitnesses } from './att
 import { type FilingRecord, printReport } from './audit-report.ts';
 import { readState, stateFileOf, writeState } from './audit-state.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
+import { readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
-import { instant, readKeys, readPin, reportFailure, verdictCodesHelp, writePin } from './verdict.ts';
+import { printFailure, readKeys, verdictCodesHelp } from './verdict.ts';
 import { proveFile } from './verify.ts';
 
-/** How often progress is shown on a terminal, and printed elsewhere, in milliseconds. */
+/** How often progress is shown, in milliseconds: on a terminal, and as lines elsewhere. */
 const showEveryMs = 200;
 const printEveryMs = 10_000;
 
@@ -25,21 +27,22 @@ const audit: Action = {
     '[--witnesses-required N] [--stamped BUNDLE] [--tsa-ca FILE] [--json]',
   details: [
     'URL is the address of the log, such as https://registry.example/log, or a folder with a copy of its files.',
-    '--key is a verifier key of the log, not taken from the log. Repeat it for several keys, or give a line for each.',
-    'Fetches checkpoint, leaves and tiles, and recomputes the tree. The command reads no data folder and no settings.',
-    'Filing numbers of a year must be unique and without gaps that no leaf explains. The records of a filing must be numbered',
-    'without gaps, and times must not go back unless the log says that they may.',
-    'A key signs from the leaf that adds it to the leaf that ends it. A fork of the log ends all earlier keys.',
-    '--pin is a file that keeps the newest verified checkpoint. It is created if missing. The log must continue it. The file',
-    'FILE.audit keeps the state of the audit: the next audit continues there.',
-    '--full reads all leaves again. --number prints the records of one filing; it reads all leaves.',
-    '--witness is the key of a witness, received from the witness. --witnesses-required is how many of them must have',
-    'cosigned the checkpoint, by default 1. The log publishes no time stamps: --stamped is an evidence bundle with one, and',
-    '--tsa-ca a PEM file with certificates of its authority. The log must continue both checkpoints of the bundle.',
-    `No leaf may be dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it.`,
-    '--max-age fails if the newest leaf, the cosignatures and the time stamp are all older than 90m, 12h or 7d.',
-    'Warnings do not change the exit code: leaves dated in the future, forks that the pin does not cover, erasures that do not',
-    'name their leaves, and extension lines of the checkpoint.',
+    '--key is a verifier key of the log, from another source. Repeat --key for several, or give one per line.',
+    'Fetches checkpoint, leaves and tiles, and recomputes the tree. No data folder or settings are used.',
+    'Filing numbers of a year must not have an unexplained gap or a duplicate, later records of a filing are numbered without',
+    'gaps, and times do not decrease, except where a log event allows it.',
+    'A key signs from the leaf that adds it to the leaf that ends it; a fork of the log ends all keys from before.',
+    '--pin is a file with the newest checkpoint seen before, created if it does not exist. The log has to continue it.',
+    'FILE.audit beside it saves how far the audit got: a later audit, or one after an interruption, continues there.',
+    '--full reads all leaves again. --number prints the records of one filing, and reads all leaves for it.',
+    '--witness is the key of a witness, obtained from the witness; --witnesses-required is how many of the given witnesses have',
+    'to have cosigned the checkpoint, 1 by default. The log publishes no time stamps: --stamped is an evidence bundle with one,',
+    'and --tsa-ca a PEM file with the certificates of trusted authorities. The log has to continue both checkpoints of the',
+    `bundle. No leaf may be dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it.`,
+    '--max-age fails unless the newest leaf, a cosignature of a given witness or the time stamp shows that the checkpoint is',
+    'from the last 90m, 12h or 7d.',
+    'Warnings contradict nothing, but ask the operator about them: leaves dated in the future, forks after the pin, erasures',
+    'that do not name their leaves, and extension lines of the checkpoint. They do not change the exit code.',
     ...verdictCodesHelp,
     'Here 4 means that leaves and tiles do not match, 5 that the log has no record of --number, 7 that the log contradicts its',
     'signature, itself, a witness, the time stamp or the pin, and 8 that the checkpoint is older than --max-age.',
@@ -53,16 +56,16 @@ const audit: Action = {
     try {
       const { report, attested, records } = await auditFrom(words, { keys, nowS, number }, terminal);
       if (records?.length === 0)
-        return reportFailure(
+        return printFailure(
           { kind: 'NOT_INCLUDED', message: `the log has no record of ${number}` },
           isJson,
           terminal,
         );
       const tooOld = maxAgeS === undefined ? undefined : whyTooOld(report, attested, { maxAgeS, nowS });
-      if (tooOld !== undefined) return reportFailure({ kind: 'TOO_OLD', message: tooOld }, isJson, terminal);
+      if (tooOld !== undefined) return printFailure({ kind: 'TOO_OLD', message: tooOld }, isJson, terminal);
       printReport({ report, attested, number, records }, isJson, terminal);
     } catch (error) {
-      if (error instanceof VerificationFailure) return reportFailure(error, isJson, terminal);
+      if (error instanceof VerificationFailure) return printFailure(error, isJson, terminal);
       throw error;
     } finally {
       terminal.showProgress?.('');
@@ -73,7 +76,7 @@ const audit: Action = {
 
 /** `artseal log` */
 export const log: CommandGroup = {
-  summary: 'audit a published evidence log: its tree, numbers and times',
+  summary: 'audit a published evidence log: its tree, its numbers, its times',
   actions: [audit],
   details: [],
 };
@@ -95,9 +98,9 @@ function readNumber(words: Words): string | undefined {
 /** The result of an audit. */
 interface Audited {
   readonly report: AuditReport;
-  /** The time stamp; undefined without `--stamped`. */
+  /** The time stamp of --stamped. */
   readonly attested: Attested | undefined;
-  /** The records of `--number`; undefined without it. */
+  /** The records of --number. */
   readonly records: readonly FilingRecord[] | undefined;
 }
 
@@ -134,7 +137,7 @@ async function auditFrom(
   return { report, attested, records: number === undefined ? undefined : records };
 }
 
-/** Reads the bundle of `--stamped`: its checkpoints and its time stamp. */
+/** Reads the bundle of --stamped: its checkpoints, and its time stamp. */
 async function readStamped(
   words: Words,
   keys: readonly VerifierKey[],
@@ -142,7 +145,7 @@ async function readStamped(
 ): Promise<{ readonly seen: readonly SeenCheckpoint[]; readonly attested: Attested | undefined }> {
   const file = words.text('stamped');
   if ((file === undefined) !== (words.text('tsa-ca') === undefined))
-    throw new UsageError('needs --stamped and --tsa-ca together: a time stamp and its authority');
+    throw new UsageError('needs --stamped and --tsa-ca together');
   if (file === undefined) return { seen: [], attested: undefined };
   const proven = await proveFile(file, { keys });
   const attested = await readAttested(proven, words, nowS);
@@ -155,7 +158,7 @@ async function readStamped(
   return { seen, attested };
 }
 
-/** Why the checkpoint is, or may be, too old; undefined if it is new enough. */
+/** Says why the checkpoint may be older than --max-age; undefined if it is not. */
 function whyTooOld(
   { checkpoint, contents, cosignatures }: AuditReport,
   attested: Attested | undefined,
@@ -170,12 +173,11 @@ function whyTooOld(
   // A time in the future proves nothing.
   const newestS = Math.max(0, ...times.filter((timeS) => timeS <= nowS + clockToleranceS));
   if (nowS - newestS <= maxAgeS) return undefined;
-  const newest =
-    newestS === 0 ? 'nothing proves the age' : `the newest proof of its age is of ${instant(newestS)}`;
-  return `the checkpoint of ${checkpoint.size} leaves may be too old: ${newest}: the log stood still, or shows an old state`;
+  const since = newestS === 0 ? 'nothing' : `nothing later than ${instant(newestS)}`;
+  return `${since} shows the age of the checkpoint of ${checkpoint.size} leaves: the log is idle, or this is an old copy of it`;
 }
 
-/** Shows progress on a terminal, and prints it from time to time elsewhere. */
+/** Shows the progress on a terminal, and prints a line now and then elsewhere. */
 function createProgress({ showProgress, printError }: Terminal): (done: number, total: number) => void {
   let shownAtMs = performance.now();
   return (done, total) => {

@@ -5,15 +5,18 @@ import { createPublishedLog, type PublishedLog, type ReadPublished } from '../ev
 import { UsageError } from './command.ts';
 import { readBounded } from './files.ts';
 
-/** Attempts of a request, and the pause after the first one; it doubles each time. */
+/** Attempts of a request, and the pause after the first one, which doubles. */
 const attemptsMax = 5;
 const firstPauseMs = 100;
-/** The longest accepted Retry-After, in milliseconds. */
+/** The longest pause that Retry-After may set. */
 const retryAfterMsMax = 30_000;
-/** The timeout of a request with its body, in milliseconds. */
+/** The timeout of a request with its body. */
 const requestTimeoutMs = 30_000;
 
-/** Opens a log by its URL, such as `https://host/log`, or by a folder with its files. Retries requests. Throws UsageError. */
+/**
+ * Opens a log by its prefix, such as `https://host/log`, or by a folder with its files. Throws UsageError for anything else.
+ * Requests that fail are repeated; after the last attempt the promises of the log reject with an Error.
+ */
 export function openPublished(place: string, word: string): PublishedLog {
   if (/^https?:\/\//.test(place)) return createPublishedLog(httpReader(prefixOf(place, word)));
   if (!statSync(place, { throwIfNoEntry: false })?.isDirectory()) {
@@ -38,7 +41,7 @@ function prefixOf(place: string, word: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** A failed request that may be sent again after a pause. */
+/** A request that may succeed later, after the pause of its Retry-After. */
 class Unreachable extends Error {
   readonly pauseMs: number;
 
@@ -69,7 +72,7 @@ async function get(url: string, bytesMax: number): Promise<Uint8Array | undefine
     await response.body?.cancel();
   } catch (error) {
     if (error instanceof TooLong) throw error;
-    throw new Unreachable(`cannot fetch ${url}`, { cause: (error as Error).cause ?? error });
+    throw new Unreachable(`${url} could not be fetched`, { cause: (error as Error).cause ?? error });
   }
   if (response.status === 404) return undefined;
   const message = `${url} returned HTTP ${response.status}`;

@@ -3,6 +3,7 @@ import {
   type Checkpoint,
   checkContinued,
   doubtOf,
+  instant,
   type JsonValue,
   logSignersOf,
   malformed,
@@ -25,10 +26,11 @@ import {
 } from './attested.ts';
 import { type Command, type Terminal, UsageError, type Words } from './command.ts';
 import { readBounded } from './files.ts';
+import { readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
-import { instant, readKeys, readPin, reportFailure, verdictCodesHelp, writePin } from './verdict.ts';
+import { printFailure, readKeys, verdictCodesHelp } from './verdict.ts';
 
-/** The most bytes of a bundle; a character takes up to four. */
+/** Bytes of a bundle at most: a character takes up to four. */
 const bundleBytesMax = 4 * bundleLengthMax;
 
 /** `artseal verify` */
@@ -36,14 +38,14 @@ export const verify: Command = {
   usage:
     'verify BUNDLE --key VKEY... [--log URL|FOLDER] [--pin FILE] [--witness VKEY...] [--witnesses-required N] ' +
     '[--tsa-ca FILE] [--json]',
-  summary: 'check an evidence bundle without trusting its sender',
+  summary: 'verify evidence without trusting its source',
   details: [
-    'BUNDLE is a file, or - for standard input. The command reads no data folder and no settings, and without --log no network.',
-    '--key is a verifier key of the log, not taken from the bundle. Repeat it for several keys, or give a line for each.',
-    '--log is the URL of the log, or a folder with a copy of its files. Its newest checkpoint must continue the tree of the',
-    'bundle. This detects a log that shows different trees to different people, or that removed something.',
-    '--pin is a file that keeps the newest checkpoint of a verified bundle. It is created if missing. The log must continue it,',
-    'so --pin needs --log.',
+    'BUNDLE is the file, or - for standard input. No data folder, settings or network are used.',
+    '--key is a verifier key of the log, from another source than the bundle. Repeat --key for several, or give one per line.',
+    '--log is the address of the log, or a folder with a copy of its files. Its newest checkpoint has to continue the tree of the',
+    'bundle. This finds a log that shows different trees to different people, or removed an entry.',
+    '--pin is a file with the newest checkpoint of a bundle seen before, created if it does not exist. The log has to continue',
+    'that one too, so --pin needs --log.',
     ...attestedHelp,
     ...verdictCodesHelp,
   ],
@@ -56,31 +58,31 @@ export const verify: Command = {
       const proven = await proveFile(words.required('BUNDLE'), { keys, witnesses });
       const attested = await readAttested(proven, words, Math.floor(Date.now() / 1000));
       const compared = await compareWithLog(words, keys, proven.checkpoint);
-      report(proven, attested, compared, words, terminal);
+      printProven(proven, attested, compared, words, terminal);
     } catch (error) {
-      if (error instanceof VerificationFailure) return reportFailure(error, words.has('json'), terminal);
+      if (error instanceof VerificationFailure) return printFailure(error, words.has('json'), terminal);
       throw error;
     }
     return undefined;
   },
 };
 
-/** Proves the bundle in a file, or on standard input for `-`. Throws VerificationFailure. */
+/** Verifies the bundle in a file, or on standard input for `-`. Throws VerificationFailure. */
 export async function proveFile(file: string, trust: Trust): Promise<Proven> {
   const bytes = await readBounded(file, bundleBytesMax);
   if (bytes.length > bundleBytesMax) throw malformed(`the bundle is longer than ${bundleBytesMax} bytes`);
   return prove(readBundle(readUtf8(bytes, 'the bundle')), trust);
 }
 
-/** What the log proved, and what happened to the pin. */
+/** The comparison with the log and the pin. */
 interface Compared {
-  /** Leaves of the newest checkpoint of the log. */
+  /** The size of the newest checkpoint of the log. */
   readonly size: number;
   /** FIRST: created; MOVED: replaced by the checkpoint of the bundle; KEPT: unchanged. Undefined without --pin. */
   readonly pin: 'FIRST' | 'MOVED' | 'KEPT' | undefined;
 }
 
-/** Checks that the log continues the bundle and the pin, and moves the pin forward. */
+/** Verifies that the log continues the checkpoint of the bundle and the pin, and moves the pin if it is older. */
 async function compareWithLog(
   words: Words,
   keys: readonly VerifierKey[],
@@ -96,7 +98,7 @@ async function compareWithLog(
   return { size, pin: pin === undefined ? 'FIRST' : 'MOVED' };
 }
 
-/** Checks that the log continues the bundle and the pin. Returns its number of leaves. */
+/** Returns the size of a log that continues the checkpoint of the bundle and the pin. */
 async function continuedSize(
   place: string,
   keys: readonly VerifierKey[],
@@ -111,13 +113,15 @@ async function continuedSize(
     await checkContinued(log, newest, checkpoint, 'the bundle');
     return newest.size;
   } catch (cause) {
-    // A malformed log is no fault of the bundle.
+    // A file that the log lacks proves nothing against the bundle.
     if (!(cause instanceof VerificationFailure) || cause.kind !== 'MALFORMED') throw cause;
-    throw new Error('the bundle is valid, but the log could not prove that it continues it', { cause });
+    throw new Error('the bundle itself is valid, but the log could not prove that it continues it', {
+      cause,
+    });
   }
 }
 
-function report(
+function printProven(
   proven: Proven,
   attested: Attested,
   compared: Compared | undefined,
@@ -131,7 +135,7 @@ function report(
   }
   const subject =
     record.kind === 'FILING' ? 'the filing' : `record ${record.sequence} (${record.kind}) of the filing`;
-  print(`VERIFIED: ${subject} ${record.number} is in the log, which dates it ${instant(proven.timeS)}:`);
+  print(`VERIFIED: ${subject} ${record.number} is in the log, which dates it ${instant(proven.timeS)}`);
   for (const [name, value] of record.members) print(`  ${name.padEnd(10)} ${onOneLine(value)}`);
   const doubt = doubtOf(proven);
   if (doubt !== undefined) printError(`warning: ${doubt}`);
@@ -139,7 +143,7 @@ function report(
   for (const { vkey } of signers) print(`signed by ${vkey}`);
   for (const line of linesOf(attested)) print(line);
   if (compared === undefined) return;
-  print(`the log continues it and has ${compared.size} leaves now`);
+  print(`the log continues it, and has ${compared.size} leaves now`);
   if (compared.pin !== undefined) print(pinLines[compared.pin]);
 }
 
@@ -149,7 +153,7 @@ const pinLines = {
   KEPT: 'agrees with the pin',
 } as const;
 
-/** Escapes a value that could pass for other lines of this output. */
+/** Escapes a value that could imitate further lines of the output. */
 function onOneLine(value: JsonValue): string {
   return /\p{Cc}/u.test(String(value)) ? JSON.stringify(value) : String(value);
 }

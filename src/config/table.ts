@@ -1,5 +1,5 @@
 import type { Environment } from '../domain/caller.ts';
-import { parseAuthorities } from '../evidence/log/time-stamp.ts';
+import { parseAuthorities } from '../evidence/log/time-stamping.ts';
 import { parseMasterKeys } from '../keys/key-ring.ts';
 import type { ProviderKind, Setting } from '../payments/provider.ts';
 import { providers } from './payment-providers.ts';

@@ -1,7 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { createCalendar } from '../domain/calendar.ts';
-import { parseWitnessKey } from '../evidence/log/cosignature.ts';
-import type { Witness } from '../evidence/log/witness.ts';
+import { readWitnessKey, type Witness } from '../evidence/log/witness.ts';
 import type { ListenAddress, TcpAddress } from '../http/listen/address.ts';
 import { socketPathBytesMax } from '../http/listen/unix-socket.ts';
 import { type Network, parseNetwork } from '../lib/networks.ts';
@@ -130,7 +129,7 @@ export function parseWitnesses(text: string): readonly Witness[] {
     try {
       witnesses.push(parseWitness(line.trim()));
     } catch (error) {
-      throw new Error(`line ${index + 1} ${(error as Error).message}`);
+      throw new Error(`line ${index + 1}: ${(error as Error).message}`);
     }
   }
   if (witnesses.length === 0) throw new Error('it names no witness');
@@ -143,8 +142,8 @@ export function parseWitnesses(text: string): readonly Witness[] {
 
 function parseWitness(line: string): Witness {
   const [vkey = '', url = '', ...more] = line.split(/\s+/);
-  if (url === '' || more.length > 0) throw new Error('is not a verifier key, a blank and a URL');
-  return { key: parseWitnessKey(vkey), url: parseHttpUrl(url).replace(/\/$/, '') };
+  if (url === '' || more.length > 0) throw new Error('has to be a verifier key, a space and a URL');
+  return { key: readWitnessKey(vkey), url: parseHttpUrl(url).replace(/\/$/, '') };
 }
 
 export function parseRequiredWitnesses(text: string): number {

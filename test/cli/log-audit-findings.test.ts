@@ -32,19 +32,19 @@ const erasures: Readonly<Record<string, readonly [told: RegExp, ...details: Reco
     /erases leaf 5 of 2026-11-21T01:15:00Z, after 2021/,
     { records: 2, leaves: '1,5' },
   ],
-  'of an event of the log': [/erases leaf 4, which is no record/, { records: 4, leaves: '1-4' }],
+  'of an event of the log': [/erases leaf 4, which is not a record/, { records: 4, leaves: '1-4' }],
   'of a record twice': [
-    /leaf 7 of the log erases leaf 2, which is no record or was erased before/,
+    /leaf 7 of the log erases leaf 2, which is not a record or was erased before/,
     { records: 2, leaves: '1-2' },
     { records: 2, leaves: '2-3' },
   ],
   'of other leaves than it counts': [
-    /says that 2 records were erased, and names 3/,
+    /says that 2 records were erased, but names 3/,
     { records: 2, leaves: '1-3' },
   ],
-  'of leaves that are not there yet': [/in a form that is not known: "7"/, { records: 2, leaves: '1,7' }],
-  'of leaves out of order': [/in a form that is not known: "1"/, { records: 2, leaves: '2,1' }],
-  'of leaves in another form': [/in a form that is not known: "1-"/, { records: 1, leaves: '1-' }],
+  'of leaves that are not there yet': [/in an unknown form: "7"/, { records: 2, leaves: '1,7' }],
+  'of leaves out of order': [/in an unknown form: "1"/, { records: 2, leaves: '2,1' }],
+  'of leaves in another form': [/in an unknown form: "1-"/, { records: 1, leaves: '1-' }],
   'that is too early by far': [/from less than 5 years before/, { records: 1, before: 2 ** 53 - 1 }],
   'that does not say when': [/does not say what was erased/, { records: 1, before: 'then' }],
 };
@@ -66,7 +66,11 @@ test('an erasure that names records which were kept long enough is fine, and a l
   assertGood(await audit('--pin', pin));
   erase(own, { records: 1, leaves: '3' });
   publish();
-  assertRefused(await audit('--pin', pin), 7, /leaf 8 of the log erases leaf 3, which is no record or was/);
+  assertRefused(
+    await audit('--pin', pin),
+    7,
+    /leaf 8 of the log erases leaf 3, which is not a record or was/,
+  );
 });
 
 test('an erasure that does not name its leaves is warned of', async (t) => {
@@ -114,7 +118,7 @@ test('a fork is warned of until the pin covers it', async (t) => {
     [
       0,
       [
-        'warning: leaf 3 says that the log was forked and goes on as "log.example/artworks/2", after 4 leaves of ' +
+        'warning: leaf 3 says that the log was forked and continues as "log.example/artworks/2", after 4 leaves of ' +
           'log.example/artworks: ask its operator why',
       ],
     ],
@@ -129,7 +133,7 @@ test('a log that goes by another name than its last fork says contradicts itself
   assertRefused(
     await (await auditor(t, own)).audit(),
     7,
-    /checkpoint is of the log log\.example\/artworks, and leaf 4 says that it goes on as "log\.example\/artworks\/2"/,
+    /checkpoint is of the log log\.example\/artworks, and leaf 4 says that it continues as "log\.example\/artworks\/2"/,
   );
 });
 
@@ -179,9 +183,5 @@ test('--full reads what an earlier audit has read, and finds what was changed in
   publish();
   publication.set('tile/entries/000', changed);
   assertGood(await audit('--pin', pin));
-  assertRefused(
-    await audit('--pin', pin, '--full'),
-    4,
-    /leaf 10 of the log is not the one that its tile has/,
-  );
+  assertRefused(await audit('--pin', pin, '--full'), 4, /leaf 10 of the log does not match its tile/);
 });

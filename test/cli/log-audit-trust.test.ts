@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createWitness, textOf, tokenOver } from '../evidence/verifier/attesting.ts';
-import { begunS, createKey, filingAt, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
+import { tokenOver } from '../evidence/verifier/attesting.ts';
+import { begunS, filingAt, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
 import { publicationOf } from '../evidence/verifier/small-publication.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { checkpointTextOf, noteKey, witnessKey } from '../support/note-keys.ts';
 import { endedStampS, startTimeStampAuthority } from '../support/time-stamp-authority.ts';
 import { assertGood, assertRefused, auditedAtS, auditor } from './auditor.ts';
 
@@ -23,7 +24,7 @@ function keyedLog(keys: SmallLog['keys'], events: (log: SmallLog) => void): Smal
   return log;
 }
 
-const [old, next] = [createKey(origin), createKey(origin)];
+const [old, next] = [noteKey(origin), noteKey(origin)];
 const add = (log: SmallLog, { vkey }: { vkey: string }) => log.act('KEY_ADDED', { vkey });
 const end = (log: SmallLog, { vkey }: { vkey: string }) => log.act('KEY_RETIRED', { vkey });
 const fork = (log: SmallLog) => log.act('LOG_FORKED', { origin, previous: '' });
@@ -33,17 +34,21 @@ const lifetimes: Readonly<
   Record<string, readonly [keys: SmallLog['keys'], events: (log: SmallLog) => void, fault?: RegExp]>
 > = {
   'a key that was added': [[old], (log) => add(log, old)],
-  'a key that was never added': [[old], (log) => add(log, next), /signs it: .* \(never added\)$/],
+  'a key that was never added': [[old], (log) => add(log, next), /according to the log: .* \(never added\)$/],
   'a key that was ended': [
     [old],
     (log) => [add(log, old), add(log, next), end(log, old)],
-    /checkpoint of 7 leaves is signed by no given key that the log says signs it: .* \(ended by leaf 6\)$/,
+    /checkpoint of 7 leaves is signed by no given key that is active according to the log: .* \(retired by leaf 6\)$/,
   ],
   'a key that was ended, and its successor': [
     [old, next],
     (log) => [add(log, old), add(log, next), end(log, old)],
   ],
-  'a key from before a fork': [[old], (log) => [add(log, old), fork(log), add(log, next)], /ended by leaf 5/],
+  'a key from before a fork': [
+    [old],
+    (log) => [add(log, old), fork(log), add(log, next)],
+    /retired by leaf 5/,
+  ],
   'a key that was added after a fork': [[next], (log) => [add(log, old), fork(log), add(log, next)]],
 };
 for (const [name, [keys, events, fault]] of Object.entries(lifetimes)) {
@@ -62,15 +67,15 @@ test('a later audit knows from the earlier one which keys were ended', async (t)
   own.keys.pop();
   own.record(filingAt(begunS + 9, 4));
   publish();
-  assertRefused(await audit('--pin', pin), 6, /ended by leaf 6/);
+  assertRefused(await audit('--pin', pin), 6, /retired by leaf 6/);
 });
 
 test('an event that names no key is a contradiction', async (t) => {
   const own = keyedLog([old], (log) => log.act('KEY_ADDED', { key: old.vkey }));
-  assertRefused(await (await auditor(t, own)).audit(), 7, /leaf 4 of the log does not say which key/);
+  assertRefused(await (await auditor(t, own)).audit(), 7, /leaf 4 of the log does not name a key/);
 });
 
-const [one, two] = [createWitness('one.example/w'), createWitness('two.example/w')];
+const [one, two] = [witnessKey('one.example/w'), witnessKey('two.example/w')];
 
 /** An auditor of a log whose checkpoint bears these lines besides. */
 async function cosignedAuditor(t: TestContext, log: SmallLog, ...lines: readonly string[]) {
@@ -83,7 +88,7 @@ const log = smallLog(5).addKeys();
 const text = log.checkpoint().split('\n\n')[0]?.concat('\n') ?? '';
 
 test('an audit names the witnesses that cosigned, and fails with 6 where they are too few', async (t) => {
-  const { audit } = await cosignedAuditor(t, log, one.line(text, begunS + 60));
+  const { audit } = await cosignedAuditor(t, log, one.cosign(text, begunS + 60));
   const given = ['--witness', one.vkey, '--witness', two.vkey];
   const found = await audit(...given);
   assertGood(found);
@@ -102,7 +107,7 @@ test('an audit fails with 7 where leaves are dated after a cosignature, unless t
   for (const aheadS of [20 * dayS, 400 * dayS]) {
     const ahead = smallLog(5).addKeys();
     ahead.record(filingAt(begunS + aheadS, aheadS > 100 * dayS ? 1 : 6));
-    const cosign = () => one.line(`${ahead.checkpoint().split('\n\n')[0]}\n`, begunS + 60);
+    const cosign = () => one.cosign(`${ahead.checkpoint().split('\n\n')[0]}\n`, begunS + 60);
     const { audit } = await cosignedAuditor(t, ahead, cosign());
     assertRefused(
       await audit('--witness', one.vkey),
@@ -121,7 +126,7 @@ const authority = await startTimeStampAuthority(fileScope, { hasEnded: true });
 async function stampedLog(fromS: number, stampedSize: number) {
   const stamped = smallLog(9, fromS).addKeys();
   const proof = stamped.proof(3, stampedSize);
-  const token = await tokenOver(textOf(proof), authority);
+  const token = await tokenOver(checkpointTextOf(proof), authority);
   return { stamped, bundle: { ...stamped.bundle(3), timeStamp: { proof, token } } };
 }
 
@@ -140,7 +145,7 @@ test('an audit holds the log against a time stamp of an earlier tree', async (t)
   assertGood(found);
   const lines = found.printed.join('\n');
   assert.match(lines, /^the tree of 7 leaves existed before 2020-06-01T00:00:01Z according to CN=authority/m);
-  assert.match(lines, /^note: a certificate of the time stamp ended 2021-01-01T00:00:00Z/m);
+  assert.match(lines, /^note: the time stamp relies on a certificate that expired 2021-01-01T00:00:00Z/m);
   const { timeStamp } = JSON.parse((await audit(...words, '--json')).printed.join());
   assert.equal(timeStamp.existedBefore, '2020-06-01T00:00:01Z');
 });
@@ -161,7 +166,7 @@ test('an audit fails with 7 where the log does not continue what was stamped, or
   const late = smallLog(3, endedStampS - dayS).addKeys();
   late.record(filingAt(endedStampS + 20 * dayS, 4));
   const proof = late.proof(3, 6);
-  const token = await tokenOver(textOf(proof), authority);
+  const token = await tokenOver(checkpointTextOf(proof), authority);
   const lateAuditor = await auditor(t, late);
   const lateWords = stampWords(lateAuditor.pin, { ...late.bundle(3), timeStamp: { proof, token } });
   assertRefused(
@@ -188,18 +193,14 @@ test('an audit fails with 8 where nothing shows that the checkpoint is new', asy
   assertRefused(
     await audit('--max-age', hours(ageS)),
     8,
-    /NOT VERIFIED \(TOO_OLD\): the checkpoint of 7 leaves may be too old: the newest proof of its age is of 2026-11-21T01:15:05Z/,
+    /NOT VERIFIED \(TOO_OLD\): nothing later than 2026-11-21T01:15:05Z shows the age of the checkpoint of 7 leaves/,
   );
   const json = await audit('--max-age', '1d', '--json');
   assert.deepEqual([json.code, JSON.parse(json.printed.join()).kind], [8, 'TOO_OLD']);
   // The log stands still, and a witness saw it an hour ago.
-  const { audit: auditCosigned } = await cosignedAuditor(t, log, one.line(text, auditedAtS - 3600));
+  const { audit: auditCosigned } = await cosignedAuditor(t, log, one.cosign(text, auditedAtS - 3600));
   assertGood(await auditCosigned('--max-age', '2h', '--witness', one.vkey));
-  assertRefused(
-    await auditCosigned('--max-age', '59m', '--witness', one.vkey),
-    8,
-    /the newest proof of its age is of 2027/,
-  );
+  assertRefused(await auditCosigned('--max-age', '59m', '--witness', one.vkey), 8, /nothing later than 2027/);
 });
 
 test('a leaf from the future does not show that the checkpoint is new', async (t) => {
@@ -208,7 +209,7 @@ test('a leaf from the future does not show that the checkpoint is new', async (t
   assertRefused(
     await (await auditor(t, ahead)).audit('--max-age', '1d'),
     8,
-    /^NOT VERIFIED \(TOO_OLD\): .*: nothing proves the age/,
+    /^NOT VERIFIED \(TOO_OLD\): nothing shows/,
   );
 });
 

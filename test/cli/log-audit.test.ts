@@ -78,12 +78,12 @@ const served: Readonly<
 > = {
   'a leaf that was changed': [
     4,
-    /leaf 10 of the log is not the one/,
+    /leaf 10 of the log does not match its tile/,
     (files) => flip(files, 'tile/entries/000', 'commitment', 10),
   ],
   'a hash of a leaf that was changed': [
     4,
-    /leaf 0 of the log is not the one/,
+    /leaf 0 of the log does not match its tile/,
     (files) => flipByte(files, 'tile/0/000', 5),
   ],
   'a hash above the leaves that was changed': [
@@ -220,15 +220,15 @@ const contents: Readonly<Record<string, readonly [told: RegExp, leaves: readonly
   ],
   'a number twice': [/has the number AS-2026-000002 for a second filing/, [leaf(filingAt(begunS + 4, 2))]],
   'a number behind a higher one': [
-    /AS-2026-000004, behind a higher one/,
+    /AS-2026-000004, after a higher one/,
     [leaf(filingAt(begunS + 5, 5)), leaf(filingAt(begunS + 6, 4))],
   ],
   'a number that was said to be left out': [
-    /AS-2026-000005, which was said to be left out/,
+    /AS-2026-000005, which was skipped/,
     [skip(2026, 3, 8), leaf(filingAt(begunS + 5, 5))],
   ],
   'numbers said to be left out that were given out': [
-    /number 3 of 2026 is left out, which was given out/,
+    /skips number 3 of 2026, which was assigned/,
     [skip(2026, 2, 4)],
   ],
   'the number 0': [/numbers begin with 1/, [leaf(filingAt(begunS + 4, 0))]],
@@ -236,21 +236,24 @@ const contents: Readonly<Record<string, readonly [told: RegExp, leaves: readonly
     /in another year/,
     [leaf({ ...filingAt(begunS + 4, 1), number: 'AS-2036-000001' })],
   ],
-  'a time that goes back': [/is from 2026-11-21T01:15:02Z, which is before/, [leaf(filingAt(begunS + 2, 4))]],
+  'a time that goes back': [
+    /is from 2026-11-21T01:15:02Z, earlier than the leaf before it/,
+    [leaf(filingAt(begunS + 2, 4))],
+  ],
   'a transfer of what was not filed': [
     /not filed before it/,
     [leaf(transferAt(begunS + 4, 'AS-2026-000004', 2))],
   ],
   'a transfer with a gap': [
-    /is record 3 of AS-2026-000001, behind record 1/,
+    /is record 3 of AS-2026-000001, after record 1/,
     [leaf(transferAt(begunS + 4, 'AS-2026-000001', 3))],
   ],
   'a transfer twice': [
-    /is record 2 of AS-2026-000001, behind record 2/,
+    /is record 2 of AS-2026-000001, after record 2/,
     [leaf(transferAt(begunS + 4, 'AS-2026-000001', 2)), leaf(transferAt(begunS + 5, 'AS-2026-000001', 2))],
   ],
   'an act out of its turn': [
-    /is act 3 of the log, behind act 1/,
+    /is log event 3, after log event 1/,
     [actAt('KEY_RETIRED', begunS + 4, 3, { vkey: 'a+b+c' })],
   ],
   'a second beginning': [/a second time/, [actAt('LOG_BEGUN', begunS + 4, 2, { adopted: 4 })]],
@@ -306,7 +309,7 @@ test('records of before the log are in any order of times, and counted by the le
   own.record(transferAt(begunS + 60, 'AS-2026-000001', 2));
   const { audit, publish } = await auditor(t, own, new Map());
   publish();
-  assertRefused(await audit(), 7, /none says that the log was begun/);
+  assertRefused(await audit(), 7, /no leaf of the log says that it was begun/);
   own.append(actAt('LOG_BEGUN', begunS + 100, 1, { adopted: 4 }));
   own.record(filingAt(begunS + 100, 4));
   own.addKeys();
@@ -348,7 +351,7 @@ test('a later audit goes on from the earlier one, and moves the pin', async (t) 
   // What the earlier audit knows still counts.
   own.record(transferAt(begunS + 701, 'AS-2026-000007', 2));
   publish();
-  assertRefused(await audit('--pin', pin), 7, /is record 2 of AS-2026-000007, behind record 2/);
+  assertRefused(await audit('--pin', pin), 7, /is record 2 of AS-2026-000007, after record 2/);
 });
 
 test('an audit that was interrupted goes on where it was', async (t) => {

@@ -3,12 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { cosignedAtS, createWitness, textOf, tokenOver } from '../evidence/verifier/attesting.ts';
+import { cosignedAtS, tokenOver } from '../evidence/verifier/attesting.ts';
 import { filingAt, type SmallBundle, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
 import { publicationOf, writePublication } from '../evidence/verifier/small-publication.ts';
 import { runHere } from '../support/artseal.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { checkpointTextOf, witnessKey } from '../support/note-keys.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { endedStampS, startTimeStampAuthority } from '../support/time-stamp-authority.ts';
 
@@ -19,12 +20,12 @@ const ended = await startTimeStampAuthority(fileScope, { hasEnded: true });
 const log = smallLog(5, Date.UTC(2025, 0, 1) / 1000);
 const plain = log.bundle(3);
 const seed = randomBytes(32);
-const [one, two] = [createWitness('one.example/w', seed), createWitness('two.example/w')];
+const [one, two] = [witnessKey('one.example/w', seed), witnessKey('two.example/w')];
 /** The same key under another name. */
-const alias = createWitness('alias.example/w', seed);
-const cosigned = { ...plain, proof: plain.proof + one.line(textOf(plain.proof)) };
+const alias = witnessKey('alias.example/w', seed);
+const cosigned = { ...plain, proof: plain.proof + one.cosign(checkpointTextOf(plain.proof), cosignedAtS) };
 const stampedProof = log.proof(3, 5);
-const token = await tokenOver(textOf(stampedProof), authority);
+const token = await tokenOver(checkpointTextOf(stampedProof), authority);
 const stamped = { ...cosigned, timeStamp: { proof: stampedProof, token } };
 
 /** Runs `artseal verify` on a bundle. */
@@ -50,14 +51,14 @@ test('verify fails with 6 where too few of the given witnesses cosigned', async 
   assert.match(errors[0] ?? '', /NOT VERIFIED \(BAD_SIGNATURE\): .*cosigned by 1 of the given witnesses/);
   assert.equal((await verify(plain, ...bothGiven)).code, 6);
   assert.equal((await verify(plain, ...bothGiven, '--witnesses-required', '0')).code, 0);
-  const forged = { ...plain, proof: plain.proof + one.line('another text\n') };
+  const forged = { ...plain, proof: plain.proof + one.cosign('another text\n', cosignedAtS) };
   assert.equal((await verify(forged, ...bothGiven, '--witnesses-required', '0')).code, 6);
 });
 
 test('verify tells before what time the record was there, if it is told whom to trust', async () => {
   const open = await verify(stamped);
   assert.equal(open.code, 0);
-  assert.match(open.printed.join('\n'), /^has a time stamp, which was not checked: use --tsa-ca/m);
+  assert.match(open.printed.join('\n'), /^has a time stamp, which was not verified: give --tsa-ca/m);
   const { code, printed } = await verify(stamped, '--tsa-ca', authority.caFile);
   assert.equal(code, 0);
   const told = /^existed before (\S+) according to CN=authority of the test$/m.exec(printed.join('\n'));
@@ -119,7 +120,10 @@ async function stampedLongAgo(filedS: number) {
   const old = new SmallLog();
   const index = old.record(filingAt(filedS));
   const proof = old.proof(index);
-  const bundle = { ...old.bundle(index), timeStamp: { proof, token: await tokenOver(textOf(proof), ended) } };
+  const bundle = {
+    ...old.bundle(index),
+    timeStamp: { proof, token: await tokenOver(checkpointTextOf(proof), ended) },
+  };
   const file = join(folder, 'old.json');
   writeFileSync(file, JSON.stringify(bundle));
   return (...words: readonly string[]) =>
@@ -132,7 +136,7 @@ test('verify accepts a time stamp whose certificate has ended since, and says so
   assert.equal(code, 0, errors.join('\n'));
   assert.deepEqual(printed.slice(-2), [
     'existed before 2020-06-01T00:00:01Z according to CN=authority of the test',
-    'note: a certificate of the time stamp ended 2021-01-01T00:00:00Z, after the stamp was made',
+    'note: the time stamp relies on a certificate that expired 2021-01-01T00:00:00Z, after the stamp was made',
   ]);
   const { timeStamp } = JSON.parse((await verifyOld('--json')).printed.join());
   assert.equal(timeStamp.certificateEnded, '2021-01-01T00:00:00Z');
@@ -160,7 +164,13 @@ test('verify fails with 7 where the leaf is dated after a cosignature that cover
   const late = new SmallLog();
   const bundle = late.bundle(late.record(filingAt(cosignedAtS + 20 * 86_400)));
   const file = join(folder, 'late.json');
-  writeFileSync(file, JSON.stringify({ ...bundle, proof: bundle.proof + one.line(textOf(bundle.proof)) }));
+  writeFileSync(
+    file,
+    JSON.stringify({
+      ...bundle,
+      proof: bundle.proof + one.cosign(checkpointTextOf(bundle.proof), cosignedAtS),
+    }),
+  );
   const words = ['verify', file, ...late.keyWords];
   assert.equal((await runHere(words, {})).code, 0);
   const { code, errors } = await runHere([...words, '--witness', one.vkey], {});

@@ -70,7 +70,7 @@ test('the pin is the newest checkpoint that was seen: it is made, kept, and move
   assert.deepEqual([first.code, first.errors, readFileSync(pin, 'utf8')], [0, [], log.checkpoint(100)]);
   assert.match(
     first.printed.join('\n'),
-    /^the log continues it and has 301 leaves now\npinned as the first/m,
+    /^the log continues it, and has 301 leaves now\npinned as the first/m,
   );
   const grown = await verify(good, ...words);
   assert.deepEqual([grown.code, grown.errors], [0, []]);
@@ -110,11 +110,7 @@ test('a log that was cut off before the bundle or the pin went back', async (t) 
 test('a log whose checkpoint none of the keys signed proves nothing', async (t) => {
   const { verify, folder } = verifier(t);
   const copy = writePublication(join(folder, 'log'), publicationOf(otherLog()));
-  assertRefused(
-    await verify(good, '--log', copy),
-    6,
-    /no key that was given signed the checkpoint of the log/,
-  );
+  assertRefused(await verify(good, '--log', copy), 6, /no given key signed the checkpoint of the log/);
 });
 
 test('a log that shows somebody another tree than the pinned one is caught', async (t) => {
@@ -183,7 +179,7 @@ test('a pin that was damaged, or that none of the keys signed, accuses nobody', 
     writeFileSync(pin, content);
     const { code, errors } = await verify(good, '--pin', pin, '--log', own);
     assert.equal(code, 1, errors.join());
-    assert.match(errors.join(), /^artseal: cannot use the pin file .*pin: /);
+    assert.match(errors.join(), /^artseal: the pin file .*pin cannot be used, since /);
     assert.equal(readFileSync(pin, 'utf8'), content);
   }
 });
@@ -197,7 +193,7 @@ test('agreement with the pin is proven over the network as well, and nothing is 
     for (const path of publication.keys()) if (path.startsWith(lack)) publication.delete(path);
     const lacking = await verify(good, '--pin', pin, '--log', url);
     assert.equal(lacking.code, 1);
-    assert.match(lacking.errors.join(), /the bundle is valid, but the log could not prove/);
+    assert.match(lacking.errors.join(), /the bundle itself is valid, but the log could not prove/);
   }
   for (const [path, bytes] of publicationOf(log)) publication.set(path, bytes);
   const { code, errors } = await verify(good, '--pin', pin, '--log', url);
@@ -261,7 +257,7 @@ test('a file that is something else than a bundle is told by what it begins with
   ] as const) {
     writeFileSync(file, content);
     const result = await runHere(['verify', file, ...log.keyWords], {});
-    assertRefused(result, 3, /\(MALFORMED\): this is no evidence bundle/);
+    assertRefused(result, 3, /\(MALFORMED\): this is not an evidence bundle/);
     assert.ok(result.errors.join().includes(told), result.errors.join());
   }
 });

@@ -39,23 +39,29 @@ test('a file of witnesses has a line for each', () => {
   assert.deepEqual([read()?.required, read('2')?.required], [0, 2]);
 });
 
-test('a file of witnesses that is not one is rejected, naming the line', () => {
-  const rejected: readonly (readonly [string, RegExp])[] = [
+test('a file of witnesses that is not one is refused, naming the line', () => {
+  const refused: readonly (readonly [string, RegExp])[] = [
     ['# none\n', /names no witness/],
-    [`${one}\n`, /line 1 is not a verifier key, a blank and a URL/],
-    [`${one} https://one.example more\n`, /line 1 is not a verifier key, a blank and a URL/],
-    [`${one} https://one.example\nkey https://two.example\n`, /line 2 is no verifier key/],
-    [`${vkey('log.example', 1)} https://one.example\n`, /line 1 is no Ed25519 key for cosignatures/],
-    [`${one.replace('one', 'three')} https://one.example\n`, /line 1 has the id [0-9a-f]{8}, but/],
-    [`${one} ftp://one.example\n`, /line 1 must be a URL/],
-    [`${one} https://name:word@one.example\n`, /line 1 must be a URL/],
-    [`${one} https://one.example/?a=b\n`, /line 1 must be a URL/],
+    [`${one}\n`, /line 1: has to be a verifier key, a space and a URL/],
+    [`${one} https://one.example more\n`, /line 1: has to be a verifier key, a space and a URL/],
+    [`${one} https://one.example\nkey https://two.example\n`, /line 2: a verifier key has to be/],
+    [
+      `${vkey('log.example', 1)} https://one.example\n`,
+      /line 1: the verifier key has to be an Ed25519 key for cosignatures/,
+    ],
+    [
+      `${one.replace('one', 'three')} https://one.example\n`,
+      /line 1: the verifier key has the key ID [0-9a-f]{8}, but/,
+    ],
+    [`${one} ftp://one.example\n`, /line 1: must be a URL/],
+    [`${one} https://name:word@one.example\n`, /line 1: must be a URL/],
+    [`${one} https://one.example/?a=b\n`, /line 1: must be a URL/],
     [`${one} https://one.example\n${vkey('one.example/w')} https://other.example\n`, /one.example\/w twice/],
     [Array.from({ length: 17 }, (_, w) => `${vkey(`w${w}`)} https://w.example\n`).join(''), /more than 16/],
   ];
-  for (const [text, message] of rejected) {
+  for (const [text, told] of refused) {
     assert.throws(() => readConfig(witnessesIn(text)), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
-    assert.throws(() => readConfig(witnessesIn(text)), { message });
+    assert.throws(() => readConfig(witnessesIn(text)), { message: told });
   }
 });
 
@@ -88,14 +94,14 @@ test('an authority for time stamps has an address, a period and certificates tha
   assert.deepEqual(readConfig(env).logTimeStamps, terms);
   const all = { ...env, ARTSEAL_TLOG_TSA_EVERY: '1m', ARTSEAL_TLOG_TSA_CA: certificateFile };
   assert.deepEqual(readConfig(all).logTimeStamps, { ...terms, everyMs: 60_000, authorities: certificate });
-  const rejected: readonly (readonly [Record<string, string>, string])[] = [
+  const refused: readonly (readonly [Record<string, string>, string])[] = [
     [{ ...env, ARTSEAL_TLOG_TSA_URL: 'stamp.example' }, 'ARTSEAL_TLOG_TSA_URL'],
     [{ ...env, ARTSEAL_TLOG_TSA_EVERY: '59s' }, 'ARTSEAL_TLOG_TSA_EVERY'],
     [{ ...env, ARTSEAL_TLOG_TSA_CA: join(folder, 'none') }, 'ARTSEAL_TLOG_TSA_CA'],
     [{ ...env, ARTSEAL_TLOG_TSA_CA: import.meta.filename }, 'ARTSEAL_TLOG_TSA_CA'],
     [{ ARTSEAL_TLOG_TSA_CA: certificateFile }, 'ARTSEAL_TLOG_TSA_URL'],
   ];
-  for (const [settings, variable] of rejected) assert.throws(() => readConfig(settings), naming(variable));
+  for (const [settings, variable] of refused) assert.throws(() => readConfig(settings), naming(variable));
 });
 
 test('others may read who witnesses and who vouches for time stamps, but not change it', () => {

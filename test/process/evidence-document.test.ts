@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { leafHash } from '../../src/domain/merkle.ts';
-import { textOf, tokenOver } from '../evidence/verifier/attesting.ts';
+import { tokenOver } from '../evidence/verifier/attesting.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import {
@@ -16,6 +16,7 @@ import {
   noteKey,
 } from '../support/evidence-example.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
+import { checkpointTextOf } from '../support/note-keys.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -67,7 +68,7 @@ test('the openssl command proves a time stamp whose certificates have ended, and
 }, async (t) => {
   const authority = await startTimeStampAuthority(t, { hasEnded: true });
   const { proof } = exampleBundle(2);
-  const token = await tokenOver(textOf(proof), authority);
+  const token = await tokenOver(checkpointTextOf(proof), authority);
   const cwd = folderOf(t, JSON.stringify({ ...exampleBundle(2), timeStamp: { proof, token } }));
   copyFileSync(authority.caFile, join(cwd, 'authorities.pem'));
   const run = (commands: string) => promisify(execFile)('sh', ['-euc', commands], { cwd });

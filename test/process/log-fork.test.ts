@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readCheckpoint } from '../../src/evidence/log/checkpoint.ts';
-import { readVerifierKey } from '../../src/evidence/log/note.ts';
+import { readCheckpoint } from '../../src/evidence/formats/checkpoint.ts';
+import { isSignedBy } from '../../src/evidence/log/agreement.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { runCommand } from '../support/command.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
@@ -39,7 +39,7 @@ test('an older database forks the log once an operator accepts it, and the fork 
   const second = await served(2);
   assert.equal(await second.stop(), 0, second.stderr());
   const last = readFileSync(file, 'utf8');
-  const before = readCheckpoint(last, []);
+  const before = readCheckpoint(last, 'the checkpoint');
   assert.equal(before.size, 5);
   copyFileSync(`${database}.copy`, database);
   for (const lost of ['-wal', '-shm']) rmSync(`${database}${lost}`, { force: true });
@@ -83,11 +83,11 @@ test('an older database forks the log once an operator accepts it, and the fork 
   assert.equal(audited.code, 0, audited.stderr);
   assert.match(
     audited.stderr,
-    new RegExp(`^warning: leaf 3 says that the log was forked and goes on as "${name}", after 5 leaves of`),
+    new RegExp(`^warning: leaf 3 says that the log was forked and continues as "${name}", after 5 leaves of`),
   );
   assert.equal(await third.stop(), 0, third.stderr());
-  const now = readCheckpoint(readFileSync(file, 'utf8'), [readVerifierKey(vkey)]);
-  assert.deepEqual([now.origin, now.size, now.isSigned], [name, 7, true]);
+  const now = readCheckpoint(readFileSync(file, 'utf8'), 'the checkpoint');
+  assert.deepEqual([now.origin, now.size, isSignedBy(now.note, [vkey])], [name, 7, true]);
   assert.equal(vkeys, `${vkey}\n`);
   assert.match(leaves, /"kind":"LOG_FORKED"/);
   assert.ok(leaves.includes(JSON.stringify(before.note).slice(1, -1)), 'the leaf names the old checkpoint');

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readCheckpoint } from '../../src/evidence/log/checkpoint.ts';
-import { readVerifierKey } from '../../src/evidence/log/note.ts';
+import { readCheckpoint } from '../../src/evidence/formats/checkpoint.ts';
+import { isSignedBy } from '../../src/evidence/log/agreement.ts';
 import { forge } from '../evidence/log/forgery.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
@@ -24,7 +24,7 @@ test('a database that is behind what was published is not served, nor one that w
   const env = { ARTSEAL_DATA_DIR: dataDir };
   const [database, file] = [join(dataDir, 'artseal.db'), join(dataDir, 'log-checkpoint')];
   const copy = `${database}.copy`;
-  const published = () => readCheckpoint(readFileSync(file, 'utf8'), []).size;
+  const published = () => readCheckpoint(readFileSync(file, 'utf8'), 'the checkpoint').size;
   const filed = async (publicUrl: string) => {
     const { status } = await send(publicUrl, platform, {
       target: '/api/v1/filing',
@@ -49,7 +49,7 @@ test('a database that is behind what was published is not served, nor one that w
   await eventually('both keys sign', timeoutMs, () => published() === 5);
   const note = readFileSync(file, 'utf8');
   assert.equal(note.split('\n— ').length, 3);
-  assert.equal(readCheckpoint(note, [readVerifierKey(vkey)]).isSigned, true);
+  assert.ok(isSignedBy(note, [vkey]));
   await second.stop('SIGKILL');
   const log = `${database}-wal`;
   copyFileSync(log, `${copy}-wal`);

@@ -56,7 +56,7 @@ test('evidence of a registry is verified, and moves the pin as the log grows', a
   ];
   const one = await runCommand(words('first', first), {});
   assert.deepEqual([one.code, one.stderr], [0, '']);
-  assert.match(one.stdout, /^VERIFIED: the filing AS-\d{4}-000001 is in the log, dated /);
+  assert.match(one.stdout, /^VERIFIED: the filing AS-\d{4}-000001 is in the log, which dates it /);
   const other = await runCommand(words('second', await fileArtwork('Xu Beihong')), {});
   assert.deepEqual([other.code, other.stderr], [0, '']);
   assert.match(other.stdout, /^agrees with the pin, and replaces it$/m);

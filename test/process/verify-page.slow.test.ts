@@ -164,7 +164,7 @@ test('what is wrong is told in words, with the check that failed, and nothing is
   for (const [paths, verdict, expected] of [
     [[files.author, files.key], /^Not proven: the record does not have the hash beside it\.$/, '✓✗–––'],
     [[files.garbage], /^Not proven: the file is not UTF-8 text\.$/, '✗––––'],
-    [[files.good, files.wrongKey], /^Not proven: no key that was given signed the checkpoint; /, '✓✓✓✗–'],
+    [[files.good, files.wrongKey], /^Not proven: no given key signed the checkpoint; /, '✓✓✓✗–'],
     [
       [files.good, files.key, files.forkedPin],
       /^Not proven: .* two different trees .* Keep all of these files/,

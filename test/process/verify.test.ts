@@ -32,7 +32,7 @@ test('a good bundle is verified by nothing but the bundle and the key', async (t
   assert.deepEqual([code, stderr], [0, '']);
   assert.match(
     stdout,
-    /^VERIFIED: the filing AS-2026-000007 is in the log, dated 2026-11-21T01:15:07Z by it/,
+    /^VERIFIED: the filing AS-2026-000007 is in the log, which dates it 2026-11-21T01:15:07Z/,
   );
   assert.match(stdout, /^ {2}author {5}Qi Baishi$/m);
   assert.match(stdout, /^log log\.example\/artworks: leaf 7 of 301$/m);

@@ -1,13 +1,15 @@
 import { utcTimestamp } from '../../domain/utc.ts';
-import type { LogKey, LogState } from '../../store/log-commands.ts';
+import type { LogState } from '../../store/log-commands.ts';
 import type { ReadTree } from '../../store/store.ts';
-import { type ReadCheckpoint, readCheckpoint, tryReadCheckpoint, withoutCosignatures } from './checkpoint.ts';
+import { type Checkpoint, readCheckpoint } from '../formats/checkpoint.ts';
+import { hex } from '../formats/encoding.ts';
+import { VerificationFailure } from '../formats/failure.ts';
+import { findSigners, readVerifierKey } from '../formats/note.ts';
 import type { CheckpointFile, WrittenNote } from './checkpoint-file.ts';
-import { NoteMalformed, readVerifierKey } from './note.ts';
 import { isNamedAfter } from './origin.ts';
-import type { PublishedCheckpoint } from './publication.ts';
+import { type PublishedCheckpoint, tryReadCheckpoint, withoutCosignatures } from './publication.ts';
 
-/** What keeps a log from being signed: what is wrong with the file, with the database, or with the settings. */
+/** Why a log cannot be signed: the checkpoint file, the database and the settings do not agree. */
 export type Disagreement =
   | 'FILE_MISSING'
   | 'FILE_DAMAGED'
@@ -18,7 +20,7 @@ export type Disagreement =
   | 'DATABASE_CHANGED'
   | 'OTHER_ORIGIN';
 
-/** What was published and the database do not agree, so that nothing is signed; the message is for the operator. */
+/** The published log and the database do not agree, so nothing is signed. The message is for the operator. */
 export class EvidenceLogError extends Error {
   override name = 'EvidenceLogError';
   readonly kind: Disagreement;
@@ -31,27 +33,27 @@ export class EvidenceLogError extends Error {
 
 const forkAccepted =
   'artseal evidence fork --accept begins a new log that names the last checkpoint of this one';
-const wayOn = `or, if there is none, ${forkAccepted}`;
+const orFork = `or, if it is lost, ${forkAccepted}`;
 
-/** What is held against each other. */
+/** What is compared. */
 export interface Published {
   readonly execute: ReadTree;
   readonly state: LogState;
   readonly file: CheckpointFile;
-  /** What this process published last; undefined if it published nothing yet. */
+  /** The checkpoint that this process published last. */
   readonly last: PublishedCheckpoint | undefined;
 }
 
 /**
- * The newest checkpoint that was published, as the file has it: it is of this log, signed by one of its keys, no older than
- * what the database and this process know of, and the tree of the database begins with it. Undefined if there was none yet.
- * Throws EvidenceLogError if one of that is not so. It takes a few reads by key, however large the tree is.
+ * Returns the newest published checkpoint, which the file holds; undefined if nothing was published. It checks that the
+ * checkpoint is of this log, signed by one of its keys, no older than those that the database and this process know, and
+ * that the tree of the database begins with it. Throws EvidenceLogError. The cost does not depend on the size of the tree.
  */
 export async function readAgreed(published: Published): Promise<PublishedCheckpoint | undefined> {
   const { execute, state, file, last } = published;
   const written = await file.read();
-  if (written === undefined) return refuseMissing(published);
-  if (isOfBefore(written.note, state, last)) return refuseMissing(published);
+  if (written === undefined || isBeforeFork(written.note, state, last))
+    return checkNothingPublished(published);
   const agreed = last !== undefined && written.note === last.note ? last : readFile(published, written);
   const inFile = `${file.path}, written ${utcTimestamp(written.writtenAtMs)}, has a checkpoint of ${agreed.size}`;
   const { size } = await execute({ kind: 'GetTree' });
@@ -59,7 +61,7 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
     throw new EvidenceLogError(
       'DATABASE_BEHIND',
       `the database is behind what was published: it has ${size} leaves, and ${inFile}. It was restored from a backup, ` +
-        `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${wayOn}.`,
+        `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${orFork}.`,
     );
   const kept = state.newest && readKept(state.newest.note);
   const known = [kept, last].filter((checkpoint) => checkpoint !== undefined);
@@ -67,14 +69,15 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
   if (newer !== undefined)
     throw new EvidenceLogError(
       'FILE_OLD',
-      `${inFile} leaves, and is not the newest one: one of ${newer.size} was published. Put the newest one back, ${wayOn}.`,
+      `${inFile} leaves, and is not the newest one: one of ${newer.size} was published. Put the newest one back, ${orFork}.`,
     );
-  for (const checkpoint of distinct([agreed, ...known])) await refuseOtherTree(execute, checkpoint);
+  const trees = new Map([agreed, ...known].map((tree) => [`${tree.size} ${hex(tree.root)}`, tree]));
+  for (const tree of trees.values()) await checkTree(execute, tree);
   return agreed;
 }
 
-/** Nothing was published of this log, or its file should be there. */
-function refuseMissing({ state, file, last }: Published): undefined {
+/** Throws EvidenceLogError if something was published, so that the file should exist. */
+function checkNothingPublished({ state, file, last }: Published): undefined {
   const known = state.newest ?? last;
   if (known === undefined && !isKeyOfBackup(state)) return undefined;
   const why =
@@ -83,38 +86,31 @@ function refuseMissing({ state, file, last }: Published): undefined {
       : `a checkpoint of ${known.size} leaves was published`;
   throw new EvidenceLogError(
     'FILE_MISSING',
-    `${file.path} is missing, although ${why}: what was published since is not ` +
-      `known, so nothing is signed. Backups do not have this file. Put back the newest one of this log, ${wayOn}.`,
+    `${file.path} is missing, although ${why}. Without it nobody knows what was published since, so nothing is signed. ` +
+      `Backups do not contain this file. Put back the newest one of this log, ${orFork}.`,
   );
 }
 
-/** Whether a key that signs came out of a backup: the registry that it was taken of may have gone on, and signed with it. */
+/** Whether an active key comes from a backup. The registry that the backup was taken of may have signed with it since. */
 function isKeyOfBackup({ keys, restoredFromS }: LogState): boolean {
   return restoredFromS !== undefined && keys.some((key) => !key.isRetired && key.addedAtS <= restoredFromS);
 }
 
-/** Each tree once. */
-function distinct(checkpoints: readonly PublishedCheckpoint[]): Iterable<PublishedCheckpoint> {
-  return new Map(
-    checkpoints.map((checkpoint) => [`${checkpoint.size} ${hexOf(checkpoint.root)}`, checkpoint]),
-  ).values();
-}
-
-/** The tree of the database has to begin with that of the checkpoint, and is no smaller. */
-async function refuseOtherTree(execute: ReadTree, { size, root }: PublishedCheckpoint): Promise<void> {
+/** Throws EvidenceLogError if the tree of the database does not begin with the tree of a checkpoint. */
+async function checkTree(execute: ReadTree, { size, root }: PublishedCheckpoint): Promise<void> {
   const roots = await execute({ kind: 'GetRoot', size });
-  const own = roots && [roots.root, roots.stored].find((each) => hexOf(each) !== hexOf(root));
+  const own = roots && [roots.root, roots.stored].find((each) => hex(each) !== hex(root));
   if (roots !== undefined && own === undefined) return;
   throw new EvidenceLogError(
     'DATABASE_CHANGED',
     `the database does not agree with what was published: the tree of its first ${size} leaves has the root ` +
-      `${own && hexOf(own)}, and that of the checkpoint ${hexOf(root)}. What was recorded before was changed or exchanged. ` +
-      `Keep a copy of this database, and find out who changed it. Put the right one back, ${wayOn}.`,
+      `${own && hex(own)}, and that of the checkpoint ${hex(root)}. Earlier records were changed or exchanged. ` +
+      `Keep a copy of this database, and find out who changed it. Put the right one back, ${orFork}.`,
   );
 }
 
-/** Whether a note is the last one of the log that this one was forked from, and nothing was published of this one. */
-function isOfBefore(
+/** Whether a note is the last one of the log that this log was forked from, and this log published nothing yet. */
+function isBeforeFork(
   note: string,
   { forkedBehind, newest }: LogState,
   last: PublishedCheckpoint | undefined,
@@ -124,76 +120,73 @@ function isOfBefore(
   return checkpoint !== undefined && withoutCosignatures(checkpoint) === forkedBehind;
 }
 
-const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
-
-/** The checkpoint of the file. Throws EvidenceLogError if it is none of this log. */
-function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckpoint {
+/** Reads the checkpoint of the file. Throws EvidenceLogError if it is not of this log. */
+function readFile({ state, file }: Published, { note }: WrittenNote): Checkpoint {
   const { origin } = state;
-  const checkpoint = readOr(note, state.keys, (why) => {
-    throw new EvidenceLogError(
-      'FILE_DAMAGED',
-      `${file.path} is damaged: ${why}. Put the newest one of this log back, ${wayOn}.`,
-    );
+  const { checkpoint, isSigned } = orThrow('FILE_DAMAGED', `${file.path} is damaged`, () => {
+    const read = readCheckpoint(note, 'it');
+    const keys = state.keys.map(({ vkey }) => readVerifierKey(vkey));
+    return { checkpoint: read, isSigned: findSigners(read, keys, 'it').length > 0 };
   });
   if (origin === undefined)
     throw new EvidenceLogError(
       'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, with ${checkpoint.size} leaves, and this database has published ` +
-        `nothing: it is older, was upgraded again after going back, or is another one. Put the database of that log back, or, if ` +
-        `there is none, ${forkAccepted}; only if the file is of another deployment, move it away.`,
+        `nothing: it is older, was upgraded again after a downgrade, or belongs to another deployment. Put the database of that ` +
+        `log back, or, if it is lost, ${forkAccepted}; only if the file is of another deployment, move it away.`,
     );
   if (checkpoint.origin !== origin)
     throw new EvidenceLogError(
       'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, and this database is that of ${origin}. Put file and database of ` +
-        `one log together, ${wayOn}.`,
+        `one log together, ${orFork}.`,
     );
-  if (!checkpoint.isSigned)
+  if (!isSigned)
     throw new EvidenceLogError(
       'OTHER_KEY',
       `${file.path} has a checkpoint of ${checkpoint.size} leaves that is signed by no key of this database: the database is ` +
         `older than the key, or of another deployment with the same ARTSEAL_TLOG_ORIGIN, or the file was forged. Put the right ` +
-        `one back, ${wayOn}.`,
+        `one back, ${orFork}.`,
     );
   return checkpoint;
 }
 
-/** The checkpoint that the database keeps. */
-function readKept(note: string): ReadCheckpoint {
-  return readOr(note, [], (why) => {
-    throw new EvidenceLogError(
-      'DATABASE_CHANGED',
-      `the checkpoint that the database keeps is damaged: ${why}. Put the right database back, ${wayOn}.`,
-    );
-  });
-}
-
-function readOr(note: string, keys: readonly LogKey[], refuse: (why: string) => never): ReadCheckpoint {
+/** Whether a note is a checkpoint that one of these verifier keys signed. */
+export function isSignedBy(note: string, vkeys: readonly string[]): boolean {
+  const checkpoint = tryReadCheckpoint(note);
+  if (checkpoint === undefined) return false;
   try {
-    return readCheckpoint(
-      note,
-      keys.map(({ vkey }) => readVerifierKey(vkey)),
-    );
+    return findSigners(checkpoint, vkeys.map(readVerifierKey), 'it').length > 0;
   } catch (error) {
-    if (error instanceof NoteMalformed) return refuse(error.message);
+    if (error instanceof VerificationFailure) return false;
     throw error;
   }
 }
 
-/**
- * Refuses a setting that would give another name to a log that has one: `origin` as set, undefined if it is not. Throws
- * EvidenceLogError.
- */
-export function refuseOtherOrigin({ names, origin: inForce }: LogState, origin: string | undefined): void {
-  if (
-    origin === undefined ||
-    inForce === undefined ||
-    names.some((name) => isNamedAfter(name.origin, origin))
-  )
-    return;
+/** Reads the checkpoint that the database holds. */
+function readKept(note: string): Checkpoint {
+  return orThrow('DATABASE_CHANGED', 'the checkpoint in the database is damaged', () =>
+    readCheckpoint(note, 'it'),
+  );
+}
+
+function orThrow<T>(kind: Disagreement, what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof VerificationFailure)) throw error;
+    const sides = kind === 'FILE_DAMAGED' ? 'the newest one of this log' : 'the right database';
+    throw new EvidenceLogError(kind, `${what}: ${error.message}. Put ${sides} back, ${orFork}.`);
+  }
+}
+
+/** Throws EvidenceLogError if `origin`, as set, would rename a log that has a name. */
+export function checkLogName({ names, origin: current }: LogState, origin: string | undefined): void {
+  if (origin === undefined || current === undefined) return;
+  if (names.some((name) => isNamedAfter(name.origin, origin))) return;
   throw new EvidenceLogError(
     'OTHER_ORIGIN',
-    `ARTSEAL_TLOG_ORIGIN is ${origin}, and the log is published as ${inForce}: a log keeps its name, which its keys and all who ` +
-      `check it have. Set it to ${inForce}; ${forkAccepted}.`,
+    `ARTSEAL_TLOG_ORIGIN is ${origin}, and the log is published as ${current}: a log keeps its name, which its keys contain ` +
+      `and everybody who checks it knows. Set it to ${current}; ${forkAccepted}.`,
   );
 }

@@ -1,16 +1,17 @@
 import { hash } from 'node:crypto';
 import { canonicalEvidence, filingErased, recordNotFound } from '../../domain/filing.ts';
 import { commitmentTo, leafVersion, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
-import { leafHash, rootOfProof } from '../../domain/merkle.ts';
 import { canonicalRecord } from '../../domain/provenance.ts';
 import { unavailable } from '../../domain/reason.ts';
 import type { LoggedRecord, RecordName } from '../../store/evidence-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { readCheckpoint } from './checkpoint.ts';
-import { proofText } from './proof.ts';
+import { readCheckpoint } from '../formats/checkpoint.ts';
+import { utf8 } from '../formats/encoding.ts';
+import { proofText } from '../formats/proof.ts';
+import { isIncluded, leafHash } from '../formats/tree.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
 
-/** What proves, without the service, that a record is in the evidence log. Its members are those of EvidenceBundle. */
+/** Proves without the service that a record is in the evidence log: the members of the message EvidenceBundle. */
 export interface Bundle {
   readonly format: typeof bundleFormat;
   readonly version: typeof leafVersion;
@@ -24,9 +25,9 @@ export interface Bundle {
   readonly leaf: string;
   /** C2SP tlog-proof. */
   readonly proof: string;
-  /** What an authority stamped and covers the record; not there as long as there is nothing such. */
+  /** A time stamp that covers the record; absent until there is one. */
   readonly timeStamp?: {
-    /** C2SP tlog-proof to the checkpoint that was stamped: the first that covers the record. */
+    /** C2SP tlog-proof to the stamped checkpoint: the first one that covers the record. */
     readonly proof: string;
     /** Base64 of the RFC 3161 TimeStampToken over the text of that checkpoint, DER. */
     readonly token: string;
@@ -36,25 +37,25 @@ export interface Bundle {
 /** Makes bundles. */
 export interface Bundles {
   /**
-   * The bundle of a record, once a checkpoint covers it; `execute` reads the store, and `pause` waits for the checkpoint.
-   * Throws FILING_NOT_FOUND; UNAVAILABLE where no checkpoint does in time, or too many wait for one; an Error where what is
-   * stored does not prove itself.
+   * Makes the bundle of a record, once a checkpoint covers it. `execute` reads the store, and `pause` wraps the wait for the
+   * checkpoint. Throws FILING_NOT_FOUND; UNAVAILABLE if no checkpoint covers the record in time, or too many calls wait; an
+   * Error if the stored record is not what was logged.
    */
   bundleOf(named: RecordName, execute: Execute, pause?: Pause): Promise<Bundle>;
 }
 
-/** Waits as `wait` does. */
+/** Wraps a wait, for instance to release a limit meanwhile. */
 type Pause = <T>(wait: () => Promise<T>) => Promise<T>;
 
 const bundleFormat = 'artseal-evidence';
 
-/** How long a call waits for a checkpoint that covers its record, in milliseconds. */
+/** How long a call waits for a checkpoint, in milliseconds. */
 const checkpointTimeoutMs = 3_000;
 
-/** Calls that wait at the same time; what comes on top is told to come again. */
+/** Calls that wait at the same time at most. */
 const waitingMax = 256;
 
-/** Makes bundles to what is published. */
+/** Makes bundles with the published checkpoints. */
 export function createBundles(publication: Pick<Publication, 'current' | 'covering'>): Bundles {
   let waiting = 0;
 
@@ -89,7 +90,7 @@ export function createBundles(publication: Pick<Publication, 'current' | 'coveri
   };
 }
 
-/** What a record reveals of its leaf. Throws where a filing is not what its evidence hash was made of. */
+/** Hashes a record, and returns what its leaf has to be. Throws an Error if a filing does not have its evidence hash. */
 function opened(named: RecordName, content: NonNullable<LoggedRecord['content']>) {
   const { kind, salt } = content;
   const record = kind === 'FILING' ? canonicalEvidence(content.filing) : canonicalRecord(content.record);
@@ -101,15 +102,15 @@ function opened(named: RecordName, content: NonNullable<LoggedRecord['content']>
   return { record, hash: digest, salt, leafOf };
 }
 
-/** The member for the first checkpoint that covers a record and was stamped; none if there is no such. */
+/** Makes the member timeStamp, with the first stamped checkpoint that covers a record; nothing if there is none. */
 async function timeStampOf(found: LoggedRecord, execute: Execute): Promise<Pick<Bundle, 'timeStamp'>> {
   const stamped = await execute({ kind: 'FindTimeStamp', leafIndex: found.leafIndex });
   if (stamped === undefined) return {};
-  const { proof } = await proved(readCheckpoint(stamped.note, []), found, execute);
+  const { proof } = await proved(readCheckpoint(stamped.note, 'the stamped checkpoint'), found, execute);
   return { timeStamp: { proof, token: Buffer.from(stamped.timeStamp).toString('base64') } };
 }
 
-/** A leaf and the proof that it is in a published tree. Throws where it is not. */
+/** Returns a leaf and its inclusion proof in a published tree. Throws an Error if it is not included. */
 async function proved(
   { size, root, note }: PublishedCheckpoint,
   { leafIndex: index }: LoggedRecord,
@@ -118,10 +119,9 @@ async function proved(
   const inclusion = await execute({ kind: 'ProveInclusion', index, size });
   if (inclusion === undefined) throw new Error(`The evidence log lacks leaf ${index}, which was published.`);
   const { leaf, path } = inclusion;
-  if (!Buffer.from(rootOfProof({ index, size, leaf: leafHash(leaf), path })).equals(root)) {
-    throw new Error(`Leaf ${index} does not lead to the root that was published of ${size} leaves.`);
-  }
-  return { leaf, proof: proofText({ index, path, note }) };
+  if (!isIncluded(leafHash(utf8(leaf)), index, size, path, root))
+    throw new Error(`Leaf ${index} is not in the tree of ${size} leaves that was published.`);
+  return { leaf, proof: proofText(index, path, note) };
 }
 
 function unproven({ filingNo, sequence }: RecordName, why: string): Error {

@@ -2,37 +2,37 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '../../lib/replace-file.ts';
 
-/** The file of a data folder that has the newest checkpoint, which is kept outside of the database. */
+/** The name of the file in the data folder that holds the newest checkpoint, outside of the database. */
 export const checkpointFileName = 'log-checkpoint';
 
-/** Where it is. */
+/** Returns the path of the checkpoint file. */
 export function checkpointFile(dataDir: string): string {
   return join(dataDir, checkpointFileName);
 }
 
-/** Nobody else has to read it, although what it says is public. */
+/** The content is public, but no other user needs it. */
 const mode = 0o600;
 
 /** More bytes than any note has. */
 const bytesMax = 1_000_000;
 
-/** The newest checkpoint as it is kept beside the database. */
+/** Holds the newest checkpoint. */
 export interface CheckpointFile {
   readonly path: string;
-  /** What is there; undefined if there is no file. */
+  /** Returns undefined if there is no file. */
   read(): Promise<WrittenNote | undefined>;
-  /** Puts a note in the place of the one before; it is on disk when this resolves. */
+  /** Replaces the note. Resolves when it is durable. */
   write(note: string): Promise<void>;
 }
 
-/** A note that was written. */
+/** The content of the file. */
 export interface WrittenNote {
   readonly note: string;
   /** Unix milliseconds. */
   readonly writtenAtMs: number;
 }
 
-/** Keeps it in a data folder. */
+/** Opens the checkpoint file of a data folder. */
 export function createCheckpointFile(dataDir: string): CheckpointFile {
   const path = checkpointFile(dataDir);
   return {
@@ -40,7 +40,7 @@ export function createCheckpointFile(dataDir: string): CheckpointFile {
     read: async () => {
       try {
         const { mtimeMs, size } = await stat(path);
-        // What is too long to be a note is not read, and what is no UTF-8 becomes U+FFFD, which no signature fits.
+        // Invalid UTF-8 becomes U+FFFD, which no signature covers.
         const note = size > bytesMax ? '' : await readFile(path, 'utf8');
         return { note, writtenAtMs: mtimeMs };
       } catch (error) {

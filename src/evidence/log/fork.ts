@@ -3,52 +3,51 @@ import type { Actor } from '../../domain/audit-entry.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
 import type { LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { EvidenceLogError, readAgreed, refuseOtherOrigin } from './agreement.ts';
-import { tryReadCheckpoint, withoutCosignatures } from './checkpoint.ts';
+import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import { isNamedAfter, nextFork } from './origin.ts';
-import type { PublishedCheckpoint } from './publication.ts';
+import { type PublishedCheckpoint, tryReadCheckpoint, withoutCosignatures } from './publication.ts';
 import { mintLogKey } from './signing-keys.ts';
 
-/** What a fork works with. */
+/** What a fork needs. */
 export interface ForkDependencies {
   readonly execute: Execute;
   readonly keyRing: KeyRing;
   readonly file: CheckpointFile;
-  /** What the log is to be called, as set; undefined if it is not. */
+  /** The name of the log, as set. */
   readonly origin: string | undefined;
-  /** What it is called where that is not set. */
+  /** Its name if none is set. */
   readonly madeUpOrigin: string;
 }
 
-/** A fork that is to be made. */
+/** A planned fork. */
 export interface Fork {
-  /** Why the log cannot go on as it is, in words for the operator. */
+  /** Why the log cannot continue, in words for the operator. */
   readonly why: string;
-  /** Whether answered filings are missing, and nothing keeps their numbers from being given out again, as a restoration does. */
+  /** Whether acknowledged filings are missing and their numbers would be assigned again. A restoration prevents that. */
   readonly givesNumbersAgain: boolean;
-  /** The last checkpoint of it that is known. */
+  /** The last known checkpoint of the old log. */
   readonly previous: PublishedCheckpoint | undefined;
-  /** What the new log is to be called. */
+  /** The name of the new log. */
   readonly origin: string;
-  /** Where the file with the old checkpoint is kept; undefined if there is none. */
+  /** Where the old checkpoint file is copied to; undefined if there is none. */
   readonly keptAs: string | undefined;
 }
 
-/** A note for a leaf: entries of a log are 65,535 bytes at most. */
+/** Characters of a note that fits into a leaf, which has 65,535 bytes at most. */
 const previousMax = 16_384;
 
-/** Looks whether the log has to be forked; undefined if what was published and the database agree. Nothing is changed. */
+/** Plans a fork and changes nothing. Returns undefined if the published log and the database agree. */
 export async function planFork(dependencies: ForkDependencies): Promise<Fork | undefined> {
   const { execute, file, origin, madeUpOrigin } = dependencies;
   const state = await execute({ kind: 'GetLog' });
-  const apiError = await errorOf(dependencies, state);
-  if (apiError === undefined) return undefined;
+  const error = await disagreementOf(dependencies, state);
+  if (error === undefined) return undefined;
   const restoration = await execute({ kind: 'FindRestoration' });
   const isRestored = restoration !== undefined && restoration.servedAtS === undefined;
   const written = await file.read();
   const note = written && tryReadCheckpoint(written.note);
-  // Where this log has a name, that of another deployment is no checkpoint of it.
+  // The file may hold the checkpoint of another deployment.
   const inFile = note !== undefined && isOfThis(note.origin, state, origin) ? note : undefined;
   const kept = state.newest && tryReadCheckpoint(state.newest.note);
   const previous = kept !== undefined && kept.size > (inFile?.size ?? -1) ? kept : inFile;
@@ -56,26 +55,26 @@ export async function planFork(dependencies: ForkDependencies): Promise<Fork | u
   const base = origin ?? state.names[0]?.origin ?? madeUpOrigin;
   const old = note?.origin ?? state.origin ?? 'unreadable';
   return {
-    why: apiError.message,
-    givesNumbersAgain: apiError.kind === 'DATABASE_BEHIND' && !isRestored,
+    why: error.message,
+    givesNumbersAgain: error.kind === 'DATABASE_BEHIND' && !isRestored,
     previous,
     origin: nextFork(base, names),
     keptAs: written && `${file.path}.${old.replaceAll(/[^A-Za-z0-9.-]+/g, '_')}.old`,
   };
 }
 
-/** Whether a log of that name can be the one of this database, or a fork of it that the database does not know yet. */
+/** Whether a log of that name can be the log of this database, or a fork that the database does not know. */
 function isOfThis(origin: string, { names }: LogState, set: string | undefined): boolean {
   const own = [...names.map((name) => name.origin), ...(set === undefined ? [] : [set])];
   return names.length === 0 || own.some((name) => isNamedAfter(origin, name));
 }
 
-async function errorOf(
+async function disagreementOf(
   { execute, file, origin }: ForkDependencies,
   state: LogState,
 ): Promise<EvidenceLogError | undefined> {
   try {
-    refuseOtherOrigin(state, origin);
+    checkLogName(state, origin);
     await readAgreed({ execute, state, file, last: undefined });
     return undefined;
   } catch (error) {
@@ -85,8 +84,8 @@ async function errorOf(
 }
 
 /**
- * Makes a fork as planned: the log goes on under another name with a new key, its verifier key is given. Nobody serves it
- * meanwhile. Cut off before its end, the next start goes on with the new log, or it is to be made again.
+ * Forks the log: it continues under another name with a new key, whose verifier key is returned. The server must not run.
+ * After a crash, the next start continues with the new log, or the operator runs the fork again.
  */
 export async function makeFork(
   { execute, keyRing, file }: ForkDependencies,
@@ -98,16 +97,16 @@ export async function makeFork(
   const key = mintLogKey(origin, keyRing, by.atS);
   const named = note !== undefined && note.length <= previousMax ? note : '';
   await execute({ kind: 'ForkLog', by, origin, key, previous: named });
-  // The next start writes its own.
+  // The next start writes a new one.
   await rm(file.path, { force: true });
   return key.vkey;
 }
 
-/** Copies a file, and has the copy on disk. Throws Error if another one is there under that name. */
+/** Copies a file durably. Throws an Error if a different file has that name. */
 async function keep(path: string, as: string): Promise<void> {
   const there = await readFile(as).catch(() => undefined);
   if (there !== undefined && !there.equals(await readFile(path)))
-    throw new Error(`${as} is there, from another fork: move it elsewhere first.`);
+    throw new Error(`${as} exists and is from another fork: move it elsewhere first.`);
   await copyFile(path, as);
   const copy = await open(as, 'r+');
   try {

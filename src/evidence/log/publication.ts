@@ -1,21 +1,32 @@
-/** A signed tree head of the evidence log, as published. */
-export interface PublishedCheckpoint {
-  /** The name of the log. */
-  readonly origin: string;
-  /** How many leaves the tree has. */
-  readonly size: number;
-  /** Its root, 32 bytes. */
-  readonly root: Uint8Array;
-  /** The signed note (C2SP tlog-checkpoint): text, blank line, signatures and cosignatures. */
-  readonly note: string;
+import { type Checkpoint, readCheckpoint } from '../formats/checkpoint.ts';
+import { VerificationFailure } from '../formats/failure.ts';
+
+/** A published checkpoint (C2SP tlog-checkpoint). `note` is the signed note, with cosignatures. */
+export type PublishedCheckpoint = Pick<Checkpoint, 'origin' | 'size' | 'root' | 'note'>;
+
+/** What is published of the evidence log. Callers see nothing newer than the current checkpoint. */
+export interface Publication {
+  /** The newest checkpoint; undefined before the first. */
+  current(): PublishedCheckpoint | undefined;
+  /** Waits up to `withinMs` milliseconds for a checkpoint that covers a leaf. Resolves to undefined if none comes. */
+  covering(leafIndex: number, withinMs: number): Promise<PublishedCheckpoint | undefined>;
+  /** The verifier keys that sign now, the newest first. */
+  verifierKeys(): readonly string[];
 }
 
-/** What is published of the evidence log. Nothing beyond the newest checkpoint is told to anybody. */
-export interface Publication {
-  /** The newest checkpoint; undefined as long as there is none. */
-  current(): PublishedCheckpoint | undefined;
-  /** Resolves to the first checkpoint that covers a leaf; to undefined if there is none after so many milliseconds. */
-  covering(leafIndex: number, withinMs: number): Promise<PublishedCheckpoint | undefined>;
-  /** The verifier keys that sign now, in the format of signed notes, the newest first. */
-  verifierKeys(): readonly string[];
+/** Reads a checkpoint without verifying it; undefined if the text is not a checkpoint. */
+export function tryReadCheckpoint(note: string): Checkpoint | undefined {
+  try {
+    return readCheckpoint(note, 'it');
+  } catch (error) {
+    if (error instanceof VerificationFailure) return undefined;
+    throw error;
+  }
+}
+
+/** Returns the note of a checkpoint with only the signatures of its log. */
+export function withoutCosignatures({ origin, note }: PublishedCheckpoint): string {
+  const signaturesAt = note.lastIndexOf('\n\n') + 2;
+  const lines = note.slice(signaturesAt).split(/(?<=\n)/);
+  return note.slice(0, signaturesAt) + lines.filter((line) => line.startsWith(`— ${origin} `)).join('');
 }

@@ -1,59 +1,58 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
+import { every } from '../../lib/timing.ts';
 import type { LogKey, LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { EvidenceLogError, readAgreed, refuseOtherOrigin } from './agreement.ts';
-import { signCheckpoint } from './checkpoint.ts';
+import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
-import { createSigningKeys, hasEnded, mintLogKey, signsAt } from './signing-keys.ts';
-import { createWaiting } from './waiting.ts';
+import { createSigningKeys, hasEnded, mintLogKey, signCheckpoint, signsAt } from './signing-keys.ts';
 import type { Witnesses } from './witness.ts';
 
-/** How often it is looked whether the tree grew, in milliseconds: checkpoints are no closer to each other. */
+/** How often the signer looks whether the tree grew, in milliseconds: the shortest time between checkpoints. */
 export const signEveryMs = 1_000;
 
-/** Signs what the evidence log grew to, and publishes it. */
+/** Signs the evidence log as it grows, and publishes it. */
 export interface Signer extends Publication {
   /**
-   * Names the log and makes its first key if it has none, and publishes its newest checkpoint; from then on looks
-   * regularly whether the tree grew. Throws EvidenceLogError if what was published and the database do not agree.
+   * Names the log and makes its first key if it has none, publishes its newest checkpoint, and then signs whenever the tree
+   * grew. Throws EvidenceLogError if what was published and the database do not agree.
    */
   start(): Promise<void>;
   metrics(): SignerMetrics;
-  /** Reads at once which keys sign. */
+  /** Reads now which keys sign. */
   refresh(): Promise<void>;
-  /** Signs what has grown meanwhile, as the last one. */
+  /** Signs what was added since the last checkpoint, and stops. */
   stop(): Promise<void>;
 }
 
-/** How signing stands. */
+/** Metrics of the signer. */
 export interface SignerMetrics {
-  /** Leaves as of the last look; undefined before the first. */
+  /** Leaves when the signer last looked; undefined before that. */
   readonly leaves: number | undefined;
-  /** Those that the newest checkpoint covers; undefined if there is none. */
+  /** Leaves of the newest checkpoint; undefined if there is none. */
   readonly publishedLeaves: number | undefined;
-  /** When it was published, Unix seconds; undefined where that is not known. */
+  /** When it was published, Unix seconds; undefined if that is not known. */
   readonly publishedAtS: number | undefined;
-  /** Tries that failed or were refused. */
+  /** Attempts that failed. */
   readonly failures: number;
-  /** How many witnesses find the log rolled back. */
+  /** Witnesses that report a rollback. */
   readonly rolledBack: number;
 }
 
-/** What the signer works with. */
+/** What the signer needs. */
 export interface SignerDependencies {
   readonly execute: Execute;
   readonly keyRing: KeyRing;
-  /** What the log is to be called, as set; undefined if it is not. */
+  /** The name of the log, as set. */
   readonly origin: string | undefined;
-  /** What it is called where that is not set. */
+  /** Its name if none is set. */
   readonly madeUpOrigin: string;
   readonly file: CheckpointFile;
-  /** Has what was signed cosigned before it is published; undefined where nobody is asked to. */
+  /** They cosign each checkpoint before it is published. */
   readonly witnesses?: Pick<Witnesses, 'cosign' | 'confirm' | 'rolledBack'> | undefined;
-  /** Whether `start` waits until the witnesses have answered, or were waited for in vain. */
+  /** Whether `start` waits for the witnesses, up to their timeout. */
   readonly awaitsWitnesses?: boolean | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -63,12 +62,10 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   const { execute, keyRing, origin, madeUpOrigin, file, witnesses, awaitsWitnesses, clock, log } =
     dependencies;
   const openKeys = createSigningKeys(keyRing);
-  const waiting = createWaiting(clock);
+  /** Callers that wait for a checkpoint; each is called after each one. */
+  const waiting = new Set<(checkpoint: PublishedCheckpoint) => void>();
   let current: PublishedCheckpoint | undefined;
   let signing: readonly LogKey[] = [];
-  let cancel = () => {};
-  let isStopped = false;
-  let underWay = Promise.resolve();
   /** Why the last attempt failed; undefined if it did not. */
   let failure: string | undefined;
   let failures = 0;
@@ -77,24 +74,37 @@ export function createSigner(dependencies: SignerDependencies): Signer {
 
   const nowS = () => Math.floor(clock.nowMs() / 1000);
 
-  /** Publishes the tree as it is, if it grew. */
+  /** Publishes the tree if it grew. */
   async function publish(): Promise<void> {
     const state = await readState();
-    await endKeys(state);
+    await retireKeys(state);
     const tree = await execute({ kind: 'GetTree' });
     leaves = tree.size;
-    // A log that does not grow is shown to witnesses as well: what they find decides about the next filing.
+    // Witnesses see an idle log too: a rollback that they report rejects the next filing.
     if (tree.size === current?.size) return witnesses?.confirm(current);
     if (signing.length === 0) throw new Error('The evidence log has no key that signs.');
+    if (state.origin === undefined) throw new Error('The evidence log has no name.');
     await readAgreed({ execute, state, file, last: current });
-    const signed = signCheckpoint({ origin: nameOf(state), ...tree }, openKeys(signing));
+    const signed = signCheckpoint({ origin: state.origin, ...tree }, openKeys(signing));
     const note = witnesses === undefined ? signed.note : await witnesses.cosign(signed);
     await file.write(note);
     const atS = nowS();
     await execute({ kind: 'KeepCheckpoint', size: tree.size, note, publishedAtS: atS });
-    current = { ...signed, note };
-    publishedAtS = atS;
-    waiting.tell(current);
+    const published = { ...signed, note };
+    [current, publishedAtS] = [published, atS];
+    for (const notify of waiting) notify(published);
+  }
+
+  async function covering(leafIndex: number, withinMs: number): Promise<PublishedCheckpoint | undefined> {
+    if (current !== undefined && leafIndex < current.size) return current;
+    const { promise, resolve } = Promise.withResolvers<PublishedCheckpoint | undefined>();
+    const notify = (checkpoint: PublishedCheckpoint) => leafIndex < checkpoint.size && resolve(checkpoint);
+    waiting.add(notify);
+    const cancel = clock.after(withinMs, () => resolve(undefined));
+    const found = await promise;
+    cancel();
+    waiting.delete(notify);
+    return found;
   }
 
   async function readState(): Promise<LogState> {
@@ -103,16 +113,10 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     return state;
   }
 
-  /** Ends the keys whose time is over. */
-  async function endKeys({ keys }: LogState): Promise<void> {
+  async function retireKeys({ keys }: LogState): Promise<void> {
     const atS = nowS();
     for (const key of keys)
       if (!key.isRetired && hasEnded(key, atS)) await execute({ kind: 'EndLogKey', vkey: key.vkey, atS });
-  }
-
-  /** Names the log, and makes its first key. */
-  async function name(as: string): Promise<void> {
-    await execute({ kind: 'NameLog', origin: as, key: mintLogKey(as, keyRing, nowS()) });
   }
 
   async function attempt(): Promise<void> {
@@ -123,9 +127,9 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     } catch (error) {
       failures += 1;
       const { message, cause } = error instanceof Error ? error : new Error(String(error));
-      // The message of an error is for callers; its cause says what is damaged or cannot be written.
+      // The message of a store error is for callers. Its cause says what is damaged or cannot be written.
       const reason = cause instanceof Error ? cause.message : message;
-      // What an error says of sizes changes with each filing, and is said once all the same.
+      // The sizes in the message change with each filing. It is logged once all the same.
       const kind = error instanceof EvidenceLogError ? error.kind : reason;
       if (kind !== failure)
         log.error({ reason }, 'no checkpoint of the evidence log can be signed; it is tried again');
@@ -133,22 +137,11 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     }
   }
 
-  async function run(): Promise<void> {
-    const beganMs = clock.monotonicMs();
-    await attempt();
-    if (isStopped) return;
-    const passedMs = clock.monotonicMs() - beganMs;
-    cancel = clock.after(Math.max(0, signEveryMs - passedMs), () => {
-      underWay = run();
-    });
-  }
+  const attempts = every(clock, () => signEveryMs, attempt);
 
   return {
     current: () => current,
-    covering: (leafIndex, withinMs) =>
-      current !== undefined && leafIndex < current.size
-        ? Promise.resolve(current)
-        : waiting.until(leafIndex, withinMs),
+    covering,
     verifierKeys: () => signing.map(({ vkey }) => vkey),
     metrics: () => ({
       leaves,
@@ -159,27 +152,22 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     }),
     start: async () => {
       const state = await readState();
-      refuseOtherOrigin(state, origin);
+      checkLogName(state, origin);
       current = await readAgreed({ execute, state, file, last: undefined });
       publishedAtS = state.newest?.publishedAtS;
-      if (state.names.length === 0) await name(origin ?? madeUpOrigin);
-      underWay = run();
-      if (witnesses === undefined || awaitsWitnesses) await underWay;
+      if (state.names.length === 0) {
+        const name = origin ?? madeUpOrigin;
+        await execute({ kind: 'NameLog', origin: name, key: mintLogKey(name, keyRing, nowS()) });
+      }
+      const attempted = attempts.start();
+      if (witnesses === undefined || awaitsWitnesses) await attempted;
     },
     refresh: async () => {
       await readState();
     },
     stop: async () => {
-      cancel();
-      isStopped = true;
-      await underWay;
+      await attempts.stop();
       await attempt();
     },
   };
-}
-
-/** The name in force. */
-function nameOf({ origin }: LogState): string {
-  if (origin === undefined) throw new Error('The evidence log has no name.');
-  return origin;
 }

@@ -2,31 +2,31 @@ import { treeHashBytes } from '../../domain/merkle.ts';
 import type { Execute } from '../../store/store.ts';
 import type { Publication } from './publication.ts';
 
-/** The tiles of C2SP tlog-tiles: the log as files that never change, from which anybody computes the tree anew. */
+/** The log as immutable files: C2SP tlog-tiles. */
 
-/** Hashes or entries of a full tile: what one of the level above is the root of. */
+/** Hashes or entries of a full tile. */
 const fullWidth = 256;
 
-/** How many bytes of tiles are kept in memory: the full tiles of some 75,000 leaves with their entries. */
+/** Bytes of tiles in memory: the full tiles and entries of some 75,000 leaves. */
 const cacheBytesMax = 16 * 1_048_576;
 
-/** The longest entry, in bytes: its length is told in two. */
+/** Bytes of an entry at most: its length has two bytes. */
 const entryBytesMax = 0xffff;
 
 /** A tile by its name. */
 export interface Tile {
-  /** Of hashes: 0 to 63. Entries lie below level 0. */
+  /** 0 to 63, or `entries`. */
   readonly level: number | 'entries';
-  /** Its place within the level, from 0. */
+  /** Its index within the level, from 0. */
   readonly place: number;
-  /** How many hashes or entries: 256 of a full tile, 1 to 255 of a partial one. */
+  /** Hashes or entries: 256 in a full tile, 1 to 255 in a partial one. */
   readonly width: number;
 }
 
-/** A level below 64 or `entries`, up to 18 digits of a place, and a width, each without zeros that say nothing. */
+/** Level, index and width of a path. */
 const form = /^(entries|[1-5]?[0-9]|6[0-3])\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/;
 
-/** The tile that a path behind `tile/` names: undefined if it names none, or is not the one way to write it. */
+/** Reads the path of a tile after `tile/`; undefined if it is not the canonical path of a tile. */
 export function parseTile(path: string): Tile | undefined {
   const named = form.exec(path);
   if (named === null) return undefined;
@@ -39,7 +39,7 @@ export function parseTile(path: string): Tile | undefined {
   return tile.width <= fullWidth && tilePath(tile) === path ? tile : undefined;
 }
 
-/** The path of a tile behind `tile/`: 1234067 of level 0 is `0/x001/x234/067`. */
+/** Returns the path of a tile after `tile/`: 1234067 of level 0 is `0/x001/x234/067`. */
 export function tilePath({ level, place, width }: Tile): string {
   const digits = String(place);
   const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').replaceAll(/...(?!$)/g, 'x$&/');
@@ -49,22 +49,22 @@ export function tilePath({ level, place, width }: Tile): string {
 
 /** The published tiles. */
 export interface Tiles {
-  /** The bytes of a tile by its path behind `tile/`; undefined where the newest checkpoint covers none of that name. */
+  /** Returns the bytes of a tile by its path after `tile/`; undefined if the newest checkpoint does not cover it. */
   read(path: string): Promise<Uint8Array | undefined>;
 }
 
-/** What tiles are read with. */
+/** What reading tiles needs. */
 export interface TileDependencies {
-  /** Refuses where too many read at a time. */
+  /** Throws UNAVAILABLE if too many read at the same time. */
   readonly execute: Execute;
   readonly publication: Pick<Publication, 'current'>;
 }
 
-/** Reads tiles from the store, and keeps those that were asked for last. */
+/** Reads tiles from the store and caches them. */
 export function createTiles({ execute, publication }: TileDependencies): Tiles {
   const kept = createCache(cacheBytesMax);
-  /** By their paths: whoever asks for what is being read waits for that. */
-  const underWay = new Map<string, Promise<Uint8Array>>();
+  /** Tiles that are being read, by path: further readers share the result. */
+  const reading = new Map<string, Promise<Uint8Array>>();
 
   async function readInto(path: string, tile: Tile): Promise<Uint8Array> {
     try {
@@ -72,7 +72,7 @@ export function createTiles({ execute, publication }: TileDependencies): Tiles {
       kept.add(path, bytes);
       return bytes;
     } finally {
-      underWay.delete(path);
+      reading.delete(path);
     }
   }
 
@@ -80,16 +80,16 @@ export function createTiles({ execute, publication }: TileDependencies): Tiles {
     read: async (path) => {
       const tile = parseTile(path);
       if (tile === undefined || leavesUpTo(tile) > (publication.current()?.size ?? 0)) return undefined;
-      const known = kept.find(path) ?? underWay.get(path);
+      const known = kept.find(path) ?? reading.get(path);
       if (known !== undefined) return known;
-      const reading = readInto(path, tile);
-      underWay.set(path, reading);
-      return reading;
+      const result = readInto(path, tile);
+      reading.set(path, result);
+      return result;
     },
   };
 }
 
-/** How many leaves a tree needs to have the tile. */
+/** The size of the smallest tree that has the tile. */
 function leavesUpTo({ level, place, width }: Tile): number {
   return (place * fullWidth + width) * fullWidth ** (level === 'entries' ? 0 : level);
 }
@@ -107,7 +107,7 @@ async function readTile({ level, place, width }: Tile, execute: Execute): Promis
   throw new Error(`The evidence log lacks tile ${tilePath({ level, place, width })}, which was published.`);
 }
 
-/** Each entry behind its length in two bytes, the larger first. */
+/** Writes entries, each after its length in two bytes, big-endian. */
 function entriesOf(leaves: readonly string[]): Uint8Array {
   return Buffer.concat(
     leaves.flatMap((leaf) => {
@@ -120,16 +120,16 @@ function entriesOf(leaves: readonly string[]): Uint8Array {
   );
 }
 
-/** A copy that is no part of a larger buffer: short ones are cut from one of 64 KiB, which would be kept with each of them. */
+/** Copies bytes into a buffer of their own. Short ones share a buffer of 64 KiB, which the cache would keep alive. */
 function onItsOwn(bytes: Uint8Array): Uint8Array {
   const copy = Buffer.alloc(bytes.length);
   copy.set(bytes);
   return copy;
 }
 
-/** Keeps what was asked for last, up to so many bytes. */
+/** A cache that drops the least recently used tiles beyond `bytesMax`. */
 function createCache(bytesMax: number) {
-  /** The one that was asked for longest ago is the first. */
+  /** The least recently used tile is the first. */
   const kept = new Map<string, Uint8Array>();
   let bytesKept = 0;
   return {

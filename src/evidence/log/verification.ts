@@ -5,35 +5,37 @@ import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
 import { replaceFile } from '../../lib/replace-file.ts';
+import { every, sleep } from '../../lib/timing.ts';
 import type { LogVerification as Progress } from '../../store/evidence-commands.ts';
 import type { Execute } from '../../store/store.ts';
+import { hex } from '../formats/encoding.ts';
 
-/** Leaves that are compared in one unit of the store, some milliseconds, for which calls wait. */
+/** Leaves of one store request, which takes some milliseconds: calls wait for it. */
 const leavesAtOnce = 1_024;
 
-/** How long after a failed look the next one begins, in milliseconds. */
+/** The pause after a failure, in milliseconds. */
 const retryMs = 1_000;
 
-/** How often the mark is written, in milliseconds: after kill -9, what was appended since is compared again. */
+/** How often the mark is written, in milliseconds. After a crash, leaves that were appended since are verified again. */
 const markEveryMs = 3_600_000;
 
 /** The name of the mark's file in the data folder. */
 export const markFileName = 'log-verified';
 
-/** What it is sealed for. */
+/** What the encrypted mark is bound to. */
 const markContext = 'log-verified';
 
-/** Compares the entries of the evidence log in the database with the signed tree, after each start. */
+/** Verifies the entries of the evidence log in the database against the signed tree. */
 export interface LogVerification {
-  /** Begins; resolves when all is compared, or after so many milliseconds. */
+  /** Begins to verify in the background. Resolves when all is verified, or after `withinMs` milliseconds. */
   start(withinMs: number): Promise<void>;
-  /** What is wrong with the log, or that it is not compared yet, in words for the operator. */
+  /** Says what is wrong with the log, or that it is not verified yet, in words for the operator. */
   findFault(): string | undefined;
   /** Stops, and writes the mark. */
   stop(): Promise<void>;
 }
 
-/** What it works with. */
+/** What the verification needs. */
 export interface LogVerificationDependencies {
   readonly execute: Execute;
   readonly keyRing: KeyRing;
@@ -42,119 +44,99 @@ export interface LogVerificationDependencies {
   readonly log: Logger;
 }
 
-/** What was compared before, as the mark keeps it. */
+/** What earlier processes verified. */
 interface Mark {
   readonly size: number;
-  /** Of the tree of that size, hex. */
+  /** The root of the tree of that size, hex. */
   readonly root: string;
   readonly saved: string;
 }
 
 /**
- * Compares in slices, in the background. A mark in the data folder keeps how far earlier processes got and what the log says
- * of filings up to there; it is sealed with the master key, so that nobody else can write one.
+ * Verifies in slices. A mark in the data folder holds how far earlier processes got, and what the log says of filings up to
+ * there. It is encrypted with the master key, so that nobody who can only write files forges one.
  */
 export function createLogVerification(dependencies: LogVerificationDependencies): LogVerification {
   const { execute, keyRing, dataDir, clock, log } = dependencies;
   const file = join(dataDir, markFileName);
   let fault: string | undefined = 'the evidence log is not verified yet';
-  let isDone = false;
+  let isVerified = false;
   let isStopped = false;
-  let cancel = () => {};
-  let running = Promise.resolve();
+  const verifying = every(
+    clock,
+    () => (isVerified ? markEveryMs : retryMs),
+    () => (isVerified ? tryWriteMark() : verify()),
+  );
 
-  /** What an earlier process left, if it is of this log. */
+  /** Reads the mark of an earlier process; undefined if it is not of this log. */
   async function readMark(): Promise<string | undefined> {
     const sealed = await readFile(file).catch(() => undefined);
     if (sealed === undefined) return undefined;
     try {
       const mark: Mark = JSON.parse(keyRing.open(sealed, markContext).export().toString());
       const roots = await execute({ kind: 'GetRoot', size: mark.size });
-      return roots !== undefined && hexOf(roots.root) === mark.root ? mark.saved : undefined;
+      return roots !== undefined && hex(roots.root) === mark.root ? mark.saved : undefined;
     } catch (error) {
-      // Sealed under a master key that is gone, or damaged: everything is compared.
+      // The mark is damaged, or its master key is gone.
       if (error instanceof SecretNotOpened) return undefined;
       throw error;
     }
   }
 
-  /** Whether all leaves that were read are those of the tree; says so if not. */
-  function isSound({ size, faults }: Progress): boolean {
+  /** Takes the result of a verification of all leaves. Nothing is verified any more once a fault was found. */
+  function conclude({ size, faults }: Progress): void {
     const [first] = faults.first;
+    isVerified = first === undefined;
     fault = first && `${first}; ${faults.count} of ${size} entries are not what was signed`;
-    if (fault !== undefined)
-      log.error({ faults }, 'the evidence log in the database is not the one that was signed');
-    return fault === undefined;
+    if (isVerified) return;
+    log.error({ faults }, 'the evidence log in the database is not the one that was signed');
+    void verifying.stop();
   }
 
   async function writeMark(): Promise<void> {
-    // A mark would hide from the next start what another process appended and is wrong.
-    isDone = isSound(await execute({ kind: 'VerifyLog', leaves: leavesAtOnce }));
-    if (!isDone) return;
+    // Another process may have appended something wrong, which a mark would hide from the next start.
+    conclude(await execute({ kind: 'VerifyLog', leaves: leavesAtOnce }));
+    if (!isVerified) return;
     const { size, saved } = await execute({ kind: 'SaveLogIndex' });
     const roots = await execute({ kind: 'GetRoot', size });
     if (roots === undefined) return;
-    const mark: Mark = { size, root: hexOf(roots.root), saved };
+    const mark: Mark = { size, root: hex(roots.root), saved };
     await replaceFile(file, keyRing.seal(JSON.stringify(mark), markContext), 0o600);
   }
 
-  /** Compares what is left. */
-  async function compare(): Promise<Progress | undefined> {
-    let saved = await readMark();
-    while (!isStopped) {
-      const progress = await execute({ kind: 'VerifyLog', leaves: leavesAtOnce, saved });
-      saved = undefined;
-      const { verified, size, faults } = progress;
-      if (verified === size) return progress;
-      if (faults.count === 0) fault = `${verified} of ${size} entries of the evidence log are verified`;
-    }
-    return undefined;
-  }
+  /** Without the mark the next start takes longer. */
+  const tryWriteMark = () =>
+    writeMark().catch((error) => log.warn({ err: error }, `${file} cannot be written`));
 
-  async function run(): Promise<void> {
+  async function verify(): Promise<void> {
     try {
-      const progress = await compare();
-      if (progress === undefined) return;
-      isDone = isSound(progress);
-      if (isDone) schedule(markEveryMs, mark);
+      let saved = await readMark();
+      while (!isStopped) {
+        const progress = await execute({ kind: 'VerifyLog', leaves: leavesAtOnce, saved });
+        saved = undefined;
+        const { verified, size, faults } = progress;
+        if (verified === size) return conclude(progress);
+        if (faults.count === 0) fault = `${verified} of ${size} entries of the evidence log are verified`;
+      }
     } catch (error) {
       const isDamaged = error instanceof ApiError && error.reason === 'RECORD_DAMAGED';
       const why = String(error instanceof Error ? ((error.cause as Error)?.message ?? error.message) : error);
       fault = isDamaged ? why : `the evidence log could not be verified: ${why}`;
       log.error({ why }, 'the evidence log could not be verified; it is tried again');
-      schedule(retryMs, run);
     }
-  }
-
-  async function mark(): Promise<void> {
-    // Without it the next start takes longer, and no more.
-    await writeMark().catch((error) => log.warn({ err: error }, `${file} cannot be written`));
-    if (isDone) schedule(markEveryMs, mark);
-  }
-
-  function schedule(afterMs: number, work: () => Promise<void>): void {
-    if (isStopped) return;
-    cancel = clock.after(afterMs, () => {
-      running = work();
-    });
   }
 
   return {
     start: async (withinMs) => {
-      const passed = Promise.withResolvers<void>();
-      const giveUp = clock.after(withinMs, passed.resolve);
-      running = run();
-      await Promise.race([running, passed.promise]);
-      giveUp();
+      const verified = new AbortController();
+      void verifying.start().then(() => verified.abort());
+      await sleep(clock, withinMs, verified.signal);
     },
     findFault: () => fault,
     stop: async () => {
       isStopped = true;
-      cancel();
-      await running;
-      if (isDone) await mark();
+      await verifying.stop();
+      if (isVerified) await tryWriteMark();
     },
   };
 }
-
-const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

@@ -1,199 +1,222 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
+import { backoffMs } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
-import { withoutCosignatures } from './checkpoint.ts';
-import { type Cosignature, findCosignature, type WitnessKey } from './cosignature.ts';
-import { type Answer, errorOf, post, refuseOtherTime, textOfNote, withTimeout } from './outgoing.ts';
-import type { PublishedCheckpoint } from './publication.ts';
+import { readCosignature } from '../formats/cosignature.ts';
+import { readDecimal } from '../formats/encoding.ts';
+import {
+  isOf,
+  readNote,
+  readSignature,
+  readVerifierKey,
+  signatureTypes,
+  type VerifierKey,
+} from '../formats/note.ts';
+import { hashLines } from '../formats/proof.ts';
+import { checkTime, errorOf, inTime, post, type Response } from './post.ts';
+import { type PublishedCheckpoint, withoutCosignatures } from './publication.ts';
 
-/** A witness of the log: who it is, and where checkpoints are submitted to it (C2SP tlog-witness). */
+/** A witness of the log (C2SP tlog-witness). */
 export interface Witness {
-  readonly key: WitnessKey;
+  readonly key: VerifierKey;
   /** The submission prefix, without a slash at the end. */
   readonly url: string;
 }
 
-/** How witnesses are asked, in milliseconds. */
+/** Reads the verifier key of a witness. Throws an Error if it is not an Ed25519 key for cosignatures. */
+export function readWitnessKey(vkey: string): VerifierKey {
+  const key = readVerifierKey(vkey);
+  if (key.type === signatureTypes.cosignature) return key;
+  throw new Error('the verifier key has to be an Ed25519 key for cosignatures (type 4): this one signs logs');
+}
+
+/** Limits of requests to witnesses, in milliseconds. */
 export const witnessLimits = {
-  /** How long a witness may take for a checkpoint. Publication waits that long at most. */
-  answerMs: 2_000,
-  /** After a failure a witness is left alone for this long, and twice as long after each further one, up to the maximum. */
-  restMs: 1_000,
-  restMaxMs: 60_000,
+  /** The timeout of a witness, and the longest delay of publication. */
+  timeoutMs: 2_000,
+  /** The pause after a failure, which doubles with each further one up to the maximum. */
+  pauseMs: 1_000,
+  pauseMaxMs: 60_000,
 } as const;
 
 /** Has the checkpoints of the log cosigned. */
 export interface Witnesses {
   /**
-   * Asks all witnesses for their cosignatures: the note with those that came in time. Rejects with an Error for the operator if
-   * they are fewer than required. One call at a time.
+   * Asks all witnesses for cosignatures. Returns the note with those that arrived in time. Rejects with an Error for the
+   * operator if they are fewer than required. Calls must not overlap.
    */
   cosign(checkpoint: PublishedCheckpoint): Promise<string>;
   /**
-   * Shows a published checkpoint to each witness that has not judged the log since the process started, and to each that finds it
-   * rolled back. Publishes nothing. Never rejects. Not while `cosign` runs.
+   * Shows a published checkpoint to the witnesses that have not cosigned since the process started, or that report a rollback.
+   * Publishes nothing and never rejects. Must not overlap with `cosign`.
    */
   confirm(checkpoint: PublishedCheckpoint): Promise<void>;
   /**
-   * What witnesses say that find the log rolled back, in words for the operator: the log is not a continuation of what they
-   * cosigned. A witness says so until it cosigns again.
+   * Why witnesses report a rollback, in words for the operator: the log does not continue what they cosigned. A report stands
+   * until the witness cosigns again.
    */
   rolledBack(): readonly string[];
-  /** Waits for no answer any more. */
+  /** Cancels open requests. */
   stop(): void;
 }
 
-/** What witnesses are asked with. */
+/** What the witnesses need. */
 export interface WitnessDependencies {
   readonly witnesses: readonly Witness[];
-  /** How many of them have to cosign what is published. */
+  /** How many of them have to cosign each published checkpoint. */
   readonly required: number;
   readonly execute: Execute;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Asks witnesses by HTTP. Logs each change of what a witness does. */
+/** Asks witnesses over HTTP. Logs when a witness begins to fail and when it recovers. */
 export function createWitnesses(dependencies: WitnessDependencies): Witnesses {
   const { required, clock } = dependencies;
   const stopped = new AbortController();
-  const askers = dependencies.witnesses.map((witness) => createAsker(witness, dependencies, stopped.signal));
+  const clients = dependencies.witnesses.map((witness) =>
+    createWitnessClient(witness, dependencies, stopped.signal),
+  );
 
-  function ask(checkpoint: PublishedCheckpoint, asked: readonly Asker[]) {
+  function cosignedBy(asked: readonly WitnessClient[], checkpoint: PublishedCheckpoint) {
     const nowMs = clock.monotonicMs();
-    const awake = asked.filter((asker) => asker.restsUntilMs() <= nowMs);
-    return Promise.all(awake.map((asker) => asker.ask(checkpoint)));
+    const ready = asked.filter((client) => client.pausedUntilMs() <= nowMs);
+    return Promise.all(ready.map((client) => client.cosign(checkpoint)));
   }
 
   return {
     cosign: async (checkpoint) => {
-      const answers = await ask(checkpoint, askers);
-      const lines = answers.filter((answer) => answer !== undefined).map(({ line }) => `${line}\n`);
+      const lines = (await cosignedBy(clients, checkpoint)).filter((line) => line !== undefined);
       if (lines.length < required)
         throw new Error(
-          `${lines.length} of ${askers.length} witnesses cosigned it, and ${required} are required`,
+          `${lines.length} of ${clients.length} witnesses cosigned it, and ${required} are required`,
         );
-      return checkpoint.note + lines.join('');
+      return checkpoint.note + lines.map((line) => `${line}\n`).join('');
     },
     confirm: async (checkpoint) => {
-      const open = askers.filter((asker) => asker.verdict() !== 'CONTINUED');
-      if (open.length > 0) await ask({ ...checkpoint, note: withoutCosignatures(checkpoint) }, open);
+      const open = clients.filter((client) => !client.hasCosigned());
+      if (open.length === 0) return;
+      await cosignedBy(open, { ...checkpoint, note: withoutCosignatures(checkpoint) });
     },
-    rolledBack: () =>
-      askers
-        .map((asker) => asker.verdict())
-        .filter((verdict) => verdict !== undefined && verdict !== 'CONTINUED')
-        .map(({ rolledBack }) => rolledBack),
+    rolledBack: () => clients.flatMap((client) => client.rolledBack() ?? []),
     stop: () => stopped.abort(new Error('The service stops.')),
   };
 }
 
-/** What a witness says of the log: that it continues what the witness cosigned, or why it does not. */
-type Verdict = 'CONTINUED' | { readonly rolledBack: string };
+/** The log does not continue what a witness cosigned. */
+class RolledBack extends Error {}
 
-/** The log is not a continuation of what a witness cosigned. */
-class RolledBack extends Error {
-  override name = 'RolledBack';
-}
-
-/** Asks one witness, and remembers what it cosigned last. */
-interface Asker {
+/** The client of one witness, which remembers the size that the witness cosigned last. */
+interface WitnessClient {
   /** By the monotonic clock. */
-  restsUntilMs(): number;
-  /** The last one since the process started; undefined if there was none. */
-  verdict(): Verdict | undefined;
-  /** Undefined if it gave none. Never rejects. */
-  ask(checkpoint: PublishedCheckpoint): Promise<Cosignature | undefined>;
+  pausedUntilMs(): number;
+  /** Whether it cosigned since the process started, and reported no rollback since. */
+  hasCosigned(): boolean;
+  rolledBack(): string | undefined;
+  /** Returns the signature line, without a newline; undefined if there is none. Never rejects. */
+  cosign(checkpoint: PublishedCheckpoint): Promise<string | undefined>;
 }
 
-/** What a witness means by a status, besides 200 and 409, for the operator. */
+/** What a status means, for the operator. 200 and 409 are handled. */
 const meanings: Readonly<Record<number, string>> = {
-  400: 'it cannot read what was sent',
+  400: 'it cannot read the request',
   403: 'it does not know the verifier key of the log: give it what artseal evidence vkey prints',
   404: 'it does not know a log of this name, or its address is another one: give it what artseal evidence vkey prints',
   422: 'it finds that the log does not begin with what it cosigned before',
 };
 
-function createAsker(
+function createWitnessClient(
   { key, url }: Witness,
   { execute, clock, log }: WitnessDependencies,
   stopped: AbortSignal,
-): Asker {
+): WitnessClient {
   let cosignedSize = 0;
   let failures = 0;
-  let restsUntilMs = Number.NEGATIVE_INFINITY;
+  let pausedUntilMs = Number.NEGATIVE_INFINITY;
   let fault: string | undefined;
-  let verdict: Verdict | undefined;
+  let hasCosigned = false;
+  let rolledBack: string | undefined;
 
-  async function cosigned(checkpoint: PublishedCheckpoint, signal: AbortSignal): Promise<Cosignature> {
-    let answer = await submit(checkpoint, signal);
-    if (answer.status === 409) {
-      cosignedSize = readSize(answer.body.toString(), checkpoint.size);
-      answer = await submit(checkpoint, signal);
+  async function request(checkpoint: PublishedCheckpoint, signal: AbortSignal): Promise<string> {
+    let response = await submit(checkpoint, signal);
+    if (response.status === 409) {
+      cosignedSize = readSize(response.body.toString(), checkpoint.size);
+      response = await submit(checkpoint, signal);
     }
-    if (answer.status === 422) throw new RolledBack(errorOf(answer, meanings));
-    if (answer.status !== 200) throw new Error(errorOf(answer, meanings));
-    const cosignature = findCosignature(answer.body.toString(), key, textOfNote(checkpoint.note));
-    if (cosignature === undefined) throw new Error('it answered without a cosignature of its key');
-    refuseOtherTime('the time of its cosignature', cosignature.timeS * 1_000, clock.nowMs());
+    if (response.status === 422) throw new RolledBack(errorOf(response, meanings).message);
+    if (response.status !== 200) throw errorOf(response, meanings);
+    const { line, timeS } = findCosignature(response.body.toString(), checkpoint.note);
+    checkTime('the time of its cosignature', timeS * 1_000, clock.nowMs());
     cosignedSize = checkpoint.size;
-    return cosignature;
+    return line;
   }
 
-  async function submit({ size, note }: PublishedCheckpoint, signal: AbortSignal): Promise<Answer> {
+  async function submit({ size, note }: PublishedCheckpoint, signal: AbortSignal): Promise<Response> {
     const proof = await execute({ kind: 'ProveConsistency', from: cosignedSize, to: size });
-    if (proof === undefined) throw rolledBackTo(size, cosignedSize);
-    const lines = proof.map((hash) => `${Buffer.from(hash).toString('base64')}\n`).join('');
-    const body = `old ${cosignedSize}\n${lines}\n${note}`;
-    return post(`${url}/add-checkpoint`, { contentType: 'text/plain; charset=utf-8', body }, signal);
+    if (proof === undefined) throw aheadOf(size, cosignedSize);
+    const body = `old ${cosignedSize}\n${hashLines(proof)}\n${note}`;
+    return post(`${url}/add-checkpoint`, 'text/plain; charset=utf-8', body, signal);
   }
 
-  function failed(error: Error): void {
+  /** Finds the cosignature among the lines of a response. Lines of other keys are ignored. */
+  function findCosignature(body: string, note: string): { readonly line: string; readonly timeS: number } {
+    for (const line of body.split('\n').filter((each) => each.startsWith(`\u2014 ${key.name} `))) {
+      const signature = readSignature(line, 'its response');
+      if (!isOf(signature, key)) continue;
+      const timeS = readCosignature(signature.signature, readNote(note, 'the checkpoint').text, key);
+      if (timeS === undefined) throw new Error('its cosignature of this checkpoint is not valid');
+      return { line, timeS };
+    }
+    throw new Error('its response has no cosignature by its key');
+  }
+
+  function fail(error: Error): void {
+    const isRolledBack = error instanceof RolledBack;
     const why = error.message;
-    if (error instanceof RolledBack) verdict = { rolledBack: `${key.name}: ${why}` };
-    restsUntilMs =
-      clock.monotonicMs() + Math.min(witnessLimits.restMs * 2 ** failures, witnessLimits.restMaxMs);
-    failures = Math.min(failures + 1, 10);
-    const what =
-      error instanceof RolledBack
-        ? 'a witness finds that the evidence log was rolled back'
-        : 'a witness does not cosign the evidence log';
+    if (isRolledBack) [hasCosigned, rolledBack] = [false, `${key.name}: ${why}`];
+    failures += 1;
+    const { pauseMs: firstMs, pauseMaxMs: longestMs } = witnessLimits;
+    pausedUntilMs = clock.monotonicMs() + backoffMs(failures, { firstMs, longestMs });
+    const what = isRolledBack
+      ? 'a witness finds that the evidence log was rolled back'
+      : 'a witness does not cosign the evidence log';
     if (why !== fault) log.error({ witness: key.name, why }, what);
     fault = why;
   }
 
-  function succeeded(): void {
+  function succeed(): void {
     if (fault !== undefined) log.info({ witness: key.name }, 'a witness cosigns the evidence log again');
-    [failures, fault, verdict] = [0, undefined, 'CONTINUED'];
+    [failures, fault, hasCosigned, rolledBack] = [0, undefined, true, undefined];
   }
 
   return {
-    restsUntilMs: () => restsUntilMs,
-    verdict: () => verdict,
-    ask: async (checkpoint) => {
+    pausedUntilMs: () => pausedUntilMs,
+    hasCosigned: () => hasCosigned,
+    rolledBack: () => rolledBack,
+    cosign: async (checkpoint) => {
       try {
-        const cosignature = await withTimeout(clock, witnessLimits.answerMs, stopped, (signal) =>
-          cosigned(checkpoint, signal),
+        const line = await inTime(clock, witnessLimits.timeoutMs, stopped, (signal) =>
+          request(checkpoint, signal),
         );
-        succeeded();
-        return cosignature;
+        succeed();
+        return line;
       } catch (error) {
-        if (!stopped.aborted) failed(error as Error);
+        if (!stopped.aborted) fail(error as Error);
         return undefined;
       }
     },
   };
 }
 
-/** The tree size in an answer 409; not more than what there is to be cosigned. */
+/** Reads the tree size in the body of a 409. Throws RolledBack if it is larger than the log. */
 function readSize(body: string, size: number): number {
-  const told = /^(0|[1-9]\d{0,15})\n$/.test(body) ? Number(body) : Number.NaN;
-  if (!Number.isSafeInteger(told)) throw new Error('it answered 409 without the size that it cosigned');
-  if (told > size) throw rolledBackTo(size, told);
-  return told;
+  if (!body.endsWith('\n')) throw new Error('it returned 409 without the size that it cosigned');
+  const cosigned = readDecimal(body.slice(0, -1), 'the size in its 409 response');
+  if (cosigned > size) throw aheadOf(size, cosigned);
+  return cosigned;
 }
 
-const rolledBackTo = (size: number, cosigned: number) =>
+const aheadOf = (size: number, cosigned: number) =>
   new RolledBack(
     `it has cosigned ${cosigned} leaves, and the log has only ${size}: the database is older than what was signed`,
   );

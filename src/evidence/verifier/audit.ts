@@ -1,83 +1,84 @@
-import { type Checkpoint, logSignersOf, readCheckpoint } from './checkpoint.ts';
+import { type Checkpoint, logSignersOf, readCheckpoint } from '../formats/checkpoint.ts';
+import { isSame } from '../formats/encoding.ts';
+import { forked, mismatch, VerificationFailure } from '../formats/failure.ts';
+import type { VerifierKey } from '../formats/note.ts';
+import { emptyRoot, leafHash, type Tree } from '../formats/tree.ts';
 import { type ContentsState, createContents, noContents } from './contents.ts';
 import { attestationsOf, type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
 import { type Attestation, checkDated } from './dating.ts';
-import { isSame } from './encoding.ts';
-import { mismatch, VerificationFailure } from './failure.ts';
 import { checkOrigin, type Finding, findingsOf } from './findings.ts';
 import { checkSigners } from './key-lifetimes.ts';
 import { type RecordLeaf, readLeafBytes } from './leaf.ts';
-import type { VerifierKey } from './note.ts';
 import { checkNotBehind } from './pin.ts';
 import { type PublishedLog, tileWidth } from './published-log.ts';
 import { createRows } from './rows.ts';
-import { emptyRoot, leafHash, type Tree } from './tree.ts';
 
-/** How many bundles of entries are fetched at a time, each with the tile of their hashes. */
+/** Entry bundles that are fetched at the same time, each with the tile of its hashes. */
 const bundlesAtOnce = 8;
 
-/** After how many bundles the state is kept first, 16,384 leaves; later after a sixteenth of what was read. */
+/** Bundles before the state is saved first, 16,384 leaves; later it is saved after a sixteenth of what was read. */
 const bundlesBetweenStates = 64;
 
-/** How far a log was audited. A later audit can go on from there; it finds at the end what was changed in the state since. */
+/** How far a log was audited. A later audit continues there; its last checks find changes of the state. */
 export interface AuditState {
   readonly origin: string;
-  /** By level, the hashes of the last tile, as long as that is not full. */
+  /** By level, the hashes of the last, partial tile. */
   readonly rows: readonly (readonly Uint8Array[])[];
   readonly contents: ContentsState;
   /** The pin that the tree was compared with. */
   readonly pin: Tree | undefined;
 }
 
-/** A checkpoint that the log has to continue. */
+/** A checkpoint seen before, which the log has to continue. */
 export interface SeenCheckpoint {
   readonly checkpoint: Checkpoint;
-  /** Such as `the pin`. */
+  /** Its name in messages, such as `the pin`. */
   readonly what: string;
-  /** Who says when it was there, if somebody does. */
+  /** Who says when it existed. */
   readonly attestation?: Attestation | undefined;
 }
 
-/** What an audit is made with. */
+/** Options of an audit. */
 export interface AuditOptions {
   readonly keys: readonly VerifierKey[];
-  /** The newest checkpoint that was seen before. */
+  /** The newest checkpoint seen before. */
   readonly pin?: Checkpoint | undefined;
-  /** Other checkpoints that were seen. */
+  /** Other checkpoints seen before. */
   readonly seen?: readonly SeenCheckpoint[];
-  /** Witnesses that have to have cosigned the checkpoint. */
   readonly witnesses?: WitnessPolicy | undefined;
-  /** Where an earlier audit got to; undefined to read all leaves. */
+  /** The state of an earlier audit; undefined to read all leaves. */
   readonly state?: AuditState | undefined;
   /** The time of the auditor, Unix seconds. */
   readonly nowS: number;
-  /** Is called with how many leaves are read, of how many. May throw, which ends the audit. */
+  /** Reports how many leaves of how many were read. May throw to end the audit. */
   progress(done: number, total: number): void;
-  /** Is called with each record that is read and its leaf, from 0. */
+  /** Receives each record that is read and its leaf index. */
   onRecord?(index: number, record: RecordLeaf): void;
-  /** Keeps the state. */
+  /** Saves the state. */
   keep(state: AuditState): void;
 }
 
-/** What an audit found, where nothing is wrong. */
+/** The result of an audit without contradictions. */
 export interface AuditReport {
   readonly checkpoint: Checkpoint;
   readonly signers: readonly VerifierKey[];
   readonly cosignatures: readonly Cosignature[];
-  /** The leaf that the audit went on from. */
+  /** The first leaf that this audit read. */
   readonly from: number;
   readonly contents: ContentsState;
   readonly findings: readonly Finding[];
 }
 
 /**
- * Audits a log: fetches its checkpoint, all leaves and all tiles, recomputes the tree from the leaves, and compares. In this
- * order: the form of the checkpoint (MALFORMED), its signature and cosignatures (BAD_SIGNATURE), that it is not behind what was
- * seen (FORKED); then bundle by bundle that leaves and tiles are there and of their form (MALFORMED), that tiles are those of
- * the leaves (HASH_MISMATCH), that leaves agree with each other and the tree with what was seen (FORKED); at the end that the
- * tree is the one that was signed, under the name that the leaves say (FORKED), by a key that they say signs (BAD_SIGNATURE), and
- * that no leaf is dated after a cosignature (FORKED). Rejects with VerificationFailure, and with the errors of the log and of
- * `progress`.
+ * Audits a log: fetches its checkpoint, leaves and tiles, and recomputes the tree from the leaves. It checks, in this order:
+ * 1. The checkpoint: its form (MALFORMED), its signatures (BAD_SIGNATURE), and that it is not older than those seen before
+ *    (FORKED).
+ * 2. Bundle by bundle: leaves and tiles exist and have their form (MALFORMED), tiles match the leaves (HASH_MISMATCH), leaves do
+ *    not contradict each other, and the tree continues those seen before (FORKED).
+ * 3. The tree is the signed one, with the name in the log events (FORKED), signed by a key that is active according to them
+ *    (BAD_SIGNATURE), and no leaf is dated after a cosignature (FORKED).
+ *
+ * Rejects with VerificationFailure, and with the errors of the log and of `progress`.
  */
 export async function auditLog(log: PublishedLog, options: AuditOptions): Promise<AuditReport> {
   const checkpoint = readCheckpoint(await log.checkpoint(), 'the checkpoint');
@@ -95,7 +96,7 @@ export async function auditLog(log: PublishedLog, options: AuditOptions): Promis
     checkSigners(contents.keys, signers, checkpoint);
     checkNewest(contents.size, contents.newestS, attestationsOf(cosignatures));
   } catch (error) {
-    // The log is not accused because of a state that was damaged here.
+    // The saved state may be damaged: read all leaves before accusing the log.
     if (state === undefined || !(error instanceof VerificationFailure)) throw error;
     return auditLog(log, { ...options, state: undefined });
   }
@@ -105,12 +106,12 @@ export async function auditLog(log: PublishedLog, options: AuditOptions): Promis
   return { checkpoint, signers, cosignatures, from: state?.contents.size ?? 0, contents, findings };
 }
 
-/** Checks that the newest of so many leaves, and so every one before, is not dated after what somebody attests to. */
+/** Checks that the newest of `size` leaves is not dated after an attestation. Earlier leaves are not later. */
 function checkNewest(size: number, newestS: number | undefined, attestations: readonly Attestation[]): void {
   if (newestS !== undefined) checkDated(`leaf ${size - 1} of the log`, newestS, attestations);
 }
 
-/** The state, if an audit can go on from it: one of this log, and of no leaves after a checkpoint that it was not compared with. */
+/** Returns the state if it is of this log, and not beyond a checkpoint that it was not compared with. */
 function usableState(
   state: AuditState | undefined,
   { origin, size }: Checkpoint,
@@ -164,17 +165,17 @@ async function auditTree(
       const index = place * tileWidth + at;
       const hash = leafHash(data);
       if (!isSame(hash, value.tile[at] ?? emptyRoot)) {
-        throw mismatch(`leaf ${index} of the log is not the one that its tile has the hash of`);
+        throw mismatch(`leaf ${index} of the log does not match its tile`);
       }
       if (index < done) {
         if (!isSame(hash, known[at] ?? emptyRoot))
-          throw mismatch(`leaf ${index} of the log is not what it was before`);
+          throw mismatch(`leaf ${index} of the log has changed since the last audit`);
         rows.addLeaf(hash);
         continue;
       }
       const leaf = readLeafBytes(data, `leaf ${index} of the log`);
       contents.add(leaf);
-      if (leaf.kind !== 'ACT') onRecord?.(index, leaf);
+      if (leaf.kind !== 'LOG_EVENT') onRecord?.(index, leaf);
       rows.addLeaf(hash);
       done = index + 1;
       compareSeen();
@@ -193,13 +194,13 @@ async function auditTree(
   return state();
 }
 
-/** What is fetched for these places, in their order, a few ahead. */
+/** Fetches the bundles from `from` to `to` in order, a few ahead. */
 async function* inOrder<T>(from: number, to: number, fetch: (place: number) => Promise<T>) {
   const ahead: Promise<T>[] = [];
   for (let place = from; place < to; place += 1) {
     while (ahead.length < bundlesAtOnce && place + ahead.length < to) {
       const value = fetch(place + ahead.length);
-      // It is awaited when its turn comes; until then its failure is nobody's.
+      // It is awaited later. Until then its rejection must not count as unhandled.
       value.catch(() => {});
       ahead.push(value);
     }
@@ -207,7 +208,4 @@ async function* inOrder<T>(from: number, to: number, fetch: (place: number) => P
   }
 }
 
-/** What is compared of a checkpoint. */
 const treeOf = (tree: Tree | undefined): Tree | undefined => tree && { size: tree.size, root: tree.root };
-
-const forked = (what: string): VerificationFailure => new VerificationFailure('FORKED', what);

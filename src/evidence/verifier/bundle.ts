@@ -1,51 +1,51 @@
-import { type LogProof, readLogProof } from './checkpoint.ts';
-import { readBase64, readHex } from './encoding.ts';
-import { malformed } from './failure.ts';
+import { readBase64, readHex } from '../formats/encoding.ts';
+import { malformed } from '../formats/failure.ts';
+import { type LogProof, readLogProof } from '../formats/proof.ts';
 import { membersOf, readObject } from './json.ts';
 import { type Leaf, readLeaf } from './leaf.ts';
 import { type EvidenceRecord, readRecord } from './record.ts';
 
-/** The most characters of a bundle: a record has a few thousand, a checkpoint some hundred. */
+/** Characters of a bundle at most: a record has a few thousand, a checkpoint some hundred. */
 export const bundleLengthMax = 1024 * 1024;
 
 const bundleFormat = 'artseal-evidence';
 const bundleVersion = 1;
 
-/** What a holder of evidence has in hand, read and not checked yet. */
+/** An evidence bundle. It is not verified. */
 export interface Bundle {
-  /** The canonical JSON that was hashed, and what it says. */
+  /** The canonical JSON that was hashed, and its members. */
   readonly recordText: string;
   readonly record: EvidenceRecord;
   /** 32 bytes each. */
   readonly hash: Uint8Array;
   readonly salt: Uint8Array;
-  /** The data of the leaf, and what they say. */
+  /** The data of the leaf, and its members. */
   readonly leafText: string;
   readonly leaf: Leaf;
   readonly proof: LogProof;
   readonly timeStamp: TimeStamp | undefined;
 }
 
-/** That a checkpoint with this leaf was there at a time, said by a time-stamping authority. */
+/** The statement of a time-stamping authority that a checkpoint with this leaf existed. It is not verified. */
 export interface TimeStamp {
-  /** That the leaf is in the checkpoint that bears the stamp. */
+  /** The proof that the leaf is in the stamped checkpoint. */
   readonly proof: LogProof;
   /** DER of an RFC 3161 TimeStampToken over the text of that checkpoint. */
   readonly token: Uint8Array;
 }
 
-/** Reads a bundle: every part in the one form that it may have, nothing missing and nothing besides. Throws VerificationFailure MALFORMED. */
+/** Reads a bundle with exactly its members, each in its only form. Throws VerificationFailure MALFORMED. */
 export function readBundle(text: string): Bundle {
   if (text.length > bundleLengthMax)
     throw malformed(`the bundle is longer than ${bundleLengthMax} characters`);
   if (!/^[ \t\n\r]*\{/.test(text))
-    throw malformed(`this is no evidence bundle, which begins with {: ${beginningOf(text)}`);
+    throw malformed(`this is not an evidence bundle, which begins with {: ${beginningOf(text)}`);
   const required = ['format', 'version', 'record', 'hash', 'salt', 'leaf', 'proof'];
   const object = readObject(text, 'the bundle');
   if (object.get('format') !== bundleFormat)
-    throw malformed(`this is no evidence bundle: its format is not ${bundleFormat}`);
+    throw malformed(`this is not an evidence bundle: its format is not ${bundleFormat}`);
   if (object.get('version') !== bundleVersion) {
-    throw malformed(`the bundle is of another version than ${bundleVersion}: a newer program may know it`);
+    throw malformed(`the bundle is of another version than ${bundleVersion}: use a newer program`);
   }
   const members = membersOf(object, required, 'the bundle', ['timeStamp']);
   const recordText = members.text('record');
@@ -62,7 +62,7 @@ export function readBundle(text: string): Bundle {
   };
 }
 
-/** What somebody needs to see that a file is another one than they thought, such as the page of a proxy. */
+/** Shows how a file begins, so that readers recognize a wrong one, such as the error page of a proxy. */
 function beginningOf(text: string): string {
   if (text === '') return 'the file is empty';
   if (text.startsWith('\ufeff')) return 'it begins with a byte order mark, which an editor may have added';

@@ -1,27 +1,23 @@
-import { VerificationFailure } from './failure.ts';
+import { forked } from '../formats/failure.ts';
 
-/**
- * How many seconds the clocks of a log, a witness and an authority may be apart. A registry takes no cosignature and no time
- * stamp that is further from its own clock.
- */
+/** Seconds that the clocks of a log, a witness and an authority may differ. A registry rejects what differs more. */
 export const clockToleranceS = 300;
 
-/** Unix seconds in RFC 3339. */
+/** Formats Unix seconds in RFC 3339. */
 export const instant = (s: number): string => new Date(s * 1000).toISOString().replace('.000', '');
 
-/** Somebody else's word that a tree was there: who says so, and at what time at the latest, Unix seconds. */
+/** The statement of a witness or an authority that a tree existed at a time, Unix seconds. */
 export interface Attestation {
   /** Such as `the cosignature of witness.example`. */
   readonly by: string;
   readonly timeS: number;
 }
 
-/** Throws VerificationFailure FORKED if a leaf is dated after an attestation that covers it, by more than clocks may differ. */
+/** Throws VerificationFailure FORKED if a leaf is dated later than an attestation that covers it. */
 export function checkDated(leaf: string, leafTimeS: number, attestations: readonly Attestation[]): void {
   const earlier = attestations.find(({ timeS }) => leafTimeS > timeS + clockToleranceS);
   if (earlier === undefined) return;
-  throw new VerificationFailure(
-    'FORKED',
+  throw forked(
     `${leaf} is dated ${instant(leafTimeS)}, after ${earlier.by} that covers it, of ${instant(earlier.timeS)}: the date is wrong`,
   );
 }

@@ -1,35 +1,35 @@
 import { instant } from './dating.ts';
 import type { LogEventLeaf } from './leaf.ts';
 
-/** How many years a registry keeps records at least. */
+/** Years that a registry keeps records at least. */
 const retentionYears = 5;
 
-/** Which records a log still keeps, by the events RECORDS_ERASED. Four bytes a leaf. */
+/** The records that were not erased, according to the log events RECORDS_ERASED. Four bytes per leaf. */
 export interface KeptRecords {
-  /** Takes the next leaf: the Unix seconds of a record, undefined for an event of the log. */
+  /** Adds a leaf: the time of a record in Unix seconds, undefined for a log event. */
   add(timeS: number | undefined): void;
-  /** Takes the records out that an event erases; what is wrong with that, undefined if nothing is. */
+  /** Removes the records that a log event erases. Returns what is wrong with the event, if anything. */
   erase(event: LogEventLeaf): string | undefined;
-  /** By leaf: the time of a record that is kept, 0 for all others. */
+  /** By leaf: the time of a record that was not erased, 0 for all others. */
   times(): Uint32Array<ArrayBuffer>;
 }
 
-/** Goes on from the times of an earlier one. */
+/** Continues from the times of an earlier audit. */
 export function createKeptRecords(from: Uint32Array): KeptRecords {
   let times = Uint32Array.from(from);
   let size = from.length;
 
-  /** How many leaves were erased, or what is wrong with them. */
+  /** Returns how many leaves were erased, or what is wrong with them. */
   function eraseLeaves(text: string, before: number): number | string {
     let [erased, next] = [0, 0];
     for (const range of text.split(',')) {
       const [, first = '', last = first] = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(range) ?? [];
       if (first === '' || Number(first) < next || Number(last) < Number(first) || Number(last) >= size)
-        return `names the leaves that it erases in a form that is not known: ${JSON.stringify(range)}`;
+        return `names the leaves that it erases in an unknown form: ${JSON.stringify(range)}`;
       next = Number(last) + 1;
       for (let leaf = Number(first); leaf < next; leaf += 1) {
         const timeS = times[leaf] ?? 0;
-        if (timeS === 0) return `erases leaf ${leaf}, which is no record or was erased before`;
+        if (timeS === 0) return `erases leaf ${leaf}, which is not a record or was erased before`;
         if (timeS > before) return `erases leaf ${leaf} of ${instant(timeS)}, after ${instant(before)}`;
         times[leaf] = 0;
         erased += 1;
@@ -45,7 +45,7 @@ export function createKeptRecords(from: Uint32Array): KeptRecords {
         longer.set(times);
         times = longer;
       }
-      // A time of 0 would say that there is no record.
+      // 0 means that there is no record.
       times[size] = timeS === undefined ? 0 : Math.min(Math.max(timeS, 1), 0xffff_ffff);
       size += 1;
     },
@@ -59,7 +59,7 @@ export function createKeptRecords(from: Uint32Array): KeptRecords {
       if (typeof erased === 'string') return erased;
       return erased === records
         ? undefined
-        : `says that ${records} records were erased, and names ${erased} leaves`;
+        : `says that ${records} records were erased, but names ${erased} leaves`;
     },
     times: () => times.slice(0, size),
   };

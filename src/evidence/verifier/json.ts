@@ -1,117 +1,87 @@
-import { malformed } from './failure.ts';
+import { malformed } from '../formats/failure.ts';
 
-/** What texts of the evidence log are made of: nothing else is a value there, neither a list nor a fraction. */
+/** The values in bundles and leaves: no lists, no fractions, no literals. */
 export type JsonValue = string | number | JsonObject;
 
 /** Members in the order of the text. */
 export type JsonObject = ReadonlyMap<string, JsonValue>;
 
-/** How deep objects may lie in each other. */
+/** How deep objects may be nested. */
 const depthMax = 4;
 
-const whiteSpace = /[ \t\n\r]*/y;
-const stringToken = /"(?:[^"\\\p{Cc}]|[\u007f-\u009f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy;
-const numberToken = /-?[0-9][0-9.eE+-]*/y;
-const wholeNumber = /^(0|-?[1-9][0-9]*)$/;
-
 /**
- * Reads the JSON text of an object strictly: no member twice, texts that are well-formed Unicode, whole numbers from
- * -(2^53-1) to 2^53-1 written as digits alone, objects. Throws VerificationFailure MALFORMED that names the text by `what`.
+ * Reads a JSON object with stricter rules than JSON.parse: no member twice, well-formed Unicode, whole numbers from -(2^53-1) to
+ * 2^53-1 in digits alone, no lists and literals. So no two programs read different values from one text. Throws
+ * VerificationFailure MALFORMED; `what` names the text in the message.
  */
 export function readObject(text: string, what: string): JsonObject {
-  let at = 0;
+  let members = 0;
 
-  function take(token: RegExp): string | undefined {
-    token.lastIndex = at;
-    const found = token.exec(text)?.[0];
-    at += found?.length ?? 0;
-    return found;
-  }
-
-  function takeSign(sign: string): boolean {
-    take(whiteSpace);
-    if (text[at] !== sign) return false;
-    at += 1;
-    return true;
-  }
-
-  const broken = (expected: string) => malformed(`${what} is not JSON as expected: ${expected} at ${at}`);
-
-  function readString(): string {
-    const token = take(stringToken);
-    if (token === undefined) throw broken('no text');
-    const value = JSON.parse(token) as string;
-    if (!value.isWellFormed()) throw malformed(`${what} has half of a surrogate pair before ${at}`);
-    return value;
-  }
-
-  function readNumber(): number {
-    const token = take(numberToken);
-    if (token === undefined) throw broken('neither a text nor a whole number nor an object');
-    const value = Number(token);
-    if (!wholeNumber.test(token) || !Number.isSafeInteger(value)) {
-      throw malformed(`${what} has the number ${token.slice(0, 32)}, which is not a whole one up to 2^53-1`);
+  function read(value: unknown, depth: number): JsonValue {
+    if (typeof value === 'string') {
+      if (value.isWellFormed()) return value;
+      throw malformed(`${what} has half of a surrogate pair`);
     }
-    return value;
+    if (typeof value === 'number') {
+      if (Number.isSafeInteger(value) && !Object.is(value, -0)) return value;
+      throw malformed(`${what} has the number ${value}, which is not a whole one up to 2^53-1`);
+    }
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw malformed(`${what} has a value that is not a text, a whole number or an object`);
+    return readMembers(value, depth + 1);
   }
 
-  function readMembers(depth: number): JsonObject {
-    if (!takeSign('{')) throw broken('no {');
+  function readMembers(object: object, depth: number): JsonObject {
     if (depth > depthMax) throw malformed(`${what} has objects more than ${depthMax} deep`);
-    const members = new Map<string, JsonValue>();
-    if (takeSign('}')) return members;
-    do {
-      take(whiteSpace);
-      const name = readString();
-      if (members.has(name)) throw malformed(`${what} has the member ${JSON.stringify(name)} twice`);
-      if (!takeSign(':')) throw broken('no :');
-      members.set(name, readValue(depth));
-    } while (takeSign(','));
-    if (!takeSign('}')) throw broken('neither , nor }');
-    return members;
+    const entries = Object.entries(object);
+    members += entries.length;
+    return new Map(entries.map(([name, value]) => [String(read(name, depth)), read(value, depth)]));
   }
 
-  function readValue(depth: number): JsonValue {
-    take(whiteSpace);
-    if (text[at] === '{') return readMembers(depth + 1);
-    return text[at] === '"' ? readString() : readNumber();
-  }
-
-  const object = readMembers(1);
-  take(whiteSpace);
-  if (at < text.length) throw broken('something behind its end');
+  const parsed = parse(text, what);
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    throw malformed(`${what} is not a JSON object`);
+  const object = readMembers(parsed, 1);
+  const tokens = text.replaceAll(/"(?:[^"\\]+|\\.)*"/g, '""');
+  if (/[.eE]/.test(tokens)) throw malformed(`${what} has a number that is not written in digits alone`);
+  if (tokens.replaceAll(/[^:]/g, '').length !== members) throw malformed(`${what} has a member twice`);
   return object;
 }
 
-/** The canonical form of an object, RFC 8785: members sorted by their UTF-16 units, no white space, one way to write each text. */
-export function canonical(value: JsonValue): string {
-  if (typeof value === 'number') return String(value);
-  // For well-formed texts JSON.stringify is what the RFC takes its rules from.
-  if (typeof value === 'string') return JSON.stringify(value);
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw malformed(`${what} is not JSON`);
+  }
+}
+
+/** Writes the canonical form of an object: RFC 8785. */
+function canonical(value: JsonValue): string {
+  // RFC 8785 takes its rules for numbers and well-formed texts from JSON.stringify.
+  if (typeof value !== 'object') return JSON.stringify(value);
   const names = Array.from(value.keys()).sort();
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonical(value.get(name) ?? '')}`).join(',')}}`;
 }
 
-/** Reads an object from its canonical form, and from no other. */
+/** Reads an object in its canonical form. Throws VerificationFailure MALFORMED for any other form. */
 export function readCanonical(text: string, what: string): JsonObject {
   const object = readObject(text, what);
-  if (canonical(object) !== text) {
-    throw malformed(
-      `${what} is not canonical JSON: its members are not sorted, or it is written otherwise than in RFC 8785`,
-    );
-  }
-  return object;
+  if (canonical(object) === text) return object;
+  throw malformed(
+    `${what} is not canonical JSON (RFC 8785): its members are not sorted, or it has spaces or escapes`,
+  );
 }
 
-/** Reads the members of an object that has these and no others. */
+/** Reads members by type. All throw VerificationFailure MALFORMED. */
 export interface Members {
   text(name: string): string;
-  /** A whole number from `min`, which is 0 if it is left out. */
+  /** A whole number from `min`, 0 by default. */
   integer(name: string, min?: number): number;
   object(name: string): JsonObject;
 }
 
-/** The members of an object, which are these, `optional` ones besides, and no others. */
+/** Checks that an object has exactly the required members and some optional ones. Throws VerificationFailure MALFORMED. */
 export function membersOf(
   object: JsonObject,
   required: readonly string[],
@@ -121,11 +91,8 @@ export function membersOf(
   const missing = required.filter((name) => !object.has(name));
   if (missing.length > 0) throw malformed(`${what} lacks ${missing.join(', ')}`);
   const unknown = Array.from(object.keys()).filter((name) => ![...required, ...optional].includes(name));
-  if (unknown.length > 0) {
-    throw malformed(
-      `${what} has ${unknown.map((name) => JSON.stringify(name)).join(', ')}, which is no member of it`,
-    );
-  }
+  if (unknown.length > 0)
+    throw malformed(`${what} has unknown members: ${unknown.map((name) => JSON.stringify(name)).join(', ')}`);
   return {
     text: (name) => {
       const value = object.get(name);
@@ -134,9 +101,8 @@ export function membersOf(
     },
     integer: (name, min = 0) => {
       const value = object.get(name);
-      if (typeof value !== 'number' || value < min) {
+      if (typeof value !== 'number' || value < min)
         throw malformed(`${name} of ${what} is not a whole number from ${min}`);
-      }
       return value;
     },
     object: (name) => {

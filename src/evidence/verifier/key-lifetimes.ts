@@ -1,24 +1,24 @@
-import type { Checkpoint } from './checkpoint.ts';
-import { VerificationFailure } from './failure.ts';
+import type { Checkpoint } from '../formats/checkpoint.ts';
+import { badSignature, forked } from '../formats/failure.ts';
+import type { VerifierKey } from '../formats/note.ts';
 import type { LogEventLeaf } from './leaf.ts';
-import type { VerifierKey } from './note.ts';
 
-/** From which leaf of a log to which a key signs it, by what the leaves say. */
+/** When a key signs a log, according to its log events. */
 export interface KeyLifetime {
   readonly vkey: string;
   /** The leaf that adds it. */
   readonly from: number;
-  /** The leaf that ends it; undefined if there is none. */
+  /** The leaf that retires it; undefined if there is none. */
   readonly until: number | undefined;
 }
 
-/** The most keys that are kept: a log that has more is none of this registry. */
+/** Keys of a log at most: no registry makes more. */
 const keysMax = 10_000;
 
-/** The lifetimes after one more event of the log: KEY_ADDED, KEY_RETIRED, or LOG_FORKED, which ends all keys. */
+/** Returns the lifetimes after a further log event: KEY_ADDED, KEY_RETIRED, or LOG_FORKED, which retires all keys. */
 export function lifetimesAfter(
   lifetimes: readonly KeyLifetime[],
-  { act, detail }: LogEventLeaf,
+  { event, detail }: LogEventLeaf,
   index: number,
 ): readonly KeyLifetime[] {
   const vkey = detail.get('vkey');
@@ -26,21 +26,18 @@ export function lifetimesAfter(
     lifetimes.map((lifetime) =>
       lifetime.until === undefined && isEnding(lifetime) ? { ...lifetime, until: index } : lifetime,
     );
-  if (act === 'LOG_FORKED') return ended(() => true);
-  if (act !== 'KEY_ADDED' && act !== 'KEY_RETIRED') return lifetimes;
+  if (event === 'LOG_FORKED') return ended(() => true);
+  if (event !== 'KEY_ADDED' && event !== 'KEY_RETIRED') return lifetimes;
   if (typeof vkey !== 'string' || lifetimes.length === keysMax)
-    throw new VerificationFailure(
-      'FORKED',
-      `leaf ${index} of the log does not say which key, or is one too many`,
-    );
-  return act === 'KEY_ADDED'
+    throw forked(`leaf ${index} of the log does not name a key, or there are more than ${keysMax} keys`);
+  return event === 'KEY_ADDED'
     ? [...lifetimes, { vkey, from: index, until: undefined }]
     : ended((lifetime) => lifetime.vkey === vkey);
 }
 
 /**
- * Checks that a checkpoint is signed by a key that the log had added and not ended in the leaves that the checkpoint covers.
- * Throws VerificationFailure BAD_SIGNATURE.
+ * Checks that a checkpoint is signed by a key that the log added, and did not retire, in the leaves of the checkpoint. Throws
+ * VerificationFailure BAD_SIGNATURE.
  */
 export function checkSigners(
   lifetimes: readonly KeyLifetime[],
@@ -52,10 +49,9 @@ export function checkSigners(
   if (size === 0 || signers.some(({ vkey }) => current.includes(vkey))) return;
   const ends = signers.map(({ vkey }) => {
     const last = lifetimes.findLast((lifetime) => lifetime.vkey === vkey);
-    return `${vkey} (${last === undefined ? 'never added' : `ended by leaf ${last.until}`})`;
+    return `${vkey} (${last === undefined ? 'never added' : `retired by leaf ${last.until}`})`;
   });
-  throw new VerificationFailure(
-    'BAD_SIGNATURE',
-    `the checkpoint of ${size} leaves is signed by no given key that the log says signs it: ${ends.join(', ')}`,
+  throw badSignature(
+    `the checkpoint of ${size} leaves is signed by no given key that is active according to the log: ${ends.join(', ')}`,
   );
 }

@@ -1,25 +1,25 @@
-import type { Checkpoint } from './checkpoint.ts';
-import { isSame } from './encoding.ts';
-import { VerificationFailure } from './failure.ts';
+import type { Checkpoint } from '../formats/checkpoint.ts';
+import { isSame } from '../formats/encoding.ts';
+import { forked } from '../formats/failure.ts';
+import { isConsistent } from '../formats/tree.ts';
 import { consistencyPath, type PublishedLog } from './published-log.ts';
-import { isConsistent } from './tree.ts';
 
-/** How a checkpoint stands to the newest one that was seen before, the pin. */
+/** The comparison of a checkpoint with the pin, the newest checkpoint seen before. */
 export type PinComparison =
-  /** They are of the same tree. */
+  /** They are the same tree. */
   | { readonly isCompared: true }
-  /** They are of different sizes, and there is nothing at hand that tells whether one continues the other. */
+  /** Their sizes differ, and only the log can prove that one continues the other. */
   | { readonly isCompared: false; readonly why: string };
 
 /**
- * Compares a checkpoint with the pin, or with another one that was seen, which `what` names: both are of one log, and trees of
- * one size have one root. Throws VerificationFailure FORKED.
+ * Compares a checkpoint with one seen before, which `what` names: both are of one log, and trees of one size have one root.
+ * Throws VerificationFailure FORKED.
  */
 export function compareWithPin(pin: Checkpoint, checkpoint: Checkpoint, what = 'the pin'): PinComparison {
   if (pin.origin !== checkpoint.origin) {
     throw forked(
-      `${what} is of the log ${pin.origin}, this checkpoint of ${checkpoint.origin}: ${what} is of another log, or the log ` +
-        'was forked and left what it published behind; then its operator has to tell why, and the new log gets a pin of its own',
+      `${what} is of the log ${pin.origin}, this checkpoint of ${checkpoint.origin}: it is another log, or the log was forked. ` +
+        'Ask its operator why it was forked, and keep a separate pin for the new log',
     );
   }
   if (checkpoint.size !== pin.size) {
@@ -36,8 +36,8 @@ export function compareWithPin(pin: Checkpoint, checkpoint: Checkpoint, what = '
 }
 
 /**
- * Throws VerificationFailure FORKED if the newest checkpoint of a log is of another log than one that was seen, of a smaller
- * tree, or of another tree of the same size; whether it is of the same size.
+ * Throws VerificationFailure FORKED if the newest checkpoint of a log is of another log than one seen before, of a smaller
+ * tree, or of another tree of the same size. Returns whether the sizes are equal.
  */
 export function checkNotBehind(seen: Checkpoint, newest: Checkpoint, what = 'the pin'): boolean {
   const { isCompared } = compareWithPin(seen, newest, what);
@@ -48,8 +48,8 @@ export function checkNotBehind(seen: Checkpoint, newest: Checkpoint, what = 'the
 }
 
 /**
- * Has a log prove that the tree of its newest checkpoint begins with one that was seen. Throws VerificationFailure FORKED if it
- * does not, and the errors of the log.
+ * Verifies with the tiles of a log that the tree of its newest checkpoint begins with one seen before. Throws
+ * VerificationFailure FORKED, and the errors of the log.
  */
 export async function checkContinued(
   log: PublishedLog,
@@ -63,5 +63,3 @@ export async function checkContinued(
     `the tree of ${newest.size} leaves does not begin with the one of ${seen.size} of ${what}: the log was rewritten, or shows different people different logs`,
   );
 }
-
-const forked = (what: string): VerificationFailure => new VerificationFailure('FORKED', what);

@@ -1,33 +1,33 @@
-import { readUtf8 } from './encoding.ts';
-import { malformed } from './failure.ts';
+import { readUtf8 } from '../formats/encoding.ts';
+import { malformed } from '../formats/failure.ts';
+import { hashBytes, nodeHash } from '../formats/tree.ts';
 import { leafBytesMax } from './leaf.ts';
-import { hashBytes, nodeHash } from './tree.ts';
 
-/** A log as it is published: c2sp.org/tlog-tiles. */
+/** Reads a published log: c2sp.org/tlog-tiles. */
 
-/** Hashes of a full tile, and leaves of a full bundle of entries. */
+/** Hashes of a full tile, and leaves of a full entry bundle. */
 export const tileWidth = 256;
 
-/** The most bytes of a checkpoint that is fetched. */
+/** Bytes of a checkpoint at most. */
 const checkpointBytesMax = 512 * 1024;
 
 /**
- * Reads what a log publishes by its path below the prefix of the log, such as `tile/0/x001/234`, of at most so many bytes;
- * undefined if it is not there. Throws errors of network or disk.
+ * Reads a file of a log by its path below the log's prefix, such as `tile/0/x001/234`. Resolves to undefined if it does not
+ * exist. Rejects if it has more than `bytesMax` bytes, or the network or the disk fails.
  */
 export type ReadPublished = (path: string, bytesMax: number) => Promise<Uint8Array | undefined>;
 
-/** What a log publishes, read and not checked. All throw VerificationFailure MALFORMED if it is not there or of another form. */
+/** The files of a log. They are not verified. All reject with VerificationFailure MALFORMED if a file is missing or malformed. */
 export interface PublishedLog {
-  /** The newest checkpoint: its note. */
+  /** The note of the newest checkpoint. */
   checkpoint(): Promise<string>;
   /** The first `width` hashes of a tile. */
   tile(level: number, place: number, width: number): Promise<readonly Uint8Array[]>;
-  /** The data of the first `width` leaves of a bundle. */
+  /** The first `width` leaves of an entry bundle. */
   entries(place: number, width: number): Promise<readonly Uint8Array[]>;
 }
 
-/** A log that is published where this reads. */
+/** Opens a published log. */
 export function createPublishedLog(read: ReadPublished): PublishedLog {
   async function readWhole(path: string, bytesMax: number): Promise<Uint8Array> {
     const bytes = await read(path, bytesMax);
@@ -36,7 +36,7 @@ export function createPublishedLog(read: ReadPublished): PublishedLog {
     return bytes;
   }
 
-  /** A tile or bundle, of which only the first so many parts are needed: once it is full, a partial one may be gone. */
+  /** Reads a partial tile, or the full one: a log may delete a partial tile once the full one exists. */
   async function readPart(path: string, width: number, bytesOfOne: number): Promise<Uint8Array> {
     const bytesMax = tileWidth * bytesOfOne;
     const partial = width < tileWidth ? await read(`${path}.p/${width}`, bytesMax) : undefined;
@@ -48,7 +48,7 @@ export function createPublishedLog(read: ReadPublished): PublishedLog {
       const bytes = await read('checkpoint', checkpointBytesMax);
       if (bytes === undefined)
         throw malformed(
-          'there is no checkpoint: this is not the address of a log, or of one without entries yet',
+          'there is no checkpoint: this is not the address of a log, or the log has no entries yet',
         );
       return readUtf8(bytes, 'the checkpoint');
     },
@@ -67,7 +67,7 @@ export function createPublishedLog(read: ReadPublished): PublishedLog {
   };
 }
 
-/** The data of leaves, each behind its length in two bytes. */
+/** Reads leaves, each after its length in two bytes. */
 function readEntries(bytes: Uint8Array, width: number, path: string): readonly Uint8Array[] {
   const entries: Uint8Array[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -82,19 +82,19 @@ function readEntries(bytes: Uint8Array, width: number, path: string): readonly U
   return entries.slice(0, width);
 }
 
-/** The place of a tile in its path: three digits each, all but the last behind an x. */
+/** Writes the index of a tile: 1234067 is x001/x234/067. */
 function placePath(place: number): string {
   const digits = String(place);
   const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/\d{3}/g) ?? [];
   return groups.map((group, at) => (at === groups.length - 1 ? group : `x${group}`)).join('/');
 }
 
-/** How many hashes the tiles of a level have together, for a tree of that size. */
+/** Returns how many hashes a level of tiles has in a tree of that size. */
 export function hashesOfLevel(level: number, size: number): number {
   return Math.floor(size / tileWidth ** level);
 }
 
-/** The hashes that prove, if they do, that the tree of size `newer` begins with that of size `older`, made from tiles: RFC 6962, 2.1.2. */
+/** Computes the consistency proof between two tree sizes from tiles: RFC 6962, section 2.1.2. */
 export async function consistencyPath(
   log: PublishedLog,
   older: number,
@@ -110,7 +110,7 @@ export async function consistencyPath(
     return found;
   }
 
-  /** The hash of the leaves from `start`, which a complete subtree of that width begins with. */
+  /** Hashes the leaves from `start` to `end`. */
   async function hashOf(start: number, end: number): Promise<Uint8Array> {
     const width = end - start;
     const middle = start + largestPowerBelow(width);
@@ -134,7 +134,7 @@ export async function consistencyPath(
   return older === 0 || older === newer ? [] : subproof(0, newer, true);
 }
 
-/** The root above so many hashes of one level, which are a power of two. */
+/** Returns the root over hashes of one level. Their number is a power of two. */
 export function fold(hashes: readonly Uint8Array[]): Uint8Array {
   let row = hashes;
   while (row.length > 1) {
@@ -146,7 +146,7 @@ export function fold(hashes: readonly Uint8Array[]): Uint8Array {
   return row[0] ?? new Uint8Array();
 }
 
-/** The largest power of two less than a number, which is 2 or more; 1 for less. */
+/** Returns the largest power of two less than a number; 1 if there is none. */
 function largestPowerBelow(number: number): number {
   let power = 1;
   while (power * 2 < number) power *= 2;

@@ -1,18 +1,17 @@
-import { malformed } from './failure.ts';
+import { malformed } from '../formats/failure.ts';
 import { type JsonObject, membersOf, readCanonical } from './json.ts';
 import { filingNumber, type RecordLeaf } from './leaf.ts';
 
-/** A record as it was hashed, by what kind of record it is. */
+/** A record as it was hashed. */
 export interface EvidenceRecord {
   readonly kind: RecordLeaf['kind'];
   /** The filing number. */
   readonly number: string;
   readonly sequence: number;
-  /** When a filing says that it was filed, Unix seconds; a later record has a date alone, and no instant. */
+  /** When a filing was filed, Unix seconds; undefined for a later record, which has only a date. */
   readonly timeS: number | undefined;
-  /** The midnight, in UTC, that the date of a later record begins with, Unix seconds. */
+  /** The date of a later record at midnight UTC, Unix seconds. */
   readonly dayS: number | undefined;
-  /** What it says, member by member. */
   readonly members: JsonObject;
 }
 
@@ -34,7 +33,7 @@ export function readRecord(text: string): EvidenceRecord {
     const timeS = readInstant(read.text('timestamp'));
     return { kind: 'FILING', number, sequence: 1, timeS, dayS: undefined, members };
   }
-  if (read.text('event') !== 'TRANSFER') throw malformed('event of the record is none that is known');
+  if (read.text('event') !== 'TRANSFER') throw malformed('the record has an unknown event');
   const dayS = readDate(read.text('at')) / 1000;
   return { kind: 'TRANSFER', number, sequence: read.integer('sequence', 2), timeS: undefined, dayS, members };
 }
@@ -42,7 +41,7 @@ export function readRecord(text: string): EvidenceRecord {
 const instantForm =
   /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)([+-])([01]\d|2[0-3]):([0-5]\d)$/;
 
-/** The Unix seconds of an RFC 3339 timestamp with whole seconds and a numeric offset. */
+/** Reads an RFC 3339 timestamp with whole seconds and a numeric offset. Returns Unix seconds. */
 function readInstant(text: string): number {
   const [, year, month, day, hour, minute, second, sign, offsetHours, offsetMinutes] =
     instantForm.exec(text) ?? [];
@@ -55,12 +54,12 @@ function readInstant(text: string): number {
   return sign === '+' ? localS - offsetS : localS + offsetS;
 }
 
-/** The Unix milliseconds of the midnight, in UTC, that a date begins with. */
+/** Reads a date. Returns its midnight UTC in Unix milliseconds. */
 function readDate(text: string): number {
   const date = new Date(`${text}T00:00:00.000Z`);
-  // Some engines take the 30th of February for the 2nd of March.
+  // Some engines read the 30th of February as the 2nd of March.
   if (Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== text) {
-    throw malformed('the record has a date that is not in the calendar');
+    throw malformed('the record has a date that does not exist');
   }
   return date.getTime();
 }

@@ -1,22 +1,22 @@
-import { isSame } from './encoding.ts';
-import { mismatch } from './failure.ts';
+import { isSame } from '../formats/encoding.ts';
+import { mismatch } from '../formats/failure.ts';
+import { emptyRoot, nodeHash } from '../formats/tree.ts';
 import { fold, hashesOfLevel, type PublishedLog, tileWidth } from './published-log.ts';
-import { emptyRoot, nodeHash } from './tree.ts';
 
-/** The right edge of a tree, tile by tile. */
+/** The right edge of a tree: the last tile of each level. */
 export interface Rows {
   all(): readonly (readonly Uint8Array[])[];
-  /** The hashes of the last leaves, which are fetched again; takes them out. */
+  /** Removes and returns the hashes of the leaves of the last, partial tile, which is fetched again. */
   takeLeaves(): readonly Uint8Array[];
   addLeaf(hash: Uint8Array): void;
-  /** If the tile of leaves of that place is full now: takes its root into the tile above, and so on upwards. */
+  /** If the last tile of leaves is full, adds its root to the tile above, and so on upwards. */
   completeTile(place: number): Promise<void>;
-  /** Compares the tiles above the leaves that are not full with those that the log shows. */
+  /** Compares the partial tiles above the leaves with those of the log. */
   compareLastTiles(size: number): Promise<void>;
   root(): Uint8Array;
 }
 
-/** Goes on from the hashes of an earlier one. */
+/** Continues from the rows of an earlier audit. */
 export function createRows(log: PublishedLog, from: readonly (readonly Uint8Array[])[]): Rows {
   const rows = from.map((row) => [...row]);
 
@@ -28,7 +28,7 @@ export function createRows(log: PublishedLog, from: readonly (readonly Uint8Arra
   async function compare(level: number, place: number, row: readonly Uint8Array[]): Promise<void> {
     const tile = await log.tile(level, place, row.length);
     if (row.some((hash, at) => !isSame(hash, tile[at] ?? emptyRoot))) {
-      throw mismatch(`tile ${place} of level ${level} is not that of the leaves`);
+      throw mismatch(`tile ${place} of level ${level} does not match the leaves`);
     }
   }
 
@@ -39,7 +39,7 @@ export function createRows(log: PublishedLog, from: readonly (readonly Uint8Arra
     completeTile: async (place) => {
       for (let [level, at] = [0, place]; rowOf(level).length === tileWidth; level += 1) {
         const row = rowOf(level).splice(0);
-        // Those of the leaves were compared leaf by leaf.
+        // The tiles of level 0 were compared leaf by leaf.
         if (level > 0) await compare(level, at, row);
         rowOf(level + 1).push(fold(row));
         at = Math.floor(at / tileWidth);
@@ -58,7 +58,7 @@ export function createRows(log: PublishedLog, from: readonly (readonly Uint8Arra
   };
 }
 
-/** The roots of the largest complete subtrees above a row, from left to right. */
+/** Returns the roots of the largest complete subtrees over a row, from left to right. */
 function completeSubtrees(row: readonly Uint8Array[]): readonly Uint8Array[] {
   const subtrees: Uint8Array[] = [];
   for (let [at, width] = [0, tileWidth]; width >= 1; width /= 2) {

@@ -1,22 +1,23 @@
+import { type Checkpoint, logSignersOf } from '../formats/checkpoint.ts';
+import { hex, isSame, utf8 } from '../formats/encoding.ts';
+import { badSignature, type FailureKind, forked, mismatch, VerificationFailure } from '../formats/failure.ts';
+import { isOf, type VerifierKey } from '../formats/note.ts';
+import type { LogProof } from '../formats/proof.ts';
+import { isIncluded, leafHash, sha256Of } from '../formats/tree.ts';
 import { type Bundle, readBundle, type TimeStamp } from './bundle.ts';
-import { type Checkpoint, logSignersOf } from './checkpoint.ts';
 import { attestationsOf, type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
 import { checkDated, instant } from './dating.ts';
-import { hex, isSame, utf8 } from './encoding.ts';
-import { type FailureKind, mismatch, VerificationFailure } from './failure.ts';
-import { leafBytes, type RecordLeaf } from './leaf.ts';
-import type { VerifierKey } from './note.ts';
+import type { RecordLeaf } from './leaf.ts';
 import { compareWithPin, type PinComparison } from './pin.ts';
 import type { EvidenceRecord } from './record.ts';
-import { isIncluded, leafHash, sha256Of } from './tree.ts';
 
-/** What a bundle is checked against. */
+/** What the verifier trusts. */
 export interface Trust {
-  /** The keys of the log, got from elsewhere than the bundle. */
+  /** The keys of the log, from another source than the bundle. */
   readonly keys: readonly VerifierKey[];
-  /** The newest checkpoint that was seen before. */
+  /** The newest checkpoint seen before. */
   readonly pin?: Checkpoint | undefined;
-  /** Witnesses whose cosignatures are verified; others are ignored. */
+  /** Cosignatures of other witnesses are ignored. */
   readonly witnesses?: WitnessPolicy | undefined;
 }
 
@@ -25,38 +26,39 @@ export interface Proven {
   readonly record: EvidenceRecord;
   /** 64 hex digits. */
   readonly hash: string;
-  /** When the record was taken into the log, by the log's own word: Unix seconds. */
+  /** When the log says that it added the record, Unix seconds. */
   readonly timeS: number;
-  /** The place of the leaf in the log, from 0. */
+  /** The index of the leaf, from 0. */
   readonly index: number;
   readonly checkpoint: Checkpoint;
   /** The given keys that signed the checkpoint. */
   readonly signers: readonly VerifierKey[];
-  /** How the checkpoint stands to the pin, if there is one. */
+  /** The comparison with the pin, if one was given. */
   readonly pin: PinComparison | undefined;
-  /** What given witnesses said of the checkpoint. */
+  /** The cosignatures of given witnesses. */
   readonly cosignatures: readonly Cosignature[];
-  /** The time stamp of the bundle, whose checkpoint covers the leaf and is signed; the token itself is not checked here. */
+  /** The time stamp of the bundle. Its checkpoint was verified, its token was not. */
   readonly timeStamp: TimeStamp | undefined;
 }
 
-/** What the verifier says: what is proven, or what is wrong. */
+/** What a bundle proves, or why it proves nothing. */
 export type Verdict =
   | { readonly isProven: true; readonly proven: Proven }
   | { readonly isProven: false; readonly kind: FailureKind; readonly what: string };
 
 /**
- * Checks a bundle, offline. In this order, and the first thing that is wrong is the verdict: its form and that of all parts
- * and the canonical JSON of record and leaf (MALFORMED); that the record has the hash, that the leaf commits to it, and that
- * both say the same number, sequence and time (HASH_MISMATCH); that the leaf is in the tree (NOT_INCLUDED); that a given key
- * signed the tree, and as many witnesses as required cosigned it (BAD_SIGNATURE); that the tree contradicts neither that of
- * the time stamp nor the pin, and no cosignature is earlier than the leaf that it covers (FORKED). Throws nothing.
+ * Verifies a bundle offline. The first check that fails is the verdict:
+ * 1. MALFORMED: every part has its form; record and leaf are canonical JSON.
+ * 2. HASH_MISMATCH: the record has the hash, the leaf commits to it, and both have the same number, sequence and time.
+ * 3. NOT_INCLUDED: the leaf is in the tree.
+ * 4. BAD_SIGNATURE: a given key signed the tree, and enough witnesses cosigned it.
+ * 5. FORKED: the tree contradicts neither the time stamp nor the pin, and no cosignature is earlier than the leaf.
  */
 export function verifyBundle(text: string, trust: Trust): Verdict {
   return verdictOf(() => prove(readBundle(text), trust));
 }
 
-/** The verdict of a check that throws VerificationFailure where something is wrong; other errors are thrown on. */
+/** Turns a VerificationFailure into a verdict. Other errors are thrown. */
 export function verdictOf(check: () => Proven): Verdict {
   try {
     return { isProven: true, proven: check() };
@@ -66,7 +68,7 @@ export function verdictOf(check: () => Proven): Verdict {
   }
 }
 
-/** What a bundle that was read proves. Throws VerificationFailure. */
+/** Verifies a bundle that was read. Throws VerificationFailure. */
 export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
   const { record, proof, timeStamp } = bundle;
   const leaf = matchingLeaf(bundle);
@@ -89,13 +91,13 @@ export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
   };
 }
 
-/** The leaf, which is that of the record. */
+/** Returns the leaf. Throws VerificationFailure if it is not the leaf of the record. */
 function matchingLeaf({ recordText, record, hash, salt, leaf }: Bundle): RecordLeaf {
   if (!isSame(sha256Of(utf8(recordText)), hash))
-    throw mismatch('the record does not have the hash beside it');
-  if (leaf.kind === 'ACT') throw mismatch('the leaf is of an act of the log, not of a record');
+    throw mismatch('the record does not have the hash of the bundle');
+  if (leaf.kind === 'LOG_EVENT') throw mismatch('the leaf is a log event, not a record');
   if (!isSame(sha256Of(salt, hash), leaf.commitment)) {
-    throw mismatch('the leaf commits to another record: what was recorded is not what is shown here');
+    throw mismatch('the leaf commits to another record than the one in the bundle');
   }
   for (const name of ['kind', 'number', 'sequence'] as const) {
     if (leaf[name] !== record[name]) {
@@ -115,9 +117,9 @@ function matchingLeaf({ recordText, record, hash, salt, leaf }: Bundle): RecordL
   return leaf;
 }
 
-function checkIncluded({ leafText, proof: { index } }: Bundle, proof: Bundle['proof'], what: string): void {
+function checkIncluded({ leafText, proof: { index } }: Bundle, proof: LogProof, what: string): void {
   const { path, checkpoint } = proof;
-  const leaf = leafHash(leafBytes(leafText));
+  const leaf = leafHash(utf8(leafText));
   if (proof.index === index && isIncluded(leaf, index, checkpoint.size, path, checkpoint.root)) return;
   throw new VerificationFailure(
     'NOT_INCLUDED',
@@ -126,9 +128,9 @@ function checkIncluded({ leafText, proof: { index } }: Bundle, proof: Bundle['pr
 }
 
 /**
- * Checks that what was stamped is a checkpoint of the same log, that no signature of a given key under it is forged, and that
- * it is the same tree if it has the same size. It need not bear a signature of a given key: the key of that time may have been
- * retired, and the authority's word alone proves that the leaf was there.
+ * Checks that the stamped checkpoint is of the same log and the same tree at the same size, and that no signature of a given
+ * key under it is forged. It needs no signature of a given key: the key may have been retired, and the time stamp alone
+ * proves that the leaf existed.
  */
 function checkStamped(
   stamped: Checkpoint,
@@ -136,31 +138,27 @@ function checkStamped(
   keys: readonly VerifierKey[],
 ): void {
   const what = 'the checkpoint of the time stamp';
-  if (stamped.origin !== origin)
-    throw new VerificationFailure('BAD_SIGNATURE', `${what} is of another log, ${stamped.origin}`);
-  const known = stamped.note.signatures.some(({ keyName, keyId }) =>
-    keys.some(({ name, id }) => name === keyName && id === keyId),
-  );
+  if (stamped.origin !== origin) throw badSignature(`${what} is of another log, ${stamped.origin}`);
+  const known = stamped.signatures.some((line) => keys.some((key) => isOf(line, key)));
   if (known) logSignersOf(stamped, keys, what);
   if (stamped.size !== size || isSame(stamped.root, root)) return;
   throw known
-    ? new VerificationFailure('FORKED', `the log signed two different trees of ${size} leaves: both are here`)
-    : new VerificationFailure(
-        'BAD_SIGNATURE',
+    ? forked(`the log signed two different trees of ${size} leaves: both are in the bundle`)
+    : badSignature(
         `${what} is another tree of ${size} leaves than the checkpoint, and no given key signed it`,
       );
 }
 
-/** How far the earliest time zone is ahead of UTC: a day begins there first. */
+/** The offset of the easternmost time zone, seconds. */
 const zoneMaxS = 14 * 3600;
 
-/** A record may be logged late where a clock was wrong; from then on it is worth a question. */
+/** How long after its date a record may be logged without a doubt, seconds. */
 const lateS = 2 * 86_400;
 
-/** What a good bundle leaves to be asked: a record that is dated long before it was logged. Undefined if there is nothing. */
+/** Points out that a record is dated long before it was logged; undefined otherwise. */
 export function doubtOf({ record, timeS }: Pick<Proven, 'record' | 'timeS'>): string | undefined {
   if (record.dayS === undefined || timeS - record.dayS <= lateS) return undefined;
-  return `the record is dated ${dayOf(record.dayS)}, and was logged ${instant(timeS)}: that it is from before is proven by nothing`;
+  return `the record is dated ${dayOf(record.dayS)}, and was logged ${instant(timeS)}: nothing proves that it is older`;
 }
 
 const dayOf = (s: number): string => new Date(s * 1000).toISOString().slice(0, 10);

@@ -3,8 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ownMasterKeyName } from '../../config/config.ts';
-import { readCheckpoint } from '../../evidence/log/checkpoint.ts';
-import { NoteMalformed, readVerifierKey } from '../../evidence/log/note.ts';
+import { isSignedBy } from '../../evidence/log/agreement.ts';
 import { sealingKeyName } from '../../keys/key-ring.ts';
 import { fileErrorText } from '../../lib/file-errors.ts';
 import { privateMode } from '../../store/sqlite/durable-files.ts';
@@ -149,15 +148,7 @@ function checkDatabase(
 /** The kept checkpoints that no key of the log has signed, a line each. */
 function unsignedIn(file: string): readonly string[] {
   const { notes, vkeys } = checkpointsOf(file);
-  const isSigned = (note: string) => {
-    try {
-      return readCheckpoint(note, vkeys.map(readVerifierKey)).isSigned;
-    } catch (error) {
-      if (error instanceof NoteMalformed) return false;
-      throw error;
-    }
-  };
   return notes
-    .filter(({ note }) => !isSigned(note))
+    .filter(({ note }) => !isSignedBy(note, vkeys))
     .map(({ size }) => `the kept checkpoint of ${size} leaves is not signed by a key of the evidence log`);
 }

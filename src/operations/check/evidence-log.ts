@@ -1,6 +1,6 @@
 import { type Config, settings } from '../../config/config.ts';
 import { faultOf } from '../../config/settings.ts';
-import { readAgreed, refuseOtherOrigin } from '../../evidence/log/agreement.ts';
+import { checkLogName, readAgreed } from '../../evidence/log/agreement.ts';
 import { createCheckpointFile } from '../../evidence/log/checkpoint-file.ts';
 import { requiredOrigin } from '../../evidence/log/origin.ts';
 import type { LogNames, LogState } from '../../store/log-commands.ts';
@@ -43,7 +43,7 @@ async function checkPublished(config: Config, state: LogState, read: ReadTree): 
   try {
     const [missing] = checkOrigin(config, state);
     if (missing !== undefined) return missing;
-    refuseOtherOrigin(state, logOrigin);
+    checkLogName(state, logOrigin);
     const file = createCheckpointFile(dataDir);
     const published = await readAgreed({ execute: read, state, file, last: undefined });
     const { origin: name } = state;

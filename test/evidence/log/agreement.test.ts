@@ -131,7 +131,7 @@ describe('a start at which the database and what was published do not agree is r
     const client = new Sqlite(databaseIn(dataDir));
     client.exec("UPDATE log_checkpoint SET note = substr(note, 1, instr(note, char(10))) || 'none'");
     client.close();
-    await refused(t, dataDir, /^the checkpoint that the database keeps is damaged: /);
+    await refused(t, dataDir, /^the checkpoint in the database is damaged: /);
   });
 
   test('no file', async (t) => {

@@ -24,7 +24,7 @@ function createSlowStore() {
 
 test('few read at a time, some wait, and who comes on top is refused at once', async () => {
   const { execute, held, answer } = createSlowStore();
-  const read = createOpenReads(execute, { atOnce: 2, waiting: 3 });
+  const read = createOpenReads(execute, { concurrent: 2, queued: 3 });
   const ask = () => read({ kind: 'GetTree' });
   const taken = Array.from({ length: 5 }, ask);
   await assert.rejects(ask(), apiError('UNAVAILABLE', /^Too many read the evidence log/));
@@ -43,7 +43,7 @@ test('few read at a time, some wait, and who comes on top is refused at once', a
 
 test('who fails gives its turn back', async () => {
   const { execute, answer } = createSlowStore();
-  const read = createOpenReads(execute, { atOnce: 1, waiting: 1 });
+  const read = createOpenReads(execute, { concurrent: 1, queued: 1 });
   const [failing, next] = [read({ kind: 'GetTree' }), read({ kind: 'GetTree' })];
   await Promise.all([answer(0, new Error('gone')), assert.rejects(failing, /gone/)]);
   await answer(1);

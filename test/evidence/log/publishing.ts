@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { createCalendar } from '../../../src/domain/calendar.ts';
-import { type ReadCheckpoint, readCheckpoint } from '../../../src/evidence/log/checkpoint.ts';
-import { readVerifierKey } from '../../../src/evidence/log/note.ts';
+import { type Checkpoint, readCheckpoint } from '../../../src/evidence/formats/checkpoint.ts';
+import { isSignedBy } from '../../../src/evidence/log/agreement.ts';
 import { perform } from '../../../src/store/store.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { artwork } from '../../support/samples.ts';
@@ -65,8 +65,8 @@ export const keptIn = (dataDir: string): string => readFileSync(pathIn(dataDir),
 /** Puts a note there. */
 export const keepIn = (dataDir: string, note: string): void => writeFileSync(pathIn(dataDir), note);
 
-/** A checkpoint of which each of these verifier keys has signed. */
-export function signedBy(note: string, vkeys: readonly string[]): ReadCheckpoint {
-  for (const vkey of vkeys) assert.equal(readCheckpoint(note, [readVerifierKey(vkey)]).isSigned, true);
-  return readCheckpoint(note, []);
+/** Reads a checkpoint that each of these verifier keys signed. */
+export function signedBy(note: string, vkeys: readonly string[]): Checkpoint {
+  for (const vkey of vkeys) assert.ok(isSignedBy(note, [vkey]));
+  return readCheckpoint(note, 'the checkpoint');
 }

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { readCheckpoint } from '../../../src/evidence/log/checkpoint.ts';
-import { readVerifierKey } from '../../../src/evidence/log/note.ts';
+import { isSignedBy } from '../../../src/evidence/log/agreement.ts';
 import { newMasterKeyText } from '../../../src/keys/key-ring.ts';
 import { runHere } from '../../support/artseal.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -29,25 +28,24 @@ async function withCommands(t: TestContext, env: Record<string, string> = {}) {
     eventually(`signed by ${vkeys}`, timeoutMs, () => {
       clock.advance(1_000);
       const note = publication.current()?.note ?? '';
-      const isSignedBy = (vkey: string) => readCheckpoint(note, [readVerifierKey(vkey)]).isSigned;
       const [, signatures = ''] = note.split('\n\n');
       return (
         signatures.trim().split('\n').length === vkeys.length &&
-        vkeys.every(isSignedBy) &&
+        vkeys.every((vkey) => isSignedBy(note, [vkey])) &&
         publication.current()
       );
     });
-  const acts = async () => {
+  const logEvents = async () => {
     const { size } = await execute({ kind: 'GetTree' });
     const leaves = await execute({ kind: 'ReadLeaves', index: 0, width: size });
     const found = leaves?.map((leaf) => JSON.parse(leaf)).filter(({ kind }) => kind.startsWith('KEY_'));
     return found?.map(({ kind, detail }) => [kind, detail.vkey]);
   };
-  return { ...service, artseal, signedWith, acts };
+  return { ...service, artseal, signedWith, logEvents };
 }
 
 test('a new key signs beside the old one, which ends after the overlap', async (t) => {
-  const { publication, clock, artseal, signedWith, acts } = await withCommands(t);
+  const { publication, clock, artseal, signedWith, logEvents } = await withCommands(t);
   const [old = ''] = publication.verifierKeys();
   const [added = '', until] = await artseal(
     'evidence',
@@ -64,7 +62,7 @@ test('a new key signs beside the old one, which ends after the overlap', async (
   clock.advance(2 * 3_600_000);
   const { size } = await signedWith([added]);
   assert.deepEqual(publication.verifierKeys(), [added]);
-  assert.deepEqual(await acts(), [
+  assert.deepEqual(await logEvents(), [
     ['KEY_ADDED', old],
     ['KEY_ADDED', added],
     ['KEY_RETIRED', old],
@@ -83,7 +81,7 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
     ARTSEAL_TLOG_WITNESSES_REQUIRED: '1',
     ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
   };
-  const { publication, clock, artseal, acts, file, execute } = await withCommands(t, env);
+  const { publication, clock, artseal, logEvents, file, execute } = await withCommands(t, env);
   const [old = ''] = publication.verifierKeys();
   witness.logs.add(old);
   /** Files, and moves the clock on until the witness has cosigned that; the ids of the keys that signed it. */
@@ -95,9 +93,7 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
       return (current?.size ?? 0) > leaf && current;
     });
     assert.ok(note.includes(`\n— ${witness.name} `));
-    return [old, added].filter(
-      (vkey) => vkey !== '' && readCheckpoint(note, [readVerifierKey(vkey)]).isSigned,
-    );
+    return [old, added].filter((vkey) => vkey !== '' && isSignedBy(note, [vkey]));
   };
   let added = '';
   assert.deepEqual(await signersOfNext(), [old]);
@@ -124,7 +120,7 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
   // The log says so before: who reads it knows the key when it signs first.
   assert.deepEqual(await signersOfNext(), [old]);
   assert.deepEqual(publication.verifierKeys(), [old]);
-  assert.deepEqual(await acts(), [
+  assert.deepEqual(await logEvents(), [
     ['KEY_ADDED', old],
     ['KEY_ADDED', added],
   ]);

@@ -18,7 +18,10 @@ describe('publishing the evidence log', () => {
     assert.match(current.origin, /^artseal\.invalid\/[0-9a-f]{16}$/);
     const [vkey = ''] = publication.verifierKeys();
     assert.ok(vkey.startsWith(`${current.origin}+`));
-    assert.deepEqual({ ...signedBy(current.note, [vkey]) }, { ...current, isSigned: false });
+    assert.partialDeepStrictEqual(signedBy(current.note, [vkey]), {
+      ...current,
+      root: Uint8Array.from(current.root),
+    });
     assert.equal(keptIn(dataDir), current.note);
     assert.equal(statSync(join(dataDir, 'log-checkpoint')).mode & 0o777, 0o600);
     const leaves = await execute({ kind: 'ReadLeaves', index: 0, width: current.size });

@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
-import { parseWitnessKey } from '../../../src/evidence/log/cosignature.ts';
 import type { PublishedCheckpoint } from '../../../src/evidence/log/publication.ts';
-import { createWitnesses, type Witnesses, witnessLimits } from '../../../src/evidence/log/witness.ts';
+import {
+  createWitnesses,
+  readWitnessKey,
+  type Witnesses,
+  witnessLimits,
+} from '../../../src/evidence/log/witness.ts';
 import { executorOf } from '../../../src/store/store.ts';
 import { sqliteInThisThread } from '../../store/engines.ts';
 import { addPlatform, fileOne, openStore } from '../../store/promises/fixtures.ts';
@@ -43,7 +47,7 @@ async function prepare(t: TestContext, names: readonly string[], required = 0): 
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
   const restarted = () => {
-    const witnesses = standIns.map(({ vkey, url }) => ({ key: parseWitnessKey(vkey), url }));
+    const witnesses = standIns.map(({ vkey, url }) => ({ key: readWitnessKey(vkey), url }));
     const created = createWitnesses({ witnesses, required, execute: executorOf(store), clock, log });
     t.after(created.stop);
     return created;
@@ -107,18 +111,18 @@ test('a witness that knows another size tells it, and cosigns from there', async
 });
 
 const lies: Readonly<Record<Exclude<WitnessLie, 'SILENCE'>, RegExp>> = {
-  ANOTHER_CHECKPOINT: /not one of this checkpoint by its key/,
-  ANOTHER_KEY: /not one of this checkpoint by its key/,
+  ANOTHER_CHECKPOINT: /cosignature of this checkpoint is not valid/,
+  ANOTHER_KEY: /cosignature of this checkpoint is not valid/,
   OLD_TIME: /time of its cosignature is more than 300 s behind the clock/,
   FUTURE_TIME: /time of its cosignature is more than 300 s ahead of the clock/,
-  SHORT_SIGNATURE: /has 72 bytes, not 36/,
-  GARBAGE: /without a cosignature of its key/,
+  SHORT_SIGNATURE: /cosignature of this checkpoint is not valid/,
+  GARBAGE: /no cosignature by its key/,
   NO_HTTP: /HTTP|Expected|Parse/,
   ENDLESS: /more than 65536 bytes/,
   REDIRECT: /redirects \(307\)/,
-  ERROR: /it refused \(500: "a stack, and more"\)/,
-  CONFLICT_WITHOUT_SIZE: /409 without the size/,
-  CONFLICT_FOR_EVER: /it refused \(409: "\d+"\)/,
+  ERROR: /it returned an error \(500: "a stack, and more"\)/,
+  CONFLICT_WITHOUT_SIZE: /the size in its 409 response has to be a whole number/,
+  CONFLICT_FOR_EVER: /it returned an error \(409: "\d+"\)/,
   CONFLICT_BEYOND: /has cosigned \d+ leaves, and the log has only \d+: the database is older/,
 };
 
@@ -127,7 +131,7 @@ test('a witness that lies is not believed, named once, and holds up nobody', asy
   const { clock, witnesses, standIns, lines } = setting;
   const liar = standIns[1] as WitnessStandIn;
   const rest = () => {
-    clock.advance(witnessLimits.restMaxMs);
+    clock.advance(witnessLimits.pauseMaxMs);
     clock.setWall(Date.now());
   };
   for (const [lie, expected] of Object.entries(lies) as [WitnessLie, RegExp][]) {
@@ -159,14 +163,14 @@ test('a witness that never answers is waited for once, and then left alone for a
   await eventually('both are asked', minute, () => honest.asked.length === 1 && silent.asked.length === 1);
   // When this is answered, the answer before it has arrived as well.
   await fetch(honest.url);
-  setting.clock.advance(witnessLimits.answerMs);
+  setting.clock.advance(witnessLimits.timeoutMs);
   assert.deepEqual(signersOf(await cosigning), [origin, 'honest.example/w']);
   // The clock stands still: this would not resolve if it were asked.
   assert.deepEqual(signersOf(await setting.witnesses.cosign(checkpoint)), [origin, 'honest.example/w']);
   assert.equal(silent.asked.length, 1);
-  assert.deepEqual(whyOf(setting, 'silent.example/w'), ['no answer within 2 seconds']);
+  assert.deepEqual(whyOf(setting, 'silent.example/w'), ['no response within 2 seconds']);
   silent.lie = undefined;
-  setting.clock.advance(witnessLimits.restMs);
+  setting.clock.advance(witnessLimits.pauseMs);
   assert.deepEqual(signersOf(await setting.witnesses.cosign(checkpoint)), [
     origin,
     'honest.example/w',
@@ -207,7 +211,7 @@ test('a witness that has seen more of the log, or another one, finds it rolled b
   const { witnesses, clock, lines } = setting;
   const [one, two] = setting.standIns as [WitnessStandIn, WitnessStandIn];
   const shown = async (checkpoint: PublishedCheckpoint) => {
-    clock.advance(witnessLimits.restMaxMs);
+    clock.advance(witnessLimits.pauseMaxMs);
     clock.setWall(Date.now());
     await witnesses.cosign(checkpoint);
     return witnesses.rolledBack();
@@ -249,7 +253,7 @@ test('no answer but 409 with a greater size and 422 says that the log was rolled
   for (const lie of Object.keys(lies) as WitnessLie[]) {
     if (lie === 'CONFLICT_BEYOND') continue;
     liar.lie = lie;
-    setting.clock.advance(witnessLimits.restMaxMs);
+    setting.clock.advance(witnessLimits.pauseMaxMs);
     await setting.witnesses.cosign(await setting.grown());
     assert.deepEqual(setting.witnesses.rolledBack(), [], lie);
   }
@@ -265,7 +269,7 @@ test('a log that does not grow is shown to a witness until it has judged it', as
   two.asked.length = 0;
   two.lie = 'ERROR';
   const look = async () => {
-    setting.clock.advance(witnessLimits.restMaxMs);
+    setting.clock.advance(witnessLimits.pauseMaxMs);
     setting.clock.setWall(Date.now());
     await confirm(published);
     return [one, two].map(({ asked }) => asked.splice(0).map(({ old, size, status }) => [old, size, status]));
@@ -305,10 +309,13 @@ test('as long as required witnesses are missing nothing is cosigned', async (t) 
 test('what is no verifier key of a witness is refused', () => {
   const { publicKey } = generateKeyPairSync('ed25519');
   const good = vkeyOf('w.example/1', 4, publicKey);
-  assert.equal(parseWitnessKey(good).name, 'w.example/1');
+  assert.equal(readWitnessKey(good).name, 'w.example/1');
   const [name, id = '', material = ''] = good.split('+', 2).concat(good.slice(good.indexOf('+', 12 + 2) + 1));
-  assert.throws(() => parseWitnessKey(vkeyOf('w.example/1', 1, publicKey)), /type 4/);
-  assert.throws(() => parseWitnessKey(good.replace('w.example', 'v.example')), /has the id [0-9a-f]{8}, but/);
+  assert.throws(() => readWitnessKey(vkeyOf('w.example/1', 1, publicKey)), /type 4/);
+  assert.throws(
+    () => readWitnessKey(good.replace('w.example', 'v.example')),
+    /has the key ID [0-9a-f]{8}, but/,
+  );
   for (const bad of [
     '',
     name as string,
@@ -317,5 +324,5 @@ test('what is no verifier key of a witness is refused', () => {
     `${good}=`,
     ` ${good}`,
   ])
-    assert.throws(() => parseWitnessKey(bad), /is no verifier key/, bad);
+    assert.throws(() => readWitnessKey(bad), { kind: 'MALFORMED' }, bad);
 });

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { doubtOf, readVerifierKey, verifyBundle } from '../../../src/evidence/verifier/index.ts';
+import { noteKey } from '../../support/note-keys.ts';
 import {
   actAt,
   begunS,
   commit,
-  createKey,
   filingAt,
   type SmallBundle,
   SmallLog,
@@ -191,7 +191,7 @@ const leaves: Readonly<Record<string, readonly [changes: Readonly<Record<string,
       /^HASH_MISMATCH: the leaf commits to another record/,
     ],
     'another version': [{ version: 2 }, /^MALFORMED: the leaf is of version 2/],
-    'a member too many': [{ author: 'Qi Baishi' }, /^MALFORMED: the leaf has "author"/],
+    'a member too many': [{ author: 'Qi Baishi' }, /^MALFORMED: the leaf has unknown members: "author"/],
     'a time beyond all dates': [{ time: 2 ** 53 - 1 }, /^MALFORMED: the time/],
   };
 for (const [name, [changes, told]] of Object.entries(leaves)) {
@@ -209,11 +209,11 @@ for (const [name, [changes, told]] of Object.entries(leaves)) {
 
 test('the leaf of an act of the log is no evidence of a record', () => {
   const leaf = actAt('LOG_BEGUN', begunS, 1, { adopted: 0 });
-  assertRefused({ ...good, leaf, proof: log.proof(0) }, /^HASH_MISMATCH: the leaf is of an act/);
+  assertRefused({ ...good, leaf, proof: log.proof(0) }, /^HASH_MISMATCH: the leaf is a log event/);
 });
 
 test('a signature counts if its key was given, and one that is wrong counts against the rest', () => {
-  const [old, next] = [createKey('log.example/two'), createKey('log.example/two')];
+  const [old, next] = [noteKey('log.example/two'), noteKey('log.example/two')];
   const own = new SmallLog('log.example/two', [old, next]);
   const bundle = own.bundle(own.record(filingAt(begunS)));
   const with_ = (...keys: readonly string[]) =>
@@ -223,7 +223,7 @@ test('a signature counts if its key was given, and one that is wrong counts agai
     assert.ok(found.isProven);
     assert.deepEqual(found.proven.signers, [readVerifierKey(key.vkey)]);
   }
-  assert.equal(with_(createKey('log.example/two').vkey).isProven, false);
+  assert.equal(with_(noteKey('log.example/two').vkey).isProven, false);
   // The signature of the other key is of another text.
   const forged = `\u2014${next.line('another text\n').slice(1)}`;
   const proof = `${bundle.proof.trimEnd().split('\n').slice(0, -1).join('\n')}\n${forged}`;
@@ -238,7 +238,7 @@ test('a signature counts if its key was given, and one that is wrong counts agai
 });
 
 test('a key of another name does not sign for this log', () => {
-  const other = createKey('log.example/other');
+  const other = noteKey('log.example/other');
   const own = new SmallLog('log.example/artworks', [other]);
   assertRefused(
     own.bundle(own.record(filingAt(begunS))),
@@ -286,7 +286,7 @@ test('a bundle with two trees of one size is a fork if the log signed both, and 
     return { ...good, timeStamp: { proof: other.proof(7), token: 'AAAA' } };
   };
   assertRefused(forkedBy(log.keys), /^FORKED: the log signed two different trees of 21 leaves/);
-  assertRefused(forkedBy([createKey(log.origin)]), /^BAD_SIGNATURE: .*is another tree of 21 leaves/);
+  assertRefused(forkedBy([noteKey(log.origin)]), /^BAD_SIGNATURE: .*is another tree of 21 leaves/);
   const same = { ...good, timeStamp: { proof: log.proof(7), token: 'AAAA' } };
   assert.equal(typeof verdict(same), 'object');
 });

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clockToleranceS, readVerifierKey, verifyBundle } from '../../../src/evidence/verifier/index.ts';
-import { cosignedAtS as atS, createWitness, textOf } from './attesting.ts';
+import { checkpointTextOf, witnessKey } from '../../support/note-keys.ts';
+import { cosignedAtS as atS } from './attesting.ts';
 import { filingAt, type SmallBundle, smallLog } from './small-log.ts';
 
 const log = smallLog(5);
 const good = log.bundle(3);
 
-const [one, two] = [createWitness('one.example/w'), createWitness('two.example/w')];
+const [one, two] = [witnessKey('one.example/w'), witnessKey('two.example/w')];
 const cosigned = (...lines: readonly string[]) => ({ ...good, proof: good.proof + lines.join('') });
 
 /** Who cosigned and when, by the verifier; or what it finds wrong. */
@@ -20,10 +21,10 @@ function verdict(bundle: SmallBundle, witnesses: readonly { vkey: string }[], re
   return found.proven.cosignatures.map(({ witness, timeS }) => [witness.name, timeS]);
 }
 
-const text = textOf(good.proof);
+const text = checkpointTextOf(good.proof);
 
 test('cosignatures of known witnesses are verified, and tell when', () => {
-  const bundle = cosigned(one.line(text), two.line(text, atS + 7));
+  const bundle = cosigned(one.cosign(text, atS), two.cosign(text, atS + 7));
   assert.deepEqual(verdict(bundle, [one, two], 2), [
     ['one.example/w', atS],
     ['two.example/w', atS + 7],
@@ -33,14 +34,14 @@ test('cosignatures of known witnesses are verified, and tell when', () => {
 });
 
 test('a witness counts once, however often it or its key is named', () => {
-  const bundle = cosigned(one.line(text), one.line(text, atS + 1));
+  const bundle = cosigned(one.cosign(text, atS), one.cosign(text, atS + 1));
   assert.match(String(verdict(bundle, [one, one, two], 2)), /^BAD_SIGNATURE: .*by 1 of the given witnesses/);
 });
 
 test('one key under two names is one witness', () => {
   const seed = Buffer.alloc(32, 7);
-  const [here, there] = [createWitness('here.example/w', seed), createWitness('there.example/w', seed)];
-  const bundle = cosigned(here.line(text, atS + 9), there.line(text));
+  const [here, there] = [witnessKey('here.example/w', seed), witnessKey('there.example/w', seed)];
+  const bundle = cosigned(here.cosign(text, atS + 9), there.cosign(text, atS));
   assert.match(String(verdict(bundle, [here, there], 2)), /^BAD_SIGNATURE: .*by 1 of the given witnesses/);
   assert.deepEqual(verdict(bundle, [here, there], 1), [['there.example/w', atS]]);
 });
@@ -56,7 +57,7 @@ test('a leaf that is dated after a cosignature that covers it is a contradiction
     const own = smallLog(3);
     const index = own.record(filingAt(atS + aheadS, 1));
     const plain = own.bundle(index);
-    const bundle = { ...plain, proof: plain.proof + one.line(textOf(plain.proof)) };
+    const bundle = { ...plain, proof: plain.proof + one.cosign(checkpointTextOf(plain.proof), atS) };
     const found = verifyBundle(JSON.stringify(bundle), {
       keys: own.keys.map(({ vkey }) => readVerifierKey(vkey)),
       witnesses: { keys: [readVerifierKey(one.vkey)], required: 1 },
@@ -73,7 +74,7 @@ test('a leaf that is dated after a cosignature that covers it is a contradiction
 
 test('too few cosignatures are a bad signature', () => {
   assert.match(
-    String(verdict(cosigned(one.line(text)), [one, two], 2)),
+    String(verdict(cosigned(one.cosign(text, atS)), [one, two], 2)),
     /^BAD_SIGNATURE: the checkpoint is cosigned by 1 of the given witnesses \(one.example\/w\), and 2 are required/,
   );
   assert.match(String(verdict(good, [one], 1)), /cosigned by 0 of the given witnesses \(none\), and 1/);
@@ -82,17 +83,17 @@ test('too few cosignatures are a bad signature', () => {
 });
 
 test('a cosignature of a known witness that does not verify is told, even if none is required', () => {
-  const forger = createWitness('one.example/w');
-  const [, , encoded = ''] = forger.line(text).trim().split(' ');
+  const forger = witnessKey('one.example/w');
+  const [, , encoded = ''] = forger.cosign(text, atS).trim().split(' ');
   const id = Buffer.from(one.vkey.split('+')[1] ?? '', 'hex');
   const forged = Buffer.concat([id, Buffer.from(encoded, 'base64').subarray(4)]).toString('base64');
-  const [, , own = ''] = one.line(text).trim().split(' ');
+  const [, , own = ''] = one.cosign(text, atS).trim().split(' ');
   const short = Buffer.from(own, 'base64').subarray(0, 9).toString('base64');
   const lies = {
     'another key': `— one.example/w ${forged}\n`,
-    'another text': one.line(text.replace('\n6\n', '\n7\n')),
-    'another time': one.line(text, atS, atS + 1),
-    'no time that there is': one.line(text, 2 ** 60),
+    'another text': one.cosign(text.replace('\n6\n', '\n7\n'), atS),
+    'another time': one.cosign(text, atS, atS + 1),
+    'no time that there is': one.cosign(text, 2 ** 60),
     'a stump': `— one.example/w ${short}\n`,
   };
   for (const [what, line] of Object.entries(lies)) {

@@ -1,11 +1,5 @@
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  type KeyObject,
-  randomBytes,
-  sign,
-} from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { type NoteKey, noteKey } from '../../support/note-keys.ts';
 
 /**
  * A small evidence log, written for the tests of the verifier from RFC 6962 and the C2SP specifications: a counterpart that
@@ -68,32 +62,6 @@ function split(leaves: number): number {
   let power = 1;
   while (power * 2 < leaves) power *= 2;
   return power;
-}
-
-/** A key of a log. */
-export interface SmallKey {
-  readonly name: string;
-  readonly vkey: string;
-  /** A signature line over the text of a note. */
-  line(text: string): string;
-}
-
-/** The Ed25519 key of a seed, by default a new one. */
-export function createKey(name: string, seed: Uint8Array = randomBytes(32)): SmallKey {
-  // What PKCS #8 has before the seed.
-  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]);
-  const privateKey: KeyObject = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
-  const publicKey = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32);
-  const material = Buffer.concat([Buffer.of(1), publicKey]);
-  const id = sha256(`${name}\n`, material).subarray(0, 4);
-  return {
-    name,
-    vkey: `${name}+${id.toString('hex')}+${material.toString('base64')}`,
-    line: (text) => {
-      const signature = sign(null, Buffer.from(text), privateKey);
-      return `\u2014 ${name} ${Buffer.concat([id, signature]).toString('base64')}\n`;
-    },
-  };
 }
 
 /** A record as it goes into a bundle, before it is logged. */
@@ -181,12 +149,12 @@ export function actAt(
 /** A log that is signed with these keys. */
 export class SmallLog {
   readonly origin: string;
-  readonly keys: SmallKey[];
+  readonly keys: NoteKey[];
   /** The data of the leaves; whoever changes them lies. */
   readonly leaves: string[] = [];
   readonly #records = new Map<number, { readonly record: SmallRecord; readonly salt: Uint8Array }>();
 
-  constructor(origin = 'log.example/artworks', keys: SmallKey[] = [createKey(origin)]) {
+  constructor(origin = 'log.example/artworks', keys: NoteKey[] = [noteKey(origin)]) {
     this.origin = origin;
     this.keys = keys;
   }

@@ -1,17 +1,24 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { makeQuery, readReply } from '../../../src/evidence/formats/time-stamp-query.ts';
+import { nonceBytes, parseAuthorities } from '../../../src/evidence/log/time-stamping.ts';
 import { readBundle, readVerifierKey, verifyBundle } from '../../../src/evidence/verifier/index.ts';
 import { readAuthorities, verifyTimeStamp } from '../../../src/evidence/verifier/time-stamp.ts';
 import { makeSelfSigned } from '../../support/certificates.ts';
 import { fileScope } from '../../support/file-scope.ts';
+import { checkpointTextOf } from '../../support/note-keys.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
+  type AuthorityTerms,
   startTimeStampAuthority,
   type TimeStampAuthority,
   type TimeStampReplyLie,
 } from '../../support/time-stamp-authority.ts';
-import { textOf, tokenOver } from './attesting.ts';
+import { tokenOver } from './attesting.ts';
 import { type SmallBundle, SmallLog, smallLog } from './small-log.ts';
 
 const log = smallLog(9);
@@ -23,7 +30,10 @@ const ca = readAuthorities(readFileSync(authority.caFile, 'utf8'));
 
 /** The bundle with a token over the checkpoint of a proof. */
 async function stamp(proof: string, by: TimeStampAuthority, lie?: TimeStampReplyLie): Promise<SmallBundle> {
-  return { ...log.bundle(index), timeStamp: { proof, token: await tokenOver(textOf(proof), by, lie) } };
+  return {
+    ...log.bundle(index),
+    timeStamp: { proof, token: await tokenOver(checkpointTextOf(proof), by, lie) },
+  };
 }
 
 const keys = log.keys.map(({ vkey }) => readVerifierKey(vkey));
@@ -53,10 +63,10 @@ test('a time stamp tells before what time the checkpoint was there, and who says
 const lies = {
   SELF_SIGNED: /Validation of signer's certificate failed/,
   NOT_FOR_TIME_STAMPS: /not for time stamps alone/,
-  UNNAMED_CERTIFICATE: /does not say by which certificate/,
-  OTHER_CERTIFICATE_NAMED: /does not say by which certificate/,
+  UNNAMED_CERTIFICATE: /does not name its certificate/,
+  OTHER_CERTIFICATE_NAMED: /does not name its certificate/,
   TOO_MANY_CERTIFICATES: /too many certificates/,
-  ALTERED: /does not verify|digest doesn't match/,
+  ALTERED: /signature is not valid|digest doesn't match/,
   ANOTHER_IMPRINT: /over something else than this checkpoint/,
 } as const satisfies Partial<Record<TimeStampReplyLie, RegExp>>;
 
@@ -102,10 +112,47 @@ test('what was stamped under a key that was retired since proves as much, but no
   assert.equal(verdict(bundle), 'proven');
   assert.equal(typeof (await stamped(bundle)), 'object');
   const forged = await stamp(`${stampedProof}${log.keys[0]?.line('another text\n')}`, authority);
-  assert.match(verdict(forged), /^BAD_SIGNATURE: the checkpoint of the time stamp bears a signature/);
+  assert.match(verdict(forged), /^BAD_SIGNATURE: the checkpoint of the time stamp has a signature/);
 });
 
 test('what is no file of authorities is malformed', () => {
   for (const pem of ['', 'text', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'])
     assert.throws(() => readAuthorities(pem), { name: 'VerificationFailure', kind: 'MALFORMED' });
+});
+
+test('openssl reads a query, and its reply is verified, with all key types and hashes', async (t) => {
+  const text = 'artseal.test/log\n1\nroot\n';
+  for (const terms of [{}, { ess: 'sha1', keys: 'rsa' }, { ess: 'sha512' }] satisfies AuthorityTerms[]) {
+    const by = await startTimeStampAuthority(t, terms);
+    const nonce = randomBytes(nonceBytes);
+    const reply = Uint8Array.from(await by.reply(makeQuery(text, nonce)));
+    const authorities = readFileSync(by.caFile, 'utf8');
+    const expected = { text, nonce, authorities };
+    for (const trusted of [undefined, authorities]) {
+      const { token, timeMs } = await readReply(reply, { ...expected, authorities: trusted });
+      assert.ok(Math.abs(Date.now() - timeMs) < 60_000);
+      const cwd = temporaryFolder(t);
+      writeFileSync(join(cwd, 'token'), token);
+      writeFileSync(join(cwd, 'text'), text);
+      const words = ['ts', '-verify', '-in', 'token', '-token_in', '-data', 'text', '-CAfile', by.caFile];
+      execFileSync('openssl', words, { cwd, stdio: 'ignore' });
+    }
+    const other = makeSelfSigned(temporaryFolder(t)).certificate;
+    await assert.rejects(
+      readReply(reply, { ...expected, authorities: other }),
+      /not valid: Validation of signer/,
+    );
+    await assert.rejects(readReply(reply, { ...expected, text: `${text} ` }), /over something else/);
+    await assert.rejects(
+      readReply(reply, { ...expected, nonce: randomBytes(nonceBytes) }),
+      /the nonce differs/,
+    );
+  }
+});
+
+test('a file without a certificate is not a file of authorities', (t) => {
+  const { certificate } = makeSelfSigned(temporaryFolder(t));
+  assert.equal(parseAuthorities(certificate), certificate);
+  assert.throws(() => parseAuthorities('nothing'), /no certificate in PEM/);
+  assert.throws(() => parseAuthorities(certificate.replace('MII', 'MIJ')));
 });

@@ -1,19 +1,20 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { concatBytes } from '@noble/hashes/utils.js';
-import { isSame } from './encoding.ts';
+import { isSame, readBase64 } from './encoding.ts';
+import { malformed } from './failure.ts';
 
 /**
- * Merkle trees of RFC 6962, section 2.1, as far as somebody has to know them who checks proofs: the algorithms of RFC 9162,
- * sections 2.1.3.2 and 2.1.4.2. Sizes and indexes are up to 2^53-1, so halves are taken by division, not by shifts.
+ * Merkle trees (RFC 6962, section 2.1) and the verification of their proofs (RFC 9162, sections 2.1.3.2 and 2.1.4.2). Sizes and
+ * indexes go up to 2^53-1, so the code divides by two instead of shifting.
  */
 
 /** Bytes of a hash. */
 export const hashBytes = 32;
 
-/** The most hashes that a proof can have: levels of the largest tree. */
+/** Hashes of a proof at most: the levels of the largest tree. */
 export const proofHashesMax = 63;
 
-/** SHA-256 of these bytes one behind the other. */
+/** Returns the SHA-256 of the concatenated parts. */
 export function sha256Of(...parts: readonly Uint8Array[]): Uint8Array {
   return sha256(concatBytes(...parts));
 }
@@ -21,15 +22,15 @@ export function sha256Of(...parts: readonly Uint8Array[]): Uint8Array {
 const leafPrefix = Uint8Array.of(0);
 const nodePrefix = Uint8Array.of(1);
 
-/** The root of the tree without leaves. */
+/** The root of the empty tree. */
 export const emptyRoot: Uint8Array = sha256Of();
 
-/** The hash of a leaf. */
+/** Hashes a leaf. */
 export function leafHash(data: Uint8Array): Uint8Array {
   return sha256Of(leafPrefix, data);
 }
 
-/** The hash of a node above two others. */
+/** Hashes an inner node. */
 export function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
   return sha256Of(nodePrefix, left, right);
 }
@@ -37,7 +38,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
 const isOdd = (number: number): boolean => number % 2 === 1;
 const half = (number: number): number => Math.floor(number / 2);
 
-/** Whether `path` proves that the leaf with that hash has that index in the tree of that size and root. */
+/** Verifies an inclusion proof: whether `path` leads from the leaf hash at `index` to the root. */
 export function isIncluded(
   leaf: Uint8Array,
   index: number,
@@ -60,20 +61,20 @@ export function isIncluded(
   return last === 0 && isSame(hash, root);
 }
 
-/** A tree by its number of leaves and its root. */
+/** A tree head. */
 export interface Tree {
   readonly size: number;
   readonly root: Uint8Array;
 }
 
-/** Whether `path` proves that the newer tree begins with the older one, whose size is at most that of the newer. */
+/** Verifies a consistency proof: whether the newer tree begins with the older one. */
 export function isConsistent(older: Tree, newer: Tree, path: readonly Uint8Array[]): boolean {
   if (older.size > newer.size) return false;
   if (older.size === newer.size) return path.length === 0 && isSame(older.root, newer.root);
   if (older.size === 0) return path.length === 0 && isSame(older.root, emptyRoot);
   let [node, last] = [older.size - 1, newer.size - 1];
   while (isOdd(node)) [node, last] = [half(node), half(last)];
-  // Where the older tree is complete, its root is itself the first node, and the path leaves it out.
+  // If the older tree is a complete subtree, its root is the first node, and the path leaves it out.
   const [first, ...others] = node === 0 ? [older.root, ...path] : path;
   if (first === undefined) return false;
   let [olderHash, newerHash] = [first, first];
@@ -89,4 +90,11 @@ export function isConsistent(older: Tree, newer: Tree, path: readonly Uint8Array
     [node, last] = [half(node), half(last)];
   }
   return last === 0 && isSame(olderHash, older.root) && isSame(newerHash, newer.root);
+}
+
+/** Reads a hash in base64. Throws VerificationFailure MALFORMED; `what` names the hash in the message. */
+export function readHash(text: string, what: string): Uint8Array {
+  const bytes = readBase64(text, what);
+  if (bytes.length !== hashBytes) throw malformed(`${what} has to have ${hashBytes} bytes`);
+  return bytes;
 }
