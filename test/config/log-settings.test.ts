@@ -8,8 +8,8 @@ import { confidentialFiles, trustedFiles } from '../../src/operations/registry.t
 import { makeSelfSigned } from '../support/certificates.ts';
 import { naming } from '../support/config-error.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { vkeyOf } from '../support/note-keys.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { vkeyOf } from '../support/witness-stand-in.ts';
 
 const folder = temporaryFolder(fileScope);
 const vkey = (name: string, type = 4) => vkeyOf(name, type, generateKeyPairSync('ed25519').publicKey);

@@ -8,15 +8,9 @@ import { leafHash } from '../../src/domain/merkle.ts';
 import { tokenOver } from '../evidence/verifier/attesting.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
-import {
-  type ExampleBundle,
-  exampleBundle,
-  exampleKey,
-  exampleOrigin,
-  noteKey,
-} from '../support/evidence-example.ts';
+import { type ExampleBundle, exampleBundle, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
-import { checkpointTextOf } from '../support/note-keys.ts';
+import { checkpointTextOf, noteKey } from '../support/note-keys.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -104,7 +98,7 @@ test('the program proves every entry of the example', { skip }, async (t) => {
 test('the program finds what is wrong', { skip }, async (t) => {
   const good = exampleBundle(2);
   const { record, leaf, proof } = good;
-  const otherKey = noteKey(exampleOrigin, '11'.repeat(32));
+  const otherKey = noteKey(exampleOrigin, Buffer.alloc(32, 0x11));
   for (const [bundle, vkey, fault] of [
     [{ ...good, record: record.replace('Qi', 'Xu') }, exampleKey.vkey, 'the record has another hash'],
     [{ ...good, salt: '00'.repeat(32) }, exampleKey.vkey, 'the leaf commits to another record'],
@@ -127,7 +121,7 @@ test('the program finds what is wrong', { skip }, async (t) => {
       'this key did not sign the checkpoint',
     ],
     [good, otherKey.vkey, 'this key did not sign the checkpoint'],
-    [good, noteKey('elsewhere.example', '11'.repeat(32)).vkey, 'this is the key of another log'],
+    [good, noteKey('elsewhere.example', Buffer.alloc(32, 0x11)).vkey, 'this is the key of another log'],
     [good, exampleKey.vkey.replace('+1f60', '+1f61'), 'this is no Ed25519 verifier key'],
   ] as const) {
     assert.match(await check(t, bundle, vkey), new RegExp(`^NOT PROVEN: ${fault}`), fault);

@@ -5,16 +5,10 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { fileArtwork } from '../support/calls.ts';
 import { type Browser, type BrowserPage, startChromium } from '../support/chromium.ts';
-import {
-  exampleBundle,
-  exampleCheckpoint,
-  exampleKey,
-  exampleOrigin,
-  noteKey,
-  witnessKey,
-} from '../support/evidence-example.ts';
+import { exampleBundle, exampleCheckpoint, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
+import { checkpointTextOf, noteKey, witnessKey } from '../support/note-keys.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -31,7 +25,7 @@ function file(name: string, content: string | Uint8Array): string {
 }
 
 const good = exampleBundle(2);
-const forgedLog = noteKey(exampleOrigin, '11'.repeat(32));
+const forgedLog = noteKey(exampleOrigin, Buffer.alloc(32, 0x11));
 const files = {
   good: file('good.json', JSON.stringify(good)),
   transfer: file('transfer.json', JSON.stringify(exampleBundle(4))),
@@ -194,11 +188,14 @@ test('a checkpoint that was kept is compared, and where it cannot be that is sai
 test('witnesses whose keys are given are named, and whether they signed', { skip }, async () => {
   const page = await open(fromDisk);
   const [witness, silent] = [
-    witnessKey('witness.example', '22'.repeat(32)),
-    witnessKey('silent.example', '33'.repeat(32)),
+    witnessKey('witness.example', Buffer.alloc(32, 0x22)),
+    witnessKey('silent.example', Buffer.alloc(32, 0x33)),
   ];
   const keys = file('all.vkey', `${exampleKey.vkey}\n${witness.vkey}\n${silent.vkey}\n`);
-  const cosigned = { ...good, proof: witness.cosign(good.proof, 1_795_223_760) };
+  const cosigned = {
+    ...good,
+    proof: good.proof + witness.cosign(checkpointTextOf(good.proof), 1_795_223_760),
+  };
   assert.match(await verdictOn(page, file('cosigned.json', JSON.stringify(cosigned)), keys), /^Proven: /);
   const text = await shown(page);
   assert.match(

@@ -1,8 +1,9 @@
-import { createPrivateKey, createPublicKey, hash, sign } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { canonicalEvidence, type Evidence, evidenceHash } from '../../src/domain/filing.ts';
 import { commitmentTo, recordLeafData } from '../../src/domain/leaf.ts';
 import { inclusionPath, type LeafRange, leafHash, rootOf, subtreesOf } from '../../src/domain/merkle.ts';
 import { canonicalRecord, recordHash } from '../../src/domain/provenance.ts';
+import { type NoteKey, noteKey } from './note-keys.ts';
 
 /**
  * The log of five leaves that docs/evidence.md works out, with a key that everybody knows (the first of RFC 8032, section
@@ -69,53 +70,8 @@ const records: readonly LoggedRecord[] = [
   transfer('AS-2026-000003', '2026-12-02T10:30:00+08:00'),
 ];
 
-/** Signs as a log does: the key of a seed under a name. */
-export interface NoteKey {
-  readonly vkey: string;
-  /** The signed note of a text that ends with a newline. */
-  sign(text: string): string;
-}
-
-/** The key that a seed of 32 bytes makes, in hex. */
-export function noteKey(name: string, seed: string): NoteKey {
-  const { vkey, line } = keyOf(name, seed, 1);
-  return { vkey, sign: (text) => `${text}\n${line(text)}` };
-}
-
-/** The key of a witness, and how it cosigns a note, or the proof that ends with it, with a time. */
-export function witnessKey(name: string, seed: string) {
-  const { vkey, line } = keyOf(name, seed, 4);
-  return {
-    vkey,
-    cosign: (note: string, timeS: number): string => {
-      const time = Buffer.alloc(8);
-      time.writeBigUInt64BE(BigInt(timeS));
-      // The text before the signatures, whatever is in front of it.
-      const text = note.split('\n\n').at(-2) ?? '';
-      return `${note}${line(`cosignature/v1\ntime ${timeS}\n${text}\n`, time)}`;
-    },
-  };
-}
-
-/** A key for signatures of a type, and the signature line over a text, with bytes in front of the signature. */
-function keyOf(name: string, seed: string, type: number) {
-  // PKCS #8 of an Ed25519 key: a fixed beginning and the seed.
-  const der = Buffer.from(`302e020100300506032b657004220420${seed}`, 'hex');
-  const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
-  const raw = createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(-32);
-  const typed = Buffer.concat([Buffer.of(type), raw]);
-  const id = hash('sha256', Buffer.concat([Buffer.from(`${name}\n`), typed]), 'buffer').subarray(0, 4);
-  return {
-    vkey: `${name}+${id.toString('hex')}+${typed.toString('base64')}`,
-    line: (text: string, before: Uint8Array = Buffer.alloc(0)) => {
-      const signature = Buffer.concat([id, before, sign(null, Buffer.from(text), key)]);
-      return `— ${name} ${signature.toString('base64')}\n`;
-    },
-  };
-}
-
 /** The key of the example. */
-export const exampleKey: NoteKey = noteKey(exampleOrigin, signingSeed);
+export const exampleKey: NoteKey = noteKey(exampleOrigin, Buffer.from(signingSeed, 'hex'));
 
 const salts = records.map((_, index) => hash('sha256', `salt of leaf ${index}`, 'buffer'));
 const leaves = records.map(({ evidenceHash: digest, ...record }, index) =>

@@ -12,8 +12,8 @@ import { perform } from '../../src/store/store.ts';
 import { acceptClock, fileOne, opened, resolved, settled, time } from '../store/promises/fixtures.ts';
 import { tester } from './audit-log.ts';
 import { createManualClock } from './clock.ts';
-import { noteKey } from './evidence-example.ts';
 import { appendForged, type FilingRow, forgeIn, leafOfFiling, rewriteLeaf, rewriteTree } from './forging.ts';
+import { noteKey } from './note-keys.ts';
 import { publishAll } from './publication.ts';
 import { startService, type TestService } from './service.ts';
 import { temporaryFolder } from './temporary-folder.ts';
@@ -285,7 +285,7 @@ export const forgeries: readonly Forgery[] = [
           .prepare<[], [number, string]>('SELECT id, vkey FROM log_key ORDER BY id DESC LIMIT 1')
           .raw()
           .get() ?? [0, ''];
-        const forged = noteKey(vkey.slice(0, vkey.indexOf('+')), '1'.repeat(64)).vkey;
+        const forged = noteKey(vkey.slice(0, vkey.indexOf('+')), Buffer.alloc(32, 0x11)).vkey;
         client.prepare('UPDATE log_key SET vkey = ? WHERE id = ?').run(forged, id);
         return forged;
       }),

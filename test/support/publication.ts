@@ -1,10 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import type { App } from '../../src/app/app.ts';
 import type { Publication, PublishedCheckpoint } from '../../src/evidence/log/publication.ts';
 import type { Execute } from '../../src/store/store.ts';
 import type { ManualClock } from './clock.ts';
 import { eventually } from './eventually.ts';
-import { noteKey } from './evidence-example.ts';
+import { noteKey } from './note-keys.ts';
 
 /** A publication that publishes when the test says so. */
 export interface TestPublication extends Publication {
@@ -18,7 +17,7 @@ const origin = 'example.com/test-log';
 
 /** Nothing is published so far; checkpoints are signed by a key of this publication alone. */
 export function createTestPublication(): TestPublication {
-  const key = noteKey(origin, randomBytes(32).toString('hex'));
+  const key = noteKey(origin);
   const waiting = new Set<() => void>();
   let newest: PublishedCheckpoint | undefined;
   return {

@@ -1,19 +1,12 @@
-import {
-  createHash,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  sign as signWith,
-  verify as verifyWith,
-} from 'node:crypto';
+import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { TestContext } from 'node:test';
+import { isConsistent } from '../../src/evidence/formats/tree.ts';
+import { isSignedBy } from '../../src/evidence/log/agreement.ts';
 import { listenLocally } from './local-server.ts';
+import { witnessKey } from './note-keys.ts';
 
-/**
- * A witness made from the C2SP documents tlog-witness, tlog-cosignature, signed-note and tlog-checkpoint, and from RFC 9162,
- * section 2.1.4.2, alone. It shares nothing with the sources.
- */
+/** A witness, written from c2sp.org/tlog-witness. Signatures and consistency proofs are verified with the formats. */
 export interface WitnessStandIn {
   readonly name: string;
   /** Its verifier key. */
@@ -52,27 +45,12 @@ export type WitnessLie =
   | 'CONFLICT_FOR_EVER'
   | 'CONFLICT_BEYOND';
 
-const sha256 = (...parts: readonly (Buffer | string)[]) => {
-  const digest = createHash('sha256');
-  for (const part of parts) digest.update(part);
-  return digest.digest();
-};
-const rawKey = (key: KeyObject) => Buffer.from(key.export({ format: 'jwk' }).x as string, 'base64url');
-const keyId = (name: string, material: Buffer) => sha256(`${name}\n`, material).subarray(0, 4);
-
-/** A verifier key of a signed note. */
-export function vkeyOf(name: string, type: number, publicKey: KeyObject): string {
-  const material = Buffer.concat([Buffer.from([type]), rawKey(publicKey)]);
-  return `${name}+${keyId(name, material).toString('hex')}+${material.toString('base64')}`;
-}
-
 /** A witness that listens until the test is over. */
 export async function startWitness(test: Pick<TestContext, 'after'>, name: string): Promise<WitnessStandIn> {
-  const keys = generateKeyPairSync('ed25519');
-  const otherKeys = generateKeyPairSync('ed25519');
+  const [key, otherKey] = [witnessKey(name), witnessKey(name)];
   const witness: { -readonly [Member in keyof WitnessStandIn]: WitnessStandIn[Member] } = {
     name,
-    vkey: vkeyOf(name, 4, keys.publicKey),
+    vkey: key.vkey,
     url: '',
     logs: new Set(),
     cosigned: new Map(),
@@ -98,22 +76,14 @@ export async function startWitness(test: Pick<TestContext, 'after'>, name: strin
   function judge(submitted: Submission): Verdict {
     const known = [...witness.logs].filter((vkey) => vkey.startsWith(`${submitted.origin}+`));
     if (known.length === 0) return { status: 404, body: 'unknown log\n' };
-    if (!isSignedBy(submitted, known)) return { status: 403, body: 'no signature of a known key\n' };
+    if (!isSignedBy(submitted.note, known)) return { status: 403, body: 'no signature of a known key\n' };
     const { old, size, root, proof, origin } = submitted;
     if (old > size) return { status: 400, body: 'old size beyond the checkpoint\n' };
-    const last = witness.cosigned.get(origin) ?? { size: 0, root: sha256('') };
+    const last = witness.cosigned.get(origin) ?? { size: 0, root: hash('sha256', '', 'buffer') };
     if (old !== last.size) return { status: 409, body: `${last.size}\n`, type: 'text/x.tlog.size' };
     if (!isConsistent(last, { size, root }, proof)) return { status: 422, body: 'inconsistent\n' };
     witness.cosigned.set(origin, { size, root });
-    return { status: 200, body: cosign(submitted.text, now(), keys.privateKey) };
-  }
-
-  function cosign(text: string, timeS: number, key: KeyObject): string {
-    const time = Buffer.alloc(8);
-    time.writeBigUInt64BE(BigInt(timeS));
-    const signature = signWith(null, Buffer.from(`cosignature/v1\ntime ${timeS}\n${text}`), key);
-    const id = keyId(name, Buffer.concat([Buffer.from([4]), rawKey(createPublicKey(keys.privateKey))]));
-    return `— ${name} ${Buffer.concat([id, time, signature]).toString('base64')}\n`;
+    return { status: 200, body: key.cosign(submitted.text, now()) };
   }
 
   /** What it answers instead of the truth; a status of 0 if it has answered, or never will. */
@@ -123,14 +93,14 @@ export async function startWitness(test: Pick<TestContext, 'after'>, name: strin
     const good = (body: string) => ({ status: 200, body });
     const lies: Record<WitnessLie, () => Verdict> = {
       ANOTHER_CHECKPOINT: () => {
-        const other = text.replace(root.toString('base64'), sha256('another tree').toString('base64'));
-        return good(cosign(other, now(), keys.privateKey));
+        const other = text.replace(root.toString('base64'), hash('sha256', 'another tree', 'base64'));
+        return good(key.cosign(other, now()));
       },
-      ANOTHER_KEY: () => good(cosign(text, now(), otherKeys.privateKey)),
-      OLD_TIME: () => good(cosign(text, now() - 3_600, keys.privateKey)),
-      FUTURE_TIME: () => good(cosign(text, now() + 3_600, keys.privateKey)),
+      ANOTHER_KEY: () => good(withIdOf(key.vkey, otherKey.cosign(text, now()))),
+      OLD_TIME: () => good(key.cosign(text, now() - 3_600)),
+      FUTURE_TIME: () => good(key.cosign(text, now() + 3_600)),
       SHORT_SIGNATURE: () => {
-        const [dash, by, encoded = ''] = cosign(text, now(), keys.privateKey).trim().split(' ');
+        const [dash, by, encoded = ''] = key.cosign(text, now()).trim().split(' ');
         return good(`${dash} ${by} ${Buffer.from(encoded, 'base64').subarray(0, 40).toString('base64')}\n`);
       },
       GARBAGE: () => good('<html>\u0000\u2014 — not a signature — </html>\n\n\n'),
@@ -161,6 +131,14 @@ export async function startWitness(test: Pick<TestContext, 'after'>, name: strin
   }
 }
 
+/** A signature line with the key ID of another verifier key. */
+function withIdOf(vkey: string, line: string): string {
+  const [dash, name, encoded = ''] = line.trim().split(' ');
+  const id = Buffer.from(vkey.split('+')[1] ?? '', 'hex');
+  const forged = Buffer.concat([id, Buffer.from(encoded, 'base64').subarray(4)]);
+  return `${dash} ${name} ${forged.toString('base64')}\n`;
+}
+
 const now = () => Math.floor(Date.now() / 1_000);
 
 interface Verdict {
@@ -172,9 +150,9 @@ interface Verdict {
 interface Submission {
   readonly old: number;
   readonly proof: readonly Buffer[];
-  /** The note's text. */
+  /** The signed note, and its text. */
+  readonly note: string;
   readonly text: string;
-  readonly signatures: readonly string[];
   readonly origin: string;
   readonly size: number;
   readonly root: Buffer;
@@ -192,7 +170,7 @@ function readSubmission(body: string): Submission | undefined {
     old: Number(digits),
     proof: lines(proofLines).map((line) => Buffer.from(line, 'base64')),
     text,
-    signatures: lines(signatureLines),
+    note: `${text}\n${signatureLines}`,
     origin,
     size: Number(size),
     root: Buffer.from(root ?? '', 'base64'),
@@ -200,50 +178,3 @@ function readSubmission(body: string): Submission | undefined {
 }
 
 const lines = (text: string) => text.split('\n').filter((line) => line !== '');
-
-/** Whether a note bears a signature by one of these keys, and none that claims to be and is not. */
-function isSignedBy({ text, signatures }: Submission, vkeys: readonly string[]): boolean {
-  let good = 0;
-  for (const line of signatures) {
-    const [, by, encoded = ''] = line.split(' ');
-    const bytes = Buffer.from(encoded, 'base64');
-    for (const vkey of vkeys) {
-      const [name, id, material = ''] = vkey.split('+', 2).concat(vkey.split('+').slice(2).join('+'));
-      if (by !== name || bytes.toString('hex', 0, 4) !== id) continue;
-      const key = createPublicKey({
-        key: {
-          kty: 'OKP',
-          crv: 'Ed25519',
-          x: Buffer.from(material, 'base64').subarray(1).toString('base64url'),
-        },
-        format: 'jwk',
-      });
-      if (!verifyWith(null, Buffer.from(text), key, bytes.subarray(4))) return false;
-      good += 1;
-    }
-  }
-  return good > 0;
-}
-
-/** RFC 9162, section 2.1.4.2, and what tlog-witness says of size zero. */
-function isConsistent(first: Cosigned, second: Cosigned, proof: readonly Buffer[]): boolean {
-  if (second.size === 0 && !second.root.equals(sha256(''))) return false;
-  if (first.size === 0) return proof.length === 0;
-  if (first.size === second.size) return proof.length === 0 && first.root.equals(second.root);
-  if (proof.length === 0) return false;
-  const isPowerOfTwo = Number.isInteger(Math.log2(first.size));
-  const path = isPowerOfTwo ? [first.root, ...proof] : [...proof];
-  let [fn, sn] = [first.size - 1, second.size - 1];
-  while (fn % 2 === 1) [fn, sn] = [Math.floor(fn / 2), Math.floor(sn / 2)];
-  let fr = path[0] as Buffer;
-  let sr = fr;
-  for (const c of path.slice(1)) {
-    if (sn === 0) return false;
-    if (fn % 2 === 1 || fn === sn) {
-      [fr, sr] = [sha256('\u0001', c, fr), sha256('\u0001', c, sr)];
-      while (fn % 2 === 0 && fn !== 0) [fn, sn] = [Math.floor(fn / 2), Math.floor(sn / 2)];
-    } else sr = sha256('\u0001', sr, c);
-    [fn, sn] = [Math.floor(fn / 2), Math.floor(sn / 2)];
-  }
-  return sn === 0 && fr.equals(first.root) && sr.equals(second.root);
-}

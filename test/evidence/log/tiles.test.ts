@@ -7,7 +7,7 @@ import { openStore } from '../../store/promises/fixtures.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { writeLeaves } from '../../support/leaves.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { naiveLeaf, naiveRoot } from './naive-tree.ts';
+import { hashOfLeaf, rootOf } from '../verifier/small-log.ts';
 
 const size = 65_536 + 300;
 const dataDir = temporaryFolder(fileScope);
@@ -15,9 +15,9 @@ await (await openStore(fileScope, sqliteInThisThread, dataDir)).close();
 const leaves = writeLeaves(dataDir, size);
 const store = await openStore(fileScope, sqliteInThisThread, dataDir);
 
-const leafHashes = leaves.map(naiveLeaf);
-const level1 = Array.from({ length: 257 }, (_, n) => naiveRoot(leafHashes.slice(n * 256, (n + 1) * 256)));
-const level2 = [naiveRoot(level1.slice(0, 256))];
+const leafHashes = leaves.map(hashOfLeaf);
+const level1 = Array.from({ length: 257 }, (_, n) => rootOf(leafHashes.slice(n * 256, (n + 1) * 256)));
+const level2 = [rootOf(level1.slice(0, 256))];
 const levels = [leafHashes, level1, level2] as const;
 
 /** Tiles of a log of which so many leaves are published. */

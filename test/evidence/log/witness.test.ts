@@ -14,12 +14,8 @@ import { sqliteInThisThread } from '../../store/engines.ts';
 import { addPlatform, fileOne, openStore } from '../../store/promises/fixtures.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
-import {
-  startWitness,
-  vkeyOf,
-  type WitnessLie,
-  type WitnessStandIn,
-} from '../../support/witness-stand-in.ts';
+import { vkeyOf } from '../../support/note-keys.ts';
+import { startWitness, type WitnessLie, type WitnessStandIn } from '../../support/witness-stand-in.ts';
 
 const origin = 'artseal.test/log';
 const minute = 60_000;

@@ -58,6 +58,9 @@ export function createTree(leaves: readonly Uint8Array[]) {
   };
 }
 
+/** The root over hashes of leaves, or of complete subtrees of one size. */
+export const rootOf = (hashes: readonly Uint8Array[]): Buffer => createTree(hashes).root(hashes.length);
+
 function split(leaves: number): number {
   let power = 1;
   while (power * 2 < leaves) power *= 2;

@@ -3,8 +3,8 @@ import { Agent, get } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { tilePath } from '../../../src/evidence/log/tiles.ts';
-import { naiveLeaf, naiveNode, naiveRoot } from '../../evidence/log/naive-tree.ts';
-import { readNote } from '../../evidence/log/outsider.ts';
+import { signedBy } from '../../evidence/log/publishing.ts';
+import { hashOfLeaf, rootOf } from '../../evidence/verifier/small-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { writeLeaves } from '../../support/leaves.ts';
@@ -39,10 +39,11 @@ async function startFilled(size: number): Promise<{ service: TestService; leaves
   return { service: await startService(fileScope, { dataDir }), leaves };
 }
 
-/** The newest checkpoint, signed by the key that the service tells. */
-async function checkpointOf(service: TestService): Promise<ReturnType<typeof readNote>> {
+/** The newest checkpoint, which the published key signed. */
+async function checkpointOf(service: TestService) {
   const vkey = (await fetchBytes(service, '/log/vkey')).bytes.toString().trimEnd();
-  return readNote((await fetchBytes(service, '/log/checkpoint')).bytes.toString(), vkey);
+  const { size, root } = signedBy((await fetchBytes(service, '/log/checkpoint')).bytes.toString(), [vkey]);
+  return { size, root: Buffer.from(root) };
 }
 
 /** All tiles that a tree of that size has, as C2SP tlog-tiles counts them: by level, their hashes one behind the other. */
@@ -67,10 +68,10 @@ for (const size of [255, 256, 257]) {
     const { root, size: signed } = await checkpointOf(service);
     assert.equal(signed, size);
     const hashes = await fetchLevel(service, 0, size);
-    assert.deepEqual(naiveRoot(hashes), root);
-    assert.deepEqual(hashes, leaves.map(naiveLeaf));
+    assert.deepEqual(rootOf(hashes), root);
+    assert.deepEqual(hashes, leaves.map(hashOfLeaf));
     const above = await fetchLevel(service, 1, size);
-    assert.deepEqual(above, size < 256 ? [] : [naiveRoot(hashes.slice(0, 256))]);
+    assert.deepEqual(above, size < 256 ? [] : [rootOf(hashes.slice(0, 256))]);
   });
 }
 
@@ -82,11 +83,11 @@ test('so it does from those of 65,836, by the roots of the full tiles as well', 
   assert.equal(size, leaves.length);
   const [level1, level2] = [await fetchLevel(service, 1, size), await fetchLevel(service, 2, size)];
   const [left = assert.fail(), right = assert.fail()] = [level2[0], level1[256]];
-  assert.deepEqual(naiveRoot(level1.slice(0, 256)), left);
+  assert.deepEqual(rootOf(level1.slice(0, 256)), left);
   const { bytes } = await fetchBytes(service, '/log/tile/0/257.p/44');
-  const last = leaves.slice(257 * 256).map(naiveLeaf);
+  const last = leaves.slice(257 * 256).map(hashOfLeaf);
   assert.deepEqual(bytes, Buffer.concat(last));
-  assert.deepEqual(naiveNode(left, naiveNode(right, naiveRoot(last))), root);
+  assert.deepEqual(rootOf([left, rootOf([right, rootOf(last)])]), root);
 });
 
 test('what is beyond the newest checkpoint, or written otherwise, is not there', async () => {

@@ -24,7 +24,7 @@ import { faultsInLog } from '../../../src/store/sqlite/log-check.ts';
 import { perform } from '../../../src/store/store.ts';
 import { acceptClock, resolved, settled } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
-import { noteKey } from '../../support/evidence-example.ts';
+import { noteKey } from '../../support/note-keys.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addSandboxFiles,
@@ -330,7 +330,7 @@ async function loggedRegistry(t: TestContext): Promise<string> {
   await settled(store, escrowId, { to: 'FROZEN' });
   await resolved(store, by, escrowId, 'RELEASE');
   await perform(store, { kind: 'EraseFilings', by: tester, filingNos: [erased] });
-  const { vkey, sign } = noteKey('log.example', '2'.repeat(64));
+  const { vkey, sign } = noteKey('log.example', Buffer.alloc(32, 0x22));
   const key = { vkey, sealedSeed: Buffer.from('main\0sealed'), addedAtS: 5 };
   await perform(store, { kind: 'NameLog', origin: 'log.example', key });
   await original.file();
