@@ -20,59 +20,46 @@ const ledger = openLedger(fileScope, service);
 const platform = await service.platform();
 
 const nowS = () => Math.floor(clock.nowMs() / 1_000);
-/** A timestamp so many seconds off the clock of the server. */
+/** A timestamp that differs from the server's clock by some seconds. */
 const stamp = (differenceS = 0) => String(nowS() + differenceS);
 const file = (options: { nonce?: string; timestamp?: string } = {}, by = platform) =>
   fileArtwork(service, by, { timestamp: stamp(), ...options });
 
-/** Sets the wall clock, which an operator then says to be right: filings are dated by it. */
+/** Sets the wall clock, and has the operator accept it: otherwise filings stop after a jump. */
 async function setClock(wallMs: number): Promise<void> {
   clock.setWall(wallMs);
   await service.execute({ kind: 'AcceptClock', by: { ...tester, atS: nowS() } });
 }
 
-for (const differenceS of [-300, -299, 0, 299, 300]) {
-  test(`a timestamp ${differenceS} s off is accepted`, async () => {
-    assert.equal((await file({ timestamp: stamp(differenceS) })).status, 200);
-  });
-}
-
-for (const differenceS of [-301, 301, -86_400, 86_400]) {
-  test(`a timestamp ${differenceS} s off is refused with the server's clock, and spends nothing`, async () => {
-    const before = { ...ledger.holdings(), calls: ledger.calls(platform.caller) };
+/** test/api/credentials.test.ts has all cases. */
+for (const [what, timestamp, message] of [
+  ['301 s old', () => stamp(-301), /300 seconds/],
+  ['301 s ahead', () => stamp(301), /300 seconds/],
+  ['in milliseconds', () => String(clock.nowMs()), /whole seconds/],
+] as const) {
+  test(`a timestamp ${what} is rejected with the server's clock, and stores nothing`, async () => {
+    const state = () => ({ ...ledger.holdings(), calls: ledger.calls(platform.caller) });
+    const before = state();
     const nonce = newNonce();
-    const answer = await file({ timestamp: stamp(differenceS), nonce });
-    assertRefused(answer, 401, 'TIMESTAMP_EXPIRED', /X-Timestamp/, /300 seconds/);
+    const answer = await file({ timestamp: timestamp(), nonce });
+    assertRefused(answer, 401, 'TIMESTAMP_EXPIRED', /X-Timestamp/, message);
     assert.equal(answer.headers['x-server-time'], String(nowS()));
-    assert.deepEqual({ ...ledger.holdings(), calls: ledger.calls(platform.caller) }, before);
+    assert.deepEqual(state(), before);
     assert.equal((await file({ nonce })).status, 200);
   });
 }
 
-const otherForms = [
-  () => String(clock.nowMs()),
-  () => `${stamp()}.0`,
-  () => `+${stamp()}`,
-  () => `0${stamp()}`,
-  () => stamp().slice(1),
-  () => new Date(clock.nowMs()).toISOString(),
-  () => 'now',
-];
+test('timestamps 300 s off are accepted', async () => {
+  for (const differenceS of [-300, 300])
+    assert.equal((await file({ timestamp: stamp(differenceS) })).status, 200);
+});
 
-for (const form of otherForms) {
-  test(`the timestamp ${form()} is refused with the server's clock, though it may mean the present`, async () => {
-    const answer = await file({ timestamp: form() });
-    assertRefused(answer, 401, 'TIMESTAMP_EXPIRED', /X-Timestamp.*whole seconds/);
-    assert.equal(answer.headers['x-server-time'], String(nowS()));
-  });
-}
-
-test('a client can set its clock by the apiError', async () => {
+test('a client can set its clock by the error', async () => {
   const refused = await file({ timestamp: stamp(5_000) });
   assert.equal((await file({ timestamp: String(refused.headers['x-server-time']) })).status, 200);
 });
 
-test('a request sent again as it was is refused and files nothing', async () => {
+test('a replayed request is rejected and files nothing', async () => {
   const request = { nonce: newNonce(), timestamp: stamp() };
   assert.equal((await file(request)).status, 200);
   const before = ledger.holdings();
@@ -82,7 +69,7 @@ test('a request sent again as it was is refused and files nothing', async () => 
   assert.equal(ledger.calls(platform.caller), calls);
 });
 
-test('of a hundred identical requests at once exactly one is carried out', async () => {
+test('exactly one of a hundred identical concurrent requests succeeds', async () => {
   const request = { nonce: newNonce(), timestamp: stamp() };
   const before = ledger.holdings();
   const answers = await Promise.all(Array.from({ length: 100 }, () => file(request)));
@@ -92,7 +79,7 @@ test('of a hundred identical requests at once exactly one is carried out', async
   assert.deepEqual(ledger.holdings(), { ...before, filings: before.filings + 1 });
 });
 
-test('a nonce is refused with a new timestamp, another body and another route as well', async () => {
+test('a used nonce is rejected with another timestamp, body and route, too', async () => {
   const nonce = newNonce();
   assert.equal((await file({ nonce })).status, 200);
   clock.advance(1_000);
@@ -104,7 +91,7 @@ test('a nonce is refused with a new timestamp, another body and another route as
   );
 });
 
-test('a nonce spent by one key can be used by another, of the same caller too', async () => {
+test('a nonce used with one key can be used with another, even of the same caller', async () => {
   const nonce = newNonce();
   const first = await service.platform();
   const { key, apiSecret } = await service.issuance.rotateKey(first.keyId, 3_600, tester);
@@ -121,7 +108,7 @@ test('nonces that differ in case alone are different', async () => {
     assert.equal((await file({ nonce: each })).status, 200);
 });
 
-test('a nonce is remembered for 660 seconds and can be used again after them', async () => {
+test('a nonce can be used again after 660 seconds', async () => {
   for (const startS of [0, 100, 329, 330, 500]) {
     clock.advance(startS * 1_000);
     const nonce = newNonce();
@@ -134,7 +121,7 @@ test('a nonce is remembered for 660 seconds and can be used again after them', a
   }
 });
 
-test('a request dated ahead as far as allowed is never accepted twice while its timestamp is valid', async () => {
+test('a request dated 300 s ahead is never accepted twice while its timestamp is valid', async () => {
   const request = { nonce: newNonce(), timestamp: stamp(300) };
   assert.equal((await file(request)).status, 200);
   for (let elapsedS = 0; elapsedS < 600; elapsedS += 100) {
@@ -145,7 +132,7 @@ test('a request dated ahead as far as allowed is never accepted twice while its 
   assertRefused(await file(request), 401, 'TIMESTAMP_EXPIRED');
 });
 
-test('spent nonces do not pile up: old ones are forgotten as new ones come', async () => {
+test('old nonces are deleted as new ones are stored', async () => {
   for (let call = 0; call < 20; call += 1) await file();
   clock.advance(3_600_000);
   const calls = 150;
@@ -153,7 +140,7 @@ test('spent nonces do not pile up: old ones are forgotten as new ones come', asy
   assert.equal(ledger.nonces(), calls);
 });
 
-test('a clock set back does not make a spent nonce good again', async () => {
+test('a used nonce stays used when the clock is set back', async () => {
   const nonce = newNonce();
   assert.equal((await file({ nonce })).status, 200);
   const wallMs = clock.nowMs();
@@ -164,7 +151,7 @@ test('a clock set back does not make a spent nonce good again', async () => {
   clock.setWall(wallMs);
 });
 
-test('old nonces are forgotten as new ones come, too, after the clock was set ahead and back', async () => {
+test('old nonces are deleted also after the clock was set ahead and back', async () => {
   const wallMs = clock.nowMs();
   await setClock(wallMs + 86_400_000);
   assert.equal((await file()).status, 200);
@@ -179,7 +166,7 @@ test('old nonces are forgotten as new ones come, too, after the clock was set ah
   assert.ok(ledger.nonces() <= 2 * 150 + 1, `${ledger.nonces()} nonces`);
 });
 
-test('a request is never accepted twice when the clock is set ahead by hours and back, whatever came in between', async () => {
+test('a request is never accepted twice when the clock is set ahead by hours and back', async () => {
   const request = { nonce: newNonce(), timestamp: stamp() };
   assert.equal((await file(request)).status, 200);
   const wallMs = clock.nowMs();
@@ -196,7 +183,7 @@ test('a request is never accepted twice when the clock is set ahead by hours and
   await setClock(wallMs);
 });
 
-test('a clock that was set ahead and back again leaves nonces usable after 660 seconds', async () => {
+test('after the clock was set ahead and back, a nonce can be used again after 660 seconds', async () => {
   const wallMs = clock.nowMs();
   await setClock(wallMs + 86_400_000);
   assert.equal((await file()).status, 200);
@@ -209,7 +196,7 @@ test('a clock that was set ahead and back again leaves nonces usable after 660 s
   assert.equal(again.status, 200, again.text);
 });
 
-test('a request whose body arrives when its timestamp has expired is refused, since its nonce may be forgotten', async (t) => {
+test('a request is rejected if its timestamp expires before its body arrives', async (t) => {
   let looks = 0;
   const nowMs = () => {
     looks += 1;
@@ -231,7 +218,7 @@ test('a request whose body arrives when its timestamp has expired is refused, si
   });
   const answered = once(posted, 'response');
   posted.flushHeaders();
-  await eventually('the head is looked at', 60_000, () => looks > looksBefore);
+  await eventually('the server checks the headers', 60_000, () => looks > looksBefore);
   clock.setWall(clock.nowMs() + 301_000);
   posted.end(sent.body);
   const [response] = await answered;

@@ -29,59 +29,24 @@ async function changingNothing(call: () => Promise<void>): Promise<void> {
 
 const names = ['X-Api-Key', 'X-Timestamp', 'X-Nonce', 'X-Signature'] as const;
 
-for (const name of names) {
-  test(`a call without ${name}, or with it empty, is refused and named, and changes nothing`, async () => {
+/** test/api/credentials.test.ts has all cases. */
+for (const [what, name, values, code] of [
+  ['missing', 'X-Nonce', undefined, 'AUTH_HEADER_MISSING'],
+  ['empty', 'X-Signature', '', 'AUTH_HEADER_MISSING'],
+  ['repeated', 'X-Timestamp', ['1', '1'], 'AUTH_HEADER_INVALID'],
+  ['repeated and empty', 'X-Api-Key', ['k', ''], 'AUTH_HEADER_INVALID'],
+  ['malformed', 'X-Nonce', 'a, b', 'AUTH_HEADER_INVALID'],
+  ['not ASCII', 'X-Nonce', 'n\u00e9', 'AUTH_HEADER_INVALID'],
+] as const) {
+  test(`a credential header that is ${what} is rejected by name, and changes nothing`, async () => {
     await changingNothing(async () => {
-      for (const value of [undefined, '']) {
-        const answer = await fileArtwork(service, platform, { headers: { [name]: value } });
-        assertRefused(answer, 401, 'AUTH_HEADER_MISSING', new RegExp(name));
-      }
-    });
-  });
-
-  test(`a call with ${name} twice is refused and named, and changes nothing`, async () => {
-    await changingNothing(async () => {
-      const body = JSON.stringify(artwork);
-      const value = String(headersOf(platform, { target: '/api/v1/filing', body })[name]);
-      for (const values of [
-        [value, value],
-        [value, ''],
-      ]) {
-        const answer = await fileArtwork(service, platform, { headers: { [name]: values } });
-        assertRefused(answer, 401, 'AUTH_HEADER_INVALID', new RegExp(`${name}.*more than once`));
-      }
+      const headers = { [name]: Array.isArray(values) ? [...values] : (values as string | undefined) };
+      assertRefused(await fileArtwork(service, platform, { headers }), 401, code, new RegExp(name));
     });
   });
 }
 
-test('headers sent twice are told from one header with a comma', async () => {
-  const answer = await fileArtwork(service, platform, { headers: { 'X-Nonce': 'a, b' } });
-  assertRefused(answer, 401, 'AUTH_HEADER_INVALID', /X-Nonce must be 1 to 64/);
-});
-
-const malformed: readonly (readonly [name: string, value: string])[] = [
-  ['X-Api-Key', 'a key'],
-  ['X-Api-Key', 'k'.repeat(1_000)],
-  ['X-Nonce', 'n'.repeat(65)],
-  ['X-Nonce', 'a b'],
-  ['X-Nonce', '"quoted"'],
-  ['X-Nonce', 'n\u00e9'],
-  ['X-Signature', 'A'.repeat(64)],
-  ['X-Signature', 'a'.repeat(63)],
-  ['X-Signature', 'g'.repeat(64)],
-  ['X-Signature', `0x${'a'.repeat(62)}`],
-];
-
-for (const [name, value] of malformed) {
-  test(`${name}: ${value.slice(0, 12)} of ${value.length} is refused and named, and changes nothing`, async () => {
-    await changingNothing(async () => {
-      const answer = await fileArtwork(service, platform, { headers: { [name]: value } });
-      assertRefused(answer, 401, 'AUTH_HEADER_INVALID', new RegExp(name));
-    });
-  });
-}
-
-test('the names of the headers may be written in any case, and white space around values is not theirs', async () => {
+test('header names have any case, and white space around values is ignored', async () => {
   const target = '/api/v1/filing';
   const body = JSON.stringify(artwork);
   const headers = Object.entries(headersOf(platform, { target, body }));
@@ -90,22 +55,14 @@ test('the names of the headers may be written in any case, and white space aroun
   assert.equal((await rawAnswer(service.publicUrl, rawRequest('POST', target, sent, body))).status, 200);
 });
 
-test('nonces of one and of 64 characters, of all characters allowed, are accepted', async () => {
-  const all = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=-';
-  for (const nonce of ['n', 'n'.repeat(64), all.slice(0, 64), all.slice(-64)]) {
-    const answer = await fileArtwork(service, platform, { nonce });
-    assert.equal(answer.status, 200, answer.text);
-  }
-});
-
-/** All of an error that a client can see, but for what is new each time. */
+/** The parts of an error response that are the same each time. */
 function visible({ status, headers, json }: RestAnswer): object {
   const { requestId: _, ...envelope } = json;
   const { date: __, 'x-request-id': ___, ...fixed } = headers;
   return { status, fixed, envelope };
 }
 
-test('unknown key, wrong secret, revoked key, key past its rotation: nothing tells which', async () => {
+test('an unknown key, a wrong secret, a revoked key and a rotated key get the same response', async () => {
   const revoked = await service.platform();
   await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: revoked.keyId, status: 'REVOKED' });
   const rotated = await service.platform();
@@ -133,7 +90,7 @@ for (const [what, method, target, body] of [
   ['a query with escapes', 'GET', '/api/v1/escrow?state=FROZEN&pageToken=%E7%9F%B3', ''],
   ['the longest target', 'DELETE', longest, ''],
 ] as const) {
-  test(`a wrong signature is answered with the text that was to be signed: ${what}`, async () => {
+  test(`the error for a wrong signature ends with the text to sign: ${what}`, async () => {
     const nonce = `~.1+/=-${newNonce()}`;
     const timestamp = String(Math.floor(Date.now() / 1_000));
     const sent = { method, target, timestamp, nonce, ...(body === '' ? {} : { body }) };
@@ -154,7 +111,7 @@ for (const [what, method, target, body] of [
   });
 }
 
-test('a rotated key and the new one work side by side until the overlap is over', async () => {
+test('a rotated key and the new one both work during the overlap', async () => {
   const old = await service.platform();
   const { key, apiSecret } = await service.issuance.rotateKey(old.keyId, 3_600, tester);
   for (const credentials of [old, { apiKey: key.apiKey, apiSecret }]) {
@@ -177,21 +134,18 @@ const altered: readonly (readonly [
   ['no body', { method: 'POST', target }],
 ];
 
-for (const [what, signedFor] of altered) {
-  test(`a signature made for ${what} is refused, and changes nothing`, async () => {
+test('a signature for any other request is rejected, and changes nothing', async () => {
+  for (const [what, signedFor] of altered) {
     const headers = headersOf(platform, signedFor);
     await changingNothing(async () => {
       const signed = Object.fromEntries(names.map((name) => [name, headers[name] as string]));
-      assertRefused(
-        await send(service.publicUrl, platform, { target, body, headers: signed }),
-        401,
-        'SIGNATURE_INVALID',
-      );
+      const answer = await send(service.publicUrl, platform, { target, body, headers: signed });
+      assert.equal(answer.json.code, 'SIGNATURE_INVALID', what);
     });
-  });
-}
+  }
+});
 
-test('a signature made for another nonce or another timestamp is refused', async () => {
+test('a signature for another nonce or timestamp is rejected', async () => {
   const { 'X-Nonce': nonce, 'X-Timestamp': timestamp, ...signed } = headersOf(platform, { target, body });
   const other = String(Number(timestamp) + 1);
   for (const changed of [
@@ -199,40 +153,37 @@ test('a signature made for another nonce or another timestamp is refused', async
     { 'X-Nonce': String(nonce), 'X-Timestamp': other },
   ]) {
     const headers = { ...signed, ...changed };
-    assertRefused(
-      await send(service.publicUrl, platform, { target, body, headers }),
-      401,
-      'SIGNATURE_INVALID',
-    );
+    const answer = await send(service.publicUrl, platform, { target, body, headers });
+    assertRefused(answer, 401, 'SIGNATURE_INVALID');
   }
 });
 
-test("a signature of one platform's secret under another platform's key is refused", async () => {
+test("a signature of one platform's secret under another platform's key is rejected", async () => {
   const other = await service.platform();
   const mixed = { apiKey: other.apiKey, apiSecret: platform.apiSecret };
   assertRefused(await fileArtwork(service, mixed), 401, 'SIGNATURE_INVALID');
 });
 
-test('a suspended key is refused as such, and let in again when it is resumed', async () => {
+test('a suspended key is rejected with KEY_SUSPENDED, and accepted again once it is resumed', async () => {
   const suspended = await service.platform();
   await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
   const nonce = newNonce();
   const before = { ...ledger.holdings(), nonces: ledger.nonces() };
   assertRefused(await fileArtwork(service, suspended, { nonce }), 403, 'KEY_SUSPENDED', /suspended/);
   assert.equal(ledger.calls(suspended.caller), 0);
-  assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before, 'nothing is written down');
+  assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before, 'nothing is stored');
   await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'ACTIVE' });
   assert.equal((await fileArtwork(service, suspended, { nonce })).status, 200);
 });
 
-test('a suspended key tells nothing to one who cannot sign for it', async () => {
+test('a wrong signature for a suspended key does not show that it is suspended', async () => {
   const suspended = await service.platform();
   await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
   const answer = await fileArtwork(service, { ...suspended, apiSecret: 'guess' });
   assertRefused(answer, 401, 'SIGNATURE_INVALID');
 });
 
-test('the request id is always of the server’s own making', async () => {
+test('the server always creates the request id itself', async () => {
   const own = '00000000-0000-7000-8000-000000000000';
   const headers = { 'X-Request-Id': own };
   const answers = [
@@ -243,7 +194,7 @@ test('the request id is always of the server’s own making', async () => {
   assert.equal(new Set([own, ...ids]).size, 3);
 });
 
-test('after all these refusals the numbers go on without a gap', async () => {
+test('after all these errors the filing numbers have no gap', async () => {
   const { filings } = ledger.holdings();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assert.equal(Number(filingNo.slice(-6)), filings + 1);

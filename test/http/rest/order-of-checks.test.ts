@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
-import type { Reason } from '../../../src/domain/reason.ts';
+import { type Reason, reasons } from '../../../src/domain/reason.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -23,12 +23,12 @@ const stamp = (differenceS = 0) => String(Math.floor(clock.nowMs() / 1_000) + di
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) } as const;
 const tooLarge = { target: '/api/v1/filing', body: `${filing.body}${' '.repeat(65_536)}` } as const;
-/** A key of the wrong form, and one that stands for a filing of each platform. */
+/** A malformed key, and one that each platform has used for a filing. */
 const badKey = { 'Idempotency-Key': 'a b' };
 const usedKey = { 'Idempotency-Key': 'used' };
 const wrongSignature = '0'.repeat(64);
 
-/** Sends the bytes of a request, whose target may be one that no client library would send. */
+/** Sends the bytes of a request. HTTP client libraries refuse some targets. */
 function sendRaw(platform: ApiCredentials, request: SignedRequest) {
   const { body = '', target } = request;
   const method = request.method ?? (request.body === undefined ? 'GET' : 'POST');
@@ -37,7 +37,7 @@ function sendRaw(platform: ApiCredentials, request: SignedRequest) {
   return rawAnswer(service.publicUrl, rawRequest(method, target, headers, body));
 }
 
-/** Platforms in the states that break a check. */
+/** Platforms that fail a check. */
 async function platformsInTrouble() {
   const platform = await service.platform();
   const suspended = await service.platform();
@@ -65,210 +65,153 @@ const { platform, suspended, usedUp, hasty, hastySuspended, spent } = await plat
 const own = (await sendRaw(platform, filing)).json.filingNo;
 const foreign = (await sendRaw(await service.platform(), filing)).json.filingNo;
 
-interface Pair {
-  readonly what: string;
-  readonly by: ApiCredentials;
-  readonly request: SignedRequest;
-  readonly status: number;
-  readonly code: Reason;
-}
+type Case = readonly [what: string, by: ApiCredentials, request: SignedRequest, code: Reason];
 
-const pairs: readonly Pair[] = [
-  {
-    what: 'a bad target before a missing header',
-    by: platform,
-    request: { ...filing, target: '/api//v1/filing', headers: { 'X-Nonce': undefined } },
-    status: 400,
-    code: 'BAD_REQUEST_TARGET',
-  },
-  {
-    what: 'a missing header before an old timestamp',
-    by: platform,
-    request: { ...filing, timestamp: stamp(-1_000), headers: { 'X-Nonce': undefined } },
-    status: 401,
-    code: 'AUTH_HEADER_MISSING',
-  },
-  {
-    what: 'a malformed header before an old timestamp',
-    by: platform,
-    request: { ...filing, timestamp: stamp(-1_000), signature: 'short' },
-    status: 401,
-    code: 'AUTH_HEADER_INVALID',
-  },
-  {
-    what: 'an old timestamp before a body that is too large',
-    by: platform,
-    request: { ...tooLarge, timestamp: stamp(-1_000) },
-    status: 401,
-    code: 'TIMESTAMP_EXPIRED',
-  },
-  {
-    what: 'a body that is too large before a wrong signature',
-    by: platform,
-    request: { ...tooLarge, signature: wrongSignature },
-    status: 413,
-    code: 'BODY_TOO_LARGE',
-  },
-  {
-    what: 'a wrong signature before a suspended key',
-    by: suspended,
-    request: { ...filing, signature: wrongSignature },
-    status: 401,
-    code: 'SIGNATURE_INVALID',
-  },
-  {
-    what: 'a suspended key before a spent nonce',
-    by: suspended,
-    request: { ...filing, nonce: spent },
-    status: 403,
-    code: 'KEY_SUSPENDED',
-  },
-  {
-    what: 'a suspended key before a used-up rate',
-    by: hastySuspended,
-    request: filing,
-    status: 403,
-    code: 'KEY_SUSPENDED',
-  },
-  {
-    what: 'a used-up rate before a spent nonce',
-    by: hasty,
-    request: { ...filing, nonce: spent },
-    status: 429,
-    code: 'RATE_LIMITED',
-  },
-  {
-    what: 'a spent nonce before an unknown route',
-    by: platform,
-    request: { target: '/api/v1/nowhere', nonce: spent },
-    status: 401,
-    code: 'NONCE_REUSED',
-  },
-  {
-    what: 'a spent nonce before a wrong method',
-    by: platform,
-    request: { ...filing, method: 'PUT', nonce: spent },
-    status: 401,
-    code: 'NONCE_REUSED',
-  },
-  {
-    what: 'a spent nonce before a wrong content type',
-    by: platform,
-    request: { ...filing, headers: { 'Content-Type': 'text/plain' }, nonce: spent },
-    status: 401,
-    code: 'NONCE_REUSED',
-  },
-  {
-    what: 'an unknown route before a wrong content type',
-    by: platform,
-    request: { ...filing, target: '/api/v1/nowhere', headers: { 'Content-Type': 'text/plain' } },
-    status: 404,
-    code: 'NOT_FOUND',
-  },
-  {
-    what: 'a wrong method before a wrong content type',
-    by: platform,
-    request: { ...filing, method: 'PUT', headers: { 'Content-Type': 'text/plain' } },
-    status: 405,
-    code: 'METHOD_NOT_ALLOWED',
-  },
-  {
-    what: 'an unknown route before an Idempotency-Key of the wrong form',
-    by: platform,
-    request: { ...filing, target: '/api/v1/nowhere', headers: badKey },
-    status: 404,
-    code: 'NOT_FOUND',
-  },
-  {
-    what: 'a wrong method before an Idempotency-Key of the wrong form',
-    by: platform,
-    request: { ...filing, method: 'PUT', headers: badKey },
-    status: 405,
-    code: 'METHOD_NOT_ALLOWED',
-  },
-  {
-    what: 'a wrong content type before an Idempotency-Key of the wrong form',
-    by: platform,
-    request: { ...filing, headers: { ...badKey, 'Content-Type': 'text/plain' } },
-    status: 415,
-    code: 'UNSUPPORTED_MEDIA_TYPE',
-  },
-  {
-    what: 'an Idempotency-Key of the wrong form before a used-up quota',
-    by: usedUp,
-    request: { ...filing, headers: badKey },
-    status: 400,
-    code: 'IDEMPOTENCY_KEY_INVALID',
-  },
-  {
-    what: 'an Idempotency-Key of the wrong form before a body that is not JSON',
-    by: platform,
-    request: { ...filing, body: '{', headers: badKey },
-    status: 400,
-    code: 'IDEMPOTENCY_KEY_INVALID',
-  },
-  {
-    what: 'a key of another request before a used-up quota',
-    by: usedUp,
-    request: { ...filing, body: '{}', headers: usedKey },
-    status: 422,
-    code: 'IDEMPOTENCY_KEY_REUSED',
-  },
-  {
-    what: 'a key of another request before a body that is not JSON',
-    by: usedUp,
-    request: { ...filing, body: '{', headers: usedKey },
-    status: 422,
-    code: 'IDEMPOTENCY_KEY_REUSED',
-  },
-  {
-    what: 'an unknown route before a used-up quota',
-    by: usedUp,
-    request: { target: '/api/v1/nowhere' },
-    status: 404,
-    code: 'NOT_FOUND',
-  },
-  {
-    what: 'a wrong content type before a used-up quota',
-    by: usedUp,
-    request: { ...filing, headers: { 'Content-Type': 'text/plain' } },
-    status: 415,
-    code: 'UNSUPPORTED_MEDIA_TYPE',
-  },
-  {
-    what: 'a used-up quota before a body that is not JSON',
-    by: usedUp,
-    request: { ...filing, body: '{' },
-    status: 429,
-    code: 'QUOTA_EXCEEDED',
-  },
-  {
-    what: 'a used-up quota before an unknown query parameter',
-    by: usedUp,
-    request: { target: '/api/v1/provenance/x?a=1' },
-    status: 429,
-    code: 'QUOTA_EXCEEDED',
-  },
-  {
-    what: 'a body that is not JSON before an unknown query parameter',
-    by: platform,
-    request: { target: '/api/v1/filing?a=1', body: '{' },
-    status: 400,
-    code: 'INVALID_JSON',
-  },
-  {
-    what: 'a wrong field before a filing that is not there',
-    by: platform,
-    request: { target: '/api/v1/escrow', body: JSON.stringify({ ...escrowTerms('none'), amount: 0 }) },
-    status: 400,
-    code: 'VALIDATION_FAILED',
-  },
+/** Requests that break two checks, and the error of the first one. */
+const pairs: readonly Case[] = [
+  [
+    'a bad target before a missing header',
+    platform,
+    { ...filing, target: '/api//v1/filing', headers: { 'X-Nonce': undefined } },
+    'BAD_REQUEST_TARGET',
+  ],
+  [
+    'a missing header before an old timestamp',
+    platform,
+    { ...filing, timestamp: stamp(-1_000), headers: { 'X-Nonce': undefined } },
+    'AUTH_HEADER_MISSING',
+  ],
+  [
+    'a malformed header before an old timestamp',
+    platform,
+    { ...filing, timestamp: stamp(-1_000), signature: 'short' },
+    'AUTH_HEADER_INVALID',
+  ],
+  [
+    'an old timestamp before a body that is too large',
+    platform,
+    { ...tooLarge, timestamp: stamp(-1_000) },
+    'TIMESTAMP_EXPIRED',
+  ],
+  [
+    'a body that is too large before a wrong signature',
+    platform,
+    { ...tooLarge, signature: wrongSignature },
+    'BODY_TOO_LARGE',
+  ],
+  [
+    'a wrong signature before a suspended key',
+    suspended,
+    { ...filing, signature: wrongSignature },
+    'SIGNATURE_INVALID',
+  ],
+  ['a suspended key before a spent nonce', suspended, { ...filing, nonce: spent }, 'KEY_SUSPENDED'],
+  ['a suspended key before a used-up rate', hastySuspended, filing, 'KEY_SUSPENDED'],
+  ['a used-up rate before a spent nonce', hasty, { ...filing, nonce: spent }, 'RATE_LIMITED'],
+  [
+    'a spent nonce before an unknown route',
+    platform,
+    { target: '/api/v1/nowhere', nonce: spent },
+    'NONCE_REUSED',
+  ],
+  [
+    'a spent nonce before a wrong method',
+    platform,
+    { ...filing, method: 'PUT', nonce: spent },
+    'NONCE_REUSED',
+  ],
+  [
+    'a spent nonce before a wrong content type',
+    platform,
+    { ...filing, headers: { 'Content-Type': 'text/plain' }, nonce: spent },
+    'NONCE_REUSED',
+  ],
+  [
+    'an unknown route before a wrong content type',
+    platform,
+    { ...filing, target: '/api/v1/nowhere', headers: { 'Content-Type': 'text/plain' } },
+    'NOT_FOUND',
+  ],
+  [
+    'a wrong method before a wrong content type',
+    platform,
+    { ...filing, method: 'PUT', headers: { 'Content-Type': 'text/plain' } },
+    'METHOD_NOT_ALLOWED',
+  ],
+  [
+    'an unknown route before an Idempotency-Key of the wrong form',
+    platform,
+    { ...filing, target: '/api/v1/nowhere', headers: badKey },
+    'NOT_FOUND',
+  ],
+  [
+    'a wrong method before an Idempotency-Key of the wrong form',
+    platform,
+    { ...filing, method: 'PUT', headers: badKey },
+    'METHOD_NOT_ALLOWED',
+  ],
+  [
+    'a wrong content type before an Idempotency-Key of the wrong form',
+    platform,
+    { ...filing, headers: { ...badKey, 'Content-Type': 'text/plain' } },
+    'UNSUPPORTED_MEDIA_TYPE',
+  ],
+  [
+    'an Idempotency-Key of the wrong form before a used-up quota',
+    usedUp,
+    { ...filing, headers: badKey },
+    'IDEMPOTENCY_KEY_INVALID',
+  ],
+  [
+    'an Idempotency-Key of the wrong form before a body that is not JSON',
+    platform,
+    { ...filing, body: '{', headers: badKey },
+    'IDEMPOTENCY_KEY_INVALID',
+  ],
+  [
+    'a key of another request before a used-up quota',
+    usedUp,
+    { ...filing, body: '{}', headers: usedKey },
+    'IDEMPOTENCY_KEY_REUSED',
+  ],
+  [
+    'a key of another request before a body that is not JSON',
+    usedUp,
+    { ...filing, body: '{', headers: usedKey },
+    'IDEMPOTENCY_KEY_REUSED',
+  ],
+  ['an unknown route before a used-up quota', usedUp, { target: '/api/v1/nowhere' }, 'NOT_FOUND'],
+  [
+    'a wrong content type before a used-up quota',
+    usedUp,
+    { ...filing, headers: { 'Content-Type': 'text/plain' } },
+    'UNSUPPORTED_MEDIA_TYPE',
+  ],
+  ['a used-up quota before a body that is not JSON', usedUp, { ...filing, body: '{' }, 'QUOTA_EXCEEDED'],
+  [
+    'a used-up quota before an unknown query parameter',
+    usedUp,
+    { target: '/api/v1/provenance/x?a=1' },
+    'QUOTA_EXCEEDED',
+  ],
+  [
+    'a body that is not JSON before an unknown query parameter',
+    platform,
+    { target: '/api/v1/filing?a=1', body: '{' },
+    'INVALID_JSON',
+  ],
+  [
+    'a wrong field before a filing that is not there',
+    platform,
+    { target: '/api/v1/escrow', body: JSON.stringify({ ...escrowTerms('none'), amount: 0 }) },
+    'VALIDATION_FAILED',
+  ],
 ];
 
-for (const { what, by, request, status, code } of pairs) {
+for (const [what, by, request, code] of pairs) {
   test(`the order of checks: ${what}`, async () => {
     const before = ledger.holdings();
-    assertRefused(await sendRaw(by, request), status, code);
+    assertRefused(await sendRaw(by, request), reasons[code].http, code);
     assert.deepEqual(ledger.holdings(), before);
   });
 }
@@ -280,7 +223,7 @@ const beforeNonce: readonly (readonly [what: string, request: SignedRequest])[] 
   ['a wrong signature', { ...filing, signature: wrongSignature }],
 ];
 
-test('what is refused before admission is written down nowhere, and its bytes may be sent again', async () => {
+test('a call that is rejected before admission stores nothing, and its bytes can be sent again', async () => {
   const trial = await service.platform('TRIAL');
   for (let call = 0; call < 10; call += 1) await fileArtwork(service, trial, { timestamp: stamp() });
   const sent = { ...filing, nonce: newNonce(), timestamp: stamp() };
@@ -303,7 +246,7 @@ test('what is refused before admission is written down nowhere, and its bytes ma
 });
 
 for (const [what, request] of beforeNonce) {
-  test(`the nonce is not spent by ${what}`, async () => {
+  test(`a nonce is not used up by ${what}`, async () => {
     const nonce = newNonce();
     assert.notEqual((await sendRaw(platform, { ...request, nonce })).status, 200);
     assert.equal((await sendRaw(platform, { ...filing, nonce })).status, 200);
@@ -312,85 +255,55 @@ for (const [what, request] of beforeNonce) {
 
 const escrow = (terms: object) => ({ target: '/api/v1/escrow', body: JSON.stringify(terms) });
 
-const afterNonce: readonly Pair[] = [
-  {
-    what: 'the route',
-    by: platform,
-    request: { target: '/api/v1/nowhere' },
-    status: 404,
-    code: 'NOT_FOUND',
-  },
-  {
-    what: 'the method',
-    by: platform,
-    request: { ...filing, method: 'PUT' },
-    status: 405,
-    code: 'METHOD_NOT_ALLOWED',
-  },
-  {
-    what: 'the content type',
-    by: platform,
-    request: { ...filing, headers: { 'Content-Type': 'text/plain' } },
-    status: 415,
-    code: 'UNSUPPORTED_MEDIA_TYPE',
-  },
-  {
-    what: 'an Idempotency-Key of the wrong form',
-    by: platform,
-    request: { ...filing, headers: badKey },
-    status: 400,
-    code: 'IDEMPOTENCY_KEY_INVALID',
-  },
-  {
-    what: 'a key of another request',
-    by: platform,
-    request: { ...filing, body: '{}', headers: usedKey },
-    status: 422,
-    code: 'IDEMPOTENCY_KEY_REUSED',
-  },
-  { what: 'the quota', by: usedUp, request: filing, status: 429, code: 'QUOTA_EXCEEDED' },
-  { what: 'the body', by: platform, request: { ...filing, body: '{' }, status: 400, code: 'INVALID_JSON' },
-  {
-    what: 'a field',
-    by: platform,
-    request: { ...filing, body: '{}' },
-    status: 400,
-    code: 'VALIDATION_FAILED',
-  },
-  {
-    what: 'the handler, for a filing that is not there',
-    by: platform,
-    request: { target: '/api/v1/provenance/none' },
-    status: 404,
-    code: 'FILING_NOT_FOUND',
-  },
-  {
-    what: 'the handler, for a filing of somebody else',
-    by: platform,
-    request: escrow(escrowTerms(foreign)),
-    status: 403,
-    code: 'PERMISSION_DENIED',
-  },
-  {
-    what: 'the provider that declines',
-    by: platform,
-    request: escrow({ ...escrowTerms(own), buyerId: 'sim-decline' }),
-    status: 402,
-    code: 'PAYMENT_DECLINED',
-  },
-  {
-    what: 'the provider that cannot be reached',
-    by: platform,
-    request: escrow({ ...escrowTerms(own), buyerId: 'sim-lost-request' }),
-    status: 503,
-    code: 'PAYMENT_PENDING',
-  },
+const afterNonce: readonly Case[] = [
+  ['the route', platform, { target: '/api/v1/nowhere' }, 'NOT_FOUND'],
+  ['the method', platform, { ...filing, method: 'PUT' }, 'METHOD_NOT_ALLOWED'],
+  [
+    'the content type',
+    platform,
+    { ...filing, headers: { 'Content-Type': 'text/plain' } },
+    'UNSUPPORTED_MEDIA_TYPE',
+  ],
+  [
+    'an Idempotency-Key of the wrong form',
+    platform,
+    { ...filing, headers: badKey },
+    'IDEMPOTENCY_KEY_INVALID',
+  ],
+  [
+    'a key of another request',
+    platform,
+    { ...filing, body: '{}', headers: usedKey },
+    'IDEMPOTENCY_KEY_REUSED',
+  ],
+  ['the quota', usedUp, filing, 'QUOTA_EXCEEDED'],
+  ['the body', platform, { ...filing, body: '{' }, 'INVALID_JSON'],
+  ['a field', platform, { ...filing, body: '{}' }, 'VALIDATION_FAILED'],
+  ['the operation: no such filing', platform, { target: '/api/v1/provenance/none' }, 'FILING_NOT_FOUND'],
+  [
+    'the operation: a filing of another platform',
+    platform,
+    escrow(escrowTerms(foreign)),
+    'PERMISSION_DENIED',
+  ],
+  [
+    'a payment provider that declines',
+    platform,
+    escrow({ ...escrowTerms(own), buyerId: 'sim-decline' }),
+    'PAYMENT_DECLINED',
+  ],
+  [
+    'a payment provider that cannot be reached',
+    platform,
+    escrow({ ...escrowTerms(own), buyerId: 'sim-lost-request' }),
+    'PAYMENT_PENDING',
+  ],
 ];
 
-for (const { what, by, request, status, code } of afterNonce) {
-  test(`the nonce stays spent after a apiError by ${what}`, async () => {
+for (const [what, by, request, code] of afterNonce) {
+  test(`a nonce stays used after an error: ${what}`, async () => {
     const sent = { ...request, nonce: newNonce(), timestamp: stamp() };
-    assertRefused(await sendRaw(by, sent), status, code);
+    assertRefused(await sendRaw(by, sent), reasons[code].http, code);
     assertRefused(await sendRaw(by, sent), 401, 'NONCE_REUSED');
   });
 }
