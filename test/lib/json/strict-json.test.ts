@@ -95,6 +95,56 @@ test('the same name in different objects is no repetition', () => {
   assert.equal(parse('{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}]}').size, 2);
 });
 
+const body = '{"author":"Qi","era":"1946","price":7}';
+
+const notOneObject: readonly (readonly [what: string, text: string | Uint8Array])[] = [
+  ['nothing', ''],
+  ['white space', ' \n'],
+  ['an array', '[]'],
+  ['an array of the artwork', `[${body}]`],
+  ['null', 'null'],
+  ['true', 'true'],
+  ['a string', '"x"'],
+  ['a number', '1'],
+  ['NaN', 'NaN'],
+  ['two objects', `${body}${body}`],
+  ['an object and a comma', `${body},`],
+  ['an object and a letter', `${body}x`],
+  ['an object and NUL', `${body}\0`],
+  ['an object cut short', body.slice(0, -1)],
+  ['a string cut short', body.slice(0, 20)],
+  ['an open object', '{'],
+  ['a trailing comma', body.replace('}', ',}')],
+  ['single quotes', "{'author':'x'}"],
+  ['a name without quotes', '{author:"x"}'],
+  ['a comment', `/* */${body}`],
+  ['a leading zero', body.replace('7', '07')],
+  ['a plus sign', body.replace('7', '+1')],
+  ['a hexadecimal number', body.replace('7', '0x10')],
+  ['a number without its fraction', body.replace('7', '1.')],
+  ['a number without its exponent', body.replace('7', '1e')],
+  ['an unescaped line feed in a string', body.replace('Qi', 'Q\ni')],
+  ['an unknown escape', body.replace('Qi', 'Q\\x69')],
+  ['a broken escape', body.replace('Qi', '\\u12G4')],
+  ['a no-break space between members', body.replace(',', ',\u00a0')],
+  ['a byte order mark', `\ufeff${body}`],
+  ['UTF-16', Buffer.from(body, 'utf16le')],
+  ['a byte that is not UTF-8', Buffer.from(body.replace('Qi', 'Q\u00ef'), 'latin1')],
+  ['an overlong encoding', Buffer.from(body.replace('Qi', '\u00c0\u00af'), 'latin1')],
+  ['a surrogate in UTF-8 bytes', Buffer.from(body.replace('Qi', '\u00ed\u00a0\u0080'), 'latin1')],
+  ['a character cut short', Buffer.from(body.replace('Qi', '\u00e9\u00bd'), 'latin1')],
+  ['arrays 10,000 deep', '['.repeat(10_000) + ']'.repeat(10_000)],
+  ['objects 10,000 deep', '{"a":'.repeat(10_000)],
+  ['a member 10,000 deep', body.replace('"Qi"', `${'['.repeat(10_000)}${']'.repeat(10_000)}`)],
+  ['form data', 'author=x&era=y'],
+];
+
+for (const [what, text] of notOneObject) {
+  test(`a text is not one JSON object: ${what}`, () => {
+    assert.throws(() => parseJsonObject(Buffer.from(text as string)), apiError('INVALID_JSON', /body/));
+  });
+}
+
 test('nesting is read as deep as allowed and refused one level deeper, with the bound', () => {
   const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
   assert.equal(parse(nested(jsonDepthMax)).size, 1);
