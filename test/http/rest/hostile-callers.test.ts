@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
-import { connect as connectTls } from 'node:tls';
-import { setCaller } from '../../../src/api/request-event.ts';
 import { ApiError } from '../../../src/domain/reason.ts';
 import { ClientGone, readBody } from '../../../src/http/rest/body.ts';
 import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
-import { loopback } from '../../../src/lib/networks.ts';
 import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { heldConnections, holdsNone } from '../../support/local-server.ts';
 import { rawAnswer, rawExchange } from '../../support/raw-http.ts';
+import { openSocket } from '../../support/raw-talk.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
@@ -21,17 +17,6 @@ import { headersOf, send } from '../../support/signed-request.ts';
 import { type BareDoor, openBareDoor } from './bare-listener.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
-
-/** Opens a connection that may be cut off without harm to the test. */
-async function open(baseUrl: string, localAddress?: string): Promise<Socket> {
-  const { protocol, hostname: host, port } = new URL(baseUrl);
-  const isSecure = protocol === 'https:';
-  const peer = { host, port: Number(port), ...(localAddress !== undefined && { localAddress }) };
-  const socket = isSecure ? connectTls(peer) : connect(peer);
-  socket.on('error', () => {});
-  await once(socket, isSecure ? 'secureConnect' : 'connect');
-  return socket;
-}
 
 async function assertServes(service: TestService): Promise<void> {
   const answer = await send(service.publicUrl, await service.platform(), filing);
@@ -48,7 +33,7 @@ for (const [what, bytes] of Object.entries({ halfRequest, halfCall, connectMetho
     const service = await startService(t);
     for (const url of [service.publicUrl, service.internalUrl]) {
       for (let attempt = 0; attempt < 20; attempt += 1) {
-        const socket = await open(url);
+        const socket = await openSocket(url);
         socket.write(bytes + bytes, () => socket.resetAndDestroy());
         await once(socket, 'close');
       }
@@ -57,28 +42,13 @@ for (const [what, bytes] of Object.entries({ halfRequest, halfCall, connectMetho
   });
 }
 
-test('requests that never arrive whole do not keep signed calls out', async (t) => {
-  const service = await startService(t);
-  const nobody = { apiKey: 'nobody', apiSecret: 'nothing' };
-  const headers = Object.entries(headersOf(nobody, filing)).map(([name, value]) => `${name}: ${value}\r\n`);
-  const half = `POST /api/v1/filing HTTP/1.1\r\nHost: x\r\n${headers.join('')}Content-Length: 10\r\n\r\n{`;
-  const sockets: Socket[] = [];
-  for (let count = 0; count < 2_100; count += 1) {
-    const socket = await open(service.publicUrl);
-    socket.write(half);
-    sockets.push(socket);
-  }
-  await assertServes(service);
-  for (const socket of sockets) socket.destroy();
-});
-
 test('a body in chunks of one byte is read as any other', async (t) => {
   const service = await startService(t);
   const platform = await service.platform();
   const { 'Content-Type': _, ...signed } = headersOf(platform, filing);
   const headers = Object.entries({ ...signed, 'Content-Type': 'application/json' });
   const chunks = Array.from(filing.body, (byte) => `1\r\n${byte}\r\n`).join('');
-  const socket = await open(service.publicUrl);
+  const socket = await openSocket(service.publicUrl);
   const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
   socket.write(
     `POST /api/v1/filing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${head}Transfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
@@ -99,7 +69,7 @@ test('a number of sixty thousand digits is refused for its size', async (t) => {
 
 test('requests sent ahead of their answers are answered one after the other', async (t) => {
   const service = await startService(t);
-  const socket = await open(service.publicUrl);
+  const socket = await openSocket(service.publicUrl);
   socket.write(getOpenApi.repeat(30) + getOpenApi.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
   let answers = '';
   for await (const chunk of socket) answers += chunk;
@@ -136,7 +106,7 @@ const lines = ({ logLines }: BareDoor) => logLines.map((line) => JSON.parse(line
 
 /** Sends bytes and reads all that comes until the door ends the connection. */
 async function untilEnd(door: BareDoor, bytes: string): Promise<string> {
-  const socket = await open(door.baseUrl);
+  const socket = await openSocket(door.baseUrl);
   socket.write(bytes);
   let received = '';
   for await (const chunk of socket) received += chunk;
@@ -146,72 +116,6 @@ async function untilEnd(door: BareDoor, bytes: string): Promise<string> {
 const authority = makeAuthority(fileScope);
 trust(fileScope, authority);
 const certificate = authority.issue('door');
-
-/** Sends requests without bodies over connections of their own, which hold more than all may, until some are cut off. */
-async function floodWithHeads(
-  t: TestContext,
-  { baseUrl, server }: BareDoor,
-  forwardedFor: (count: number) => string = () => '',
-): Promise<void> {
-  const headers = Array.from({ length: 95 }, () => 'a:\r\n').join('');
-  const sockets: Socket[] = [];
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-  });
-  for (let count = 0; count < 400; count += 1) {
-    const socket = await open(baseUrl);
-    sockets.push(socket);
-    const head = `POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n${headers}`;
-    socket.resume().write(`${head}X-Forwarded-For: ${forwardedFor(count)}\r\n\r\n`);
-  }
-  await eventually('some are cut off', timeoutMs, async () => (await heldConnections(server)) < 300);
-}
-
-test('callers without a key cut off nobody who has one', async (t) => {
-  const answered = Promise.withResolvers<void>();
-  const door = await openBareDoor(t, async (request, event) => {
-    if (request.url !== '/poll') await readBody(request);
-    setCaller(event, 'gallery');
-    await answered.promise;
-    return { status: 200, headers: {}, body: '{}' };
-  });
-  const polls = await Promise.all(
-    Array.from({ length: 3 }, async () => {
-      const poll = once(door.server, 'request');
-      const socket = await open(door.baseUrl);
-      socket.write('GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-      await poll;
-      return socket;
-    }),
-  );
-  await floodWithHeads(t, door);
-  answered.resolve();
-  for (const poll of polls) assert.match(await text(poll), /^HTTP\/1\.1 200 /);
-});
-
-test('callers without a key cut off no request that comes from another address', async (t) => {
-  const door = await openBareDoor(t, readThrough);
-  const upload = await open(door.baseUrl, '127.0.0.2');
-  const begun = once(door.server, 'request');
-  upload.write('POST /any HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 10\r\n\r\n12345');
-  await begun;
-  await floodWithHeads(t, door);
-  upload.write('67890');
-  assert.match(await text(upload), /^HTTP\/1\.1 200 /);
-});
-
-test('callers without a key cut off no larger request from elsewhere by all the addresses of an IPv6 network', async (t) => {
-  const door = await openBareDoor(t, readThrough, { proxies: loopback });
-  const upload = await open(door.baseUrl);
-  const begun = once(door.server, 'request');
-  const more = `${'a:\r\n'.repeat(90)}b: ${'b'.repeat(5_000)}`;
-  const from = 'Connection: close\r\nX-Forwarded-For: 2001:db8:1::1';
-  upload.write(`POST /any HTTP/1.1\r\nHost: x\r\n${from}\r\nContent-Length: 65536\r\n${more}\r\n\r\n`);
-  await begun;
-  await floodWithHeads(t, door, (count) => `2001:db8:0:${count.toString(16)}::1`);
-  upload.write('x'.repeat(65_536));
-  assert.match(await text(upload), /^HTTP\/1\.1 200 /);
-});
 
 for (const over of ['plain HTTP', 'TLS']) {
   const openDoor = (
@@ -225,7 +129,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       test(`a connection whose answers are not read is closed, with ${what} sent behind its requests`, async (t) => {
         // More than the buffers between the two hold.
         const door = await openDoor(t, done, { openApi: Buffer.alloc(20_000_000), stalledMs: 100 });
-        const socket = await open(door.baseUrl);
+        const socket = await openSocket(door.baseUrl);
         t.after(() => socket.destroy());
         socket.pause().write(getOpenApi.repeat(3) + last);
         await once(door.server, 'request');
@@ -239,7 +143,7 @@ for (const over of ['plain HTTP', 'TLS']) {
         calls += 1;
         return never(...call);
       });
-      const socket = await open(door.baseUrl);
+      const socket = await openSocket(door.baseUrl);
       socket.resume().write(anyCall.repeat(400));
       await holdsNone(door.server, timeoutMs);
       assert.ok(calls === 1, `${calls} calls under way for one connection`);
@@ -252,7 +156,7 @@ for (const over of ['plain HTTP', 'TLS']) {
         if (!socket.destroyed) await once(socket, 'close');
         throw new ClientGone();
       });
-      const socket = await open(door.baseUrl);
+      const socket = await openSocket(door.baseUrl);
       socket.resume().write(anyCall.repeat(400));
       const logged = await eventually('the call is logged', timeoutMs, () => {
         const [call, ...others] = lines(door);
@@ -269,7 +173,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       const { maxConnections } = door.server;
       assert.ok(maxConnections >= 2_000 && maxConnections <= 10_000, `${maxConnections} connections`);
       door.server.maxConnections = 2;
-      const [first] = await Promise.all([open(door.baseUrl), open(door.baseUrl)]);
+      const [first] = await Promise.all([openSocket(door.baseUrl), openSocket(door.baseUrl)]);
       assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
       first.destroy();
       await eventually(
@@ -321,7 +225,7 @@ for (const over of ['plain HTTP', 'TLS']) {
 
     test('a refused request whose small body comes in a packet of its own leaves the connection to the next', async (t) => {
       const door = await openDoor(t, refused);
-      const socket = await open(door.baseUrl);
+      const socket = await openSocket(door.baseUrl);
       t.after(() => socket.destroy());
       let received = '';
       socket.on('data', (chunk) => {

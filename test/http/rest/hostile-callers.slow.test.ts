@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { setCaller } from '../../../src/api/request-event.ts';
+import { readBody } from '../../../src/http/rest/body.ts';
+import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
+import { loopback } from '../../../src/lib/networks.ts';
+import { fileArtwork } from '../../support/calls.ts';
+import { eventually } from '../../support/eventually.ts';
+import { heldConnections } from '../../support/local-server.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+import { headersOf } from '../../support/signed-request.ts';
+import { type BareDoor, openBareDoor } from './bare-listener.ts';
+
+const timeoutMs = 60_000;
+
+/** Opens a connection that the server may close. */
+async function open(baseUrl: string, localAddress?: string): Promise<Socket> {
+  const { hostname: host, port } = new URL(baseUrl);
+  const socket = connect({ host, port: Number(port), ...(localAddress !== undefined && { localAddress }) });
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+}
+
+const readThrough: SignedCalls = async (request) => ({
+  status: 200,
+  headers: {},
+  body: String(await readBody(request)),
+});
+
+test('2,100 incomplete requests do not keep signed calls out', async (t) => {
+  const service = await startService(t);
+  const nobody = { apiKey: 'nobody', apiSecret: 'nothing' };
+  const headers = Object.entries(
+    headersOf(nobody, { target: '/api/v1/filing', body: JSON.stringify(artwork) }),
+  ).map(([name, value]) => `${name}: ${value}\r\n`);
+  const half = `POST /api/v1/filing HTTP/1.1\r\nHost: x\r\n${headers.join('')}Content-Length: 10\r\n\r\n{`;
+  const sockets: Socket[] = [];
+  for (let count = 0; count < 2_100; count += 1) {
+    const socket = await open(service.publicUrl);
+    socket.write(half);
+    sockets.push(socket);
+  }
+  const answer = await fileArtwork(service, await service.platform());
+  assert.equal(answer.status, 200, answer.text);
+  for (const socket of sockets) socket.destroy();
+});
+
+/** Sends incomplete requests over 400 connections, which together exceed the memory limit, until the server closes some. */
+async function floodWithHeads(
+  t: TestContext,
+  { baseUrl, server }: BareDoor,
+  forwardedFor: (count: number) => string = () => '',
+): Promise<void> {
+  const headers = Array.from({ length: 95 }, () => 'a:\r\n').join('');
+  const sockets: Socket[] = [];
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  for (let count = 0; count < 400; count += 1) {
+    const socket = await open(baseUrl);
+    sockets.push(socket);
+    const head = `POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n${headers}`;
+    socket.resume().write(`${head}X-Forwarded-For: ${forwardedFor(count)}\r\n\r\n`);
+  }
+  await eventually(
+    'the server closes some connections',
+    timeoutMs,
+    async () => (await heldConnections(server)) < 300,
+  );
+}
+
+test('unauthenticated callers do not close connections of authenticated ones', async (t) => {
+  const answered = Promise.withResolvers<void>();
+  const door = await openBareDoor(t, async (request, event) => {
+    if (request.url !== '/poll') await readBody(request);
+    setCaller(event, 'gallery');
+    await answered.promise;
+    return { status: 200, headers: {}, body: '{}' };
+  });
+  const polls = await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      const poll = once(door.server, 'request');
+      const socket = await open(door.baseUrl);
+      socket.write('GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      await poll;
+      return socket;
+    }),
+  );
+  await floodWithHeads(t, door);
+  answered.resolve();
+  for (const poll of polls) assert.match(await text(poll), /^HTTP\/1\.1 200 /);
+});
+
+test('unauthenticated callers do not close connections of another address', async (t) => {
+  const door = await openBareDoor(t, readThrough);
+  const upload = await open(door.baseUrl, '127.0.0.2');
+  const begun = once(door.server, 'request');
+  upload.write('POST /any HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 10\r\n\r\n12345');
+  await begun;
+  await floodWithHeads(t, door);
+  upload.write('67890');
+  assert.match(await text(upload), /^HTTP\/1\.1 200 /);
+});
+
+test('all addresses of an IPv6 network count as one client', async (t) => {
+  const door = await openBareDoor(t, readThrough, { proxies: loopback });
+  const upload = await open(door.baseUrl);
+  const begun = once(door.server, 'request');
+  const more = `${'a:\r\n'.repeat(90)}b: ${'b'.repeat(5_000)}`;
+  const from = 'Connection: close\r\nX-Forwarded-For: 2001:db8:1::1';
+  upload.write(`POST /any HTTP/1.1\r\nHost: x\r\n${from}\r\nContent-Length: 65536\r\n${more}\r\n\r\n`);
+  await begun;
+  await floodWithHeads(t, door, (count) => `2001:db8:0:${count.toString(16)}::1`);
+  upload.write('x'.repeat(65_536));
+  assert.match(await text(upload), /^HTTP\/1\.1 200 /);
+});
