@@ -32,7 +32,11 @@ interface Line {
 const lines = (): Line[] => service.logLines.map((line) => JSON.parse(line));
 
 /** Gives up a call of an operation, and asserts how it is logged and counted. */
-async function assertCancelled(door: string, operation: string, giveUp: () => Promise<void>): Promise<void> {
+async function assertCancelled(
+  listener: string,
+  operation: string,
+  giveUp: () => Promise<void>,
+): Promise<void> {
   const before = lines().length;
   await giveUp();
   const line = await eventually('the line of the call', 60_000, () =>
@@ -46,7 +50,9 @@ async function assertCancelled(door: string, operation: string, giveUp: () => Pr
     const metrics = await scrape(`http://${service.metricsAddress}/metrics`);
     const found = metrics
       .labelsOf('artseal_calls_total')
-      .filter((labels) => labels.door === door && labels.operation === operation && labels.reason !== 'OK')
+      .filter(
+        (labels) => labels.door === listener && labels.operation === operation && labels.reason !== 'OK',
+      )
       .map(({ reason }) => reason);
     return found.length > 0 && found;
   });

@@ -78,7 +78,7 @@ test('an operation is given its input and the call, and its answer becomes a mes
   assert.deepEqual(seen, ['AS-2026-000001', execute, service]);
 });
 
-test("the violations of the door and of the operation are refused together, the door's first", async () => {
+test("violations of the reader and of the operation are reported together, the reader's first", async () => {
   const { invoke, runs } = dispatching({
     parse: () => ({ violations: [broken('price', 'is required'), broken('era', 'is x')] }),
   });
@@ -106,7 +106,7 @@ test('each field is named once, by the first of its violations', async () => {
   assert.equal(runs(), 0);
 });
 
-test('a violation of the door alone keeps the operation from running', async () => {
+test('a violation of the reader alone prevents the operation from running', async () => {
   const { invoke, runs } = dispatching({});
   await assert.rejects(invoke(platform, [broken('x', 'is unknown')]), apiError('VALIDATION_FAILED'));
   assert.equal(runs(), 0);

@@ -21,7 +21,7 @@ import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reloadableSettings } from '../../src/config/config.ts';
 import { closingOf } from '../http/connect/closing-support.ts';
-import { openBareDoor } from '../http/rest/bare-listener.ts';
+import { openBareListener } from '../http/rest/bare-listener.ts';
 import { runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { type Certificate, frontOf, makeAuthority, makeSelfSigned, trust } from '../support/certificates.ts';
@@ -156,7 +156,7 @@ for (const [what, bytes] of Object.entries({
 })) {
   test(`whoever sends ${what} is let go of when the time for a handshake is over`, async (t) => {
     const tls = frontOf(certificate, { handshakeMs: 200 });
-    const { server, baseUrl } = await openBareDoor(t, async () => assert.fail(), { tls });
+    const { server, baseUrl } = await openBareListener(t, async () => assert.fail(), { tls });
     const { hostname: host, port } = new URL(baseUrl);
     const socket = connectPlain({ host, port: Number(port) });
     await once(socket, 'connect');
@@ -172,7 +172,9 @@ for (const [what, bytes] of Object.entries({
 }
 
 test('connections whose handshakes are not done count among those that are accepted', async (t) => {
-  const { server, baseUrl } = await openBareDoor(t, async () => assert.fail(), { tls: frontOf(certificate) });
+  const { server, baseUrl } = await openBareListener(t, async () => assert.fail(), {
+    tls: frontOf(certificate),
+  });
   server.maxConnections = 10;
   const { hostname: host, port } = new URL(baseUrl);
   const silent = Array.from({ length: 10 }, () => connectPlain({ host, port: Number(port) }));

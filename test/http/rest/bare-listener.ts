@@ -19,7 +19,7 @@ const nothingPublished: OfLog = {
   evidence: { open: async () => undefined },
 };
 
-interface DoorOptions extends Partial<OfLog> {
+interface ListenerOptions extends Partial<OfLog> {
   readonly openApi?: Uint8Array;
   /** How long a request may take, in milliseconds, where it is not as long as in the service. */
   readonly requestMs?: number;
@@ -31,10 +31,10 @@ interface DoorOptions extends Partial<OfLog> {
   readonly tls?: TlsFront | undefined;
 }
 
-export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;
+export type BareListener = Awaited<ReturnType<typeof openBareListener>>;
 
 /** The public listener alone, with calls of the test's own. */
-export async function openBareDoor(
+export async function openBareListener(
   t: Pick<TestContext, 'after'>,
   signedCalls: SignedCalls,
   {
@@ -44,7 +44,7 @@ export async function openBareDoor(
     proxies = [],
     tls,
     ...published
-  }: DoorOptions = {},
+  }: ListenerOptions = {},
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });

@@ -24,14 +24,14 @@ interface Framing {
 
 const authority = makeAuthority(fileScope);
 trust(fileScope, authority);
-const { certificateFile, keyFile } = authority.issue('door');
+const { certificateFile, keyFile } = authority.issue('listener');
 
-const doors = {
+const listeners = {
   'plain HTTP': {},
   TLS: { ARTSEAL_PUBLIC_TLS_CERT: certificateFile, ARTSEAL_PUBLIC_TLS_KEY: keyFile },
 };
 
-for (const [over, env] of Object.entries(doors)) {
+for (const [over, env] of Object.entries(listeners)) {
   const service = await startService(fileScope, { env });
   const ledger = openLedger(fileScope, service);
   const platform = await service.platform();

@@ -246,7 +246,7 @@ test('escrow ids do not repeat and do not count up', async () => {
   assert.notDeepEqual(ids, ids.toSorted());
 });
 
-test('an artwork that was transferred 10,000 times is sold no more, at neither door', async () => {
+test('an artwork that was transferred 10,000 times is sold no more, at neither API', async () => {
   const filingNo = await newFiling();
   await writeTransfers(service.dataDir, filingNo, 10_000);
   const sell = () => open(filingNo);

@@ -14,8 +14,8 @@ import { closingOf } from '../connect/closing-support.ts';
 const service = await startService(fileScope);
 const ledger = openLedger(fileScope, service);
 
-const list = (by: ApiCredentials, query = '', door: { readonly publicUrl: string } = service) =>
-  send(door.publicUrl, by, { target: `/api/v1/events${query}` });
+const list = (by: ApiCredentials, query = '', listener: { readonly publicUrl: string } = service) =>
+  send(listener.publicUrl, by, { target: `/api/v1/events${query}` });
 
 test('events tell what happened to a filing and to its sale, in order, and nothing of others', async () => {
   const gallery = await service.platform();

@@ -9,20 +9,20 @@ import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { holdsNone } from '../../support/local-server.ts';
 import { allReceived, openSocket } from '../../support/raw-talk.ts';
-import { openBareDoor as openBareInternalDoor } from '../connect/bare-listener.ts';
-import { openBareDoor } from './bare-listener.ts';
+import { openBareDoor as openBareInternalListener } from '../connect/bare-listener.ts';
+import { openBareListener } from './bare-listener.ts';
 
-/** The public door alone; /late is answered once its client has closed its half, whatever else as soon as it is read. */
+/** The public API alone; /late is answered once its client has closed its half, whatever else as soon as it is read. */
 function openPublic(t: TestContext, tls?: TlsFront) {
   const signedCalls: SignedCalls = async (request) => {
     await readBody(request);
     if (request.url === '/late' && !request.socket.readableEnded) await once(request.socket, 'end');
     return { status: 200, headers: {}, body: '{}' };
   };
-  return openBareDoor(t, signedCalls, tls && { tls });
+  return openBareListener(t, signedCalls, tls && { tls });
 }
 
-/** The internal door alone, which answers as the public one. */
+/** The internal API alone, which answers as the public one. */
 function openInternal(t: TestContext, tls?: TlsFront) {
   const typedCalls: TypedCalls = (request, response) => {
     request.resume().on('end', async () => {
@@ -30,7 +30,7 @@ function openInternal(t: TestContext, tls?: TlsFront) {
       response.end('{}');
     });
   };
-  return openBareInternalDoor(t, typedCalls, tls && { tls });
+  return openBareInternalListener(t, typedCalls, tls && { tls });
 }
 
 /** The server side may hold a connection until its idle time, its headers' and its body's: each longer than this. */
@@ -49,7 +49,7 @@ const headEnd = late.indexOf('\r\n\r\n');
 
 const authority = makeAuthority(fileScope);
 trust(fileScope, authority);
-const certificate = authority.issue('door');
+const certificate = authority.issue('listener');
 
 for (const [name, open] of Object.entries({
   public: openPublic,
@@ -57,31 +57,31 @@ for (const [name, open] of Object.entries({
   'public, with TLS,': (t: TestContext) => openPublic(t, frontOf(certificate)),
   'internal, with TLS,': (t: TestContext) => openInternal(t, frontOf(certificate)),
 })) {
-  test(`a client that closes its half behind its request is answered, however long that takes: ${name} door`, async (t) => {
-    const door = await open(t);
-    assert.match(await halfClosed(door.baseUrl, late), /^HTTP\/1\.1 200 /);
-    await holdsNone(door.server, timeoutMs);
-    const logged = door.logLines.map((line) => JSON.parse(line));
+  test(`a client that closes its half behind its request is answered, however long that takes: ${name} listener`, async (t) => {
+    const listener = await open(t);
+    assert.match(await halfClosed(listener.baseUrl, late), /^HTTP\/1\.1 200 /);
+    await holdsNone(listener.server, timeoutMs);
+    const logged = listener.logLines.map((line) => JSON.parse(line));
     assert.deepEqual(
       logged.map(({ status, reason }) => [status, reason]),
       [[200, undefined]],
     );
   });
 
-  test(`a client that closes its half behind several requests is answered each of them: ${name} door`, async (t) => {
-    const door = await open(t);
-    const received = await halfClosed(door.baseUrl, early + late + early);
+  test(`a client that closes its half behind several requests is answered each of them: ${name} listener`, async (t) => {
+    const listener = await open(t);
+    const received = await halfClosed(listener.baseUrl, early + late + early);
     assert.equal(received.match(/HTTP\/1\.1 200 /g)?.length, 3, received);
-    await holdsNone(door.server, timeoutMs);
+    await holdsNone(listener.server, timeoutMs);
   });
 
-  test(`a kept connection is closed as soon as its client closes its half: ${name} door`, async (t) => {
-    const door = await open(t);
-    const socket = await openSocket(door.baseUrl);
+  test(`a kept connection is closed as soon as its client closes its half: ${name} listener`, async (t) => {
+    const listener = await open(t);
+    const socket = await openSocket(listener.baseUrl);
     socket.write(early);
     await once(socket, 'data');
     socket.end();
-    await holdsNone(door.server, timeoutMs);
+    await holdsNone(listener.server, timeoutMs);
   });
 
   for (const [where, length] of Object.entries({
@@ -90,10 +90,10 @@ for (const [name, open] of Object.entries({
     'behind its headers': headEnd + 4,
     'amid its body': late.length - 1,
   })) {
-    test(`a client that closes its half ${where} is let go of: ${name} door`, async (t) => {
-      const door = await open(t);
-      assert.doesNotMatch(await halfClosed(door.baseUrl, late.slice(0, length)), /^HTTP\/1\.1 200 /);
-      await holdsNone(door.server, timeoutMs);
+    test(`a client that closes its half ${where} is let go of: ${name} listener`, async (t) => {
+      const listener = await open(t);
+      assert.doesNotMatch(await halfClosed(listener.baseUrl, late.slice(0, length)), /^HTTP\/1\.1 200 /);
+      await holdsNone(listener.server, timeoutMs);
     });
   }
 }

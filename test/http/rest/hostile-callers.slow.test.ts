@@ -13,7 +13,7 @@ import { heldConnections } from '../../support/local-server.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf } from '../../support/signed-request.ts';
-import { type BareDoor, openBareDoor } from './bare-listener.ts';
+import { type BareListener, openBareListener } from './bare-listener.ts';
 
 const timeoutMs = 60_000;
 
@@ -53,7 +53,7 @@ test('2,100 incomplete requests do not keep signed calls out', async (t) => {
 /** Sends incomplete requests over 400 connections, which together exceed the memory limit, until the server closes some. */
 async function floodWithHeads(
   t: TestContext,
-  { baseUrl, server }: BareDoor,
+  { baseUrl, server }: BareListener,
   forwardedFor: (count: number) => string = () => '',
 ): Promise<void> {
   const headers = Array.from({ length: 95 }, () => 'a:\r\n').join('');
@@ -76,7 +76,7 @@ async function floodWithHeads(
 
 test('unauthenticated callers do not close connections of authenticated ones', async (t) => {
   const answered = Promise.withResolvers<void>();
-  const door = await openBareDoor(t, async (request, event) => {
+  const listener = await openBareListener(t, async (request, event) => {
     if (request.url !== '/poll') await readBody(request);
     setCaller(event, 'gallery');
     await answered.promise;
@@ -84,38 +84,38 @@ test('unauthenticated callers do not close connections of authenticated ones', a
   });
   const polls = await Promise.all(
     Array.from({ length: 3 }, async () => {
-      const poll = once(door.server, 'request');
-      const socket = await open(door.baseUrl);
+      const poll = once(listener.server, 'request');
+      const socket = await open(listener.baseUrl);
       socket.write('GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
       await poll;
       return socket;
     }),
   );
-  await floodWithHeads(t, door);
+  await floodWithHeads(t, listener);
   answered.resolve();
   for (const poll of polls) assert.match(await text(poll), /^HTTP\/1\.1 200 /);
 });
 
 test('unauthenticated callers do not close connections of another address', async (t) => {
-  const door = await openBareDoor(t, readThrough);
-  const upload = await open(door.baseUrl, '127.0.0.2');
-  const begun = once(door.server, 'request');
+  const listener = await openBareListener(t, readThrough);
+  const upload = await open(listener.baseUrl, '127.0.0.2');
+  const begun = once(listener.server, 'request');
   upload.write('POST /any HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 10\r\n\r\n12345');
   await begun;
-  await floodWithHeads(t, door);
+  await floodWithHeads(t, listener);
   upload.write('67890');
   assert.match(await text(upload), /^HTTP\/1\.1 200 /);
 });
 
 test('all addresses of an IPv6 network count as one client', async (t) => {
-  const door = await openBareDoor(t, readThrough, { proxies: loopback });
-  const upload = await open(door.baseUrl);
-  const begun = once(door.server, 'request');
+  const listener = await openBareListener(t, readThrough, { proxies: loopback });
+  const upload = await open(listener.baseUrl);
+  const begun = once(listener.server, 'request');
   const more = `${'a:\r\n'.repeat(90)}b: ${'b'.repeat(5_000)}`;
   const from = 'Connection: close\r\nX-Forwarded-For: 2001:db8:1::1';
   upload.write(`POST /any HTTP/1.1\r\nHost: x\r\n${from}\r\nContent-Length: 65536\r\n${more}\r\n\r\n`);
   await begun;
-  await floodWithHeads(t, door, (count) => `2001:db8:0:${count.toString(16)}::1`);
+  await floodWithHeads(t, listener, (count) => `2001:db8:0:${count.toString(16)}::1`);
   upload.write('x'.repeat(65_536));
   assert.match(await text(upload), /^HTTP\/1\.1 200 /);
 });

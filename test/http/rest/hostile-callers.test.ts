@@ -14,7 +14,7 @@ import { assertRefused } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { headersOf, send } from '../../support/signed-request.ts';
-import { type BareDoor, openBareDoor } from './bare-listener.ts';
+import { type BareListener, openBareListener } from './bare-listener.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
@@ -102,11 +102,11 @@ const readThrough: SignedCalls = async (request) => ({
   body: String(await readBody(request)),
 });
 const tenBytesToCome = 'POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n';
-const lines = ({ logLines }: BareDoor) => logLines.map((line) => JSON.parse(line));
+const lines = ({ logLines }: BareListener) => logLines.map((line) => JSON.parse(line));
 
-/** Sends bytes and reads all that comes until the door ends the connection. */
-async function untilEnd(door: BareDoor, bytes: string): Promise<string> {
-  const socket = await openSocket(door.baseUrl);
+/** Sends bytes and reads all that comes until the listener ends the connection. */
+async function untilEnd(listener: BareListener, bytes: string): Promise<string> {
+  const socket = await openSocket(listener.baseUrl);
   socket.write(bytes);
   let received = '';
   for await (const chunk of socket) received += chunk;
@@ -115,51 +115,51 @@ async function untilEnd(door: BareDoor, bytes: string): Promise<string> {
 
 const authority = makeAuthority(fileScope);
 trust(fileScope, authority);
-const certificate = authority.issue('door');
+const certificate = authority.issue('listener');
 
 for (const over of ['plain HTTP', 'TLS']) {
-  const openDoor = (
+  const openListener = (
     t: TestContext,
     signedCalls: SignedCalls,
-    options: Parameters<typeof openBareDoor>[2] = {},
-  ) => openBareDoor(t, signedCalls, over === 'TLS' ? { ...options, tls: frontOf(certificate) } : options);
+    options: Parameters<typeof openBareListener>[2] = {},
+  ) => openBareListener(t, signedCalls, over === 'TLS' ? { ...options, tls: frontOf(certificate) } : options);
 
   describe(`over ${over}`, () => {
     for (const [what, last] of Object.entries({ nothing: '', CONNECT: connectMethod })) {
       test(`a connection whose answers are not read is closed, with ${what} sent behind its requests`, async (t) => {
         // More than the buffers between the two hold.
-        const door = await openDoor(t, done, { openApi: Buffer.alloc(20_000_000), stalledMs: 100 });
-        const socket = await openSocket(door.baseUrl);
+        const listener = await openListener(t, done, { openApi: Buffer.alloc(20_000_000), stalledMs: 100 });
+        const socket = await openSocket(listener.baseUrl);
         t.after(() => socket.destroy());
         socket.pause().write(getOpenApi.repeat(3) + last);
-        await once(door.server, 'request');
-        await holdsNone(door.server, timeoutMs);
+        await once(listener.server, 'request');
+        await holdsNone(listener.server, timeoutMs);
       });
     }
 
     test('a connection that sends on and on and waits for no answer is cut off', async (t) => {
       let calls = 0;
-      const door = await openDoor(t, (...call) => {
+      const listener = await openListener(t, (...call) => {
         calls += 1;
         return never(...call);
       });
-      const socket = await openSocket(door.baseUrl);
+      const socket = await openSocket(listener.baseUrl);
       socket.resume().write(anyCall.repeat(400));
-      await holdsNone(door.server, timeoutMs);
+      await holdsNone(listener.server, timeoutMs);
       assert.ok(calls === 1, `${calls} calls under way for one connection`);
-      assert.ok(door.logLines.length < 50, 'a line for each request that is thrown away');
-      assert.equal(door.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
+      assert.ok(listener.logLines.length < 50, 'a line for each request that is thrown away');
+      assert.equal(listener.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
     });
 
     test('a call whose connection is cut off is logged as that, and not as given up', async (t) => {
-      const door = await openDoor(t, async ({ socket }) => {
+      const listener = await openListener(t, async ({ socket }) => {
         if (!socket.destroyed) await once(socket, 'close');
         throw new ClientGone();
       });
-      const socket = await openSocket(door.baseUrl);
+      const socket = await openSocket(listener.baseUrl);
       socket.resume().write(anyCall.repeat(400));
       const logged = await eventually('the call is logged', timeoutMs, () => {
-        const [call, ...others] = lines(door);
+        const [call, ...others] = lines(listener);
         return others.length > 0 && [call, ...others];
       });
       assert.deepEqual(
@@ -169,63 +169,63 @@ for (const over of ['plain HTTP', 'TLS']) {
     });
 
     test('connections beyond those that the service can hold are closed, and taken again later', async (t) => {
-      const door = await openDoor(t, done);
-      const { maxConnections } = door.server;
+      const listener = await openListener(t, done);
+      const { maxConnections } = listener.server;
       assert.ok(maxConnections >= 2_000 && maxConnections <= 10_000, `${maxConnections} connections`);
-      door.server.maxConnections = 2;
-      const [first] = await Promise.all([openSocket(door.baseUrl), openSocket(door.baseUrl)]);
-      assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
+      listener.server.maxConnections = 2;
+      const [first] = await Promise.all([openSocket(listener.baseUrl), openSocket(listener.baseUrl)]);
+      assert.deepEqual(await rawExchange(listener.baseUrl, anyCall), { answers: [], closed: true });
       first.destroy();
       await eventually(
         'a connection is let go of',
         timeoutMs,
-        async () => (await heldConnections(door.server)) < 2,
+        async () => (await heldConnections(listener.server)) < 2,
       );
-      assert.equal((await rawAnswer(door.baseUrl, anyCall)).status, 200);
+      assert.equal((await rawAnswer(listener.baseUrl, anyCall)).status, 200);
     });
 
     for (const [what, signedCalls] of Object.entries(internalError)) {
       test(`${what} is answered with INTERNAL, and its cause is in the log`, async (t) => {
-        const door = await openDoor(t, signedCalls);
-        const answer = await rawAnswer(door.baseUrl, anyCall);
+        const listener = await openListener(t, signedCalls);
+        const answer = await rawAnswer(listener.baseUrl, anyCall);
         assertRefused(answer, 500, 'INTERNAL');
         assert.doesNotMatch(answer.text, /secret/);
-        const { requestId, status, err } = JSON.parse(door.logLines[0] ?? '{}');
+        const { requestId, status, err } = JSON.parse(listener.logLines[0] ?? '{}');
         assert.deepEqual([requestId, status], [answer.json.requestId, 500]);
         assert.match(err.stack, /secret|X-A/);
       });
     }
 
     test('a client that is gone is no failure', async (t) => {
-      const door = await openDoor(t, () => Promise.reject(new ClientGone()));
-      assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
-      const { level, reason } = JSON.parse(door.logLines[0] ?? '{}');
+      const listener = await openListener(t, () => Promise.reject(new ClientGone()));
+      assert.deepEqual(await rawExchange(listener.baseUrl, anyCall), { answers: [], closed: true });
+      const { level, reason } = JSON.parse(listener.logLines[0] ?? '{}');
       assert.deepEqual([level, reason], [30, 'CANCELLED']);
     });
 
     for (const [what, sent] of Object.entries({ none: '', half: '12345' })) {
       test(`a refused request of whose body ${what} comes is answered once, and its connection closed`, async (t) => {
-        const door = await openDoor(t, refused, { requestMs: 200 });
-        const received = await untilEnd(door, tenBytesToCome + sent);
+        const listener = await openListener(t, refused, { requestMs: 200 });
+        const received = await untilEnd(listener, tenBytesToCome + sent);
         assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 401']);
         assert.match(received, /\r\nConnection: close\r\n/);
         assert.deepEqual(
-          lines(door).map(({ status, reason }) => [status, reason]),
+          lines(listener).map(({ status, reason }) => [status, reason]),
           [[401, 'AUTH_HEADER_MISSING']],
         );
       });
     }
 
     test('a refused request whose body never comes is answered long before its time is up', async (t) => {
-      const door = await openDoor(t, refused);
-      const answer = await rawAnswer(door.baseUrl, tenBytesToCome);
+      const listener = await openListener(t, refused);
+      const answer = await rawAnswer(listener.baseUrl, tenBytesToCome);
       assert.equal(answer.status, 401);
       assert.equal(answer.headers.connection, 'close');
     });
 
     test('a refused request whose small body comes in a packet of its own leaves the connection to the next', async (t) => {
-      const door = await openDoor(t, refused);
-      const socket = await openSocket(door.baseUrl);
+      const listener = await openListener(t, refused);
+      const socket = await openSocket(listener.baseUrl);
       t.after(() => socket.destroy());
       let received = '';
       socket.on('data', (chunk) => {
@@ -233,7 +233,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       });
       for (const count of [1, 2]) {
         socket.write(tenBytesToCome);
-        await once(door.server, 'request');
+        await once(listener.server, 'request');
         socket.write('1234567890');
         const answers = () => received.match(/HTTP\/1\.1 401/g) ?? [];
         await eventually('it is answered', timeoutMs, async () => answers().length === count);
@@ -242,12 +242,12 @@ for (const over of ['plain HTTP', 'TLS']) {
     });
 
     test('a request that is not complete in time is refused once, which is no error of the service', async (t) => {
-      const door = await openDoor(t, readThrough, { requestMs: 200 });
-      const received = await untilEnd(door, `${tenBytesToCome}12345`);
+      const listener = await openListener(t, readThrough, { requestMs: 200 });
+      const received = await untilEnd(listener, `${tenBytesToCome}12345`);
       assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 504']);
       assert.match(received, /\r\nConnection: close\r\n/);
       assert.deepEqual(
-        lines(door).map(({ level, reason }) => [level, reason]),
+        lines(listener).map(({ level, reason }) => [level, reason]),
         [[30, 'TIMEOUT']],
       );
     });

@@ -225,7 +225,7 @@ for (const [target, queries] of Object.entries({
   });
 }
 
-test('the internal door refuses a bad filter, naming it', async (t) => {
+test('the internal API refuses a bad filter, naming it', async (t) => {
   const { internal } = await startListing(t);
   for (const year of [-1, 10_000, 2 ** 31 - 1]) {
     const { message } = await typedRefusal(internal.filings.listFilings({ year }), 'VALIDATION_FAILED');
@@ -271,7 +271,7 @@ test('a platform sees its own and nothing else; an internal system sees all', as
   assertRefused(await get(one, `/api/v1/escrow/${internalOrder}`), 404, 'ESCROW_NOT_FOUND');
 });
 
-test('a page token shows nothing, and is good for its list and its caller alone, at both doors', async (t) => {
+test('a page token shows nothing, and is good for its list and its caller alone, at both APIs', async (t) => {
   const { service, one, other, internal, get, file, open } = await startListing(t);
   for (const filingNo of [await file(other), await file(one), await file(one)]) {
     await open(filingNo === 'AS-2026-000001' ? other : one, filingNo);

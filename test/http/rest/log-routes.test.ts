@@ -4,29 +4,33 @@ import { unavailable } from '../../../src/domain/reason.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
 import { assertRefused } from '../../support/rejected.ts';
-import { openBareDoor } from './bare-listener.ts';
+import { openBareListener } from './bare-listener.ts';
 
 const note = 'example.com/log\n1\nAAAA\n\n— example.com/log AAAA\n';
 let isPublished = true;
 const asked: string[] = [];
-const door = await openBareDoor(fileScope, async () => assert.fail('An open route asks for no signature.'), {
-  log: {
-    checkpoint: () => (isPublished ? note : undefined),
-    verifierKeys: () => ['example.com/log+1+new', 'example.com/log+2+old'],
-    tile: async (path) => {
-      asked.push(path);
-      if (path === 'busy') throw unavailable('Too many read the evidence log at the moment.');
-      if (path === 'broken') throw new Error('The evidence log lacks it.');
-      return path === '0/000' ? Buffer.from([0, 0xff, 10]) : undefined;
+const listener = await openBareListener(
+  fileScope,
+  async () => assert.fail('An open route asks for no signature.'),
+  {
+    log: {
+      checkpoint: () => (isPublished ? note : undefined),
+      verifierKeys: () => ['example.com/log+1+new', 'example.com/log+2+old'],
+      tile: async (path) => {
+        asked.push(path);
+        if (path === 'busy') throw unavailable('Too many read the evidence log at the moment.');
+        if (path === 'broken') throw new Error('The evidence log lacks it.');
+        return path === '0/000' ? Buffer.from([0, 0xff, 10]) : undefined;
+      },
+    },
+    evidence: {
+      open: async (token) => (token === 'good' ? { json: '{"a":1}', file: 'evidence-1.json' } : undefined),
     },
   },
-  evidence: {
-    open: async (token) => (token === 'good' ? { json: '{"a":1}', file: 'evidence-1.json' } : undefined),
-  },
-});
+);
 
 const ask = (path: string, method = 'GET') =>
-  rawAnswer(door.baseUrl, rawRequest(method, path, { Host: 'x', Origin: 'https://elsewhere.example' }));
+  rawAnswer(listener.baseUrl, rawRequest(method, path, { Host: 'x', Origin: 'https://elsewhere.example' }));
 
 const immutable = 'public, max-age=31536000, immutable';
 
@@ -41,7 +45,7 @@ test('checkpoint, keys, tiles and links are answered with the headers that they 
     ['/evidence/good', 'application/json', 'no-store', '{"a":1}', undefined],
   ] as const) {
     const answer = await ask(path);
-    const { answers } = await rawExchange(door.baseUrl, rawRequest('HEAD', path, { Host: 'x' }), {
+    const { answers } = await rawExchange(listener.baseUrl, rawRequest('HEAD', path, { Host: 'x' }), {
       head: true,
     });
     assert.equal(answer.text, text);
@@ -108,11 +112,11 @@ test('who comes while too many read is told when to come again', async () => {
 });
 
 test('the log names the route of a link, and never its token', async () => {
-  const before = door.logLines.length;
+  const before = listener.logLines.length;
   await ask('/evidence/good');
   await ask('/evidence/secret-of-a-link');
   await ask('/log/tile/0/000');
-  const lines = door.logLines.slice(before);
+  const lines = listener.logLines.slice(before);
   assert.doesNotMatch(lines.join(''), /good|secret/);
   assert.deepEqual(
     lines.map((line) => JSON.parse(line).operation),

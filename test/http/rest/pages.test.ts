@@ -10,21 +10,21 @@ import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
-import { openBareDoor } from './bare-listener.ts';
+import { openBareListener } from './bare-listener.ts';
 
 let note: string | undefined;
 let keys = [exampleKey.vkey];
-const door = await openBareDoor(fileScope, async () => assert.fail('A page asks for no signature.'), {
+const listener = await openBareListener(fileScope, async () => assert.fail('A page asks for no signature.'), {
   log: { checkpoint: () => note, verifierKeys: () => keys, tile: async () => undefined },
 });
 const ask = (path: string, method = 'GET'): Promise<RestAnswer> =>
-  rawAnswer(door.baseUrl, rawRequest(method, path, { Host: 'x' }));
+  rawAnswer(listener.baseUrl, rawRequest(method, path, { Host: 'x' }));
 const verifierPage = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'verify.html'), 'utf8');
 
 for (const path of ['/', '/docs/errors', '/verify', '/log/']) {
   test(`${path} is a page that loads nothing, stands in no frame, and says nothing of where its reader came from`, async () => {
     const answer = await ask(path);
-    const { answers } = await rawExchange(door.baseUrl, rawRequest('HEAD', path, { Host: 'x' }), {
+    const { answers } = await rawExchange(listener.baseUrl, rawRequest('HEAD', path, { Host: 'x' }), {
       head: true,
     });
     for (const { status, headers } of [answer, ...answers]) {
