@@ -120,7 +120,7 @@ export function createService(parts: ServiceParts): Service {
     ...{
       execute: executorOf(store, shares.webhooks),
       onEvents: store.onEvents,
-      unitsInFlight: store.unitsInFlight,
+      requestsInFlight: store.unitsInFlight,
       attempt,
       clock,
       random: parts.random,

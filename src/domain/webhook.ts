@@ -36,9 +36,6 @@ export const dueHorizonMs = 2 * 1_000 * retryMaxS;
 /** For how long all attempts at an endpoint have to fail before it is disabled, in seconds: five days. */
 export const failingMaxS = 432_000;
 
-/** The first bytes of an answer, which are kept. */
-export const answerBytesMax = 512;
-
 /** Types that an endpoint is sent; undefined for all. */
 export type EventFilter = readonly EventType[] | undefined;
 

@@ -3,7 +3,7 @@ import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
 import { openUrl } from '../../keys/webhook-urls.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import type { Outgoing } from './outgoing.ts';
-import { readRetryAfter } from './schedule.ts';
+import { readRetryAfter } from './retry.ts';
 import { signatureHeaders } from './signature.ts';
 
 /** What an endpoint is sent. */

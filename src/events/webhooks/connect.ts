@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { isIP, isIPv4, isIPv6, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { AddressPolicy } from './addresses.ts';
-import { DeliveryError } from './failure.ts';
+import { DeliveryError } from './delivery-error.ts';
 import type { LookUp } from './lookup.ts';
 import { connectThrough } from './proxy.ts';
 import { knownAddresses } from './target.ts';

@@ -1,89 +1,84 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Execute } from '../../store/store.ts';
-import type { DeliveryResult, NotedAttempts } from '../../store/webhook-commands.ts';
-import { pauseMs, type SendingLimits } from './limits.ts';
+import type { DeliveryResult, WebhookCommands } from '../../store/webhook-commands.ts';
+import type { SendingLimits } from './limits.ts';
+import type { StoreBackoff } from './store-backoff.ts';
 
-/** Gathers what came of attempts and writes it down, so that many share a transaction. Nothing is lost while the store is away. */
+/** What recording results led to. */
+export type RecordedResults = WebhookCommands['RecordAttempts']['gives'];
+
+/** Records the results of attempts, many in one transaction. While the store fails, results wait in memory. */
 export interface DeliveryResults {
-  add(outcome: DeliveryResult): void;
-  /** How many are not written down. */
+  add(result: DeliveryResult): void;
+  /** How many are not recorded. */
   count(): number;
-  /** Writes down what there is, if the store works; nothing is tried again behind it. */
-  end(): Promise<void>;
+  /** Records all that are left, unless the store fails. */
+  stop(): Promise<void>;
 }
 
-/** What they work with. */
 export interface DeliveryResultsDependencies {
   readonly execute: Execute;
-  readonly clock: Clock;
-  readonly limits: SendingLimits;
-  /** Is told what was written down, and what it led to. */
-  readonly onWritten: (outcomes: readonly DeliveryResult[], led: NotedAttempts) => void;
-  /** Is told why nothing could be written down. */
-  readonly onFault: (error: unknown) => void;
+  readonly clock: Pick<Clock, 'after'>;
+  readonly store: StoreBackoff;
+  readonly limits: Pick<SendingLimits, 'batchMs' | 'batchMax'>;
+  readonly onRecorded: (results: readonly DeliveryResult[], led: RecordedResults) => void;
 }
 
 export function createDeliveryResults({
   execute,
   clock,
+  store,
   limits,
-  onWritten,
-  onFault,
+  onRecorded,
 }: DeliveryResultsDependencies): DeliveryResults {
   const waiting: DeliveryResult[] = [];
-  let underWay: Promise<void> | undefined;
-  let failures = 0;
-  let isEnded = false;
-  /** Calls off the next writing; undefined if none is planned. */
+  let recording: Promise<unknown> | undefined;
+  let isStopped = false;
+  /** Cancels the next recording; undefined if none is planned. */
   let cancel: (() => void) | undefined;
 
-  function plan(ms: number): void {
-    cancel ??= clock.after(ms, begin);
+  function plan(): void {
+    if (isStopped || recording !== undefined || waiting.length === 0) return;
+    const waitMs = store.waitMs();
+    if (waiting.length >= limits.batchMax && waitMs === 0) start();
+    else cancel ??= clock.after(Math.max(limits.batchMs, waitMs), start);
   }
 
-  function begin(): void {
+  function start(): void {
     cancel?.();
     cancel = undefined;
-    underWay ??= write().finally(() => {
-      underWay = undefined;
-      if (waiting.length > 0 && !isEnded) planNext();
+    recording = record().finally(() => {
+      recording = undefined;
+      plan();
     });
   }
 
-  function planNext(): void {
-    const { firstStorePauseMs, longestStorePauseMs } = limits;
-    if (failures > 0) plan(pauseMs(failures, firstStorePauseMs, longestStorePauseMs));
-    else if (waiting.length >= limits.gatherMax) begin();
-    else plan(limits.gatherMs);
-  }
-
-  async function write(): Promise<void> {
-    const outcomes = waiting.slice(0, limits.gatherMax);
+  /** Resolves with whether the results were recorded. */
+  async function record(): Promise<boolean> {
+    const results = waiting.slice(0, limits.batchMax);
     try {
-      const led = await execute({ kind: 'RecordAttempts', outcomes });
-      waiting.splice(0, outcomes.length);
-      failures = 0;
-      onWritten(outcomes, led);
+      const led = await execute({ kind: 'RecordAttempts', outcomes: results });
+      waiting.splice(0, results.length);
+      store.succeeded();
+      onRecorded(results, led);
+      return true;
     } catch (error) {
-      failures += 1;
-      onFault(error);
+      store.failed(error);
+      return false;
     }
   }
 
   return {
-    add: (outcome) => {
-      waiting.push(outcome);
-      const isDue = waiting.length === limits.gatherMax && failures === 0;
-      if (isDue) begin();
-      else if (underWay === undefined) plan(limits.gatherMs);
+    add: (result) => {
+      waiting.push(result);
+      plan();
     },
     count: () => waiting.length,
-    end: async () => {
-      isEnded = true;
+    stop: async () => {
+      isStopped = true;
       cancel?.();
-      await underWay;
-      failures = 0;
-      while (waiting.length > 0 && failures === 0) await write();
+      await recording;
+      while (waiting.length > 0 && (await record()));
     },
   };
 }

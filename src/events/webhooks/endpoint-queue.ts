@@ -1,73 +1,182 @@
-import type { DueDelivery, SendingWebhook } from '../../store/webhook-commands.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { dueHorizonMs } from '../../domain/webhook.ts';
+import { backoffMs } from '../../lib/timing.ts';
+import type { DeliveryResult, DueDelivery, SendingWebhook } from '../../store/webhook-commands.ts';
+import { createCounts } from './counts.ts';
+import type { Backoff } from './limits.ts';
 
-/** An endpoint that is sent to, and what is known of it in memory. Times are of the monotonic clock where nothing else is said. */
+/** An endpoint with the deliveries that were claimed for it. Times are those of the monotonic clock, unless noted. */
 export interface EndpointQueue {
   readonly id: number;
   readonly callerId: number;
-  /** As it was read last. */
+  /** As last read from the store. */
   webhook: SendingWebhook;
-  /** Taken and not begun. */
-  readonly queue: DueDelivery[];
-  /** Sequences of what was taken and is not written down: those of the queue among them. */
-  readonly underWay: Set<number>;
-  /** When the first delivery that is not under way is due, Unix milliseconds; null if none is PENDING. */
+  /** Claimed, not started. Changed by `EndpointQueues` only, which counts them. */
+  readonly deliveries: DueDelivery[];
+  /** Sequences of all claimed deliveries whose results are not recorded, those of `deliveries` included. */
+  readonly claimed: Set<number>;
+  /** When the first unclaimed delivery is due, Unix milliseconds; null if none is PENDING. */
   nextDueAtMs: number | null;
-  /** Whether there may be something to take, whatever is due. */
-  isBehind: boolean;
-  /** Whether the store is being asked. */
-  isLooking: boolean;
-  /** Attempts that failed in a row. */
+  /** Whether the store may have deliveries for it that `nextDueAtMs` does not know of. */
+  mayHaveMore: boolean;
+  isClaiming: boolean;
+  /** Failed attempts in a row. */
   failures: number;
-  /** When it may be looked again, and when it may be sent something again, in milliseconds. */
-  lookAtMs: number;
+  /** When the next claim may start, and when the next request may. */
+  claimAtMs: number;
   sendAtMs: number;
-  /** Whether the log was told last that it fails, and when, in milliseconds. */
-  isToldFailing: boolean;
-  toldAtMs: number;
-  /** Calls off its next turn. */
-  cancel: () => void;
+  /** Whether the log last said that it fails, and when. */
+  isLoggedFailing: boolean;
+  loggedAtMs: number;
+  cancelTimer: () => void;
 }
 
-/** The endpoints that are sent to, by their ids and by their callers. */
+/** The queues of all endpoints that are sent to. */
 export interface EndpointQueues {
   get(id: number): EndpointQueue | undefined;
+  /** Those that exist of these ids. */
+  some(ids: readonly number[]): readonly EndpointQueue[];
   all(): Iterable<EndpointQueue>;
-  of(callerId: number): Iterable<EndpointQueue>;
-  add(webhook: SendingWebhook): EndpointQueue;
-  remove(lane: EndpointQueue): void;
+  ofCaller(callerId: number): Iterable<EndpointQueue>;
+  /** Adds an endpoint as it was listed, or updates it. */
+  put(webhook: SendingWebhook): EndpointQueue;
+  remove(queue: EndpointQueue): void;
+  /** Adds claimed deliveries. */
+  push(queue: EndpointQueue, deliveries: readonly DueDelivery[]): void;
+  /** Removes and returns the first delivery. */
+  shift(queue: EndpointQueue): DueDelivery | undefined;
+  /** Returns deliveries that were not started to the store: the next claim returns them again. */
+  unclaim(queue: EndpointQueue): void;
+  /** Ends the claims of recorded deliveries. Returns the queues that they are of. */
+  release(recorded: readonly DeliveryResult[]): ReadonlySet<EndpointQueue>;
+  /** Counts a failed attempt at `nowMs` and delays the next one. */
+  pause(queue: EndpointQueue, nowMs: number): void;
+  /** How many deliveries are claimed and not started, of all endpoints and of one caller. */
+  length(): number;
+  lengthOfCaller(callerId: number): number;
 }
 
-export function createEndpointQueues(): EndpointQueues {
-  const lanes = new Map<number, EndpointQueue>();
+export function createEndpointQueues(backoff: Backoff): EndpointQueues {
+  const queues = new Map<number, EndpointQueue>();
   const byCaller = new Map<number, Set<EndpointQueue>>();
+  const lengths = createCounts();
+  let length = 0;
+
+  function count({ callerId }: EndpointQueue, by: number): void {
+    length += by;
+    lengths.add(callerId, by);
+  }
+
+  function unclaim(queue: EndpointQueue): void {
+    const { deliveries, claimed } = queue;
+    for (const { event } of deliveries) claimed.delete(event.sequence);
+    queue.mayHaveMore ||= deliveries.length > 0;
+    count(queue, -deliveries.length);
+    deliveries.length = 0;
+  }
+
+  function add(webhook: SendingWebhook): EndpointQueue {
+    const queue = newQueue(webhook);
+    queues.set(queue.id, queue);
+    const own = byCaller.get(queue.callerId);
+    if (own === undefined) byCaller.set(queue.callerId, new Set([queue]));
+    else own.add(queue);
+    return queue;
+  }
+
   return {
-    get: (id) => lanes.get(id),
-    all: () => lanes.values(),
-    of: (callerId) => byCaller.get(callerId) ?? [],
-    add: (webhook) => {
-      const lane = newQueue(webhook);
-      lanes.set(lane.id, lane);
-      const own = byCaller.get(lane.callerId);
-      if (own === undefined) byCaller.set(lane.callerId, new Set([lane]));
-      else own.add(lane);
-      return lane;
+    get: (id) => queues.get(id),
+    some: (ids) => ids.flatMap((id) => queues.get(id) ?? []),
+    all: () => queues.values(),
+    ofCaller: (callerId) => byCaller.get(callerId) ?? [],
+    put: (webhook) => {
+      const queue = queues.get(webhook.id) ?? add(webhook);
+      update(queue, webhook);
+      return queue;
     },
-    remove: (lane) => {
-      lane.cancel();
-      lanes.delete(lane.id);
-      const own = byCaller.get(lane.callerId);
-      own?.delete(lane);
-      if (own?.size === 0) byCaller.delete(lane.callerId);
+    remove: (queue) => {
+      queue.cancelTimer();
+      unclaim(queue);
+      queues.delete(queue.id);
+      const own = byCaller.get(queue.callerId);
+      own?.delete(queue);
+      if (own?.size === 0) byCaller.delete(queue.callerId);
     },
+    push: (queue, deliveries) => {
+      for (const { event } of deliveries) queue.claimed.add(event.sequence);
+      queue.deliveries.push(...deliveries);
+      count(queue, deliveries.length);
+    },
+    shift: (queue) => {
+      const delivery = queue.deliveries.shift();
+      if (delivery !== undefined) count(queue, -1);
+      return delivery;
+    },
+    unclaim,
+    release: (recorded) => {
+      const changed = recorded.flatMap(({ id, sequence, retryAtMs }) => {
+        const queue = queues.get(id);
+        queue?.claimed.delete(sequence);
+        if (queue !== undefined) noteDueAt(queue, retryAtMs);
+        return queue ?? [];
+      });
+      return new Set(changed);
+    },
+    pause: (queue, nowMs) => {
+      // A failing endpoint gets one delivery at a time, beginning with the first.
+      if (!isFailing(queue)) unclaim(queue);
+      queue.failures += 1;
+      queue.sendAtMs = nowMs + backoffMs(queue.failures, backoff);
+    },
+    length: () => length,
+    lengthOfCaller: lengths.of,
   };
 }
 
 function newQueue(webhook: SendingWebhook): EndpointQueue {
   const isFailing = webhook.failingSinceS !== null;
   return {
-    ...{ id: webhook.id, callerId: webhook.callerId, webhook, queue: [], underWay: new Set() },
-    ...{ nextDueAtMs: webhook.nextDueAtMs, isBehind: true, isLooking: false, failures: isFailing ? 1 : 0 },
-    ...{ lookAtMs: Number.NEGATIVE_INFINITY, sendAtMs: Number.NEGATIVE_INFINITY },
-    ...{ isToldFailing: isFailing, toldAtMs: Number.NEGATIVE_INFINITY, cancel: () => {} },
+    ...{ id: webhook.id, callerId: webhook.callerId, webhook, deliveries: [], claimed: new Set() },
+    ...{ nextDueAtMs: webhook.nextDueAtMs, mayHaveMore: true, isClaiming: false },
+    ...{
+      failures: isFailing ? 1 : 0,
+      claimAtMs: Number.NEGATIVE_INFINITY,
+      sendAtMs: Number.NEGATIVE_INFINITY,
+    },
+    ...{ isLoggedFailing: isFailing, loggedAtMs: Number.NEGATIVE_INFINITY, cancelTimer: () => {} },
   };
 }
+
+/** Whether the last attempt at the endpoint failed. */
+export const isFailing = ({ failures }: EndpointQueue): boolean => failures > 0;
+
+/** In how many milliseconds the next request to the endpoint, or the next claim for it, is due; undefined if none is. */
+export function nextStepMs(queue: EndpointQueue, clock: Clock): number | undefined {
+  const nowMs = clock.monotonicMs();
+  const pauseMs = queue.sendAtMs - nowMs;
+  if (queue.deliveries.length > 0) return pauseMs;
+  // A failing endpoint gets one request at a time.
+  if (queue.isClaiming || (isFailing(queue) && queue.claimed.size > 0)) return undefined;
+  if (!queue.mayHaveMore && queue.nextDueAtMs === null) return undefined;
+  const dueMs = Number(queue.nextDueAtMs) - clock.nowMs();
+  // The store makes deliveries due that are beyond the horizon.
+  const isClaimDue = queue.mayHaveMore || dueMs > dueHorizonMs;
+  return Math.max(isClaimDue ? 0 : dueMs, pauseMs, queue.claimAtMs - nowMs);
+}
+
+/** Notes that a delivery is due at a time, Unix milliseconds; null for none. */
+function noteDueAt(queue: EndpointQueue, atMs: number | null): void {
+  const { nextDueAtMs } = queue;
+  queue.nextDueAtMs =
+    nextDueAtMs === null || atMs === null ? (nextDueAtMs ?? atMs) : Math.min(nextDueAtMs, atMs);
+}
+
+function update(queue: EndpointQueue, webhook: SendingWebhook): void {
+  if (!isSameUrl(queue.webhook, webhook)) queue.failures = 0;
+  queue.webhook = webhook;
+  noteDueAt(queue, webhook.nextDueAtMs);
+}
+
+/** Whether both have the same URL: sealing a URL again gives other bytes. */
+const isSameUrl = (one: SendingWebhook, other: SendingWebhook): boolean =>
+  Buffer.compare(one.sealedUrl, other.sealedUrl) === 0;

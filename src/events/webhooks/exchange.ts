@@ -1,7 +1,7 @@
 import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { AgentRequestOptions } from './agent.ts';
-import { DeliveryError, unsent } from './failure.ts';
+import { DeliveryError, unsent } from './delivery-error.ts';
 
 /** How much of an answer is kept, in bytes. */
 export const answerBytesMax = 512;

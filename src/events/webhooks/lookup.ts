@@ -1,5 +1,5 @@
 import { Resolver } from 'node:dns/promises';
-import { DeliveryError } from './failure.ts';
+import { DeliveryError } from './delivery-error.ts';
 
 /** Finds the addresses of a name, at least one. Rejects with DeliveryError; an aborted signal gives it up. */
 export type LookUp = (name: string, signal: AbortSignal) => Promise<readonly string[]>;

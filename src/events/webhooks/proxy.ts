@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { type SecureContext, connect as tlsConnect } from 'node:tls';
-import { DeliveryError } from './failure.ts';
+import { DeliveryError } from './delivery-error.ts';
 import { hostOf } from './target.ts';
 
 /** How long the head of a proxy's answer may be, in bytes. */

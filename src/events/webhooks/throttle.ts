@@ -1,42 +1,41 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { SendingLimits } from './limits.ts';
 
-/** Says when something may be begun, so that calls keep their speed: at any time, but so much in a time while calls wait. */
+/** Limits how often work starts while API calls wait for the store. There is no limit while none wait. */
 export interface Throttle {
-  /** In how many milliseconds something may be begun; 0 if it may be now. */
+  /** How many milliseconds to wait before work may start; 0 if it may start now. */
   waitMs(): number;
-  /** Notes that something is begun. */
-  begin(): void;
+  /** Counts that work starts. */
+  start(): void;
 }
 
-/** What a pace goes by. */
-export interface PaceDependencies {
+export interface ThrottleDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  /** CallTransaction of others that the store has taken and not answered. */
-  readonly unitsInFlight: () => number;
-  readonly limits: Pick<SendingLimits, 'paceMs' | 'begunPerPace' | 'unitsQuietMax'>;
+  /** How many requests of others the store has accepted and not completed. */
+  readonly requestsInFlight: () => number;
+  readonly limits: Pick<SendingLimits, 'periodMs' | 'startsPerPeriod' | 'quietRequestsMax'>;
 }
 
-export function createThrottle({ clock, unitsInFlight, limits }: PaceDependencies): Throttle {
-  const { paceMs, begunPerPace, unitsQuietMax } = limits;
+export function createThrottle({ clock, requestsInFlight, limits }: ThrottleDependencies): Throttle {
+  const { periodMs, startsPerPeriod, quietRequestsMax } = limits;
   let endsAtMs = Number.NEGATIVE_INFINITY;
-  let begun = 0;
-  /** Whether calls wait in this time, and whether they did in the one before: between two transactions the store has nothing to do. */
+  let started = 0;
+  /** Whether calls wait in this period, and whether they did in the last: between two transactions the store is idle. */
   let [isBusy, wasBusy] = [false, false];
   return {
     waitMs: () => {
       const nowMs = clock.monotonicMs();
       if (nowMs >= endsAtMs) {
-        endsAtMs = nowMs + paceMs;
-        begun = 0;
+        endsAtMs = nowMs + periodMs;
+        started = 0;
         [isBusy, wasBusy] = [false, isBusy];
       }
-      isBusy ||= unitsInFlight() > unitsQuietMax;
+      isBusy ||= requestsInFlight() > quietRequestsMax;
       const isQuiet = !isBusy && !wasBusy;
-      return isQuiet || begun < begunPerPace ? 0 : endsAtMs - nowMs;
+      return isQuiet || started < startsPerPeriod ? 0 : endsAtMs - nowMs;
     },
-    begin: () => {
-      begun += 1;
+    start: () => {
+      started += 1;
     },
   };
 }

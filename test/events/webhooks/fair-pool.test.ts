@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFairPool, type FairPool, type Slot } from '../../../src/events/webhooks/fair-pool.ts';
+import { createFairPool, type FairPool, type Permit } from '../../../src/events/webhooks/fair-pool.ts';
 
 const limits = { atOnce: 12, atOnceFailing: 3, atOncePerEndpoint: 4, atOncePerCaller: 6 };
 
 /** Endpoints 10 to 19 are of caller 1, and so on. */
-const slotOf = (id: number, isFailing = false): Slot => ({ id, callerId: Math.floor(id / 10), isFailing });
+const slotOf = (id: number, isFailing = false): Permit => ({ id, callerId: Math.floor(id / 10), isFailing });
 
 /** Has endpoints take part. */
 function asking(slots: FairPool, ids: readonly number[], isFailing = false): void {
-  for (const id of ids) slots.ask(slotOf(id, isFailing));
+  for (const id of ids) slots.request(slotOf(id, isFailing));
 }
 
 /** Takes all slots that there are; whose turns they were, in their order. */
@@ -39,10 +39,10 @@ test('a slot that is given back is taken by whoever is next', () => {
   const slots = createFairPool(limits);
   asking(slots, [11, 12]);
   takeAll(slots);
-  slots.give(slotOf(12));
+  slots.release(slotOf(12));
   assert.deepEqual(takeAll(slots), [11]);
-  slots.give(slotOf(12));
-  slots.give(slotOf(11));
+  slots.release(slotOf(12));
+  slots.release(slotOf(11));
   assert.deepEqual(takeAll(slots), [12, 11]);
 });
 
@@ -52,7 +52,7 @@ test('those that fail have slots of their own, one each', () => {
   assert.deepEqual(takeAll(slots), [11, 21, 31]);
   asking(slots, [12, 22, 32]);
   assert.deepEqual(takeAll(slots), [12, 22, 32, 12, 22, 32, 12, 22, 32, 12, 22, 32]);
-  slots.give(slotOf(21, true));
+  slots.release(slotOf(21, true));
   assert.deepEqual(takeAll(slots), [41]);
 });
 
@@ -60,10 +60,10 @@ test('an endpoint that fails now has no further slot until all that it had are g
   const slots = createFairPool(limits);
   asking(slots, [11]);
   takeAll(slots);
-  slots.ask(slotOf(11, true));
-  for (const _ of [1, 2, 3]) slots.give(slotOf(11));
+  slots.request(slotOf(11, true));
+  for (const _ of [1, 2, 3]) slots.release(slotOf(11));
   assert.deepEqual(takeAll(slots), []);
-  slots.give(slotOf(11));
+  slots.release(slotOf(11));
   assert.deepEqual(takeAll(slots), [11]);
   assert.equal(slots.taken(), 1);
 });

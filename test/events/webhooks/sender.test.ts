@@ -474,9 +474,9 @@ test('a dead receiver has one request under way, and neither its platform nor ot
 
 test('while calls wait requests are begun no faster than their pace, and no more at a time than there are slots', async (t) => {
   const { attempt, held } = createHeldAttempts();
-  const limits = { begunPerPace: 3, paceMs: 50, atOnce: 7 };
-  const unitsInFlight = () => 1_000;
-  const { store, sender, clock, until } = await startSending(t, { attempt, limits, unitsInFlight });
+  const limits = { startsPerPeriod: 3, periodMs: 50, atOnce: 7 };
+  const requestsInFlight = () => 1_000;
+  const { store, sender, clock, until } = await startSending(t, { attempt, limits, requestsInFlight });
   const platforms: StoredKey[] = [];
   for (let added = 0; added < 10; added += 1) platforms.push(await addPlatform(store, `gallery ${added}`));
   for (const by of platforms) await addEndpoint(store, by);
@@ -487,12 +487,12 @@ test('while calls wait requests are begun no faster than their pace, and no more
   // What is to be sent is asked for at the same pace.
   for (let paces = 0; held.length < limits.atOnce; paces += 1) {
     const before = held.length;
-    clock.advance(limits.paceMs);
+    clock.advance(limits.periodMs);
     await settled();
-    assert.ok(held.length - before <= limits.begunPerPace, `${held.length - before} at once`);
+    assert.ok(held.length - before <= limits.startsPerPeriod, `${held.length - before} at once`);
     assert.ok(paces < 100, 'all of them are begun');
   }
-  clock.advance(10 * limits.paceMs);
+  clock.advance(10 * limits.periodMs);
   await settled();
   assert.equal(held.length, limits.atOnce);
 });
@@ -555,8 +555,8 @@ test('while a receiver is slow no more of its backlog is in memory than its wind
   await settled();
   assert.equal(new Set(order).size, events);
   assert.ok(await areAll(store, webhook, 'DELIVERED', events));
-  const { window, gatherMax } = sendingLimits;
-  assert.ok(most >= window && most <= window + 2 * gatherMax, `${most} in memory`);
+  const { window, batchMax } = sendingLimits;
+  assert.ok(most >= window && most <= window + 2 * batchMax, `${most} in memory`);
 });
 
 test('behind a stop nothing is begun, what ends in time is written down, and the rest is sent again', async (t) => {

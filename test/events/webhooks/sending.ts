@@ -79,7 +79,7 @@ export interface SendingOptions {
   readonly limits?: Partial<SendingLimits>;
   readonly random?: () => number;
   /** By default those of the store. */
-  readonly unitsInFlight?: () => number;
+  readonly requestsInFlight?: () => number;
   /** Stands before the store. */
   readonly throughExecute?: (execute: Execute) => Execute;
   readonly clock?: ManualClock;
@@ -87,7 +87,7 @@ export interface SendingOptions {
 }
 
 /** How often it is looked what others did: rarely, so that days pass quickly. */
-const rarely = { listEveryMs: 86_400_000, aheadMaxMs: 86_400_000 };
+const rarely = { listEveryMs: 86_400_000, timerMaxMs: 86_400_000 };
 
 type Scope = Pick<TestContext, 'after'>;
 
@@ -124,7 +124,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   const log: Record<string, unknown>[] = [];
   const sender = createSender({
     ...{ execute, attempt, random, message: options.message ?? messageOf },
-    unitsInFlight: options.unitsInFlight ?? store.unitsInFlight,
+    requestsInFlight: options.requestsInFlight ?? store.unitsInFlight,
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
     log: pino({ base: null, timestamp: false }, { write: (line: string) => log.push(JSON.parse(line)) }),
