@@ -113,7 +113,7 @@ export function createService(parts: ServiceParts): Service {
   const polls = createPolls();
   const idKey = store.keyFor('event ids');
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
-  const targets = { ...parts.webhooks, judge: createAddressPolicy(parts.webhooks.networks) };
+  const targets = { ...parts.webhooks, policy: createAddressPolicy(parts.webhooks.networks) };
   const outgoing = createOutgoing({ ...parts.webhooks, clock });
   const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
   const sender = createSender({

@@ -12,7 +12,7 @@ const addressIsAdded = [...ownNetwork, 'ip', 'address', 'add', '2606:4700::1/128
 test('of all addresses only public ones are sent to, tried where each is one of this machine', {
   skip: skipUnlessUnshared(addressIsAdded, 'ip'),
 }, () => {
-  const program = join(import.meta.dirname, '..', 'webhooks', 'own-network.ts');
+  const program = join(import.meta.dirname, '..', 'events', 'webhooks', 'own-network.ts');
   // What runs within a test would report to it otherwise.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const words = [...ownNetwork, process.execPath, '--test-reporter=tap', program];

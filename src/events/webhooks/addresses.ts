@@ -2,14 +2,14 @@ import { isIP } from 'node:net';
 import { canonical, listOf, type Network, parseNetwork } from '../../lib/networks.ts';
 
 /**
- * Tells what an IP address is that must not be sent to, in words that follow "it is": "in a private network". Undefined if it may be
- * sent to. An IPv4 address in IPv6 (::ffff:192.0.2.1) is judged as that IPv4 address. A text that is no address must not be sent to.
+ * Returns undefined if requests may go to an IP address; else what it is, to follow "it is": "in a private network". An IPv4
+ * address in IPv6 (::ffff:192.0.2.1) is treated as that IPv4 address. Text that is no address is forbidden.
  */
 export type AddressPolicy = (address: string) => string | undefined;
 
 /**
- * What must not be sent to: whatever the registries of special-purpose addresses (RFC 6890) do not have as globally reachable. The
- * prefixes that carry an IPv4 address (6to4, Teredo) are among it as a whole: nobody receives anything there.
+ * Forbidden networks: all special-purpose addresses (RFC 6890) that are not globally reachable. They include the prefixes that
+ * carry an IPv4 address (6to4, Teredo), where no endpoint is.
  */
 const forbidden: Readonly<Record<string, readonly string[]>> = {
   'this machine': ['0.0.0.0/8', '127.0.0.0/8', '::', '::1'],
@@ -18,7 +18,7 @@ const forbidden: Readonly<Record<string, readonly string[]>> = {
     ...['fc00::/7', 'fec0::/10'],
   ],
   'on this link': ['169.254.0.0/16', 'fe80::/10'],
-  // A public address which only answers machines of Azure, and hands out their configuration.
+  // A public address that only machines of Azure reach, and that serves their configuration.
   'a service of the cloud for its machines': ['168.63.129.16'],
   'for multicast': ['224.0.0.0/4', 'ff00::/8'],
   'for special purposes': [
@@ -28,19 +28,19 @@ const forbidden: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What IPv6 addresses that are globally reachable begin with; NAT64, for one, is outside. */
+/** All globally reachable IPv6 addresses. NAT64, for example, is outside. */
 const globalUnicast = listOfTexts(['2000::/3']);
 
-/** AddressPolicies addresses where those in `allowed` may be sent to whatever they are: who names a network has said so. */
+/** The operator allows the networks in `allowed`, forbidden or not. */
 export function createAddressPolicy(allowed: readonly Network[]): AddressPolicy {
-  const named = listOf(allowed);
+  const allowedList = listOf(allowed);
   const kinds = Object.entries(forbidden).map(([kind, texts]) => ({ kind, list: listOfTexts(texts) }));
   return (text) => {
     const address = canonical(text);
     const version = isIP(address);
     if (version === 0) return 'no address';
     const family = version === 4 ? 'ipv4' : 'ipv6';
-    if (named.check(address, family)) return undefined;
+    if (allowedList.check(address, family)) return undefined;
     const found = kinds.find(({ list }) => list.check(address, family));
     if (found !== undefined) return found.kind;
     return version === 4 || globalUnicast.check(address, family) ? undefined : 'for special purposes';

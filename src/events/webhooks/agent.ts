@@ -5,12 +5,11 @@ import type { Duplex } from 'node:stream';
 import { type SecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import type { Connect } from './connect.ts';
 
-/** How long a connection is kept that nothing is sent over, in milliseconds: servers keep it longer. */
+/** How long an idle connection is kept, in milliseconds. Servers keep it longer. */
 const idleMs = 4_000;
-/** How many connections are kept at most: as many as requests are under way. */
+/** How many connections are kept: as many as there are concurrent requests. */
 const keptMax = 320;
 
-/** What the connections of an agent are made with. */
 export interface AgentDependencies {
   readonly connect: Connect;
   readonly secureContext: SecureContext;
@@ -18,12 +17,12 @@ export interface AgentDependencies {
   readonly keepAlive: boolean;
 }
 
-/** Options of a request that goes through such an agent: Node shows it all but `signal`, which has to end connecting as well. */
+/** Options of a request through such an agent. Node passes an agent all options but `signal`, which has to abort connecting too. */
 export interface AgentRequestOptions extends RequestOptions {
   readonly connectSignal: AbortSignal;
 }
 
-/** Gives requests over https their connections: through `connect`, with TLS to a certificate that is valid for the host. */
+/** Connects https requests by `connect`, then TLS with a certificate that is valid for the host. */
 export function createAgent({ connect, secureContext, keepAlive }: AgentDependencies): Agent {
   const agent = new Agent({ keepAlive, timeout: idleMs, maxFreeSockets: keptMax });
   const keep = agent.keepSocketAlive.bind(agent);
@@ -33,7 +32,7 @@ export function createAgent({ connect, secureContext, keepAlive }: AgentDependen
     const socket = await connect(host, port, signal);
     const secure = tlsConnect({
       ...{ socket, host, servername: isIP(host) === 0 ? host : '', ALPNProtocols: ['http/1.1'] },
-      // Said here, since the environment can say otherwise.
+      // Explicit, because the environment can turn it off.
       ...{ secureContext, rejectUnauthorized: true },
     });
     return secure.once('close', () => kept.delete(secure));
@@ -52,7 +51,7 @@ export function createAgent({ connect, secureContext, keepAlive }: AgentDependen
   return agent;
 }
 
-/** Gives requests over http their connections, a new one for each: through `connect`. */
+/** Connects http requests by `connect`, each with a new connection. */
 export function createPlainAgent(connect: Connect): PlainAgent {
   const agent = new PlainAgent({ keepAlive: false });
   agent.createConnection = (options, done) => {

@@ -6,7 +6,7 @@ import type { Outgoing } from './outgoing.ts';
 import { readRetryAfter } from './retry.ts';
 import { signatureHeaders } from './signature.ts';
 
-/** What an endpoint is sent. */
+/** The body that an endpoint is sent, and its id. */
 export interface WebhookMessage {
   /** The same in every attempt. */
   readonly id: string;
@@ -14,48 +14,46 @@ export interface WebhookMessage {
   readonly body: string;
 }
 
-/** What came of one attempt. */
+/** The result of one attempt. */
 export interface AttemptResult {
-  /** Whether it was answered 2xx in time. */
+  /** Whether the endpoint answered 2xx in time. */
   readonly isDelivered: boolean;
-  /** Null if no answer came. */
+  /** Null if there was no response. */
   readonly httpStatus: number | null;
-  /** The first bytes of the answer; null if none came. */
+  /** The first bytes of the response; null if there was none. */
   readonly answer: Uint8Array | null;
-  /** Why it did not arrive, a clause for the owner of the endpoint; null if it did. */
+  /** Why the attempt failed, a clause for the platform; null if it succeeded. */
   readonly error: string | null;
-  /** The same for the operator, where there is more to say than the owner is told. */
+  /** More about the failure, for the operator only. */
   readonly detail?: string | undefined;
-  /** How long the endpoint wants to be left alone, in seconds; undefined if it did not say. */
+  /** From the Retry-After header, in seconds; undefined for none. */
   readonly retryAfterS?: number | undefined;
-  /** Whether the endpoint wants to be sent nothing more: it answered 410. */
+  /** Whether the endpoint answered 410: the server sends it nothing more. */
   readonly isGone: boolean;
 }
 
-/** Sends a message to an endpoint once, signed with the secrets in force. The signal gives it up. Never rejects. */
+/** Sends a message to an endpoint once, signed with the valid secrets. The signal aborts it. */
 export type Attempt = (
   webhook: StoredWebhook,
   message: WebhookMessage,
   signal?: AbortSignal,
 ) => Promise<AttemptResult>;
 
-/** What attempts are made with. */
 export interface AttemptDependencies {
   readonly outgoing: Pick<Outgoing, 'post'>;
   readonly keyRing: Pick<KeyRing, 'open'>;
   readonly clock: Clock;
-  /** Of this service, which endpoints are told. */
+  /** The version of Artseal, for the User-Agent header. */
   readonly version: string;
 }
 
-/** Makes what sends to endpoints. */
 export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDependencies): Attempt {
   const fixedHeaders = { 'content-type': 'application/json', 'user-agent': `Artseal-Webhooks/${version}` };
 
   function headersOf(webhook: StoredWebhook, { id, body }: WebhookMessage) {
     const timestampS = Math.floor(clock.nowMs() / 1_000);
     const open = (sealed: Uint8Array) => keyRing.open(sealed, webhook.webhookId).export().toString();
-    const secrets = secretsInForce(webhook, timestampS).map(open);
+    const secrets = validSecrets(webhook, timestampS).map(open);
     return { ...fixedHeaders, ...signatureHeaders({ id, timestampS, body, secrets }) };
   }
 
@@ -65,11 +63,11 @@ export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDep
       [url, headers] = [openUrl(keyRing, webhook), headersOf(webhook, message)];
     } catch (error) {
       if (!(error instanceof SecretNotOpened)) throw error;
-      return failed({ error: 'the service cannot sign now', detail: error.message });
+      return failed({ error: 'the server cannot sign it now', detail: error.message });
     }
-    const answer = await outgoing.post({ url, headers, body: message.body, signal });
-    if (answer.kind === 'FAILED') return failed({ error: answer.why, detail: answer.detail });
-    const { status, body, retryAfter } = answer;
+    const response = await outgoing.post({ url, headers, body: message.body, signal });
+    if (response.kind === 'FAILED') return failed({ error: response.why, detail: response.detail });
+    const { status, body, retryAfter } = response;
     const answered = { httpStatus: status, answer: body };
     if (status >= 200 && status < 300) return { isDelivered: true, ...answered, error: null, isGone: false };
     const retryAfterS = readRetryAfter(retryAfter, clock.nowMs());
@@ -77,13 +75,13 @@ export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDep
   };
 }
 
-/** What an endpoint is signed to with: its secret, and the one before as long as that has not ended. */
-function secretsInForce(
+/** The current secret, and the previous one until it ends. */
+function validSecrets(
   { sealedSecret, previousSecret, previousEndsAtS }: StoredWebhook,
   nowS: number,
 ): readonly Uint8Array[] {
-  const isPreviousGood = previousSecret !== null && previousEndsAtS !== null && previousEndsAtS > nowS;
-  return isPreviousGood ? [sealedSecret, previousSecret] : [sealedSecret];
+  const isPreviousValid = previousSecret !== null && previousEndsAtS !== null && previousEndsAtS > nowS;
+  return isPreviousValid ? [sealedSecret, previousSecret] : [sealedSecret];
 }
 
 const failed = (

@@ -1,7 +1,10 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
-/** Why there is no answer: a clause about the endpoint, for its platform and the operator. What only the operator may know is in `detail`. */
+/**
+ * A request that got no response. The message is a clause about the endpoint, for its platform and the operator. `detail` is
+ * for the operator only: it may have addresses.
+ */
 export class DeliveryError extends Error {
   readonly detail: string | undefined;
 
@@ -11,47 +14,47 @@ export class DeliveryError extends Error {
   }
 }
 
-/** The most characters of it: certificates are quoted in it, and receivers write them. */
+/** The longest message, in characters: messages quote certificates, which receivers write. */
 const messageMax = 300;
 
-const ended = 'it ended the connection before its answer was complete';
+const ended = 'it ended the connection before its response was complete';
 const unreachable = 'it cannot be reached';
 
-/** By the codes of the system and of Node. */
-const meanings: Readonly<Record<string, string>> = {
+/** Messages by error codes of the system and of Node. */
+const messages: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'it refuses connections',
   ECONNRESET: ended,
   EPIPE: ended,
   ETIMEDOUT: unreachable,
   EHOSTUNREACH: unreachable,
   ENETUNREACH: unreachable,
-  // A firewall of this machine.
+  // From a firewall of this machine.
   EACCES: unreachable,
   EPERM: unreachable,
-  HPE_HEADER_OVERFLOW: 'the head of its answer is too long',
+  HPE_HEADER_OVERFLOW: 'its response headers are too long',
 };
 
-/** Puts what went wrong with a request into words, also by its connection, if it had one. What the system said has addresses. */
-export function unsent(error: unknown, socket?: Socket | null): DeliveryError {
+/** Converts what went wrong with a request, and with its connection if there was one. Messages of the system have addresses. */
+export function deliveryError(error: unknown, socket?: Socket | null): DeliveryError {
   if (error instanceof DeliveryError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   const known = typeof code === 'string' ? code : '';
   return new DeliveryError(
-    printable(meanings[known] ?? meaningOf(known, message, socket)),
+    printable(messages[known] ?? messageOf(known, message, socket)),
     printable(message),
   );
 }
 
-function meaningOf(code: string, message: string, socket?: Socket | null): string {
+function messageOf(code: string, message: string, socket?: Socket | null): string {
   if (socket instanceof TLSSocket && socket.authorizationError)
-    // Behind a semicolon Node says what could be done here.
+    // After a semicolon Node says what the server could do.
     return `its certificate is not valid: ${message.split(';')[0]}`;
-  if (code.startsWith('HPE_')) return 'what it answered is not HTTP';
+  if (code.startsWith('HPE_')) return 'its response is not HTTP';
   if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) return 'it does not speak TLS 1.2 or 1.3';
   return `the request failed: ${code || message}`;
 }
 
-/** What a receiver wrote may be anything, and is shown at terminals. */
+/** Receivers can put control characters into it, and terminals show it. */
 function printable(text: string): string {
   return text.replace(/[^\x20-\x7e]/g, '?').slice(0, messageMax);
 }

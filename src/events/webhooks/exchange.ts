@@ -1,41 +1,47 @@
 import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { AgentRequestOptions } from './agent.ts';
-import { DeliveryError, unsent } from './delivery-error.ts';
+import { DeliveryError, deliveryError } from './delivery-error.ts';
 
-/** How much of an answer is kept, in bytes. */
-export const answerBytesMax = 512;
+/** How much of a response body is kept, in bytes. */
+export const responseBytesMax = 512;
 /**
- * How much may come over a connection for it, in bytes, so that the connection can be used again. What is longer is cut off with its
- * connection, be it a body, informational answers without end, or what encloses chunks of a byte: all of it is parsed in the thread
- * that answers calls.
+ * How much of a response may be read, in bytes, so that the connection can be used again. A longer response is cut off with its
+ * connection. All bytes count, because the thread that serves API calls parses them: the body, endless informational
+ * responses, the framing of tiny chunks.
  */
 const readBytesMax = 65_536;
-/** How long its head may be, in bytes. */
+/** The longest response head, in bytes. */
 const headBytesMax = 16_384;
 
-/** What is sent, and the signal that ends it. */
-export interface Sent {
+/** A request, and the signal that aborts it. */
+export interface EndpointRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
   readonly signal: AbortSignal;
 }
 
-/** An answer, whatever it says. */
-export interface Answered {
+/** A response of any status. */
+export interface EndpointResponse {
   readonly status: number;
-  /** The first `answerBytesMax` bytes, not decompressed. */
+  /** The first `responseBytesMax` bytes, not decompressed. */
   readonly body: Buffer;
-  /** The header as it came. */
+  /** The header, unparsed. */
   readonly retryAfter: string | undefined;
 }
 
-/** The receiver ended a connection that was kept, maybe before it read anything: over a new one there may be an answer. */
+/** The endpoint closed a kept connection, perhaps before it read the request: a new connection may work. */
 export class StaleConnectionError extends Error {}
 
-/** Sends something by POST, over http or https as its URL and the agent say. Rejects with StaleConnectionError, with DeliveryError, or, where the signal ended it, with any error. */
-export async function exchange(agent: Agent, { url, headers, body, signal }: Sent): Promise<Answered> {
+/**
+ * Sends a POST request, over http or https as the URL says; the agent has to match. Rejects with StaleConnectionError or
+ * DeliveryError, and with any error after the signal was aborted.
+ */
+export async function exchange(
+  agent: Agent,
+  { url, headers, body, signal }: EndpointRequest,
+): Promise<EndpointResponse> {
   const options: AgentRequestOptions = {
     method: 'POST',
     headers: { ...headers, 'accept-encoding': 'identity' },
@@ -43,10 +49,10 @@ export async function exchange(agent: Agent, { url, headers, body, signal }: Sen
     ...{ agent, signal, connectSignal: signal },
   };
   const request = new URL(url).protocol === 'http:' ? httpRequest(url, options) : httpsRequest(url, options);
-  const answer = answerTo(request);
+  const responding = responseTo(request);
   limitRead(request);
   request.end(body);
-  const response = await answer;
+  const response = await responding;
   return {
     status: response.statusCode as number,
     body: await firstBytes(response),
@@ -54,47 +60,49 @@ export async function exchange(agent: Agent, { url, headers, body, signal }: Sen
   };
 }
 
-function answerTo(request: ClientRequest): Promise<IncomingMessage> {
+function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  // A receiver that switches protocols ends it like this.
-  const ended = () => reject(new DeliveryError('it gave no answer'));
+  // An endpoint that switches protocols gets here.
+  const ended = () => reject(new DeliveryError('it sent no response'));
   request
     .on('response', (response) => {
       request.off('close', ended);
       resolve(response);
     })
     .on('error', (error: NodeJS.ErrnoException) => {
-      const isOver = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
-      reject(isOver ? new StaleConnectionError() : unsent(error, request.socket));
+      const isStale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+      reject(isStale ? new StaleConnectionError() : deliveryError(error, request.socket));
     })
     .on('close', ended);
   return promise;
 }
 
-/** Ends the connection of a request once too much came over it. */
+/** Closes the connection of a request that has read too much. */
 function limitRead(request: ClientRequest): void {
   request.once('socket', (socket) => {
     let readBytes = 0;
     const count = (part: Buffer) => {
       readBytes += part.length;
-      if (readBytes > readBytesMax) socket.destroy(new DeliveryError('its answer is too long'));
+      if (readBytes > readBytesMax) socket.destroy(new DeliveryError('its response is too long'));
     };
     socket.on('data', count);
     request.once('close', () => socket.off('data', count));
   });
 }
 
-/** What is kept of the body, once it is complete or was cut off behind that. */
+/** Returns the first bytes of the body when it is complete, or was cut off after them. */
 function firstBytes(response: IncomingMessage): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   let first = Buffer.alloc(0);
   response
     .on('data', (part: Buffer) => {
-      if (first.length < answerBytesMax)
-        first = Buffer.concat([first, part.subarray(0, answerBytesMax - first.length)]);
+      if (first.length < responseBytesMax)
+        first = Buffer.concat([first, part.subarray(0, responseBytesMax - first.length)]);
     })
     .on('end', () => resolve(first))
-    // The rest was of no use.
-    .on('error', (error) => (first.length < answerBytesMax ? reject(unsent(error)) : resolve(first)));
+    // The rest would not have been kept.
+    .on('error', (error) =>
+      first.length < responseBytesMax ? reject(deliveryError(error)) : resolve(first),
+    );
   return promise;
 }

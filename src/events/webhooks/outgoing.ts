@@ -1,15 +1,16 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Network } from '../../lib/networks.ts';
+import { withTimeout } from '../../lib/timing.ts';
 import { createAddressPolicy } from './addresses.ts';
 import { createAgent, createPlainAgent } from './agent.ts';
 import { createConnect } from './connect.ts';
-import { DeliveryError, unsent } from './delivery-error.ts';
-import { type Answered, exchange, StaleConnectionError } from './exchange.ts';
+import { DeliveryError, deliveryError } from './delivery-error.ts';
+import { type EndpointResponse, exchange, StaleConnectionError } from './exchange.ts';
 import { createLookUp, type LookUp } from './lookup.ts';
 import { checkTarget } from './target.ts';
 import { trusting } from './trust.ts';
 
-/** How long a request may take with everything, from looking the name up to what is read of the answer, in milliseconds. */
+/** How long a request may take, from the name lookup to the end of the response, in milliseconds. */
 export const outgoingTimeoutMs = 15_000;
 
 /** A request to the endpoint of a platform. */
@@ -17,45 +18,46 @@ export interface OutgoingRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
-  /** Gives it up. */
+  /** Aborts the request. */
   readonly signal: AbortSignal;
 }
 
 /**
- * What became of a request: an answer, that of a redirection among them, or none. Then `why` is for the platform, a clause about
- * its endpoint ("it refuses connections"), and `detail` for the operator alone, since it has addresses. It may have arrived all the same.
+ * A response of any status, or none. `why` is for the platform, a clause about its endpoint ("it refuses connections").
+ * `detail` is for the operator only: it may have addresses. A failed request may have arrived.
  */
-export type Answer =
-  | ({ readonly kind: 'ANSWERED' } & Answered)
+export type OutgoingResult =
+  | ({ readonly kind: 'ANSWERED' } & EndpointResponse)
   | { readonly kind: 'FAILED'; readonly why: string; readonly detail: string | undefined };
 
 /**
- * Sends requests to where platforms say: by POST over https to a valid certificate, or over http to this machine where that is allowed, to addresses alone that may be sent to, and
- * nowhere that an answer redirects to. It has as many under way as it is given.
+ * Sends requests to URLs that platforms choose: only to addresses that the address policy allows, by POST over https with a
+ * valid certificate, or over http to this machine if the settings allow it. Follows no redirect. Does not limit concurrency.
  */
 export interface Outgoing {
   /** Never rejects. */
-  post(request: OutgoingRequest): Promise<Answer>;
-  /** Gives up what is under way and ends all connections. */
+  post(request: OutgoingRequest): Promise<OutgoingResult>;
+  /** Aborts all requests and closes all connections. */
   close(): void;
 }
 
-/** What requests are sent with. */
 export interface OutgoingDependencies {
   readonly clock: Clock;
-  /** Networks that may be sent to although they are not public. */
+  /** Networks that requests may go to although they are not public. */
   readonly networks: readonly Network[];
-  /** Whether endpoints on this machine may be reached without TLS. */
+  /** Whether endpoints on this machine may have http URLs. */
   readonly plainLoopback: boolean;
-  /** The forward proxy that connections are made through, http: or https:, with its user and password; undefined for none. */
+  /** Forward proxy for all connections, http: or https:, with its user and password; undefined for none. */
   readonly proxy: URL | undefined;
-  /** PEM: certificates that vouch for receivers, beside those that Node trusts; undefined for none. */
+  /** Certificate authorities for endpoints, PEM, in addition to those that Node trusts; undefined for none. */
   readonly authorities: string | undefined;
-  /** By default the name servers of this machine are asked. */
+  /** By default uses the name servers of this machine. */
   readonly lookUp?: LookUp;
 }
 
-const outOfTime = new DeliveryError(`it gave no complete answer within ${outgoingTimeoutMs / 1_000} seconds`);
+const timedOut = new DeliveryError(
+  `it sent no complete response within ${outgoingTimeoutMs / 1_000} seconds`,
+);
 
 export function createOutgoing({
   clock,
@@ -65,15 +67,15 @@ export function createOutgoing({
   authorities,
   lookUp,
 }: OutgoingDependencies): Outgoing {
-  const judge = createAddressPolicy(networks);
+  const policy = createAddressPolicy(networks);
   const secureContext = trusting(authorities);
-  const connect = createConnect({ judge, lookUp: lookUp ?? createLookUp(), proxy, secureContext });
+  const connect = createConnect({ policy, lookUp: lookUp ?? createLookUp(), proxy, secureContext });
   const keeping = createAgent({ connect, secureContext, keepAlive: true });
   const single = createAgent({ connect, secureContext, keepAlive: false });
   const plain = createPlainAgent(connect);
   const closed = new AbortController();
 
-  async function send(request: OutgoingRequest, signal: AbortSignal): Promise<Answered> {
+  async function send(request: OutgoingRequest, signal: AbortSignal): Promise<EndpointResponse> {
     if (URL.parse(request.url)?.protocol === 'http:') return exchange(plain, { ...request, signal });
     try {
       return await exchange(keeping, { ...request, signal });
@@ -85,22 +87,20 @@ export function createOutgoing({
 
   return {
     post: async (request) => {
-      const fault = checkTarget(request.url, { judge, plainLoopback });
+      const fault = checkTarget(request.url, { policy, plainLoopback });
       if (fault !== undefined) return { kind: 'FAILED', why: `its URL ${fault}`, detail: undefined };
-      const timeout = new AbortController();
-      const forget = clock.after(outgoingTimeoutMs, () => timeout.abort(outOfTime));
-      const signal = AbortSignal.any([request.signal, closed.signal, timeout.signal]);
+      const stopped = AbortSignal.any([request.signal, closed.signal]);
+      const timeout = { ms: outgoingTimeoutMs, reason: timedOut, stopped };
       try {
-        return { kind: 'ANSWERED', ...(await send(request, signal)) };
+        const response = await withTimeout(clock, timeout, (signal) => send(request, signal));
+        return { kind: 'ANSWERED', ...response };
       } catch (error) {
-        const { message, detail } = unsent(signal.aborted ? signal.reason : error);
+        const { message, detail } = deliveryError(error);
         return { kind: 'FAILED', why: message, detail };
-      } finally {
-        forget();
       }
     },
     close: () => {
-      closed.abort(new DeliveryError('this service stops'));
+      closed.abort(new DeliveryError('the server is stopping'));
       keeping.destroy();
       single.destroy();
       plain.destroy();

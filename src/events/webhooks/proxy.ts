@@ -5,12 +5,12 @@ import { type SecureContext, connect as tlsConnect } from 'node:tls';
 import { DeliveryError } from './delivery-error.ts';
 import { hostOf } from './target.ts';
 
-/** How long the head of a proxy's answer may be, in bytes. */
+/** The longest head of a response of a proxy, in bytes. */
 const headBytesMax = 16_384;
 
 /**
- * Has a forward proxy (http: or https:, with its user and password if it wants them) connect to `target`, an address and a port.
- * Rejects with DeliveryError if it does not.
+ * Connects to `target`, an address and a port, through a forward proxy: http: or https:, with its user and password if it needs
+ * them. Rejects with DeliveryError.
  */
 export function connectThrough(
   proxy: URL,
@@ -20,7 +20,7 @@ export function connectThrough(
 ): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const fail = (why: string) =>
-    reject(new DeliveryError('the proxy of this service made no connection to it', why));
+    reject(new DeliveryError('the proxy of the server did not connect to it', why));
   request({
     method: 'CONNECT',
     path: target,
@@ -40,8 +40,8 @@ export function connectThrough(
 }
 
 /**
- * Connects to a proxy and ends the connection at once. Rejects if it cannot be reached, or
- * shows no certificate that is good, and with the reason of the signal.
+ * Connects to a proxy and closes the connection at once. Rejects if the connection fails or the certificate is not valid, and
+ * with the reason of the signal if it is aborted.
  */
 export async function reachProxy(
   proxy: URL,

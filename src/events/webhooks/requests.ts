@@ -83,5 +83,5 @@ export function createRequests(dependencies: RequestsDependencies): Requests {
 /** The result of an attempt that an internal error ended. */
 const brokenOff: AttemptResult = {
   ...{ isDelivered: false, httpStatus: null, answer: null, isGone: false },
-  error: 'the service failed to send it',
+  error: 'the server failed to send it',
 };

@@ -6,26 +6,25 @@ import type { AddressPolicy } from './addresses.ts';
 /** The longest URL of an endpoint, in characters. */
 export const targetMax = 2_048;
 
-/** The addresses of localhost and all names below it, which nobody is asked for (RFC 6761). */
+/** The addresses of localhost and all names below it, without a lookup (RFC 6761). */
 const localhost = ['127.0.0.1', '::1'];
 
-/** What URLs begin with and are made of. The parser lets more through, and takes another host from it than other parsers do. */
+/** Stricter than the URL parser, which accepts more and finds another host in it than other parsers do. */
 const absoluteForm = /^https?:\/\/[^/\s\p{Cc}\\][^\s\p{Cc}\\]*$/iu;
 
 const loopbackList = listOf(loopback);
 
-/** What decides which URLs are taken. */
 export interface TargetRules {
-  readonly judge: AddressPolicy;
+  readonly policy: AddressPolicy;
   /** Whether an endpoint on this machine may have an http URL. */
   readonly plainLoopback: boolean;
 }
 
 /**
- * The rule that the URL of an endpoint breaks, to follow the name of its field; undefined if requests may be tried there. Every
- * port is taken. A name is not looked up: what it stands for is judged whenever a connection is made.
+ * Returns the rule that the URL of an endpoint breaks, to follow the name of its field; undefined if it is accepted. Any port is
+ * accepted. A name is not looked up: its addresses are checked for each connection.
  */
-export function checkTarget(text: string, { judge, plainLoopback }: TargetRules): string | undefined {
+export function checkTarget(text: string, { policy, plainLoopback }: TargetRules): string | undefined {
   const deceptiveRule = deceptiveCharacterRule(text);
   if (deceptiveRule !== undefined) return deceptiveRule;
   const url = text.length <= targetMax && absoluteForm.test(text) ? URL.parse(text) : null;
@@ -37,23 +36,23 @@ export function checkTarget(text: string, { judge, plainLoopback }: TargetRules)
   if (url.username !== '' || url.password !== '') return 'must have no user name and no password';
   if (text.includes('#')) return 'must have no #';
   if (url.port === '0') return 'must have a port from 1 to 65535';
-  const refused = (knownAddresses(hostOf(url)) ?? []).map(judge);
-  if (refused.length === 0 || refused.includes(undefined)) return undefined;
-  return `must have a host at a public address: ${url.hostname} is ${refused[0]}`;
+  const kinds = (knownAddresses(hostOf(url)) ?? []).map(policy);
+  if (kinds.length === 0 || kinds.includes(undefined)) return undefined;
+  return `must have a host at a public address: ${url.hostname} is ${kinds[0]}`;
 }
 
-/** Whether a host is this machine without asking anybody. */
+/** Whether a host is this machine, without a lookup. */
 function isLoopback(host: string): boolean {
   const addresses = knownAddresses(host)?.map(canonical) ?? [];
   return addresses.some((address) => loopbackList.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'));
 }
 
-/** The host of a URL as sockets take it: an IPv6 address without brackets. */
+/** The host of a URL in the form that sockets need: an IPv6 address without brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
 }
 
-/** The addresses of a host that need no looking up: its own if it is one, and those of localhost; undefined for other names. */
+/** The addresses of a host that needs no lookup, an address or localhost; undefined for other names. */
 export function knownAddresses(host: string): readonly string[] | undefined {
   if (isIP(host) !== 0) return [host];
   return /(^|\.)localhost\.?$/.test(host) ? localhost : undefined;

@@ -87,18 +87,18 @@ const open = [
 ];
 
 test('whatever is not globally reachable must not be sent to', () => {
-  const judge = createAddressPolicy([]);
+  const policy = createAddressPolicy([]);
   for (const [kind, addresses] of Object.entries(forbidden))
-    for (const address of addresses) assert.equal(judge(address), kind, address);
+    for (const address of addresses) assert.equal(policy(address), kind, address);
 });
 
 test('whatever is globally reachable may be sent to', () => {
-  const judge = createAddressPolicy([]);
-  for (const address of open) assert.equal(judge(address), undefined, address);
+  const policy = createAddressPolicy([]);
+  for (const address of open) assert.equal(policy(address), undefined, address);
 });
 
 test('a network that is named may be sent to, and no other', () => {
-  const judge = createAddressPolicy(
+  const policy = createAddressPolicy(
     networksOf('10.20.0.0/16', '169.254.169.254', 'fd00:1::/32', '::ffff:192.168.7.0/120'),
   );
   const allowed = [
@@ -109,7 +109,7 @@ test('a network that is named may be sent to, and no other', () => {
     'fd00:1::1',
     '192.168.7.9',
   ];
-  for (const address of [...allowed, '8.8.8.8']) assert.equal(judge(address), undefined, address);
+  for (const address of [...allowed, '8.8.8.8']) assert.equal(policy(address), undefined, address);
   const others = [
     '10.19.255.255',
     '10.21.0.0',
@@ -119,5 +119,5 @@ test('a network that is named may be sent to, and no other', () => {
     '127.0.0.1',
     '::1',
   ];
-  for (const address of others) assert.notEqual(judge(address), undefined, address);
+  for (const address of others) assert.notEqual(policy(address), undefined, address);
 });

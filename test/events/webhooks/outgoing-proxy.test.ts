@@ -16,7 +16,7 @@ import {
   startServer,
 } from './receiver.ts';
 
-const noConnection = 'the proxy of this service made no connection to it';
+const noConnection = 'the proxy of the server did not connect to it';
 
 /** A forward proxy, and what it was asked for: the target and the credentials. */
 async function startProxy(t: TestContext, server: Server = createHttpServer(), status = 200) {
@@ -121,5 +121,5 @@ test('a proxy that is silent is part of the 15 seconds', async (t) => {
   const answer = outcome(post(openOutgoing(t, { clock, lookUp, networks, proxy }), 'https://hooks.example/'));
   await isAsked;
   clock.advance(15_000);
-  assert.equal(await answer, 'it gave no complete answer within 15 seconds');
+  assert.equal(await answer, 'it sent no complete response within 15 seconds');
 });

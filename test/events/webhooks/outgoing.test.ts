@@ -78,24 +78,24 @@ describe('an answer comes to what it says', () => {
     [
       'that switches protocols',
       'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
-      'it gave no answer',
+      'it sent no response',
     ],
-    ['that is no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 'what it answered is not HTTP'],
-    ['that is empty', '', 'it ended the connection before its answer was complete'],
+    ['that is no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 'its response is not HTTP'],
+    ['that is empty', '', 'it ended the connection before its response was complete'],
     [
       'that ends in its head',
       'HTTP/1.1 200 OK\r\nserver: x',
-      'it ended the connection before its answer was complete',
+      'it ended the connection before its response was complete',
     ],
     [
       'that ends in its body',
       'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf',
-      'it ended the connection before its answer was complete',
+      'it ended the connection before its response was complete',
     ],
     [
       'with a head that is too long',
       `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`,
-      'the head of its answer is too long',
+      'its response headers are too long',
     ],
   ];
   for (const [what, text, expected] of answers) {
@@ -139,7 +139,7 @@ describe('a receiver that does not end', () => {
         .on('error', () => {})
         .pipe(socket);
     });
-    const expected = 'the head of its answer is too long';
+    const expected = 'its response headers are too long';
     assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
     await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
   });
@@ -154,7 +154,7 @@ describe('a receiver that does not end', () => {
           .on('error', () => {})
           .pipe(socket);
       });
-      const expected = 'its answer is too long';
+      const expected = 'its response is too long';
       assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
       await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
     });
@@ -197,7 +197,7 @@ describe('15 seconds are all that it is waited for', () => {
       await isSilent;
       assert.equal(clock.nextDueMs(), 15_000);
       clock.advance(15_000);
-      assert.equal(await answer, 'it gave no complete answer within 15 seconds');
+      assert.equal(await answer, 'it sent no complete response within 15 seconds');
       await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
     });
   }
@@ -208,7 +208,7 @@ test('looking a name up is part of them, also where nothing can give it up', asy
   const lookUp = () => new Promise<never>(() => {});
   const answer = outcome(post(openOutgoing(t, { clock, lookUp }), 'https://hooks.example/'));
   clock.advance(15_000);
-  assert.equal(await answer, 'it gave no complete answer within 15 seconds');
+  assert.equal(await answer, 'it sent no complete response within 15 seconds');
 });
 
 test('behind an answer nothing waits any more', async (t) => {
@@ -225,19 +225,19 @@ test('who sends can give it up, and so can the service that stops', async (t) =>
   const given = new AbortController();
   const givers: readonly [() => void, string][] = [
     [() => given.abort(new Error('no more')), 'the request failed: no more'],
-    [() => outgoing.close(), 'this service stops'],
+    [() => outgoing.close(), 'the server is stopping'],
   ];
   for (const [giveUp, expected] of givers) {
     const { promise, resolve } = Promise.withResolvers<void>();
     arrived.push(resolve);
-    const signal = expected === 'this service stops' ? new AbortController().signal : given.signal;
+    const signal = expected === 'the server is stopping' ? new AbortController().signal : given.signal;
     const answer = outcome(post(outgoing, `https://localhost:${port}/`, { signal }));
     await promise;
     giveUp();
     assert.equal(await answer, expected);
   }
   await eventually('all connections are ended', timeoutMs, () => sockets.size === 0);
-  assert.equal(await outcome(post(outgoing, `https://localhost:${port}/`)), 'this service stops');
+  assert.equal(await outcome(post(outgoing, `https://localhost:${port}/`)), 'the server is stopping');
 });
 
 /** A certificate of receivers that was valid until yesterday. */

@@ -96,6 +96,6 @@ test('an address that does not answer is given up behind 15 seconds', async (t) 
     execFileSync('ss', ['-nt', 'state', 'syn-sent']).includes('8.8.4.4'),
   );
   clock.advance(15_000);
-  assert.equal(await answer, 'it gave no complete answer within 15 seconds');
+  assert.equal(await answer, 'it sent no complete response within 15 seconds');
   assert.ok(!execFileSync('ss', ['-nt', 'state', 'syn-sent']).includes('8.8.4.4'));
 });

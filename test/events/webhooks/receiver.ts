@@ -6,11 +6,11 @@ import type { TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import type { LookUp } from '../../../src/events/webhooks/lookup.ts';
 import {
-  type Answer,
   createOutgoing,
   type Outgoing,
   type OutgoingDependencies,
   type OutgoingRequest,
+  type OutgoingResult,
 } from '../../../src/events/webhooks/outgoing.ts';
 import { type Network, parseNetwork } from '../../../src/lib/networks.ts';
 import { type Certificate, makeAuthority } from '../../support/certificates.ts';
@@ -116,13 +116,17 @@ export function openOutgoing(test: Scope, options: Partial<OutgoingDependencies>
 }
 
 /** Posts something small. */
-export function post(outgoing: Outgoing, url: string, more: Partial<OutgoingRequest> = {}): Promise<Answer> {
+export function post(
+  outgoing: Outgoing,
+  url: string,
+  more: Partial<OutgoingRequest> = {},
+): Promise<OutgoingResult> {
   const { signal } = new AbortController();
   return outgoing.post({ url, headers: {}, body: '{}', signal, ...more });
 }
 
 /** What `post` came to, in short: the status, or why there is none. */
-export async function outcome(answer: Promise<Answer>): Promise<number | string> {
+export async function outcome(answer: Promise<OutgoingResult>): Promise<number | string> {
   const answered = await answer;
   return answered.kind === 'ANSWERED' ? answered.status : answered.why;
 }

@@ -36,7 +36,7 @@ const arrived: AttemptResult = {
   ...{ isDelivered: true, httpStatus: 200, answer: Buffer.from('ok'), error: null, isGone: false },
 };
 const failed: AttemptResult = {
-  ...{ isDelivered: false, httpStatus: null, answer: null, error: 'it gave no answer', isGone: false },
+  ...{ isDelivered: false, httpStatus: null, answer: null, error: 'it sent no response', isGone: false },
 };
 
 /** Endpoints that fail in every way there is as long as they are to: before anything arrived, and behind it. */

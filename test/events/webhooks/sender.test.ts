@@ -267,7 +267,7 @@ test('a receiver that is down for a day gets all that happened, of each order in
     [
       [
         'an endpoint of webhooks fails: it is tried again',
-        'it ended the connection before its answer was complete',
+        'it ended the connection before its response was complete',
       ],
       ['an endpoint of webhooks works again', undefined],
     ],
@@ -314,9 +314,9 @@ test('a secret that does not open is no fault that the platform is told the reas
   await fileOne(store, gallery);
   await until(async () => (await deliveriesOf(store, moved))[0]?.attempts === 1);
   const [delivery] = await deliveriesOf(store, moved);
-  assert.deepEqual([delivery?.status, delivery?.error], ['PENDING', 'the service cannot sign now']);
+  assert.deepEqual([delivery?.status, delivery?.error], ['PENDING', 'the server cannot sign it now']);
   await until(() => arrivals.length === 1);
-  assert.equal(log[0]?.why, 'the service cannot sign now');
+  assert.equal(log[0]?.why, 'the server cannot sign it now');
   assert.match(String(log[0]?.detail), /The secret of wh_moved was altered/);
 });
 
@@ -433,7 +433,11 @@ function createHeldAttempts() {
   return { attempt, held };
 }
 
-const dead = { isDelivered: false, httpStatus: null, error: 'it gave no complete answer within 15 seconds' };
+const dead = {
+  isDelivered: false,
+  httpStatus: null,
+  error: 'it sent no complete response within 15 seconds',
+};
 
 /** Whether it is so, asked a little later each time. */
 const passing = (clock: ManualClock, isSo: () => boolean) => () => {

@@ -4,7 +4,7 @@ import { createAddressPolicy } from '../../../src/events/webhooks/addresses.ts';
 import { checkTarget } from '../../../src/events/webhooks/target.ts';
 import { networksOf } from './receiver.ts';
 
-const rules = { judge: createAddressPolicy([]), plainLoopback: false };
+const rules = { policy: createAddressPolicy([]), plainLoopback: false };
 
 test('an https URL is taken, with any port, path and query', () => {
   const taken = [
@@ -77,7 +77,7 @@ test('anything else is refused with its rule', () => {
 });
 
 test('hosts in networks that are named are taken, localhost if any of its addresses is', () => {
-  const named = { ...rules, judge: createAddressPolicy(networksOf('10.20.0.0/16', '::1')) };
+  const named = { ...rules, policy: createAddressPolicy(networksOf('10.20.0.0/16', '::1')) };
   for (const url of [
     'https://10.20.1.1/',
     'https://[::ffff:10.20.1.1]/',
@@ -91,7 +91,7 @@ test('hosts in networks that are named are taken, localhost if any of its addres
 
 test('where it is allowed, http is taken to this machine, and to nothing else', () => {
   const sandbox = {
-    judge: createAddressPolicy(networksOf('127.0.0.0/8', '::1', '10.20.0.0/16')),
+    policy: createAddressPolicy(networksOf('127.0.0.0/8', '::1', '10.20.0.0/16')),
     plainLoopback: true,
   };
   const own = [
