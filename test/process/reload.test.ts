@@ -109,7 +109,10 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   const resealed = await artseal('secrets', 'reseal');
   assert.equal(resealed.code, 0, resealed.errors);
   // One of them is the key of the evidence log.
-  assert.match(resealed.told, /before +k1: 3, k2: 1\n.*3 under k2\nafter +k2: 4\nk1 opens no secret any more/);
+  assert.match(
+    resealed.told,
+    /before +k1: 3, k2: 1\n.*3 under k2\nafter +k2: 4\nk1 opens no secret any more/,
+  );
   await someCalls();
   const [k2 = ''] = readFileSync(file, 'utf8').split('\n');
   write(k2);
