@@ -452,7 +452,7 @@ export type CreateEscrowResponse = Message<"artseal.v1.CreateEscrowResponse"> & 
   escrowId: string;
 
   /**
-   * FROZEN, or UNPAID if the buyer must act first.
+   * FROZEN, or UNPAID if the buyer has to complete a step first.
    *
    * @generated from field: artseal.v1.Escrow.State state = 2;
    */
@@ -662,7 +662,7 @@ export const RefundEscrowResponseSchema: GenMessage<RefundEscrowResponse> = /*@_
 export const EscrowService: GenService<{
   /**
    * Opens an order for a filing of the caller. Returns FROZEN after the payment provider has confirmed
-   * its hold, or UNPAID with next_action if the buyer must act first.
+   * its hold, or UNPAID with next_action if the buyer has to complete a step first.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE,
    * TRANSFERS_EXHAUSTED, PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED, RECORD_DAMAGED.
    *
