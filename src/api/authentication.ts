@@ -20,6 +20,7 @@ export interface Authenticated {
 /** Verifies the signature of a call at `nowS`, Unix seconds. Throws SIGNATURE_INVALID, KEY_SUSPENDED, UNAVAILABLE. */
 export type Authenticate = (credentials: Credentials, request: SignedRequest, nowS: number) => Authenticated;
 
+/** The dependencies of authentication. */
 export interface AuthenticationDependencies {
   readonly store: Pick<Store, 'findKey'>;
   readonly keyRing: KeyRing;

@@ -12,6 +12,7 @@ export interface CallObserver {
   end(event: RequestEvent, status: number, elapsedMs: number): void;
 }
 
+/** Where calls are logged, counted and traced. */
 export interface Observers {
   readonly log: Logger;
   readonly metrics: CallMetrics;

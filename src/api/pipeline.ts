@@ -31,6 +31,7 @@ export interface Calls {
   openStreams(): number;
 }
 
+/** The dependencies of the pipeline. */
 export interface CallsDependencies {
   readonly store: Store;
   readonly dispatcher: Dispatcher;

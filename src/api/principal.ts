@@ -36,6 +36,7 @@ export function ownerScope(principal: Principal): number | undefined {
   return principal.kind === 'platform' || principal.isPlatform ? principal.callerId : undefined;
 }
 
+/** The scopes of a principal. */
 export function scopesOf(principal: Principal): readonly Scope[] {
   return principal.kind === 'platform' ? platformScopes : principal.scopes;
 }

@@ -84,7 +84,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
       Date.parse(expiredAt) / 1_000,
     );
     const [over] = logged(running, 'the certificate has expired: clients reject it');
-    assert.deepEqual([over?.level, over?.door, over?.endsAt], [50, 'public', expiredAt]);
+    assert.deepEqual([over?.level, over?.listener, over?.endsAt], [50, 'public', expiredAt]);
     // Calls are answered all the same, so neither of the two is part of readiness; the damaged record itself is.
     assert.match(await readiness(t, running), /Not ready: evidence\./);
   };

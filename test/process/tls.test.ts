@@ -273,7 +273,7 @@ test('files that cannot be used are logged once, and the current certificate is 
     pass(60_000);
     const [error, ...more] = errors().slice(before);
     assert.match(error?.why ?? '', why);
-    assert.deepEqual([error?.door, more], ['public', []]);
+    assert.deepEqual([error?.listener, more], ['public', []]);
     assert.equal((await shakeHands(own)).shown, fingerprintOf(certificate));
   };
   await faulty(
@@ -324,7 +324,7 @@ test('a certificate that expires soon and one that has expired are logged once e
   const { files, replace } = replaceable(t, authority.issue('long', 90));
   const { own, clock, pass } = await startWithClock(t, files);
   const ages = () =>
-    linesOf(own).flatMap(({ level, msg, door }) => (door === undefined ? [] : [[level, msg]]));
+    linesOf(own).flatMap(({ level, msg, listener }) => (listener === undefined ? [] : [[level, msg]]));
   const wait = (ms: number) => {
     clock.setWall(clock.nowMs() + ms);
     pass(10_000);

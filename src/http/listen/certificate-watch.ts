@@ -12,6 +12,7 @@ const soonMs = 30 * 86_400_000;
 /** … and less than this part of its lifetime: some are valid for six days and renewed after three. */
 const soonPart = 1 / 3;
 
+/** The options of a certificate watch. */
 export interface CertificateWatchOptions {
   readonly files: TlsFiles;
   /** The current content of the files. */
@@ -85,6 +86,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
 /** How close a certificate is to its expiry. */
 export type CertificateAge = 'GOOD' | 'EXPIRES_SOON' | 'EXPIRED';
 
+/** How close a certificate is to its expiry at `nowMs`, in Unix milliseconds. */
 export function certificateAge(
   { beginsAtMs, endsAtMs }: Pick<TlsMaterial, 'beginsAtMs' | 'endsAtMs'>,
   nowMs: number,

@@ -17,6 +17,7 @@ const holdersMin = 1_024;
 /** Why a connection is closed: its client reads nothing, all calls use too much memory, or it sends too many requests ahead. */
 export type CutOffReason = 'stalled' | 'memory' | 'requests';
 
+/** The limits and callbacks of a connection. */
 export interface ConnectionRules {
   /** Open calls at the same time; with one more the connection is closed. */
   readonly callsMax: number;
@@ -54,6 +55,7 @@ interface Ledger {
   cutOff(connection: OpenConnection, reason: CutOffReason): void;
 }
 
+/** A response with the call that it belongs to. */
 export type CountedAnyResponse = AnyResponse & { openCall: OpenCall | undefined };
 
 /** A connection and its open calls. */

@@ -17,6 +17,7 @@ const ciphers = [
   ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
+/** The options of a TLS front. */
 export interface TlsFrontOptions {
   readonly material: TlsMaterial;
   /** ALPN protocols, the preferred one first. */

@@ -5,6 +5,7 @@ import type { ClientOf } from './clients.ts';
 import { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 import { createTlsFront, type TlsFront } from './tls-front.ts';
 
+/** The options of the TLS of a listener. */
 export interface TlsListenerOptions {
   readonly files: TlsFiles;
   /** ALPN protocols, the preferred one first. */

@@ -12,6 +12,7 @@ import {
 } from './log-routes.ts';
 import { createPages } from './pages.ts';
 
+/** The dependencies of the open routes. */
 export interface OpenRouteDependencies {
   /** The OpenAPI document. */
   readonly openApi: Uint8Array;

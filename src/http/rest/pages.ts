@@ -3,6 +3,7 @@ import { errorsPage, homePage } from './help-pages.ts';
 import { escaped, pageResponse, plainPage } from './html.ts';
 import type { PublicLog } from './log-routes.ts';
 
+/** The dependencies of the pages. */
 export interface PageDependencies {
   /** docs/verify.html. */
   readonly verifierPage: Buffer;

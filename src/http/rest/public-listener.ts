@@ -16,6 +16,7 @@ import type { OpenRoutes } from './open-routes.ts';
 import type { SignedCalls } from './signed-call.ts';
 import { endAfterBody, hasSmallBody, skipBody } from './unread-body.ts';
 
+/** The dependencies of the public listener. */
 export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
   readonly notifications: Notifications;

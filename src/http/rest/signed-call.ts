@@ -12,6 +12,7 @@ import { parseRequestTarget, type RequestTarget } from './request-target.ts';
 import { findRoute, type Route, readsJson } from './routes.ts';
 import { sentHeader } from './sent-headers.ts';
 
+/** The dependencies of signed calls. */
 export interface SignedCallDependencies {
   readonly calls: Calls;
   readonly routes: readonly Route[];
