@@ -3,7 +3,7 @@ import type { PayoutStatus } from './escrow.ts';
 import { ApiError } from './reason.ts';
 import { ValidationError } from './violation.ts';
 
-/** What callers are told of. More may follow, so whoever reads them passes over what it does not know. */
+/** The types of events. Clients ignore types that they do not know: new ones may follow. */
 export const eventTypes = [
   'filing.created',
   'escrow.frozen',
@@ -23,28 +23,27 @@ export const eventTypes = [
   'webhook.disabled',
 ] as const;
 
-/** One of them. */
+/** A type of event. */
 export type EventType = (typeof eventTypes)[number];
 
 /** How long events are kept, in seconds: 30 days. */
 export const eventRetentionS = 2_592_000;
 
-/** How long before its end a hold is told to expire, in seconds: a day. */
+/** How long before a hold expires its event is sent, in seconds: a day. */
 export const holdWarningS = 86_400;
 
-/** Of which parts of the monthly quota a platform is told that they are used, in percent. */
+/** The used parts of the monthly quota that are an event, in percent. */
 export const usageThresholds = [80, 100] as const;
 
-/** What happened, to what: an event as it is written down. */
+/** An event to be stored. */
 export interface NewEvent {
   readonly type: EventType;
-  /** Whose it is. */
   readonly callerId: number;
   /** Unix milliseconds. */
   readonly atMs: number;
   readonly filingNo?: string | undefined;
   readonly escrowId?: string | undefined;
-  /** The state of the order behind it. */
+  /** The state of the order after the event. */
   readonly state?: string | undefined;
   readonly keyId?: string | undefined;
   /** YYYY-MM of the business calendar. */
@@ -54,23 +53,21 @@ export interface NewEvent {
   readonly webhookId?: string | undefined;
 }
 
-/** An event in its place. */
+/** A stored event. */
 export interface Event extends NewEvent {
-  /** Among the events of its caller: from 1, and one more each time, but for the gap behind a restore. */
+  /** Number among the events of its caller: counts from 1, with a gap after a restore. */
   readonly sequence: number;
-  /** Among all events; counts up likewise. */
+  /** Number among all events, likewise. */
   readonly position: number;
 }
 
-/** The number that a platform is left without behind a restore: the original may have given that many since the backup. */
+/** How many sequences a restore skips: the database before it may have used that many since the backup. */
 export const restoredEventsGap = 1_000_000;
 
 /** How many hexadecimal digits an id has. */
 const idDigits = 32;
 
-/**
- * The id of an event: the same whenever and wherever it is told, and of no other event of the deployment that `key`, 32 bytes, is of.
- */
+/** Returns the id of an event. It is unique in the deployment that `key`, 32 bytes, belongs to, and never changes. */
 export function eventId(
   key: Uint8Array,
   { callerId, sequence }: Pick<Event, 'callerId' | 'sequence'>,
@@ -79,12 +76,12 @@ export function eventId(
   return `evt_${mac.slice(0, idDigits)}`;
 }
 
-/** The resource that an event is about: events of one are sent in their order. */
+/** The resource that an event is about. Webhooks send the events of a resource in order. */
 export function resourceOf({ escrowId, filingNo, keyId, webhookId, month }: NewEvent): string {
   return escrowId ?? filingNo ?? keyId ?? webhookId ?? month ?? '';
 }
 
-/** The event of a RELEASED order whose payment had the status `before` and has another one now. */
+/** The event of a RELEASED order whose payment changes from the status `before` to `now`. */
 export function payoutEvent(before: PayoutStatus, now: PayoutStatus): EventType {
   const wasDisputed = before === 'DISPUTED';
   if (now === 'DISPUTED') return 'escrow.payment_disputed';
@@ -92,20 +89,20 @@ export function payoutEvent(before: PayoutStatus, now: PayoutStatus): EventType 
   return wasDisputed && now === 'RETURNED' ? 'escrow.dispute_lost' : 'escrow.payment_returned';
 }
 
-/** The part of the quota that the last of `calls` used up, in percent; undefined if it is none that is told. */
+/** The threshold that the last of `calls` reached, in percent; undefined for none. */
 export function usageThreshold(calls: number, limit: number): number | undefined {
   return usageThresholds.findLast((percent) => calls === Math.ceil((limit * percent) / 100));
 }
 
-/** The error of a place behind which events were kept once; `oldest` is the place of the first that still is, if one is. */
+/** The error for a cursor whose next events were deleted. `oldest` is the sequence of the oldest event, if there is one. */
 export function eventsExpired(oldest: number | undefined): ApiError {
-  const kept = oldest === undefined ? 'None is kept now' : `The oldest that is kept is ${oldest}`;
-  const message = `Events behind \`after\` are not kept any more: they are for 30 days. ${kept}; leave \`after\` out to go on from there.`;
+  const kept = oldest === undefined ? 'There are no events now' : `The oldest event is ${oldest}`;
+  const message = `The cursor \`after\` has expired: events are kept for 30 days. ${kept}. Omit \`after\` to continue from there.`;
   return new ApiError('EVENTS_EXPIRED', message);
 }
 
 /** The error of a place that no event has come to yet. */
 export const eventsAhead = (newest: number): ApiError =>
   new ValidationError('VALIDATION_FAILED', [
-    { field: 'after', rule: `must not be above ${newest}, the place of the newest event` },
+    { field: 'after', rule: `must not be above ${newest}, the cursor of the newest event` },
   ]);

@@ -1,23 +1,22 @@
-/** Calls that wait for events at the same time: of all callers, and of one. */
+/** The most calls that wait for events at once: of all callers, and of one. */
 export const pollsMax = { all: 1_000, ofCaller: 10 } as const;
 
-/** The calls that wait for events. */
+/** Limits the calls that wait for events. */
 export interface Polls {
-  /** Takes in a call of a caller. If there are too many then, the oldest of that caller or else of all is to end. */
+  /** Adds a call. Above a limit, the oldest call has to end: of this caller, or of all callers. */
   begin(callerId: number): Poll;
-  /** How many wait. */
+  /** How many calls wait. */
   waiting(): number;
 }
 
-/** One of them, until it is disposed of. */
+/** A waiting call, until it is disposed of. */
 export interface Poll extends Disposable {
-  /** Aborted when it is to answer with what there is. */
+  /** Aborted when the call has to respond with the events that there are. */
   readonly signal: AbortSignal;
 }
 
-/** No call waits. */
 export function createPolls(): Polls {
-  /** The oldest first. */
+  /** Oldest first. */
   const waiting = new Map<AbortController, number>();
 
   function endOldest(among: Iterable<AbortController>): void {
@@ -31,7 +30,7 @@ export function createPolls(): Polls {
     begin: (callerId) => {
       const controller = new AbortController();
       waiting.set(controller, callerId);
-      const own = [...waiting].flatMap(([each, of]) => (of === callerId ? [each] : []));
+      const own = [...waiting].flatMap(([each, owner]) => (owner === callerId ? [each] : []));
       if (own.length > pollsMax.ofCaller) endOldest(own);
       else if (waiting.size > pollsMax.all) endOldest(waiting.keys());
       return { signal: controller.signal, [Symbol.dispose]: () => waiting.delete(controller) };

@@ -1,21 +1,20 @@
 import type { Writable } from 'node:stream';
 
-/** Lines on their way to whoever reads the log. */
+/** Writes log lines to a stream, in batches. Drops lines while the reader is too slow, and counts them. */
 export interface LogOutput {
-  /** Takes a line; drops it if too much waits to be read. */
+  /** Adds a line, or drops it if too much is waiting for the reader. */
   write(line: string): void;
-  /** Hands over what is gathered. */
+  /** Writes the lines that are gathered. */
   flush(): void;
-  /** How many lines were dropped since it was last asked; none as long as there is no room to tell. */
+  /** How many lines were dropped since the last call; 0 while there is no room to log that. */
   takeDropped(): number;
 }
 
-/** Characters that are gathered before they are written. */
+/** How many characters are gathered before they are written. */
 const gatheredMax = 4_096;
-/** Characters that wait for a reader before lines are dropped. */
+/** How many characters may wait for the reader before lines are dropped. */
 const waitingMax = 1_048_576;
 
-/** Gathers lines for a stream. The reader of a log must hold up neither the service nor its memory. */
 export function createLogOutput(stream: Writable): LogOutput {
   let gathered = '';
   let dropped = 0;
@@ -24,7 +23,7 @@ export function createLogOutput(stream: Writable): LogOutput {
     if (gathered !== '') stream.write(gathered);
     gathered = '';
   };
-  // A log that cannot be written any more must not take the service down.
+  // The server continues if the log cannot be written any more.
   stream.on('error', () => {});
   return {
     write: (line) => {

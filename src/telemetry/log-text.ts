@@ -1,9 +1,9 @@
 import { levels } from 'pino';
 
-/** Words of values that need no quotes. */
+/** Values that need no quotes. */
 const plain = /^[^\s"=]+$/;
 
-/** A line of the log, which is JSON, as text for people: time, level and message, then the other members, and below them a stack. */
+/** Converts a JSON line of the log to text: time, level, message, the other members, and the stack below. */
 export function textOfLine(line: string): string {
   const { time, level, msg = '', err, ...members }: Record<string, unknown> = JSON.parse(line);
   const name = levels.labels[Number(level)] ?? String(level);
@@ -13,7 +13,7 @@ export function textOfLine(line: string): string {
     time,
     name.toUpperCase().padEnd(5),
     msg,
-    ...shown.map(([of, value]) => `${of}=${shownValue(value)}`),
+    ...shown.map(([member, value]) => `${member}=${shownValue(value)}`),
   ];
   const below = typeof stack === 'string' ? `\n${stack.replaceAll(/^/gm, '    ')}` : '';
   return `${parts.join(' ')}${below}\n`;

@@ -6,13 +6,13 @@ import { createPolls, pollsMax } from '../../src/events/polls.ts';
 import type { EventListener } from '../../src/store/store.ts';
 import { createManualClock } from '../support/clock.ts';
 
-/** A feed whose news the test tells. */
+/** A feed, and functions that report events to it. */
 function openFeed() {
   const clock = createManualClock();
-  let tell: EventListener = () => assert.fail('Nobody listens.');
+  let report: EventListener = () => assert.fail('Nobody listens.');
   let isListening = false;
   const onEvents = (listener: EventListener) => {
-    tell = listener;
+    report = listener;
     isListening = true;
     return () => {
       isListening = false;
@@ -22,13 +22,13 @@ function openFeed() {
   return {
     clock,
     feed,
-    tell: (...ids: number[]) => tell(ids),
-    tellAnybodys: () => tell(undefined),
+    happen: (...ids: number[]) => report(ids),
+    happenToAll: () => report(undefined),
     isListening: () => isListening,
   };
 }
 
-/** Whether a promise is settled once all that is due has happened. */
+/** Whether a promise settles without time passing. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
   void promise.finally(() => {
@@ -40,92 +40,92 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 
 const never = new AbortController().signal;
 
-test('whoever waits is woken by events of its caller, and of anybody', async () => {
-  const { feed, clock, tell, tellAnybodys } = openFeed();
+test('a listener is woken by events of its caller, or of all callers', async () => {
+  const { feed, clock, happen, happenToAll } = openFeed();
   const [one, all] = [feed.listen(1, never), feed.listen(undefined, never)];
-  const waiting = one.news(60_000);
-  const forAll = all.news(60_000);
-  tell(2, 3);
+  const waiting = one.wait(60_000);
+  const forAll = all.wait(60_000);
+  happen(2, 3);
   assert.deepEqual([await isSettled(waiting), await isSettled(forAll)], [false, true]);
   clock.advance(wakeEveryMs);
-  tell(2, 1);
+  happen(2, 1);
   assert.equal(await isSettled(waiting), true);
   clock.advance(wakeEveryMs);
-  const again = one.news(60_000);
-  tellAnybodys();
+  const again = one.wait(60_000);
+  happenToAll();
   assert.equal(await isSettled(again), true);
 });
 
-test('what comes while nobody waits is not missed, and is told once', async () => {
-  const { feed, tell } = openFeed();
+test('an event while no listener waits ends the next wait, and only that', async () => {
+  const { feed, happen } = openFeed();
   const listener = feed.listen(1, never);
-  tell(1);
-  assert.equal(await isSettled(listener.news(60_000)), true);
-  assert.equal(await isSettled(listener.news(60_000)), false);
+  happen(1);
+  assert.equal(await isSettled(listener.wait(60_000)), true);
+  assert.equal(await isSettled(listener.wait(60_000)), false);
 });
 
-test('however often events come, whoever waits is woken 20 times a second, and for the last of them as well', async () => {
-  const { feed, clock, tell } = openFeed();
+test('a listener is woken at most 20 times a second, and after the last event', async () => {
+  const { feed, clock, happen } = openFeed();
   const listener = feed.listen(1, never);
-  let waiting = listener.news(60_000);
-  let woken = 0;
+  let waiting = listener.wait(60_000);
+  let wakes = 0;
   for (let ms = 0; ms < 1_000; ms += 1) {
-    for (let event = 0; event < 4; event += 1) tell(1);
+    for (let event = 0; event < 4; event += 1) happen(1);
     if (await isSettled(waiting)) {
-      woken += 1;
-      waiting = listener.news(60_000);
+      wakes += 1;
+      waiting = listener.wait(60_000);
     }
     clock.advance(1);
   }
-  assert.equal(woken, 1_000 / wakeEveryMs);
+  assert.equal(wakes, 1_000 / wakeEveryMs);
   clock.advance(wakeEveryMs);
   assert.equal(await isSettled(waiting), true);
   clock.advance(wakeEveryMs);
-  assert.equal(await isSettled(listener.news(60_000)), false);
+  assert.equal(await isSettled(listener.wait(60_000)), false);
 });
 
-test('waiting ends with its time', async () => {
+test('a wait ends after its timeout', async () => {
   const { feed, clock } = openFeed();
-  const waiting = feed.listen(1, never).news(15_000);
+  const waiting = feed.listen(1, never).wait(15_000);
   clock.advance(14_999);
   assert.equal(await isSettled(waiting), false);
   clock.advance(1);
   assert.equal(await isSettled(waiting), true);
 });
 
-test('waiting ends when its signal is aborted, and there is none from then on', async () => {
+test('aborting the signal ends a wait, and all later ones', async () => {
   const { feed } = openFeed();
   const gone = new AbortController();
   const listener = feed.listen(1, gone.signal);
-  const waiting = listener.news(60_000);
+  const waiting = listener.wait(60_000);
   assert.equal(await isSettled(waiting), false);
   gone.abort();
   assert.equal(await isSettled(waiting), true);
-  assert.equal(await isSettled(listener.news(60_000)), true);
+  assert.equal(await isSettled(listener.wait(60_000)), true);
 });
 
-test('a feed that ends wakes all, has none wait, and hears no more of the store', async () => {
+test('ending the feed ends all waits, all later ones, and its subscription to the store', async () => {
   const { feed, isListening } = openFeed();
-  const waiting = [feed.listen(1, never), feed.listen(undefined, never)].map((each) => each.news(60_000));
+  const waiting = [feed.listen(1, never), feed.listen(undefined, never)].map((each) => each.wait(60_000));
   assert.deepEqual([feed.isEnded(), isListening()], [false, true]);
   feed.end();
   for (const each of waiting) assert.equal(await isSettled(each), true);
-  assert.equal(await isSettled(feed.listen(2, never).news(60_000)), true);
+  assert.equal(await isSettled(feed.listen(2, never).wait(60_000)), true);
   assert.deepEqual([feed.isEnded(), isListening()], [true, false]);
 });
 
-test('one that listens no more is not woken, and holds up nobody', async () => {
-  const { feed, clock, tell } = openFeed();
+test('a disposed listener is not woken', async () => {
+  const { feed, clock, happen } = openFeed();
   const listener = feed.listen(1, never);
-  const waiting = listener.news(60_000);
+  const waiting = listener.wait(60_000);
   listener[Symbol.dispose]();
-  tell(1);
+  happen(1);
   assert.equal(await isSettled(waiting), false);
   clock.advance(60_000);
   assert.equal(await isSettled(waiting), true);
 });
 
-test('of the calls of a caller that wait, the oldest is to end when there are too many', () => {
+test('above the limit of a caller its oldest call ends', () => {
   const polls = createPolls();
   const own = Array.from({ length: pollsMax.ofCaller }, () => polls.begin(1));
   const others = Array.from({ length: pollsMax.ofCaller }, () => polls.begin(2));
@@ -143,7 +143,7 @@ test('of the calls of a caller that wait, the oldest is to end when there are to
   assert.ok(others.every(({ signal }) => !signal.aborted));
 });
 
-test('of all calls that wait, the oldest is to end when there are too many', () => {
+test('above the limit of all callers the oldest call ends', () => {
   const polls = createPolls();
   const waiting = Array.from({ length: pollsMax.all }, (_, callerId) => polls.begin(callerId));
   assert.ok(waiting.every(({ signal }) => !signal.aborted));

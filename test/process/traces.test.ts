@@ -62,7 +62,7 @@ test('spans of a call, of its units and of what the provider is asked go to the 
       ...{ service: 'registry', traceId, parentSpanId, name: filing, kind: 2, status: 0 },
       spanId: span.spanId,
       attributes: {
-        'artseal.door': 'public',
+        'artseal.listener': 'public',
         'artseal.request_id': requestId,
         'artseal.reason': 'OK',
         'http.response.status_code': 200,

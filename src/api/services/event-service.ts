@@ -53,7 +53,7 @@ export function createEventService({ feed, polls, clock, ...making }: EventDepen
       const leftMs = untilMs - clock.monotonicMs();
       const isOver = leftMs <= 0 || place.signal.aborted || feed.isEnded();
       if (page.events.length > 0 || isOver) return page;
-      await call.pause(() => listener.news(leftMs));
+      await call.pause(() => listener.wait(leftMs));
     }
   }
 
@@ -76,7 +76,7 @@ export function createEventService({ feed, polls, clock, ...making }: EventDepen
       }
       const { next } = page;
       const silentMs = clock.monotonicMs() - toldMs;
-      if (page.events.length === 0 && silentMs < heartbeatMs) await listener.news(heartbeatMs - silentMs);
+      if (page.events.length === 0 && silentMs < heartbeatMs) await listener.wait(heartbeatMs - silentMs);
       page = await read({ callerId, after: next }, execute);
       if (page.events.length > 0 || clock.monotonicMs() - toldMs < heartbeatMs) continue;
       yield { next: BigInt(next) };

@@ -10,7 +10,7 @@ const idleMs = 4_000;
 /** How many connections are kept: as many as there are concurrent requests. */
 const keptMax = 320;
 
-export interface AgentDependencies {
+interface AgentDependencies {
   readonly connect: Connect;
   readonly secureContext: SecureContext;
   /** Whether a connection is kept for further requests to the same host and port. */

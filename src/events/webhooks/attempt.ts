@@ -39,6 +39,7 @@ export type Attempt = (
   signal?: AbortSignal,
 ) => Promise<AttemptResult>;
 
+/** The parts of attempts. */
 export interface AttemptDependencies {
   readonly outgoing: Pick<Outgoing, 'post'>;
   readonly keyRing: Pick<KeyRing, 'open'>;
@@ -47,6 +48,7 @@ export interface AttemptDependencies {
   readonly version: string;
 }
 
+/** Returns the function that makes attempts. */
 export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDependencies): Attempt {
   const fixedHeaders = { 'content-type': 'application/json', 'user-agent': `Artseal-Webhooks/${version}` };
 

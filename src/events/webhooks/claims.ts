@@ -14,7 +14,7 @@ export interface Claims {
   inFlight(): number;
 }
 
-export interface ClaimsDependencies {
+interface ClaimsDependencies {
   readonly execute: Execute;
   readonly clock: Clock;
   readonly queues: EndpointQueues;

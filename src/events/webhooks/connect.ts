@@ -13,7 +13,7 @@ const addressesMax = 8;
 /** Connects to a host, at an address that the policy allows, without TLS. Rejects with the reason of the signal if it is aborted. */
 export type Connect = (host: string, port: number, signal: AbortSignal) => Promise<Socket>;
 
-export interface ConnectDependencies {
+interface ConnectDependencies {
   readonly policy: AddressPolicy;
   readonly lookUp: LookUp;
   /** Undefined for none. */

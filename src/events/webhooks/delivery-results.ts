@@ -16,7 +16,7 @@ export interface DeliveryResults {
   stop(): Promise<void>;
 }
 
-export interface DeliveryResultsDependencies {
+interface DeliveryResultsDependencies {
   readonly execute: Execute;
   readonly clock: Pick<Clock, 'after'>;
   readonly store: StoreBackoff;

@@ -16,7 +16,7 @@ export interface EndpointList {
   stop(): Promise<void>;
 }
 
-export interface EndpointListDependencies {
+interface EndpointListDependencies {
   readonly execute: Execute;
   readonly clock: Clock;
   readonly queues: EndpointQueues;

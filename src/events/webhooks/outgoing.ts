@@ -41,6 +41,7 @@ export interface Outgoing {
   close(): void;
 }
 
+/** The parts and settings of an `Outgoing`. */
 export interface OutgoingDependencies {
   readonly clock: Clock;
   /** Networks that requests may go to although they are not public. */

@@ -20,7 +20,7 @@ export interface Requests {
   stop(): Promise<void>;
 }
 
-export interface RequestsDependencies {
+interface RequestsDependencies {
   readonly attempt: Attempt;
   /** Returns what endpoints are sent for an event. */
   readonly message: (event: EventWithCaller) => WebhookMessage;

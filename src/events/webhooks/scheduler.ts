@@ -18,7 +18,7 @@ export interface Scheduler {
   stop(): void;
 }
 
-export interface SchedulerDependencies {
+interface SchedulerDependencies {
   readonly clock: Clock;
   readonly queues: EndpointQueues;
   readonly claims: Claims;

@@ -42,6 +42,7 @@ export interface SenderMetrics {
   readonly requestsInFlight: number;
 }
 
+/** The parts of a sender. */
 export interface SenderDependencies {
   readonly execute: Execute;
   readonly onEvents: Store['onEvents'];

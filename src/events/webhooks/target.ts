@@ -14,6 +14,7 @@ const absoluteForm = /^https?:\/\/[^/\s\p{Cc}\\][^\s\p{Cc}\\]*$/iu;
 
 const loopbackList = listOf(loopback);
 
+/** What `checkTarget` accepts. */
 export interface TargetRules {
   readonly policy: AddressPolicy;
   /** Whether an endpoint on this machine may have an http URL. */

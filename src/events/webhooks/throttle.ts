@@ -9,7 +9,7 @@ export interface Throttle {
   start(): void;
 }
 
-export interface ThrottleDependencies {
+interface ThrottleDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
   /** How many requests of others the store has accepted and not completed. */
   readonly requestsInFlight: () => number;

@@ -3,7 +3,7 @@ import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import {
   type DeliveryStatus,
   eventNotKept,
-  eventNotTold,
+  eventNotStored,
   isSent,
   timeNotKept,
   typeNotSent,
@@ -98,7 +98,7 @@ export function createRedelivery(
     nowMs: number,
   ): SentAgain {
     const newest = events.newest(callerId);
-    if (sequence > newest) throw eventNotTold(newest);
+    if (sequence > newest) throw eventNotStored(newest);
     const event = events.at(callerId, sequence);
     if (event === undefined) throw eventNotKept();
     if (!isSent(readEventTypes(eventTypes), event.type)) throw typeNotSent(event.type);

@@ -4,8 +4,8 @@ import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 
 /**
- * Sends spans over OTLP/HTTP to where the standard variables of OpenTelemetry say; the library reads them, from the
- * process. Logs when sending begins to fail, and when it succeeds again: once for each change.
+ * Sends spans over OTLP/HTTP. The library reads the standard environment variables of OpenTelemetry from the process. Logs
+ * once when sending starts to fail, and once when it works again.
  */
 export function createExporter(log: Logger): SpanExporter {
   const exporter = new OTLPTraceExporter();

@@ -17,8 +17,8 @@ const samplers: Readonly<Record<string, (share: number) => Sampler>> = {
 };
 
 /**
- * The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG ask for: all traces unless the caller decided
- * otherwise, where they ask for none. Throws for what cannot be one.
+ * Returns the sampler of OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG. The default follows the caller's decision, and
+ * samples all traces without one. Throws for invalid values.
  */
 export function samplerOf(env: NodeJS.ProcessEnv): Sampler {
   const name = env.OTEL_TRACES_SAMPLER || 'parentbased_always_on';

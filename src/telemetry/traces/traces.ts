@@ -28,26 +28,26 @@ import type { Kind, Store, StoreRequest } from '../../store/store.ts';
 import { createExporter } from './exporter.ts';
 import { samplerOf } from './sampler.ts';
 
-/** Makes spans of calls, and below them of what they ask of the store and of the provider. */
+/** Makes spans of calls, with child spans for their requests to the store and the payment provider. */
 export interface Traces extends CallTracer {
-  /** The same store: a unit that a call submits has a span. */
+  /** Wraps the store: each request of a call gets a span. */
   observeStore(store: Store): Store;
-  /** The same provider: a request to it has a span, below that of its call if it is made by one. */
+  /** Wraps the provider: each request gets a span, below that of its call if there is one. */
   observeProvider(provider: PaymentProvider): PaymentProvider;
-  /** Sends what is left, for a limited time. */
+  /** Sends the remaining spans, for at most two seconds. */
   close(): Promise<void>;
 }
 
-/** Spans that wait to be sent, at most; more are dropped. And those that are sent at once. */
+/** How many spans may wait to be sent before spans are dropped, and how many one request sends. */
 const spansMax = 2_048;
 const spansAtOnce = 512;
-/** How often they are sent, unless OTEL_BSP_SCHEDULE_DELAY says otherwise, and how long it may take, in milliseconds. */
+/** How often spans are sent, unless OTEL_BSP_SCHEDULE_DELAY is set, and how long a request may take, in milliseconds. */
 const sendEveryMs = 5_000;
 const sendTimeoutMs = 10_000;
-/** How long closing waits for what is left to be sent, in milliseconds. */
+/** How long `close` waits for the remaining spans, in milliseconds. */
 const closeTimeoutMs = 2_000;
 
-/** Begins to trace as the standard variables ask for. Throws for those that cannot be followed. */
+/** Starts tracing as the standard environment variables say. Throws for invalid values. */
 export function openTraces(env: NodeJS.ProcessEnv, log: Logger): Traces {
   const provider = new TracerProvider({
     resource: defaultResource()
@@ -65,46 +65,46 @@ export function openTraces(env: NodeJS.ProcessEnv, log: Logger): Traces {
     ],
   });
   const tracer = provider.getTracer('artseal', buildInfo.version);
-  /** The context of the call that asks; nothing outside of a call. */
+  /** The context of the current call; undefined outside of calls. */
   const active = new AsyncLocalStorage<Context>();
   return {
-    begin: (door, headers) => beginCall(tracer, active, door, headers),
+    begin: (listener, headers) => beginCall(tracer, active, listener, headers),
     observeStore: (store) => ({
       ...store,
-      execute: <K extends Kind>(unit: StoreRequest<K>) => {
+      execute: <K extends Kind>(request: StoreRequest<K>) => {
         const context = active.getStore();
-        if (context === undefined) return store.execute(unit);
-        const span = tracer.startSpan(`store ${unit.effect?.kind ?? 'Admit'}`, {}, context);
-        return ended(span, store.execute(unit));
+        if (context === undefined) return store.execute(request);
+        const span = tracer.startSpan(`store ${request.effect?.kind ?? 'Admit'}`, {}, context);
+        return ended(span, store.execute(request));
       },
     }),
     observeProvider: (provider) => {
-      const ask = <T>(request: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
+      const traced = <T>(request: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
         const name = `provider ${request}`;
         const span = tracer.startSpan(name, { kind: SpanKind.CLIENT }, active.getStore() ?? ROOT_CONTEXT);
-        // It may never settle, once it is given up.
+        // The promise may never settle after the abort.
         signal.addEventListener('abort', () => endFailed(span, 'UNANSWERED'), { once: true });
         return ended(span, work());
       };
       return {
         ...provider,
         instruct: (instruction, signal) =>
-          ask(instruction.kind, signal, () => provider.instruct(instruction, signal)),
-        lookUp: (order, signal) => ask('LOOK_UP', signal, () => provider.lookUp(order, signal)),
+          traced(instruction.kind, signal, () => provider.instruct(instruction, signal)),
+        lookUp: (order, signal) => traced('LOOK_UP', signal, () => provider.lookUp(order, signal)),
       };
     },
     close: async () => {
-      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const { promise: timeout, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, closeTimeoutMs);
-      // What could not be sent is in the log.
-      await Promise.race([provider.shutdown().catch(() => {}), late]);
+      // The exporter logs spans that cannot be sent.
+      await Promise.race([provider.shutdown().catch(() => {}), timeout]);
       clearTimeout(timer);
     },
   };
 }
 
 const propagator = new W3CTraceContextPropagator();
-/** Gives `traceparent` alone: `tracestate` is a text of the caller's, which goes nowhere. */
+/** Reads `traceparent` only: `tracestate` is text of the caller, which is not passed on. */
 const headerGetter = {
   get: ({ traceparent }: TraceHeaders, name: string) => (name === 'traceparent' ? traceparent : undefined),
   keys: () => ['traceparent'],
@@ -113,11 +113,11 @@ const headerGetter = {
 function beginCall(
   tracer: Tracer,
   active: AsyncLocalStorage<Context>,
-  door: ListenerName,
+  listener: ListenerName,
   headers: TraceHeaders,
 ): ReturnType<CallTracer['begin']> {
   const caller = propagator.extract(ROOT_CONTEXT, headers, headerGetter);
-  const attributes = { 'artseal.door': door };
+  const attributes = { 'artseal.listener': listener };
   const span = tracer.startSpan('none', { kind: SpanKind.SERVER, attributes }, caller);
   const context = trace.setSpan(caller, span);
   return {
@@ -133,17 +133,17 @@ function beginCall(
   };
 }
 
-/** What a span tells of a call: nothing that its caller wrote, and nothing secret. */
+/** The attributes of a span of a call: nothing that the caller wrote, and nothing secret. */
 function attributesOf({ requestId, apiError }: RequestEvent, status: number): Attributes {
   const reason = apiError?.reason ?? 'OK';
   return { 'artseal.request_id': requestId, 'artseal.reason': reason, 'http.response.status_code': status };
 }
 
-/** Ends a span when a promise settles, whose outcome is passed on. */
+/** Ends a span when a promise settles. Returns the same result. */
 async function ended<T>(span: Span, promise: Promise<T>): Promise<T> {
   try {
     const result = await promise;
-    // A request to a provider may have been given up before.
+    // An aborted request to the provider has ended its span.
     if (span.isRecording()) span.end();
     return result;
   } catch (error) {
@@ -152,7 +152,7 @@ async function ended<T>(span: Span, promise: Promise<T>): Promise<T> {
   }
 }
 
-/** Ends a span, unless it is over, with why what it stands for failed: a word of a closed set. */
+/** Ends a span as failed, unless it has ended. `why` is of a closed set. */
 function endFailed(span: Span, why: string): void {
   if (!span.isRecording()) return;
   span.setAttribute('error.type', why);

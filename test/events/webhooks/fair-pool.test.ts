@@ -5,73 +5,77 @@ import { createFairPool, type FairPool, type Permit } from '../../../src/events/
 const limits = { atOnce: 12, atOnceFailing: 3, atOncePerEndpoint: 4, atOncePerCaller: 6 };
 
 /** Endpoints 10 to 19 are of caller 1, and so on. */
-const slotOf = (id: number, isFailing = false): Permit => ({ id, callerId: Math.floor(id / 10), isFailing });
+const permitOf = (id: number, isFailing = false): Permit => ({
+  id,
+  callerId: Math.floor(id / 10),
+  isFailing,
+});
 
-/** Has endpoints take part. */
-function asking(slots: FairPool, ids: readonly number[], isFailing = false): void {
-  for (const id of ids) slots.request(slotOf(id, isFailing));
+/** Requests permits for endpoints. */
+function request(pool: FairPool, ids: readonly number[], isFailing = false): void {
+  for (const id of ids) pool.request(permitOf(id, isFailing));
 }
 
-/** Takes all slots that there are; whose turns they were, in their order. */
-function takeAll(slots: FairPool): number[] {
+/** Takes all permits. Returns the endpoints, in order. */
+function takeAll(pool: FairPool): number[] {
   const taken: number[] = [];
-  for (let slot = slots.take(); slot !== undefined; slot = slots.take()) taken.push(slot.id);
+  for (let permit = pool.take(); permit !== undefined; permit = pool.take()) taken.push(permit.id);
   return taken;
 }
 
-test('callers have turns, and the endpoints of each among them', () => {
-  const slots = createFairPool(limits);
-  asking(slots, [11, 12, 13, 21, 31]);
-  assert.deepEqual(takeAll(slots), [11, 21, 31, 12, 21, 31, 13, 21, 31, 11, 21, 31]);
-  assert.equal(slots.taken(), 12);
+test('callers take turns, and so do the endpoints of a caller', () => {
+  const pool = createFairPool(limits);
+  request(pool, [11, 12, 13, 21, 31]);
+  assert.deepEqual(takeAll(pool), [11, 21, 31, 12, 21, 31, 13, 21, 31, 11, 21, 31]);
+  assert.equal(pool.taken(), 12);
 });
 
-test('an endpoint has so many slots at most, and a caller so many', () => {
+test('the permits of an endpoint and of a caller are limited', () => {
   const one = createFairPool(limits);
-  asking(one, [11]);
+  request(one, [11]);
   assert.deepEqual(takeAll(one), [11, 11, 11, 11]);
   const two = createFairPool(limits);
-  asking(two, [11, 12]);
+  request(two, [11, 12]);
   assert.deepEqual(takeAll(two), [11, 12, 11, 12, 11, 12]);
 });
 
-test('a slot that is given back is taken by whoever is next', () => {
-  const slots = createFairPool(limits);
-  asking(slots, [11, 12]);
-  takeAll(slots);
-  slots.release(slotOf(12));
-  assert.deepEqual(takeAll(slots), [11]);
-  slots.release(slotOf(12));
-  slots.release(slotOf(11));
-  assert.deepEqual(takeAll(slots), [12, 11]);
+test('a released permit goes to the next endpoint', () => {
+  const pool = createFairPool(limits);
+  request(pool, [11, 12]);
+  takeAll(pool);
+  pool.release(permitOf(12));
+  assert.deepEqual(takeAll(pool), [11]);
+  pool.release(permitOf(12));
+  pool.release(permitOf(11));
+  assert.deepEqual(takeAll(pool), [12, 11]);
 });
 
-test('those that fail have slots of their own, one each', () => {
-  const slots = createFairPool(limits);
-  asking(slots, [11, 21, 31, 41], true);
-  assert.deepEqual(takeAll(slots), [11, 21, 31]);
-  asking(slots, [12, 22, 32]);
-  assert.deepEqual(takeAll(slots), [12, 22, 32, 12, 22, 32, 12, 22, 32, 12, 22, 32]);
-  slots.release(slotOf(21, true));
-  assert.deepEqual(takeAll(slots), [41]);
+test('failing endpoints have a pool of their own, with one permit each', () => {
+  const pool = createFairPool(limits);
+  request(pool, [11, 21, 31, 41], true);
+  assert.deepEqual(takeAll(pool), [11, 21, 31]);
+  request(pool, [12, 22, 32]);
+  assert.deepEqual(takeAll(pool), [12, 22, 32, 12, 22, 32, 12, 22, 32, 12, 22, 32]);
+  pool.release(permitOf(21, true));
+  assert.deepEqual(takeAll(pool), [41]);
 });
 
-test('an endpoint that fails now has no further slot until all that it had are given back', () => {
-  const slots = createFairPool(limits);
-  asking(slots, [11]);
-  takeAll(slots);
-  slots.request(slotOf(11, true));
-  for (const _ of [1, 2, 3]) slots.release(slotOf(11));
-  assert.deepEqual(takeAll(slots), []);
-  slots.release(slotOf(11));
-  assert.deepEqual(takeAll(slots), [11]);
-  assert.equal(slots.taken(), 1);
+test('an endpoint that starts to fail gets no permit until it has released all', () => {
+  const pool = createFairPool(limits);
+  request(pool, [11]);
+  takeAll(pool);
+  pool.request(permitOf(11, true));
+  for (const _ of [1, 2, 3]) pool.release(permitOf(11));
+  assert.deepEqual(takeAll(pool), []);
+  pool.release(permitOf(11));
+  assert.deepEqual(takeAll(pool), [11]);
+  assert.equal(pool.taken(), 1);
 });
 
-test('one that is called off has no turn any more', () => {
-  const slots = createFairPool(limits);
-  asking(slots, [11, 12, 21]);
-  slots.cancel(slotOf(11));
-  slots.cancel(slotOf(21));
-  assert.deepEqual(takeAll(slots), [12, 12, 12, 12]);
+test('a cancelled endpoint gets no permit', () => {
+  const pool = createFairPool(limits);
+  request(pool, [11, 12, 21]);
+  pool.cancel(permitOf(11));
+  pool.cancel(permitOf(21));
+  assert.deepEqual(takeAll(pool), [12, 12, 12, 12]);
 });

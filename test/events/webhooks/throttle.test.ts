@@ -5,40 +5,40 @@ import { createManualClock } from '../../support/clock.ts';
 
 const limits = { periodMs: 50, startsPerPeriod: 5, quietRequestsMax: 8 };
 
-/** A pace, and how many of a thousand requests may be begun at once while so many units are at the store. */
-function start() {
+/** A throttle, and how many of a thousand starts it allows at once while the store has so many requests. */
+function open() {
   const clock = createManualClock();
-  let units = 0;
-  const pace = createThrottle({ clock, requestsInFlight: () => units, limits });
-  const begun = (inFlight: number) => {
-    units = inFlight;
+  let requests = 0;
+  const throttle = createThrottle({ clock, requestsInFlight: () => requests, limits });
+  const starts = (inFlight: number) => {
+    requests = inFlight;
     let count = 0;
-    for (; count < 1_000 && pace.waitMs() === 0; count += 1) pace.start();
+    for (; count < 1_000 && throttle.waitMs() === 0; count += 1) throttle.start();
     return count;
   };
-  return { clock, pace, begun };
+  return { clock, throttle, starts };
 }
 
-test('as long as few units are at the store, all requests are begun', () => {
-  assert.equal(start().begun(limits.quietRequestsMax), 1_000);
+test('while the store has few requests, nothing is throttled', () => {
+  assert.equal(open().starts(limits.quietRequestsMax), 1_000);
 });
 
-test('where more are, a few are begun in each time', () => {
-  const { begun, clock, pace } = start();
-  assert.equal(begun(limits.quietRequestsMax + 1), limits.startsPerPeriod);
+test('while the store has more, a few starts are allowed in each period', () => {
+  const { starts, clock, throttle } = open();
+  assert.equal(starts(limits.quietRequestsMax + 1), limits.startsPerPeriod);
   clock.advance(20);
-  assert.equal(begun(limits.quietRequestsMax + 1), 0);
-  assert.equal(pace.waitMs(), 30);
+  assert.equal(starts(limits.quietRequestsMax + 1), 0);
+  assert.equal(throttle.waitMs(), 30);
   clock.advance(30);
-  assert.equal(begun(limits.quietRequestsMax + 1), limits.startsPerPeriod);
+  assert.equal(starts(limits.quietRequestsMax + 1), limits.startsPerPeriod);
 });
 
-test('a store that is empty for a moment is not quiet: one that is so for a time is', () => {
-  const { begun, clock } = start();
-  assert.equal(begun(limits.quietRequestsMax + 1), limits.startsPerPeriod);
-  assert.equal(begun(0), 0);
+test('the throttle ends after a whole period without waiting requests', () => {
+  const { starts, clock } = open();
+  assert.equal(starts(limits.quietRequestsMax + 1), limits.startsPerPeriod);
+  assert.equal(starts(0), 0);
   clock.advance(limits.periodMs);
-  assert.equal(begun(0), limits.startsPerPeriod, 'the time before was busy');
+  assert.equal(starts(0), limits.startsPerPeriod, 'the previous period was busy');
   clock.advance(limits.periodMs);
-  assert.equal(begun(0), 1_000);
+  assert.equal(starts(0), 1_000);
 });
