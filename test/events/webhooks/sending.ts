@@ -18,16 +18,16 @@ import { addWebhook, crashCopy, noon, openStore } from '../../store/promises/fix
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-/** How long a broken promise takes to be reported. */
+/** How long a condition may take, in real time. */
 const timeoutMs = 60_000;
 
-/** What seals the secrets of endpoints. */
+/** Seals the secrets of endpoints. */
 export const keyRing = createKeyRing([{ name: 'main', key: new Uint8Array(32).fill(7) }]);
 
-/** A secret of an endpoint like any other. */
+/** The secret of all endpoints. */
 export const secret = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 
-/** What each event is sent as. */
+/** The message of an event. */
 export const messageOf = (event: EventWithCaller): WebhookMessage =>
   webhookMessage(event, { idKey: new Uint8Array(32), timestamp: createCalendar('UTC').timestamp });
 
@@ -45,7 +45,7 @@ export function addEndpoint(
   });
 }
 
-/** What became of the events of an endpoint, oldest first. */
+/** The deliveries of an endpoint, oldest first. */
 export async function deliveriesOf(
   store: Store,
   { webhookId }: StoredWebhook,
@@ -55,24 +55,22 @@ export async function deliveriesOf(
   return deliveries.reverse();
 }
 
-/** A sender on a store, with a clock of its own that is moved on. */
+/** A sender on a store, with a simulated clock. */
 export interface Sending {
   readonly store: Store;
   readonly clock: ManualClock;
   readonly sender: Sender;
-  /** What was logged: level and message, and what they tell beside. */
+  /** The log lines. */
   readonly log: readonly Readonly<Record<string, unknown>>[];
-  /**
-   * Lets time pass, in steps in which nothing is under way, until it is so; with `atOnce` none passes.
-   */
+  /** Advances the clock from timer to timer, while no attempt is in flight, until the condition holds; with `atOnce` only waits. */
   until(isSo: () => boolean | Promise<boolean>, atOnce?: 'atOnce'): Promise<void>;
-  /** Lets so much time pass. */
+  /** Advances the clock by `ms`. */
   pass(ms: number): Promise<void>;
-  /** What a kill leaves: nothing of it goes on, and the store is as it is on disk. The same clock goes on. */
+  /** Kills the sender and starts another on the store as it is on disk, with the same clock. */
   killed(attempt?: Attempt): Promise<Sending>;
 }
 
-/** What a test may say of its sender. */
+/** Options of `startSending`. */
 export interface SendingOptions {
   readonly attempt: Attempt;
   readonly message?: typeof messageOf;
@@ -80,13 +78,13 @@ export interface SendingOptions {
   readonly random?: () => number;
   /** By default those of the store. */
   readonly requestsInFlight?: () => number;
-  /** Stands before the store. */
+  /** Wraps the store. */
   readonly throughExecute?: (execute: Execute) => Execute;
   readonly clock?: ManualClock;
   readonly dataDir?: string;
 }
 
-/** How often it is looked what others did: rarely, so that days pass quickly. */
+/** Few timers, so that days pass quickly. */
 const rarely = { listEveryMs: 86_400_000, timerMaxMs: 86_400_000 };
 
 type Scope = Pick<TestContext, 'after'>;
@@ -100,11 +98,11 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   let commands = 0;
   let attempts = 0;
   const never = new Promise<never>(() => {});
-  /** Of what is asked of others nothing comes back behind a kill. */
-  const counted = async <T>(answer: Promise<T>, count: (by: 1 | -1) => void): Promise<T> => {
+  /** Nothing returns after a kill. */
+  const counted = async <T>(result: Promise<T>, count: (by: 1 | -1) => void): Promise<T> => {
     count(1);
     try {
-      return await answer;
+      return await result;
     } finally {
       count(-1);
       if (isKilled) await never;
@@ -117,8 +115,8 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
       : counted(through(command), (by) => {
           commands += by;
         });
-  const attempt: Attempt = (...asked) =>
-    counted(options.attempt(...asked), (by) => {
+  const attempt: Attempt = (...request) =>
+    counted(options.attempt(...request), (by) => {
       attempts += by;
     });
   const log: Record<string, unknown>[] = [];
@@ -135,17 +133,17 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   });
   await sender.start();
 
-  /** Lets what needs no time happen. */
+  /** Waits for the store while no time passes. */
   async function settle(): Promise<void> {
     for (let turns = 0; turns < 3 || commands > 0; turns += 1) await turn();
   }
 
   async function until(isSo: () => boolean | Promise<boolean>, atOnce?: 'atOnce'): Promise<void> {
-    const giveUpAtMs = performance.now() + timeoutMs;
+    const failAtMs = performance.now() + timeoutMs;
     for (;;) {
       await settle();
       if (await isSo()) return;
-      if (performance.now() > giveUpAtMs) throw new Error(`it is not so within ${timeoutMs} ms`);
+      if (performance.now() > failAtMs) throw new Error(`the condition does not hold within ${timeoutMs} ms`);
       if (attempts === 0 && atOnce === undefined) clock.advance(clock.nextDueMs() ?? 0);
     }
   }
