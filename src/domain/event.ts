@@ -101,7 +101,7 @@ export function eventsExpired(oldest: number | undefined): ApiError {
   return new ApiError('EVENTS_EXPIRED', message);
 }
 
-/** The error of a place that no event has come to yet. */
+/** The error for a cursor after the newest event. */
 export const eventsAhead = (newest: number): ApiError =>
   new ValidationError('VALIDATION_FAILED', [
     { field: 'after', rule: `must not be above ${newest}, the cursor of the newest event` },

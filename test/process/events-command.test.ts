@@ -51,19 +51,19 @@ async function eventsOf(...words: string[]): Promise<Record<string, unknown>[]> 
   return printed.map((line) => JSON.parse(line));
 }
 
-const sequencesOf = (told: readonly Record<string, unknown>[]) => told.map(({ sequence }) => sequence);
+const sequencesOf = (list: readonly Record<string, unknown>[]) => list.map(({ sequence }) => sequence);
 const numbers = (from: number, to: number) =>
-  Array.from({ length: to - from + 1 }, (_, place) => from + place);
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-test('events of all are shown in their order, each with its place and what it is about', async () => {
-  const told = await eventsOf();
+test('all events are shown in order, each with its position and subject', async () => {
+  const all = await eventsOf();
   assert.deepEqual(
-    told.map(({ position }) => position),
+    all.map(({ position }) => position),
     numbers(1, filedMax + 1),
   );
-  const [first] = told;
+  const [first] = all;
   assert.match(String(first?.id), /^evt_[0-9a-f]{32}$/);
-  assert.equal(new Set(told.map(({ id }) => id)).size, told.length);
+  assert.equal(new Set(all.map(({ id }) => id)).size, all.length);
   assert.deepEqual(first, {
     position: 1,
     platform: 'platform-1',
@@ -73,7 +73,7 @@ test('events of all are shown in their order, each with its place and what it is
     at: createCalendar('UTC').timestamp(nowMs - 3 * hourMs),
     filingNo: first?.filingNo,
   });
-  const [ofLedger, rotated] = told.slice(-2);
+  const [ofLedger, rotated] = all.slice(-2);
   assert.deepEqual([ofLedger?.platform, ofLedger?.sequence], ['ledger', 1]);
   assert.deepEqual(
     [rotated?.type, rotated?.keyId, rotated?.sequence],
@@ -86,7 +86,7 @@ test('events of all are shown in their order, each with its place and what it is
   );
 });
 
-test('one caller, a place to begin behind, a time to begin at and a number of events narrow them down', async () => {
+test('--platform, --after, --since and --limit select events', async () => {
   const ofGallery = ['--platform', 'platform-1'] as const;
   assert.deepEqual(sequencesOf(await eventsOf(...ofGallery)), numbers(1, filedMax));
   assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--after', '148')), [149, 150, filedMax]);
@@ -104,8 +104,8 @@ test('one caller, a place to begin behind, a time to begin at and a number of ev
   assert.deepEqual(await eventsOf('--after', String(filedMax + 1)), []);
 });
 
-test('what cannot be shown is refused in the words of the command line', async () => {
-  const refusals: [words: string[], code: number, message: RegExp][] = [
+test('errors name the options of the command', async () => {
+  const rejected: [words: string[], code: number, message: RegExp][] = [
     [['--platform', 'nobody'], 1, /NOT_FOUND: .*names no platform and no internal system/],
     [['--after', '1000'], 1, /VALIDATION_FAILED: --after must not be above 152/],
     [['--after', '-1'], 2, /needs N after --after/],
@@ -113,9 +113,9 @@ test('what cannot be shown is refused in the words of the command line', async (
     [['--after', '1', '--since', '1h'], 2, /events takes one of --since, --after/],
     [['--since', 'yesterday'], 2, /takes --since as in 2026-11-21/],
   ];
-  for (const [words, code, message] of refusals) {
-    const refused = await events(...words);
-    assert.equal(refused.code, code);
-    assert.match(refused.errors.join('\n'), message);
+  for (const [words, code, message] of rejected) {
+    const result = await events(...words);
+    assert.equal(result.code, code);
+    assert.match(result.errors.join('\n'), message);
   }
 });

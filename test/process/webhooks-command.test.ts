@@ -31,7 +31,7 @@ async function add(webhookId: string, { callerId: owner }: typeof first): Promis
   await execute({ kind: 'AddWebhook', owner, webhook });
 }
 
-/** Has the platform file an artwork, and the endpoint answer the event of it like this. */
+/** Files an artwork and records this response of the endpoint to its event. */
 async function answered(webhookId: string, httpStatus: number, answer: string): Promise<number> {
   const { id } = await execute({ kind: 'FindWebhook', webhookId, owner: undefined });
   await execute(toFile(first));
@@ -63,9 +63,9 @@ async function jsonOf(...words: string[]): Promise<Record<string, unknown>[]> {
 
 const idsOf = async (...words: string[]) =>
   (await jsonOf('list', ...words)).map(({ webhookId }) => webhookId);
-const lastAct = async () => JSON.parse((await runHere(['audit-log', '--json'], env)).printed[0] ?? '');
+const lastEntry = async () => JSON.parse((await runHere(['audit-log', '--json'], env)).printed[0] ?? '');
 
-test('webhooks are listed, all, those of a platform, and those with a status', async () => {
+test('list shows all webhooks, those of a platform, and those with a status', async () => {
   const { code, stdout } = await runCommand(['webhooks', 'list'], env);
   assert.equal(code, 0);
   assert.match(stdout, /^wh_1 {2}ENABLED {3}platform-1 {2}https:\/\/wh_1\.example$/m);
@@ -89,7 +89,7 @@ test('webhooks are listed, all, those of a platform, and those with a status', a
   assert.doesNotMatch(JSON.stringify(shown), /unspoken/);
 });
 
-test('what became of events is shown with the answers, newest first', async () => {
+test('deliveries are shown with their responses, newest first', async () => {
   const delivered = await answered('wh_1', 200, 'thanks');
   const failed = await answered('wh_1', 500, 'out of\norder \u001b[2J');
   const [newest, before] = await jsonOf('deliveries', 'wh_1');
@@ -113,38 +113,38 @@ test('what became of events is shown with the answers, newest first', async () =
   assert.match((await webhooks('list', '--failing')).printed[0] ?? '', /failing since \d{4}-/);
 });
 
-test('a webhook is disabled, enabled and deleted by the operator, and each is an act', async () => {
+test('the operator disables, enables and deletes a webhook, each with an audit entry', async () => {
   const disabled = await runCommand(['webhooks', 'disable', 'wh_2', '--reason', 'asked to'], env);
   assert.match(disabled.stdout, /^wh_2 {2}DISABLED {2}platform-1 .* {2}disabled: /);
-  const { action, subject, reason } = await lastAct();
+  const { action, subject, reason } = await lastEntry();
   assert.deepEqual([action, subject, reason], ['webhook disable', 'wh_2', 'asked to']);
   assert.deepEqual(await idsOf('--status', 'DISABLED'), ['wh_2']);
-  const refused = await webhooks('redeliver', 'wh_2', '--since', '1h');
-  assert.equal(refused.code, 1);
-  assert.match(refused.errors.join('\n'), /^artseal: WEBHOOK_DISABLED: /);
+  const result = await webhooks('redeliver', 'wh_2', '--since', '1h');
+  assert.equal(result.code, 1);
+  assert.match(result.errors.join('\n'), /^artseal: WEBHOOK_DISABLED: /);
 
   assert.equal((await jsonOf('enable', 'wh_2'))[0]?.status, 'ENABLED');
-  assert.equal((await lastAct()).action, 'webhook enable');
+  assert.equal((await lastEntry()).action, 'webhook enable');
   assert.deepEqual((await webhooks('delete', 'wh_2', '--reason', 'gone')).printed, ['deleted wh_2']);
-  assert.equal((await lastAct()).action, 'webhook delete');
+  assert.equal((await lastEntry()).action, 'webhook delete');
   assert.deepEqual(await idsOf(), ['wh_1', 'wh_3']);
 });
 
-test('one event, or all of a time that did not arrive, are sent again', async () => {
+test('redeliver sends one event, or all undelivered ones since a time', async () => {
   const delivered = await answered('wh_1', 204, '');
   const [failed] = await jsonOf('deliveries', 'wh_1', '--status', 'PENDING');
   assert.deepEqual(await jsonOf('redeliver', 'wh_1', '--sequence', String(delivered)), [{ count: 1 }]);
   const [again] = await jsonOf('deliveries', 'wh_1', '--limit', '1');
   assert.deepEqual([again?.sequence, again?.status, again?.attempts], [delivered, 'PENDING', 0]);
-  assert.equal((await lastAct()).action, 'webhook redeliver');
+  assert.equal((await lastEntry()).action, 'webhook redeliver');
   const { printed } = await webhooks('redeliver', 'wh_1', '--since', '29d');
   assert.deepEqual(printed, ['events to send again: 2']);
   const [, second] = await jsonOf('deliveries', 'wh_1', '--status', 'PENDING');
   assert.deepEqual([second?.sequence, second?.attempts], [failed?.sequence, 0]);
 });
 
-test('what cannot be is refused in the words of the command line', async () => {
-  const refusals: [words: string[], code: number, message: RegExp][] = [
+test('errors name the arguments of the command', async () => {
+  const rejected: [words: string[], code: number, message: RegExp][] = [
     [['show', 'wh_9'], 1, /WEBHOOK_NOT_FOUND: WEBHOOK_ID names no webhook\. artseal webhooks list shows/],
     [['list', '--platform', 'nobody'], 1, /NOT_FOUND: .* artseal platform list shows/],
     [['list', '--status', 'BROKEN'], 2, /takes --status ENABLED\|DISABLED, not 'BROKEN'/],
@@ -154,9 +154,9 @@ test('what cannot be is refused in the words of the command line', async () => {
     [['redeliver', 'wh_1', '--since', '31d'], 1, /EVENTS_EXPIRED/],
     [['disable', 'wh_9'], 1, /WEBHOOK_NOT_FOUND/],
   ];
-  for (const [words, code, message] of refusals) {
-    const refused = await webhooks(...words);
-    assert.equal(refused.code, code);
-    assert.match(refused.errors.join('\n'), message);
+  for (const [words, code, message] of rejected) {
+    const result = await webhooks(...words);
+    assert.equal(result.code, code);
+    assert.match(result.errors.join('\n'), message);
   }
 });

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { createLogOutput } from '../../src/telemetry/log-output.ts';
 
-/** A stream that takes nothing more until it is told that the reader goes on. */
+/** A stream whose reader continues when the test calls `goOn`. */
 function heldStream() {
   const received: string[] = [];
   let goOn = () => {};
@@ -19,7 +19,7 @@ function heldStream() {
 
 const line = `${'x'.repeat(199)}\n`;
 
-test('lines are gathered, and all of them come in their order', () => {
+test('lines are gathered and written in order', () => {
   const { stream, received, goOn } = heldStream();
   const output = createLogOutput(stream);
   output.write('a\n');
@@ -33,16 +33,16 @@ test('lines are gathered, and all of them come in their order', () => {
   assert.deepEqual(received, ['a\nb\n', 'c\n']);
 });
 
-test('what waits for a reader is bounded, and the lines dropped are counted', () => {
+test('lines that wait for the reader are bounded', () => {
   const { stream } = heldStream();
   const output = createLogOutput(stream);
   const lines = 20_000;
   for (let written = 0; written < lines; written += 1) output.write(line);
   assert.ok(stream.writableLength <= 1_100_000, `${stream.writableLength} characters wait`);
-  assert.equal(output.takeDropped(), 0, 'there is no room to tell yet');
+  assert.equal(output.takeDropped(), 0, 'there is no room to log it yet');
 });
 
-test('once there is room again the lines dropped are told, once, and new lines come', () => {
+test('with room again the dropped lines are reported once, and new lines are written', () => {
   const { stream, received, goOn } = heldStream();
   const output = createLogOutput(stream);
   const lines = 20_000;
@@ -57,7 +57,7 @@ test('once there is room again the lines dropped are told, once, and new lines c
   assert.equal(received.at(-1), 'new\n');
 });
 
-test('a stream that fails takes nobody down', async () => {
+test('a stream error is ignored', async () => {
   const stream = new Writable({ write: (_chunk, _encoding, taken) => taken(new Error('EPIPE')) });
   const output = createLogOutput(stream);
   const { promise: closed, resolve } = Promise.withResolvers<void>();

@@ -75,7 +75,7 @@ test('only name servers are asked, for the name as it is', async (t) => {
   assert.deepEqual(asked.sort(), ['hooks A', 'hooks AAAA']);
 });
 
-test('a name without an address is told from one that could not be looked up', async (t) => {
+test('the error of a name without address differs from that of a failed lookup', async (t) => {
   const { lookUp } = await startNameServer(t, { 'empty.example': {}, 'broken.example': 2 });
   for (const name of ['empty.example', 'unknown.example'])
     await assert.rejects(lookUp(name, never), { message: 'its host has no address' }, name);
@@ -83,7 +83,7 @@ test('a name without an address is told from one that could not be looked up', a
     await assert.rejects(lookUp(name, never), { message: 'its host could not be looked up' }, name);
 });
 
-test('a name whose server is silent is given up by the signal, and holds no other one up', async (t) => {
+test('the signal aborts the lookup at a silent server, which delays no other lookup', async (t) => {
   const { lookUp, asked } = await startNameServer(t, {
     'silent.example': 'SILENT',
     'four.example': { A: [[192, 0, 2, 1]] },

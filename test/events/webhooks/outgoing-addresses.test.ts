@@ -41,7 +41,7 @@ const forms: readonly (readonly [string, string])[] = [
   ['any.localhost', 'any.localhost'],
 ];
 
-describe('a URL that leads to this machine is refused, and sent to where its network is allowed:', () => {
+describe('a URL of this machine is rejected, unless its network is allowed:', () => {
   for (const [form, address] of forms) {
     test(form, async (t) => {
       const { port, connections } = await startReceiver(t);
@@ -69,7 +69,7 @@ describe('a name is not sent to if it stands for', () => {
       const lookUp = finding(...addresses);
       const answer = await post(openOutgoing(t, { networks: [], lookUp }), url);
       assert.ok(answer.kind === 'FAILED');
-      assert.equal(answer.why, noPublic, 'the platform is told of no address');
+      assert.equal(answer.why, noPublic, 'the platform sees no address');
       for (const address of addresses)
         assert.ok(answer.detail?.includes(`${address} is `), 'the operator is');
       assert.equal(connections(), 0);
@@ -110,7 +110,7 @@ describe('a name that stands for another address a moment later', () => {
     return { lookUp, asked: () => asked };
   };
 
-  test('is asked for once, so that what is judged is what is connected to', async (t) => {
+  test('is looked up once: the checked address is the one connected to', async (t) => {
     const { open, forbidden, networks } = await startBoth(t, closing);
     const { lookUp, asked } = turning();
     const outgoing = openOutgoing(t, { networks, lookUp });
@@ -161,7 +161,7 @@ test('a redirection to a forbidden address is not followed', async (t) => {
   }
 });
 
-test('a connection that leads elsewhere than it was judged to is ended before anything is written to it', async (t) => {
+test('a connection to another address than the checked one is closed before anything is written', async (t) => {
   const { open, forbidden, networks } = await startBoth(t);
   const connect = Socket.prototype.connect as (this: Socket, options: NetConnectOpts) => Socket;
   const elsewhere = t.mock.method(Socket.prototype, 'connect', function (this: Socket) {

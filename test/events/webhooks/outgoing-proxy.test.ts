@@ -38,7 +38,7 @@ async function startProxy(t: TestContext, server: Server = createHttpServer(), s
 const lookUp = finding('127.0.0.2');
 const networks = networksOf('127.0.0.2');
 
-test('a proxy is told the address that was judged, its user and its password, and TLS is spoken through it', async (t) => {
+test('a proxy gets the checked address and its user and password, and TLS goes through it', async (t) => {
   const receiver = await startReceiver(t, undefined, { host: '127.0.0.2' });
   const { port, asked } = await startProxy(t);
   const proxy = new URL(`http://ann:s%3Acret@127.0.0.1:${port}`);
@@ -79,7 +79,7 @@ test('no proxy is asked for an address that must not be sent to', async (t) => {
   assert.deepEqual([asked.length, receiver.connections()], [1, 1]);
 });
 
-test('of several addresses a proxy is told one of IPv4 if there is any', async (t) => {
+test('of several addresses a proxy gets an IPv4 address if there is one', async (t) => {
   const { port, asked } = await startProxy(t, createHttpServer(), 503);
   const proxy = new URL(`http://127.0.0.1:${port}`);
   for (const addresses of [['2001:4860::1', '10.0.0.1', '8.8.8.8'], ['2001:4860::1']])

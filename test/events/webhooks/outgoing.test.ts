@@ -25,7 +25,7 @@ import {
 
 const timeoutMs = 60_000;
 
-test('what is sent arrives as it is, and the answer comes back', async (t) => {
+test('a request arrives unchanged, and its response is returned', async (t) => {
   const received: object[] = [];
   const { port } = await startReceiver(t, async (request, response) => {
     const body = (await request.toArray()).join('');
@@ -55,7 +55,7 @@ test('what is sent arrives as it is, and the answer comes back', async (t) => {
   ]);
 });
 
-test('a redirection is an answer, and nobody follows it', async (t) => {
+test('redirects are not followed', async (t) => {
   const elsewhere = await startReceiver(t);
   for (const status of [301, 302, 303, 307, 308]) {
     const { port } = await startReceiver(t, (_request, response) => {
@@ -66,12 +66,12 @@ test('a redirection is an answer, and nobody follows it', async (t) => {
   assert.equal(elsewhere.connections(), 0);
 });
 
-describe('an answer comes to what it says', () => {
+describe('the result of a response', () => {
   const answers: readonly [string, string, number | string][] = [
     ['of HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\nfine', 200],
     ['without a body', 'HTTP/1.1 204 No Content\r\n\r\n', 204],
     [
-      'behind informational ones',
+      'after informational ones',
       'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n',
       200,
     ],
@@ -106,7 +106,7 @@ describe('an answer comes to what it says', () => {
   }
 });
 
-test('no more than the first 512 bytes of an answer are kept, and a connection outlives a rest that is short', async (t) => {
+test('the first 512 bytes of a response are kept, and a short rest keeps the connection', async (t) => {
   const { port, connections } = await startReceiver(t, (_request, response) => {
     response.write('a'.repeat(500));
     response.end('b'.repeat(20_000));
@@ -121,7 +121,7 @@ test('no more than the first 512 bytes of an answer are kept, and a connection o
 });
 
 describe('a receiver that does not end', () => {
-  test('its body is cut off, and what came of it is the answer', async (t) => {
+  test('its body is cut off, and the first bytes are kept', async (t) => {
     const { port, sockets } = await startReceiver(t, (_request, response) => {
       Readable.from(endless('x'.repeat(1_000)))
         .on('error', () => {})
@@ -160,7 +160,7 @@ describe('a receiver that does not end', () => {
     });
 });
 
-test('an answer that ends behind what is kept of it is one', async (t) => {
+test('a response that ends early after the kept bytes is complete', async (t) => {
   const { port } = await startTalker(t, (socket) => {
     socket.end(`HTTP/1.1 410 Gone\r\ncontent-length: 1000\r\n\r\n${'x'.repeat(600)}`);
   });
@@ -172,7 +172,7 @@ function* endless(...parts: readonly string[]): Generator<string> {
   for (;;) yield parts.at(-1) as string;
 }
 
-describe('15 seconds are all that it is waited for', () => {
+describe('a request times out after 15 seconds without', () => {
   const silences: Readonly<Record<string, (t: TestContext, silent: () => void) => Promise<Receiver>>> = {
     TLS: (t, silent) => startServer(t, createTcpServer(silent)),
     'a head': startTalker,
@@ -203,7 +203,7 @@ describe('15 seconds are all that it is waited for', () => {
   }
 });
 
-test('looking a name up is part of them, also where nothing can give it up', async (t) => {
+test('the timeout includes a lookup that ignores the signal', async (t) => {
   const clock = createManualClock();
   const lookUp = () => new Promise<never>(() => {});
   const answer = outcome(post(openOutgoing(t, { clock, lookUp }), 'https://hooks.example/'));
@@ -211,29 +211,29 @@ test('looking a name up is part of them, also where nothing can give it up', asy
   assert.equal(await answer, 'it sent no complete response within 15 seconds');
 });
 
-test('behind an answer nothing waits any more', async (t) => {
+test('no timer is left after a response', async (t) => {
   const clock = createManualClock();
   const { port } = await startReceiver(t);
   assert.equal(await outcome(post(openOutgoing(t, { clock }), `https://localhost:${port}/`)), 204);
   assert.equal(clock.nextDueMs(), undefined);
 });
 
-test('who sends can give it up, and so can the service that stops', async (t) => {
+test('the signal and close abort a request', async (t) => {
   const arrived: (() => void)[] = [];
   const { port, sockets } = await startReceiver(t, () => arrived.shift()?.());
   const outgoing = openOutgoing(t);
   const given = new AbortController();
-  const givers: readonly [() => void, string][] = [
+  const aborts: readonly [() => void, string][] = [
     [() => given.abort(new Error('no more')), 'the request failed: no more'],
     [() => outgoing.close(), 'the server is stopping'],
   ];
-  for (const [giveUp, expected] of givers) {
+  for (const [abort, expected] of aborts) {
     const { promise, resolve } = Promise.withResolvers<void>();
     arrived.push(resolve);
     const signal = expected === 'the server is stopping' ? new AbortController().signal : given.signal;
     const answer = outcome(post(outgoing, `https://localhost:${port}/`, { signal }));
     await promise;
-    giveUp();
+    abort();
     assert.equal(await answer, expected);
   }
   await eventually('all connections are ended', timeoutMs, () => sockets.size === 0);
@@ -253,7 +253,7 @@ function makeExpired(t: TestContext): Pick<typeof certificate, 'certificate' | '
   return { certificate: readFileSync(file, 'utf8'), key };
 }
 
-test('what was given up before is not begun', async (t) => {
+test('an aborted request does not start', async (t) => {
   const lookedUp: string[] = [];
   const lookUp = (name: string) => {
     lookedUp.push(name);
@@ -271,7 +271,7 @@ test('what was given up before is not begun', async (t) => {
   assert.equal(await outcome(post(outgoing, `https://127.0.0.1:${port}/`)), 204);
 });
 
-test('a service that stops ends the connections that it kept', async (t) => {
+test('close ends kept connections', async (t) => {
   const { port, connections, sockets } = await startReceiver(t);
   const url = `https://localhost:${port}/`;
   const outgoing = openOutgoing(t);
@@ -284,9 +284,9 @@ test('a service that stops ends the connections that it kept', async (t) => {
   assert.equal(connections(), 2);
 });
 
-describe('a certificate is not taken', () => {
+describe('a certificate is rejected', () => {
   const notItsOwn = 'its certificate is not valid: ';
-  const refused: readonly [
+  const rejected: readonly [
     string,
     (t: TestContext) => Pick<typeof certificate, 'certificate' | 'key'>,
     string,
@@ -304,7 +304,7 @@ describe('a certificate is not taken', () => {
       "Hostname/IP does not match certificate's altnames: Host: localhost. is not in the cert's altnames: DNS:other.example",
     ],
   ];
-  for (const [what, make, expected] of refused) {
+  for (const [what, make, expected] of rejected) {
     test(what, async (t) => {
       const requests: unknown[] = [];
       const { port } = await startReceiver(t, (request) => requests.push(request), make(t));
@@ -359,7 +359,7 @@ describe('a receiver has to speak TLS', () => {
 });
 
 describe('a connection that is kept', () => {
-  test('and was ended by the receiver is no failure: another one is tried, once', async (t) => {
+  test('and was closed by the endpoint is replaced once', async (t) => {
     const seen = new WeakSet<object>();
     const { port, connections } = await startReceiver(t, (request, response) => {
       if (seen.has(request.socket)) return request.socket.destroy();
@@ -372,7 +372,7 @@ describe('a connection that is kept', () => {
     assert.equal(connections(), 3);
   });
 
-  test('survives what a receiver says unasked', async (t) => {
+  test('survives unsolicited bytes', async (t) => {
     const answered = 'HTTP/1.1 204 No Content\r\n\r\n';
     const { port } = await startTalker(t, (socket) => {
       socket.write(answered, () => socket.write('junk\r\n'.repeat(100_000)));
@@ -383,7 +383,7 @@ describe('a connection that is kept', () => {
       assert.match(String(await outcome(post(outgoing, `https://localhost:${port}/`))), /^204$|is not HTTP$/);
   });
 
-  test('is one of a few: beyond them connections are ended behind their answers', async (t) => {
+  test('is one of 320: others are closed after their response', async (t) => {
     const [count, kept] = [340, 320];
     const held: (() => void)[] = [];
     const { port, sockets } = await startReceiver(t, (_request, response) => {

@@ -44,7 +44,7 @@ const listener: RequestListener = ({ socket }, response) => {
 const receiver = await startReceiver(fileScope, listener, { host: '::' });
 const url = `https://hooks.example:${receiver.port}/`;
 
-describe('a name that stands for it is refused, and sent to where its network is allowed:', () => {
+describe('a name with this address is rejected, unless its network is allowed:', () => {
   const cases = { ...Object.fromEntries(forbidden.map((one) => [one, [one]])), ...leading };
   for (const [address, networks] of Object.entries(cases)) {
     test(address, async (t) => {
@@ -86,7 +86,7 @@ test('an address that nothing leads to cannot be reached', async (t) => {
   assert.equal(await outcome(post(outgoing, url)), 'it cannot be reached');
 });
 
-test('an address that does not answer is given up behind 15 seconds', async (t) => {
+test('an address that does not respond times out after 15 seconds', async (t) => {
   // What is sent there comes back to this machine, which has no such address, and is dropped.
   ip('route', 'add', '8.8.4.0/24', 'dev', 'lo');
   const clock = createManualClock();

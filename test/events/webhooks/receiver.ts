@@ -38,7 +38,7 @@ export interface Receiver {
 }
 
 /** Where a server listens: by default at any port of 127.0.0.1. */
-interface Place {
+interface ListenAddress {
   readonly host?: string;
   readonly port?: number;
 }
@@ -47,7 +47,7 @@ interface Place {
 export async function startServer(
   test: Scope,
   server: Server,
-  { host = '127.0.0.1', port = 0 }: Place = {},
+  { host = '127.0.0.1', port = 0 }: ListenAddress = {},
 ): Promise<Receiver> {
   const sockets = new Set<Socket>();
   let [connections, receivedBytes] = [0, 0];
@@ -77,10 +77,14 @@ export async function startServer(
 export function startReceiver(
   test: Scope,
   listener: RequestListener = (_request, response) => response.writeHead(204).end(),
-  { certificate: cert, key, ...place }: Partial<Pick<Certificate, 'certificate' | 'key'>> & Place = {},
+  {
+    certificate: cert,
+    key,
+    ...address
+  }: Partial<Pick<Certificate, 'certificate' | 'key'>> & ListenAddress = {},
 ): Promise<Receiver> {
   const shown = { cert: cert ?? certificate.certificate, key: key ?? certificate.key };
-  return startServer(test, createServer(shown, listener), place);
+  return startServer(test, createServer(shown, listener), address);
 }
 
 /** Starts a receiver that speaks TLS, and what else `talk` makes it say once a request has come. */
@@ -125,10 +129,10 @@ export function post(
   return outgoing.post({ url, headers: {}, body: '{}', signal, ...more });
 }
 
-/** What `post` came to, in short: the status, or why there is none. */
-export async function outcome(answer: Promise<OutgoingResult>): Promise<number | string> {
-  const answered = await answer;
-  return answered.kind === 'ANSWERED' ? answered.status : answered.why;
+/** Returns the status of a response, or why there is none. */
+export async function outcome(result: Promise<OutgoingResult>): Promise<number | string> {
+  const settled = await result;
+  return settled.kind === 'ANSWERED' ? settled.status : settled.why;
 }
 
 /** Finds the same addresses for every name. */

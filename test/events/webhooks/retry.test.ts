@@ -6,24 +6,24 @@ import { readRetryAfter, retryAtMs } from '../../../src/events/webhooks/retry.ts
 const atMs = Date.parse('2026-11-21T12:00:00Z');
 const dayMs = 86_400_000;
 
-/** When an event is sent again after so many attempts, in milliseconds from the end of the last. */
+/** The delay after so many attempts, in milliseconds. */
 function delayMs(attempts: number, chance: number, retryAfterS?: number): number | null {
   const retryMs = retryAtMs({ attempts, atMs, retryAfterS }, () => chance);
   return retryMs && retryMs - atMs;
 }
 
-test('an event is sent again after each of the documented delays, up to a tenth later, and then no more', () => {
+test('attempts follow the documented delays, with jitter up to a tenth, and end after the last', () => {
   const delaysS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
   assert.deepEqual(retryDelaysS, delaysS);
-  for (const [place, delayS] of delaysS.entries()) {
-    assert.equal(delayMs(place + 1, 0), delayS * 1_000);
-    assert.equal(delayMs(place + 1, 0.5), delayS * 1_050);
-    assert.equal(delayMs(place + 1, 1), delayS * 1_100);
+  for (const [index, delayS] of delaysS.entries()) {
+    assert.equal(delayMs(index + 1, 0), delayS * 1_000);
+    assert.equal(delayMs(index + 1, 0.5), delayS * 1_050);
+    assert.equal(delayMs(index + 1, 1), delayS * 1_100);
   }
   assert.equal(delayMs(10, 0), null);
 });
 
-test('Retry-After makes the next attempt later, never earlier, by a day at most, and none of no more', () => {
+test('Retry-After delays the next attempt up to a day, never makes it earlier, and adds none', () => {
   assert.equal(delayMs(1, 0, 120), 120_000);
   assert.equal(delayMs(2, 0, 120), 300_000);
   assert.equal(delayMs(1, 0, 86_401), dayMs);
@@ -32,9 +32,9 @@ test('Retry-After makes the next attempt later, never earlier, by a day at most,
   assert.equal(delayMs(10, 0, 120), null);
 });
 
-test('Retry-After is read in seconds and as each of the dates of HTTP', () => {
+test('Retry-After is read as seconds and as each HTTP date format', () => {
   const read = (text: string | undefined) => readRetryAfter(text, atMs);
-  const words: readonly [string | undefined, number | undefined][] = [
+  const values: readonly [string | undefined, number | undefined][] = [
     ['120', 120],
     [' 7 ', 7],
     ['99999999999999999999999', 1e23],
@@ -54,7 +54,7 @@ test('Retry-After is read in seconds and as each of the dates of HTTP', () => {
     ['2026-11-21T12:02:00Z', undefined],
   ];
   assert.deepEqual(
-    words.map(([word]) => read(word)),
-    words.map(([, seconds]) => seconds),
+    values.map(([value]) => read(value)),
+    values.map(([, seconds]) => seconds),
   );
 });

@@ -16,7 +16,7 @@ import { addEndpoint, deliveriesOf, messageOf, type Sending, startSending } from
 /** How often the process is killed. */
 const kills = 50;
 
-/** How often an event is sent at most until it arrives: none is given up. */
+/** An event arrives at the latest with this attempt: none fails for good. */
 const sendsMax = retryDelaysS.length;
 
 const hourMs = 3_600_000;
@@ -39,7 +39,7 @@ const failed: AttemptResult = {
   ...{ isDelivered: false, httpStatus: null, answer: null, error: 'it sent no response', isGone: false },
 };
 
-/** Endpoints that fail in every way there is as long as they are to: before anything arrived, and behind it. */
+/** Endpoints that fail in every way, before and after the event arrived, until `recover`. */
 function createReceivers(random: Random) {
   const received = new Map<string, Received>();
   let isWell = false;

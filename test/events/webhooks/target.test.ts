@@ -25,10 +25,10 @@ test('an https URL is taken, with any port, path and query', () => {
   for (const url of taken) assert.equal(checkTarget(url, rules), undefined, url);
 });
 
-test('anything else is refused with its rule', () => {
+test('any other URL breaks a rule', () => {
   const absolute = 'must be an absolute https:// URL of at most 2048 characters';
   const machine = (host: string) => `must have a host at a public address: ${host} is this machine`;
-  const refused: readonly (readonly [string, string])[] = [
+  const rejected: readonly (readonly [string, string])[] = [
     ['', absolute],
     ['hooks.example.com', absolute],
     ['/hook', absolute],
@@ -73,7 +73,7 @@ test('anything else is refused with its rule', () => {
       'must have a host at a public address: [fd00:ec2::254] is in a private network',
     ],
   ];
-  for (const [url, rule] of refused) assert.equal(checkTarget(url, rules), rule, url);
+  for (const [url, rule] of rejected) assert.equal(checkTarget(url, rules), rule, url);
 });
 
 test('hosts in networks that are named are taken, localhost if any of its addresses is', () => {
