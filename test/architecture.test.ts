@@ -47,7 +47,7 @@ test('time comes from a clock that is passed in, not from the machine', () => {
 const exported =
   /^export (?:default )?(?:abstract |async |declare )*(?:function\*?|class|interface|type|const|let|enum) (\w+)/;
 
-/** The exports of a module that no doc comment is before, but for `createThing` beside the type Thing, which has one. */
+/** The exports without a doc comment, except `createThing` beside the type Thing, and what it needs: `ThingDependencies`. */
 function undocumented({ path, text }: Module): string[] {
   const lines = text.split('\n');
   const names = lines.map((line) => exported.exec(line)?.[1]);
@@ -55,7 +55,8 @@ function undocumented({ path, text }: Module): string[] {
     name.startsWith('create') && names.includes(name.slice('create'.length));
   return names.flatMap((name, place) => {
     const isDocumented = /\*\/\s*$/.test(lines[place - 1] ?? '');
-    return name === undefined || isDocumented || makesWhatIsHere(name) ? [] : [`${path}: ${name}`];
+    const isObvious = name?.endsWith('Dependencies') || (name !== undefined && makesWhatIsHere(name));
+    return name === undefined || isDocumented || isObvious ? [] : [`${path}: ${name}`];
   });
 }
 

@@ -8,6 +8,7 @@ import { SettingError } from '../payments/provider.ts';
 
 // Each function reads the text of one setting. It throws SettingError with the rule that the text breaks.
 
+/** Reads host:port, or unix: and a path. */
 export function parseInternalAddress(text: string): ListenAddress {
   const path = /^unix:(.*)$/s.exec(text)?.[1];
   if (path === undefined) return parseAddress(text);
@@ -19,6 +20,7 @@ export function parseInternalAddress(text: string): ListenAddress {
   return { path };
 }
 
+/** Reads addresses and networks, separated by commas. */
 export function parseNetworks(text: string): Network[] {
   return text
     .split(',')
@@ -31,6 +33,7 @@ export function parseNetworks(text: string): Network[] {
     });
 }
 
+/** Reads the URL of a forward proxy. */
 export function parseProxy(text: string): URL {
   const url = URL.parse(text);
   const isGood =
@@ -49,6 +52,7 @@ function hasReadableUser({ username, password }: URL): boolean {
   }
 }
 
+/** Reads host:port. */
 export function parseAddress(text: string): TcpAddress {
   const [, host = '', digits = ''] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);
@@ -58,6 +62,7 @@ export function parseAddress(text: string): TcpAddress {
 
 const drainDelayMaxS = 60;
 
+/** Reads whole seconds. */
 export function parseDrainDelay(text: string): number {
   const seconds = Number(text);
   if (!/^\d{1,2}$/.test(text) || seconds > drainDelayMaxS)
@@ -76,12 +81,14 @@ export function parsePeriod(text: string): number {
   throw new SettingError('must be a period such as 15m, 24h or 7d, from 1m to 20d');
 }
 
+/** Reads a period of at most a day, as milliseconds. */
 export function parseBuyerDeadline(text: string): number {
   const ms = parsePeriod(text);
   if (ms <= msPerUnit.d) return ms;
   throw new SettingError('must be a period such as 30m or 2h, from 1m to 24h');
 }
 
+/** Reads the number of backups to keep. */
 export function parseBackupsKept(text: string): number {
   const kept = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (kept >= 1 && kept <= 1_000) return kept;
@@ -90,6 +97,7 @@ export function parseBackupsKept(text: string): number {
 
 const logOriginMax = 200;
 
+/** Reads the name of an evidence log. */
 export function parseLogOrigin(text: string): string {
   const isGood = /^[!-*,-~]+$/.test(text) && !text.includes('://') && text.length <= logOriginMax;
   if (isGood) return text;
@@ -98,6 +106,7 @@ export function parseLogOrigin(text: string): string {
   );
 }
 
+/** Reads an IANA time zone. */
 export function parseTimeZone(name: string): string {
   try {
     // An offset or a whole date-time would be taken as well, but neither knows of changes to come.
@@ -109,6 +118,7 @@ export function parseTimeZone(name: string): string {
   }
 }
 
+/** Reads an ISO 4217 code. */
 export function parseCurrency(code: string): string {
   if (!Intl.supportedValuesOf('currency').includes(code))
     throw new SettingError('must be an ISO 4217 code such as CNY');
@@ -146,6 +156,7 @@ function parseWitness(line: string): Witness {
   return { key: readWitnessKey(vkey), url: parseHttpUrl(url).replace(/\/$/, '') };
 }
 
+/** Reads the number of cosignatures that are required. */
 export function parseRequiredWitnesses(text: string): number {
   const required = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
   if (required <= witnessesMax) return required;

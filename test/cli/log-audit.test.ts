@@ -28,7 +28,7 @@ test('a good log is audited: its tree, what it has of each year, who signed', as
   const { code, printed, errors } = await audit();
   assert.deepEqual([code, errors], [0, []]);
   assert.deepEqual(printed.slice(0, 3), [
-    'VERIFIED: the 700 leaves of the log log.example/artworks are those that it signed',
+    'VERIFIED: the 700 leaves of the log log.example/artworks are what it signed',
     `signed by ${log.keys[0]?.vkey}`,
     '2026: 698 filings, to number 698, 0 numbers skipped',
   ]);
@@ -423,7 +423,7 @@ test('a request that fails is sent again, until that does not help', async (t) =
   );
   const { code, errors } = await audit();
   assert.equal(code, 1);
-  assert.match(errors.join(), /^artseal: cannot fetch http.*tile\/entries\/001: /);
+  assert.match(errors.join(), /^artseal: http.*tile\/entries\/001 could not be fetched: /);
 });
 
 test('redirects are not followed, and a body without end is not read', async (t) => {

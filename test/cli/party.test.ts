@@ -75,7 +75,7 @@ test('what is refused is told in the words of the command line', async (t) => {
   for (const [words, told] of [
     [['add', '--platform', 'nobody', ...named.slice(2), ...account], 'NOT_FOUND: NAME names no platform'],
     [['list', '--platform', 'nobody'], 'NOT_FOUND: NAME names no platform.*artseal platform list'],
-    [['remove', ...named], 'NOT_FOUND: --id names no party.*artseal party list'],
+    [['remove', ...named], 'NOT_FOUND: --id is not registered.*artseal party list'],
     [
       ['add', ...named, '--provider-ids', 'account=cus_1'],
       'names.account must be the id of a connected account',
