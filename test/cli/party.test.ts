@@ -78,11 +78,11 @@ test('what is refused is told in the words of the command line', async (t) => {
     [['remove', ...named], 'NOT_FOUND: --id is not registered.*artseal party list'],
     [
       ['add', ...named, '--provider-ids', 'account=cus_1'],
-      'names.account must be the id of a connected account',
+      'providerIds.account must be the id of a connected account',
     ],
     [
       ['add', ...named, '--provider-ids', 'acct_1'],
-      'names.account is required.*--provider-ids must have account, and no',
+      'providerIds.account is required.*--provider-ids must have account, and no',
     ],
     [['add', ...named, ...account, '--reason', 'a\nb'], '--reason must have no control characters'],
     [['add', ...named.slice(0, 5), 'x'.repeat(129), ...account], '--id must have 1 to 128 characters'],
