@@ -53,13 +53,13 @@ const begunAnew =
 test('whatever keeps the log from being signed, it can be forked: the next start publishes it under its new name', async (t) => {
   const missing = await forked(t, (file) => rmSync(file));
   assert.equal(missing.origin, `${origin}/2`);
-  assert.match(missing.told, /that is known has 5 leaves/);
+  assert.match(missing.told, /the last known checkpoint of \S+ has 5 leaves/);
   const foreign = await forked(t, (file) =>
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll(origin, 'log.example/other')),
   );
   assert.equal(foreign.origin, `${origin}/2`);
   assert.ok(
-    foreign.told.includes(`\nthe last checkpoint of ${origin} that is known has 5 leaves`),
+    foreign.told.includes(`\nthe last checkpoint of ${origin} the last known checkpoint of \S+ has 5 leaves`),
     foreign.told,
   );
   const damaged = await forked(t, (file) => writeFileSync(file, 'no note'));
