@@ -77,7 +77,7 @@ export class CallTransaction {
     const apiError = toApiError(error);
     if (this.#admission === undefined) return apiError;
     try {
-      const request = this.#request({ kind: 'Refuse', apiError: apiErrorData(apiError) });
+      const request = this.#request({ kind: 'Reject', apiError: apiErrorData(apiError) });
       this.#admitted(await this.#store.execute(request));
       return apiError;
     } catch (notAdmitted) {
@@ -140,7 +140,7 @@ export class CallTransaction {
 
 /** Whether a command only records UNAVAILABLE. Such a call does not count against the quota. */
 function isUnavailable(effect: Command | undefined): boolean {
-  return effect?.kind === 'Refuse' && effect.apiError.reason === 'UNAVAILABLE';
+  return effect?.kind === 'Reject' && effect.apiError.reason === 'UNAVAILABLE';
 }
 
 function uncounted(admission: Admission | undefined): Admission | undefined {

@@ -40,7 +40,7 @@ export async function withinLimit<Key, T>(
     leave = limit.enter(key);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    const reject = (() => execute({ kind: 'Refuse', apiError: apiErrorData(error) })) as Execute;
+    const reject = (() => execute({ kind: 'Reject', apiError: apiErrorData(error) })) as Execute;
     const rejectNext = () => Promise.reject(error);
     return await work({ execute: reject, executeNext: rejectNext });
   }

@@ -8,7 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import { ApiError } from '../domain/reason.ts';
 import { type Scope, scopeNeeded } from '../domain/token.ts';
-import { refuseViolations, type Violation } from '../domain/violation.ts';
+import { rejectViolations, type Violation } from '../domain/violation.ts';
 import { type Call, type Implementation, isWriting, type StreamCall } from './operation.ts';
 import { type Principal, scopesOf } from './principal.ts';
 
@@ -73,7 +73,7 @@ function runnable<Run>(
   { name }: DescMethod,
 ): Run {
   // The message names one violation of each field, the first. The reader's come first: they describe what the caller sent.
-  refuseViolations([...violations, ...(parsed.violations ?? [])]);
+  rejectViolations([...violations, ...(parsed.violations ?? [])]);
   if (parsed.run === undefined) throw new Error(`${name} returned neither input nor violations.`);
   return parsed.run;
 }

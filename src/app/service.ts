@@ -120,7 +120,7 @@ export function createService(parts: ServiceParts): Service {
     ...{
       execute: executorOf(store, shares.webhooks),
       onEvents: store.onEvents,
-      requestsInFlight: store.unitsInFlight,
+      requestsInFlight: store.requestsInFlight,
       attempt,
       clock,
       random: parts.random,

@@ -8,7 +8,7 @@ import {
   type Tier,
   tiers,
 } from '../domain/caller.ts';
-import { refuseViolations } from '../domain/violation.ts';
+import { rejectViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
@@ -56,7 +56,7 @@ const rotate: Action = {
   ],
   run: async (words, terminal) => {
     const overlap = wholeNumber(words.text('overlap') ?? String(overlapS.default));
-    refuseViolations(checkOverlap(overlap));
+    rejectViolations(checkOverlap(overlap));
     return changeRegistry(words, terminal, async (session) => {
       refuseUnknownToServing(session);
       const keyId = keyIdOf(session, words);

@@ -1,7 +1,7 @@
 import { providers } from '../config/payment-providers.ts';
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import { checkParty, nobodyRegistered, type ProviderIds, partyRoles } from '../domain/party.ts';
-import { refuseViolations, ValidationError } from '../domain/violation.ts';
+import { rejectViolations, ValidationError } from '../domain/violation.ts';
 import type { ProviderKind } from '../payments/provider.ts';
 import { allOf } from '../store/paging.ts';
 import type { Imported, Party } from '../store/party-commands.ts';
@@ -22,7 +22,7 @@ const add: Action = {
       const { config, actor, execute } = session;
       const party = { ...partyOf(words), providerIds: providerIdList(words.required('provider-ids')) };
       const by = actor();
-      refuseViolations(checkParty(party, config.provider.parties));
+      rejectViolations(checkParty(party, config.provider.parties));
       show(await execute({ kind: 'AddParty', by, caller: words.required('platform'), party }), session);
     }),
 };
@@ -66,7 +66,7 @@ const importing: Action = {
     try {
       return await changeRegistry(words, terminal, async ({ execute, config, actor, show }) => {
         const rules = config.provider.parties;
-        if (rules === undefined) return refuseViolations([nobodyRegistered]);
+        if (rules === undefined) return rejectViolations([nobodyRegistered]);
         const read = readPartyFile(bytes, words.text('platform'), rules);
         const isTrial = words.has('dry-run');
         const counts = await execute({ kind: 'ImportParties', by: actor(), ...read, isTrial });

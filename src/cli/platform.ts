@@ -1,6 +1,6 @@
 import { checkMonth, yearOf } from '../domain/calendar.ts';
 import { callsLeft, type PlatformStatus, platformNotFound } from '../domain/caller.ts';
-import { refuseViolations } from '../domain/violation.ts';
+import { rejectViolations } from '../domain/violation.ts';
 import type { Platform, PlatformUsage } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { type Action, type CommandGroup, fieldLines, UsageError, type Words } from './command.ts';
@@ -80,7 +80,7 @@ const usage: Action = {
   run: async (words, terminal) => {
     const format = formatOf(words);
     const given = words.text('month');
-    refuseViolations(given === undefined ? [] : checkMonth(given));
+    rejectViolations(given === undefined ? [] : checkMonth(given));
     return withRegistry(words, terminal, async (session) => {
       const month = given ?? currentMonth(session);
       const usages = allOf((page) => session.execute({ kind: 'ListUsage', month, page }));

@@ -1,6 +1,6 @@
 import { readDataDir } from '../config/config.ts';
 import { retentionYears, yearOfFiling } from '../domain/filing.ts';
-import { type ExpiredFiling, erasedAtOnceMax } from '../store/retention-commands.ts';
+import { type ExpiredFiling, erasedPerRequestMax } from '../store/retention-commands.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
 import { formersOf } from '../store/sqlite/upgrade.ts';
@@ -64,7 +64,7 @@ async function tally(
   let from: number | undefined;
   let beforeS: number;
   do {
-    const page = await execute({ kind: 'ListExpired', nowS, page: { from, size: erasedAtOnceMax } });
+    const page = await execute({ kind: 'ListExpired', nowS, page: { from, size: erasedPerRequestMax } });
     for (const { filingNo, records } of await treat(page.items)) {
       const year = yearOfFiling(filingNo);
       const of = years.get(year) ?? { filings: 0, records: 0, first: filingNo, last: filingNo };

@@ -4,7 +4,7 @@ import { mintLogKey } from '../evidence/log/signing-keys.ts';
 import {
   countSeals,
   findUnopened,
-  resealSecrets,
+  reencryptSecrets,
   type SealedKey,
   type Seals,
   sealedKeys,
@@ -32,7 +32,7 @@ const reseal: Action = {
       const [{ name: masterKey }, ...others] = keyRing.masterKeys;
       const refuse = () => refuseUnknownToServing(session);
       const before = await sealsIn(session);
-      const resealed = await resealSecrets(execute, keyRing, actor(), refuse);
+      const resealed = await reencryptSecrets(execute, keyRing, actor(), refuse);
       // The server may have been restarted meanwhile, with other keys.
       refuse();
       const after = await sealsIn(session);

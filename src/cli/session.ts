@@ -7,7 +7,7 @@ import { openRefreshSocket, refreshed } from '../app/refresh-socket.ts';
 import { type Config, readConfig, readDataDir, unknownSettings } from '../config/config.ts';
 import { type Actor, checkReason } from '../domain/audit-entry.ts';
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
-import { refuseViolations } from '../domain/violation.ts';
+import { rejectViolations } from '../domain/violation.ts';
 import { shownName } from '../lib/json/strict-json.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../operations/registry.ts';
 import { isServingRecordThere, readServingRecord } from '../operations/serving-record.ts';
@@ -74,7 +74,7 @@ export async function changeRegistry(
 /** The user of the machine, with the time and `--reason`. Throws VALIDATION_FAILED for a wrong reason. */
 export function localActor(words: Words, { env }: Pick<Terminal, 'env'>): Actor {
   const reason = words.text('reason');
-  refuseViolations(checkReason(reason ?? ''));
+  rejectViolations(checkReason(reason ?? ''));
   return userActor(env, reason);
 }
 

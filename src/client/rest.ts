@@ -4,7 +4,7 @@ import { type ApiCredentials, signedHeaders } from './sign.ts';
 export interface RestClient {
   /**
    * Sends a signed request; `body` is sent as JSON exactly as given, `more` are further headers, such as an
-   * Idempotency-Key. The answer may be an error envelope.
+   * Idempotency-Key. The response may be an error.
    */
   send(
     method: string,

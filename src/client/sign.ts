@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { signature } from '../api/canonical-request.ts';
 import { credentialHeaders } from '../api/credentials.ts';
 
-/** The two credentials that a platform was given. */
+/** The credentials of a platform. */
 export interface ApiCredentials {
   readonly apiKey: string;
   readonly apiSecret: string;
 }
 
-/** What is to be signed. */
+/** A request to sign. */
 export interface Unsigned {
   /** Upper case. */
   readonly method: string;
@@ -19,7 +19,7 @@ export interface Unsigned {
 
 const nonceBytes = 16;
 
-/** The four headers of a request: made anew for every attempt, since a nonce is good for one. */
+/** Returns the four headers that sign a request. Sign every attempt: a nonce is valid once. */
 export function signedHeaders(
   { apiKey, apiSecret }: ApiCredentials,
   { method, target, body = '' }: Unsigned,

@@ -3,14 +3,14 @@ import { connect } from 'node:net';
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 
-/** What a client shows and believes where the service speaks TLS: PEM. */
+/** The client's certificate and the authorities that it trusts, PEM. */
 export type ClientTls = Pick<SecureClientSessionOptions, 'ca' | 'cert' | 'key'>;
 
 /**
  * The transport for generated clients of internal systems: Connect over HTTP/2, with the bearer token on every
  * call. `createClient(FilingService, createTypedTransport(baseUrl, token))` is a client. The base URL is http://host:port,
- * https://host:port, or unix:/path for a Unix socket; `tls` is needed where the service has a certificate of a private
- * authority, or asks for one of the client.
+ * https://host:port, or unix:/path for a Unix socket; `tls` is needed if the service has a certificate of a private
+ * authority, or requires one of the client.
  */
 export function createTypedTransport(baseUrl: string, token: string, tls: ClientTls = {}): Transport {
   const authorize: Interceptor = (next) => (request) => {

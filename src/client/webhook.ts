@@ -1,16 +1,16 @@
 import { timingSafeEqual } from 'node:crypto';
 import { parseWebhookSecret, webhookHeaders, webhookSignature } from '../events/webhooks/signature.ts';
 
-/** What a webhook tells: an event, as the feed of events has it in `data`. */
+/** The body of a webhook. `data` is the event, as in the event feed. */
 export interface WebhookEvent {
-  /** What happened, such as `escrow.released`; versions to come may have further types. */
+  /** The event type, such as `escrow.released`. Later versions may have further types. */
   readonly type: string;
   /** When it happened, RFC 3339. */
   readonly timestamp: string;
   readonly data: {
-    /** Stable: a webhook that arrives twice has the same. */
+    /** The same for every attempt to deliver the event. */
     readonly id: string;
-    /** The place of the event among those of the platform, from 1; 0 of a `webhook.test`. */
+    /** The number of the event among those of the platform, from 1; 0 for a `webhook.test`. */
     readonly sequence: number;
     readonly type: string;
     readonly at: string;
@@ -32,17 +32,17 @@ export type ReceivedHeaders =
 /** A request that claims to be a webhook. */
 export interface ReceivedWebhook {
   readonly headers: ReceivedHeaders;
-  /** As it arrived, before anything parsed it. */
+  /** The raw body, not parsed. */
   readonly body: string | Uint8Array;
-  /** `whsec_…`, or several of them while one replaces another: a signature by any of them is enough. */
+  /** `whsec_…`, or several during a rotation. A signature by any of them is enough. */
   readonly secret: string | readonly string[];
-  /** How far the time of the webhook may be from now, in seconds, inclusive; 300 if left out. */
+  /** The largest difference between the webhook's time and now, in seconds, inclusive; 300 by default. */
   readonly toleranceS?: number;
-  /** The receiver's clock, Unix milliseconds; that of the machine if left out. */
+  /** The current time, Unix milliseconds; `Date.now()` by default. */
   readonly nowMs?: number;
 }
 
-/** Why a webhook is refused. */
+/** Why a webhook is rejected. */
 export type WebhookErrorReason =
   | 'MISSING_HEADER'
   | 'BAD_TIMESTAMP'
@@ -52,7 +52,7 @@ export type WebhookErrorReason =
   | 'BAD_SECRET'
   | 'BAD_BODY';
 
-/** A webhook that is not to be believed. Its message says what to do about it, and holds no secret. */
+/** The error of a webhook that must not be trusted. The message says what to do, and holds no secret. */
 export class WebhookError extends Error {
   readonly reason: WebhookErrorReason;
 
@@ -66,14 +66,14 @@ export class WebhookError extends Error {
 /** Standard Webhooks suggests five minutes. */
 const defaultToleranceS = 300;
 
-/** How many entries of a signature header are looked at. */
+/** Entries of a signature header that are checked, at most. */
 const signaturesMax = 32;
 
 const unixSeconds = /^[1-9][0-9]{0,11}$/;
 
 /**
- * The event of a webhook that was signed with the secret and is from now. Throws `WebhookError` for every other. Webhooks
- * are delivered at least once: whoever must not do a thing twice remembers the header `webhook-id`.
+ * Verifies the signature and time of a webhook and returns its event. Throws `WebhookError` otherwise. Webhooks are delivered at
+ * least once: store the header `webhook-id` to ignore duplicates.
  */
 export function verifyWebhook({
   headers,
@@ -120,7 +120,7 @@ function checkRaw(body: unknown): void {
   );
 }
 
-/** The value of a header; several are one with spaces between, as the signatures within a header are. */
+/** The value of a header. Repeated headers are joined by spaces, like the signatures within one. */
 function header(headers: ReceivedHeaders, name: string): string {
   const value =
     typeof headers.get === 'function'

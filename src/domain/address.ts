@@ -1,4 +1,4 @@
-/** Whether nobody on the way can read or change what is sent to an address: it is https, or http on this machine. */
+/** Whether traffic to an address is protected: it is https, or http on this machine. */
 export function isSecure({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }

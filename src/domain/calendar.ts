@@ -10,7 +10,7 @@ export interface Month {
   readonly lengthS: number;
 }
 
-/** Tells what an instant is called where the business is done. */
+/** Dates and times in the business time zone. */
 export interface Calendar {
   /** RFC 3339, whole seconds, numeric offset, never Z. */
   timestamp(atMs: number): string;

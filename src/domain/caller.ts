@@ -1,7 +1,7 @@
 import { filingSequenceMax } from './filing.ts';
 import type { ApiError } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import { refuseViolations, ValidationError, type Violation } from './violation.ts';
+import { rejectViolations, ValidationError, type Violation } from './violation.ts';
 
 /** Rate and quota classes of platforms. */
 export type Tier = 'TRIAL' | 'STANDARD' | 'ENTERPRISE';
@@ -16,18 +16,18 @@ export const tiers = {
 /** Whether requests signed with a key are let in. */
 export type KeyStatus = 'ACTIVE' | 'SUSPENDED' | 'REVOKED';
 
-/** A key's status at `nowS`, Unix seconds: the end of its rotation revokes it without anybody writing it down. */
+/** A key's status at `nowS`, Unix seconds: the end of its rotation revokes it, without a write. */
 export function statusAt(key: { status: KeyStatus; expiresAtS: number | null }, nowS: number): KeyStatus {
   return key.expiresAtS !== null && nowS >= key.expiresAtS ? 'REVOKED' : key.status;
 }
 
-/** Refuses a status that a revoked key can no longer be given or rotated from. Throws VALIDATION_FAILED. */
-export function refuseRevoked(status: KeyStatus): void {
+/** Throws VALIDATION_FAILED for a revoked key, which can be neither changed nor rotated. */
+export function rejectRevoked(status: KeyStatus): void {
   if (status === 'REVOKED')
-    refuseViolations([{ field: 'keyId', rule: 'names a key that is revoked for ever' }]);
+    rejectViolations([{ field: 'keyId', rule: 'names a key that is revoked, which is final' }]);
 }
 
-/** What rotating a key comes to. */
+/** The result of a rotation. */
 export interface Rotation {
   /** Of the new key. */
   readonly status: KeyStatus;
@@ -46,7 +46,7 @@ export function rotate(
   endsAtS: number,
 ): Rotation {
   const status = statusAt(old, nowS);
-  refuseRevoked(status);
+  rejectRevoked(status);
   return { status, oldEndsAtS: Math.min(endsAtS, old.expiresAtS ?? endsAtS) };
 }
 
@@ -90,27 +90,27 @@ export function checkCallerName(name: string): Violation[] {
   return checkText('name', name, callerNameBounds);
 }
 
-/** Refuses to register a platform under the name of a caller that is there already. Throws VALIDATION_FAILED. */
-export function refuseTakenName(named: object | undefined): void {
+/** Throws VALIDATION_FAILED if a caller has the name of a new platform. */
+export function rejectTakenName(named: object | undefined): void {
   if (named === undefined) return;
-  refuseViolations([{ field: 'name', rule: 'is taken; rotate a key of that caller to issue another' }]);
+  rejectViolations([{ field: 'name', rule: 'is taken; rotate a key of that caller to issue another' }]);
 }
 
-/** Refuses an internal system the name of a platform, which is a caller that has a tier. Throws VALIDATION_FAILED. */
-export function refusePlatformName(named: { readonly tier: Tier | null } | undefined): void {
+/** Throws VALIDATION_FAILED if a platform, a caller with a tier, has the name of an internal system. */
+export function rejectPlatformName(named: { readonly tier: Tier | null } | undefined): void {
   if (named === undefined || named.tier === null) return;
-  refuseViolations([{ field: 'name', rule: 'is taken by a platform' }]);
+  rejectViolations([{ field: 'name', rule: 'is taken by a platform' }]);
 }
 
-/** Refuses a token for a platform that is not there. Throws VALIDATION_FAILED. */
-export function refuseUnknownPlatform(named: object | undefined): void {
-  if (named === undefined) refuseViolations([{ field: 'platform', rule: 'names no platform' }]);
+/** Throws VALIDATION_FAILED if the platform of a token does not exist. */
+export function rejectUnknownPlatform(named: object | undefined): void {
+  if (named === undefined) rejectViolations([{ field: 'platform', rule: 'names no platform' }]);
 }
 
 const notFound = (field: string, rule: string): ApiError =>
   new ValidationError('NOT_FOUND', [{ field, rule }]);
 
-/** The error of a key id that is not known. */
+/** The error of an unknown key id. */
 export const keyNotFound = (): ApiError => notFound('keyId', 'names no key.');
 
 /** The error of a name that no platform has. */
@@ -119,16 +119,16 @@ export const platformNotFound = (): ApiError => notFound('caller', 'names no pla
 /** The error of a name that neither a platform nor an internal system has. */
 export const callerNotFound = (): ApiError => notFound('caller', 'names no platform and no internal system.');
 
-/** The error of a token id that is not known. */
+/** The error of an unknown token id. */
 export const tokenNotFound = (): ApiError => notFound('tokenId', 'names no token.');
 
-/** The rules of a quota that a command line, where it is one field with `unlimited`, has to say otherwise. */
+/** Rules of a quota. The command line, where `unlimited` is part of the field, replaces them by its own. */
 export const quotaRules = {
   missing: 'is required for ENTERPRISE: a number or unlimited',
   outOfBounds: `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}`,
 } as const;
 
-/** The fields of an agreement that break their rules. */
+/** Checks an agreement. */
 export function checkAgreement({ name, ...limits }: Agreement): Violation[] {
   return [...checkCallerName(name), ...checkLimits(limits)];
 }
@@ -151,7 +151,7 @@ function checkLimits({ tier, monthlyQuota, unlimited, filingCap = 1 }: AgreedLim
   return violations;
 }
 
-/** Checks how long a rotated key is to work on. */
+/** Checks how long a rotated key stays valid. */
 export function checkOverlap(seconds: number): Violation[] {
   const allowed = Number.isInteger(seconds) && seconds >= 0 && seconds <= overlapS.max;
   return allowed
@@ -169,7 +169,7 @@ export function tierNamed(name: string): Tier | undefined {
   return Object.hasOwn(tiers, name) ? (name as Tier) : undefined;
 }
 
-/** What a platform that is registered may do. */
+/** The limits of a platform. */
 export interface PlatformLimits {
   readonly tier: Tier;
   /** Calls a month; null is unlimited. */
@@ -179,20 +179,20 @@ export interface PlatformLimits {
 }
 
 /**
- * What a platform is allowed once its agreement is changed, which has to keep the rules of a new one: a quota stays with
- * its tier alone. Throws VALIDATION_FAILED.
+ * Returns the limits after a change of the agreement, which the rules of a new agreement apply to. A quota is kept only with its
+ * tier. Throws VALIDATION_FAILED.
  */
 export function changeAgreement(agreed: PlatformLimits, change: AgreementChange): PlatformLimits {
   const limits = { ...changedLimits(agreed, change), filingCap: changedCap(agreed, change) };
   const { tier, filingCap = null } = limits;
-  refuseViolations(checkLimits(limits));
+  rejectViolations(checkLimits(limits));
   if (tier === undefined) throw new Error('A checked agreement has a tier.');
   return { tier, monthlyQuota: agreedQuota(limits) ?? null, filingCap };
 }
 
 function changedCap(agreed: PlatformLimits, { filingCap, noFilingCap = false }: AgreementChange) {
   if (filingCap !== undefined && noFilingCap)
-    refuseViolations([{ field: 'filingCap', rule: 'cannot be both a number and none' }]);
+    rejectViolations([{ field: 'filingCap', rule: 'cannot be both a number and none' }]);
   return noFilingCap ? undefined : (filingCap ?? agreed.filingCap ?? undefined);
 }
 
@@ -200,10 +200,10 @@ function changedLimits(agreed: PlatformLimits, change: AgreementChange): AgreedL
   const { monthlyQuota, unlimited, filingCap, noFilingCap = false } = change;
   const isQuotaGiven = monthlyQuota !== undefined || unlimited;
   if (change.tier === undefined && !isQuotaGiven && filingCap === undefined && !noFilingCap)
-    refuseViolations([
+    rejectViolations([
       {
         field: 'tier',
-        rule: 'is required where neither the monthly quota nor the cap on filings is to be changed',
+        rule: 'is required if neither monthlyQuota nor filingCap changes',
       },
     ]);
   const tier = change.tier === undefined ? agreed.tier : tierNamed(change.tier);
@@ -212,7 +212,7 @@ function changedLimits(agreed: PlatformLimits, change: AgreementChange): AgreedL
   return { tier, monthlyQuota: agreed.monthlyQuota ?? undefined, unlimited: agreed.monthlyQuota === null };
 }
 
-/** Calls that are left of a monthly quota, null where it is unlimited, after so many. */
+/** Calls left of a monthly quota after `calls`; null if it is unlimited. */
 export function callsLeft(monthlyQuota: number | null, calls: number): number | null {
   return monthlyQuota === null ? null : Math.max(0, monthlyQuota - calls);
 }

@@ -1,27 +1,27 @@
 import { ApiError } from './reason.ts';
 
-/** Why a filing is not to be dated by the wall clock, which may be wrong: a record that bears a wrong time bears it for ever. */
+/** Why the wall clock may be wrong. Nothing is filed then, because the time of a record can never be corrected. */
 export interface ClockFault {
   /**
-   * - BEHIND: it is behind the newest record, so that times would run backwards.
-   * - AHEAD: it is so far ahead of the newest filing that it was probably never set, or set to a wrong year.
-   * - SET: it was set forward or back by so much since the process started, as the monotonic clock tells. A machine that was
-   *   suspended for so long looks the same.
+   * - BEHIND: it is earlier than the newest record, so times would run backwards.
+   * - AHEAD: it is so far ahead of the newest filing that it is probably not set, or set to a wrong year.
+   * - SET: it was set since the process started, compared with the monotonic clock. A machine that was suspended looks the
+   *   same.
    */
   readonly kind: 'BEHIND' | 'AHEAD' | 'SET';
-  /** Seconds; negative where it was set back. */
+  /** Seconds; negative if it was set back. */
   readonly byS: number;
 }
 
-/** What the wall clock is held against. */
+/** The wall clock and the times that it is checked against. */
 export interface ClockReading {
-  /** What it says, Unix seconds. */
+  /** The wall clock, Unix seconds. */
   readonly nowS: number;
   /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
   readonly newestS: number | undefined;
   /**
    * The time of the newest filing, or the one that an operator accepted since, Unix seconds; undefined if there is neither.
-   * Other records are taken by a wrong clock as well, so the newest leaf does not say that the clock is right.
+   * The newest leaf does not prove that the clock is right: other records are accepted with a wrong clock.
    */
   readonly datedS: number | undefined;
   /** By how much it was set since the process started, or since an operator accepted it, in seconds; negative for back. */
@@ -33,10 +33,10 @@ const dayS = 86_400;
 const setMaxS = dayS;
 /** How far it may be ahead of the newest filing: a registry that is idle for longer asks an operator once. */
 const aheadMaxS = 366 * dayS;
-/** Callers are told to come back after so many seconds at most: an operator may have seen to it by then. */
+/** The longest Retry-After, in seconds: an operator may have fixed the clock by then. */
 const retryAfterMaxS = 60;
 
-/** What is wrong with the wall clock; undefined if filings can be dated by it. */
+/** Returns the fault of the wall clock; undefined if filings can be dated by it. */
 export function findClockFault({
   nowS,
   newestS = nowS,
@@ -49,7 +49,7 @@ export function findClockFault({
   return undefined;
 }
 
-/** What is wrong, as the part of a sentence that begins with the clock. */
+/** Describes a fault, as a clause that begins with "the clock". */
 export function clockFaultText({ kind, byS }: ClockFault): string {
   switch (kind) {
     case 'BEHIND':
@@ -74,7 +74,7 @@ export function clockError(fault: ClockFault): ApiError {
   return new ApiError('UNAVAILABLE', message, { retryAfterS });
 }
 
-/** Seconds, with the days that they are if there are many. */
+/** Seconds, and days if there are two or more. */
 function durationText(seconds: number): string {
   const days = Math.floor(seconds / dayS);
   return days < 2 ? `${seconds} s` : `${seconds} s (${days} days)`;

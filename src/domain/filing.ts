@@ -65,7 +65,7 @@ export function checkFilingNumber(field: string, value: string): Violation[] {
   return filingNumberPattern.test(value) ? [] : [{ field, rule: 'must be AS-<year>-<6 digits>' }];
 }
 
-/** The filing number of a place in a year: AS-<year>-<6 digits>. */
+/** The filing number of a sequence in a year: AS-<year>-<6 digits>. */
 export function filingNumber(year: number, sequence: number): string {
   if (sequence > filingSequenceMax) {
     throw new ApiError(
@@ -87,33 +87,30 @@ export function filingCapReached(cap: number, year: number, endsInS: number): Ap
   );
 }
 
-/** The year that a filing number is of. */
+/** The year of a filing number. */
 export function yearOfFiling(filingNo: string): number {
   return Number(filingNo.slice(3, 7));
 }
 
-/** The place of a filing number in its year, from 1. */
+/** The sequence of a filing number in its year, from 1. */
 export function sequenceOfFiling(filingNo: string): number {
   return Number(filingNo.slice(-6));
 }
 
-/**
- * The filing number that follows the last one of a year, which is undefined at its beginning, and the places up to
- * `floor`, which are left out.
- */
+/** The filing number after the last one of a year, undefined if there is none, and after `floor`, up to which numbers are skipped. */
 export function nextFilingNumber(year: number, last: string | undefined, floor = 0): string {
   return filingNumber(year, Math.max(last === undefined ? 0 : sequenceOfFiling(last), floor) + 1);
 }
 
 /**
  * The members of a filing that the evidence hash covers, sorted as RFC 8785 asks, by the version of the list. A list that
- * hashes were made by never changes: whoever holds an old answer recomputes it by the old one.
+ * hashes were made by never changes, so that old hashes can be recomputed.
  */
 export const evidenceMembers = {
   1: ['author', 'condition', 'era', 'filingNo', 'material', 'price', 'size', 'timestamp'],
 } as const satisfies Record<number, readonly (keyof Filing)[]>;
 
-/** The version by which filings are hashed now. */
+/** The version for new filings. */
 const evidenceVersion = 1;
 
 /** The members of a filing that the hash leaves out. */
@@ -122,11 +119,11 @@ type Hashed = (typeof evidenceMembers)[typeof evidenceVersion][number];
 /** A member in neither list makes this fail to compile: whether it is evidence has to be decided. */
 true satisfies Exclude<keyof Filing, Hashed | Unhashed> extends never ? true : false;
 
-/** What the evidence hash is made of. */
+/** The members of a filing that the evidence hash covers. */
 export type Evidence = Pick<Filing, Hashed>;
 
 /**
- * What is evidence of a filing, as RFC 8785 canonical JSON of the members that the evidence hash covers. For well-formed texts
+ * The RFC 8785 canonical JSON of the members that the evidence hash covers. For well-formed texts
  * and integers up to 2^53-1, JSON.stringify of members in sorted order is that canonical form.
  */
 export function canonicalEvidence(evidence: Evidence): string {
@@ -148,14 +145,14 @@ export function filingNotFound(): ApiError {
   return new ApiError('FILING_NOT_FOUND', 'filingNo names no filing.');
 }
 
-/** How long a caller is to wait where filings are refused until an operator has acted, in seconds. */
+/** Retry-After while filings are rejected until an operator acts, in seconds. */
 const rolledBackRetryAfterS = 60;
 
-/** The error of a filing while a witness finds that the evidence log was rolled back: its number may have been given out. */
+/** The error of a filing while a witness reports that the evidence log was rolled back: its number may be in use already. */
 export function filingsHalted(): ApiError {
   return new ApiError(
     'UNAVAILABLE',
-    'Nothing can be filed now: a witness of the evidence log finds that the registry went back to an older state. ' +
+    'Nothing can be filed now: a witness of the evidence log reports that the registry went back to an older state. ' +
       'Nothing was stored, and nothing is filed until the operator has resolved this.',
     { retryAfterS: rolledBackRetryAfterS },
   );
@@ -165,13 +162,13 @@ export function filingsHalted(): ApiError {
 export const linkNotFound = (): ApiError =>
   new ValidationError('LINK_NOT_FOUND', [{ field: 'linkId', rule: 'names no link.' }]);
 
-/** The error for a place that no record of a filing has, or none that the caller may see; 1 is the filing itself. */
+/** The error for a record that does not exist or that the caller may not see. Sequence 1 is the filing itself. */
 export function recordNotFound(sequence: number): ApiError {
   if (sequence === 1) return filingNotFound();
-  return new ApiError('FILING_NOT_FOUND', 'filingNo names no filing that has a record of this sequence.');
+  return new ApiError('FILING_NOT_FOUND', 'filingNo names no filing that has a record with this sequence.');
 }
 
-/** The error for the number of a filing that was erased, which says so. */
+/** The error for an erased filing. */
 export function filingErased(): ApiError {
   return new ApiError(
     'FILING_NOT_FOUND',

@@ -1,35 +1,35 @@
-/** How often the busiest stretch that is known has to fit into a safe gap. */
+/** A safe gap is at least so many times the busiest known period. */
 const busiestFactor = 10;
 
 /**
- * The last number of a year to leave out where nobody knows which were given out after `last`: half of those that the year
- * has left, and at least ten times as many as the busiest stretch took that is as long as what is not known. It may
- * be above `max`, the last number that a year can have: then nothing is safe.
+ * The last number of a year to skip if the numbers issued after `last` are unknown: half of the remaining ones, and at least
+ * ten times as many as `busiest`, the most numbers issued in a period as long as the unknown one. A result above `max`, the
+ * last number of a year, means that no gap is safe.
  */
 export function safeNumberFloor(last: number, max: number, busiest: number): number {
   return Math.max(last + Math.ceil((max - last) / 2), last + busiestFactor * busiest);
 }
 
 /**
- * Numbers that a restoration skips at random, at most: two restorations of one backup begin at the same number once in
- * 10,000 times, and one costs 1 % of the filing numbers of a year at most, on average half of that.
+ * Numbers that a restore skips at random, at most. Two restores of one backup then start at the same number once in 10,000
+ * times. A restore costs at most 1 % of the filing numbers of a year.
  */
 const randomStretchMax = 10_000;
-/** The part of the numbers left that it skips at most, where that is less: at the end of a year numbers are scarce. */
+/** The largest part of the remaining numbers that it skips, if that is less. */
 const randomShare = 0.1;
 
-/** How many more numbers to skip after `last`, so that restorations of one backup begin at different ones; `random` is from 0 to 1. */
+/** The numbers to skip at random after `last`, so that restores of one backup start at different ones. `random` is from 0 to 1. */
 export function randomStretch(last: number, max: number, random: number): number {
   return Math.floor(random * Math.min(randomStretchMax, (max - last) * randomShare));
 }
 
-/** The most of these times, in seconds and ascending, that lie within any stretch of that length. */
+/** The largest number of times, ascending Unix seconds, within any period of `lengthS`. */
 export function busiestStretch(times: readonly number[], lengthS: number): number {
   let most = 0;
   let first = 0;
-  for (const [place, time] of times.entries()) {
+  for (const [index, time] of times.entries()) {
     while (time - (times[first] ?? time) > lengthS) first += 1;
-    most = Math.max(most, place - first + 1);
+    most = Math.max(most, index - first + 1);
   }
   return most;
 }

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 /** What can happen to a filed artwork. */
 export type ProvenanceEvent = 'SUBMITTED' | 'TRANSFER';
 
-/** How many TRANSFER records a filing may have; provenance answers all of them at once. */
+/** TRANSFER records of a filing, at most. One response returns all of them. */
 export const transfersMax = 10_000;
 
 /** One event in the circulation of an artwork. */
@@ -20,7 +20,7 @@ export interface Provenance {
   readonly records: readonly ProvenanceRecord[];
 }
 
-/** A record of a filing behind its source record, with its place among them: 2 is the first. */
+/** A record of a filing after its source record. Sequences start at 2. */
 export interface LaterRecord {
   readonly filingNo: string;
   readonly sequence: number;

@@ -2,7 +2,7 @@ import type { Reason } from './reason.ts';
 
 /** What a reason means to a client. Both are whole sentences; what stands between backticks is code. */
 export interface ReasonHelp {
-  /** When a call is refused with it. */
+  /** When a call fails with it. */
   readonly condition: string;
   /** What the client does about it. */
   readonly action: string;
@@ -34,7 +34,7 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
   },
   NONCE_REUSED: {
     condition:
-      'The key has used this nonce before. A retry with the bytes of an earlier request is refused with this, too.',
+      'The key has used this nonce before. A retry with the bytes of an earlier request is rejected, too.',
     action: 'Sign the request again with a new timestamp and a new nonce.',
   },
   KEY_SUSPENDED: {
@@ -105,7 +105,7 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
     action: 'Read the order, and decide by its `state` and `pending`.',
   },
   EVENTS_EXPIRED: {
-    condition: 'The events asked for are older than 30 days and are not kept any more.',
+    condition: 'The cursor has expired: the events after it are older than 30 days.',
     action: 'Read your filings and orders, then continue with the newest event.',
   },
   FILING_CAP_REACHED: {
@@ -146,7 +146,7 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
     action: 'Use a new key for a new request.',
   },
   IDEMPOTENCY_IN_PROGRESS: {
-    condition: 'The first request with this `Idempotency-Key` has not been answered yet.',
+    condition: 'The first request with this `Idempotency-Key` is still running.',
     action: 'Send the same request again a little later.',
   },
   FILING_NUMBERS_EXHAUSTED: {
@@ -176,7 +176,7 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
     action: 'Retry under the same `Idempotency-Key`, with a longer deadline.',
   },
   CANCELLED: {
-    condition: 'The client gave the call up before it was answered. It may still be carried out.',
+    condition: 'The client cancelled the call before the response. The call may still take effect.',
     action:
       'Retry under the same `Idempotency-Key`. Only the log and the metrics of the service show this code.',
   },

@@ -16,7 +16,7 @@ export type StatusCode =
   | 'canceled'
   | 'data_loss';
 
-/** Status of each reason at the two doors: the HTTP status over REST, the status code over typed RPC. */
+/** Each reason with its HTTP status over REST and its status code over RPC. */
 export const reasons = {
   AUTH_HEADER_MISSING: { http: 401, code: 'unauthenticated' },
   AUTH_HEADER_INVALID: { http: 401, code: 'unauthenticated' },
@@ -56,23 +56,23 @@ export const reasons = {
   INTERNAL: { http: 500, code: 'internal' },
   UNAVAILABLE: { http: 503, code: 'unavailable' },
   TIMEOUT: { http: 504, code: 'deadline_exceeded' },
-  // For log, metrics and traces: the client that gave its call up is sent nothing.
+  // Only in logs, metrics and traces: the client that cancelled gets no response.
   CANCELLED: { http: 499, code: 'canceled' },
 } as const satisfies Record<string, { http: number; code: StatusCode }>;
 
-/** One word of the dictionary. */
+/** A code of an error. */
 export type Reason = keyof typeof reasons;
 
-/** Statuses of errors that the same call may not meet again, beside those that are the service's own fault. */
+/** 4xx statuses of errors that may be gone on a retry. */
 const passing: readonly number[] = [401, 403, 413, 415, 429, 499];
 
-/** Whether a call that is repeated under its Idempotency-Key gets the same error again, and is not carried out anew. */
+/** Whether a retry with the same Idempotency-Key gets the same error and does not run again. */
 export function isFinal(reason: Reason): boolean {
   const { http } = reasons[reason];
   return http < 500 && !passing.includes(http);
 }
 
-/** What a refused caller can act on; each door says it in its own way. */
+/** Hints for the client. REST and RPC each send them in their own headers. */
 export interface Hints {
   /** Whole seconds, at least 1, before the same call may succeed. */
   readonly retryAfterS?: number;
@@ -82,7 +82,7 @@ export interface Hints {
   readonly allow?: readonly string[];
 }
 
-/** A call that is refused. Its message is written for the caller: it names field and bound and holds no secret. */
+/** An error of a call. Its message is for the caller: it names field and bound, and holds no secret. */
 export class ApiError extends Error {
   readonly reason: Reason;
   readonly hints: Hints;
@@ -95,25 +95,25 @@ export class ApiError extends Error {
   }
 }
 
-/** Seconds that a caller is told to wait when the service itself cannot serve. */
+/** Retry-After if the service is unavailable, in seconds. */
 const unavailableRetryAfterS = 1;
 
-/** The service cannot store anything now: overloaded, shutting down, or the store refuses. */
+/** The error while the service is overloaded, shutting down, or cannot store anything. */
 export function unavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('UNAVAILABLE', message, { retryAfterS: unavailableRetryAfterS }, { cause });
 }
 
-/** A request that did not arrive whole within so many milliseconds. */
+/** The error of a request that was not complete in time. */
 export function incomplete(withinMs: number): ApiError {
   return new ApiError('TIMEOUT', `The request was not complete within ${withinMs / 1_000} seconds.`);
 }
 
-/** The end of a call that its client gave up: its connection or its stream was closed before the answer was sent. */
+/** The error of a call whose client closed the connection or stream before the response was sent. */
 export function cancelled(): ApiError {
-  return new ApiError('CANCELLED', 'The client gave the call up.');
+  return new ApiError('CANCELLED', 'The client cancelled the call.');
 }
 
-/** Why a connection is closed on which its client takes nothing, holds too much, or has sent too many requests ahead. */
+/** The error of a connection whose client reads nothing, holds too much memory, or pipelines too many requests. */
 export function cutOffError(reason: 'stalled' | 'memory' | 'requests'): ApiError {
   switch (reason) {
     case 'stalled':
@@ -123,11 +123,11 @@ export function cutOffError(reason: 'stalled' | 'memory' | 'requests'): ApiError
         'Too much memory is held by clients that do not read their responses or finish their requests.',
       );
     case 'requests':
-      return unavailable('Far too many requests were sent ahead of their answers.');
+      return unavailable('Too many requests were sent before their responses were read.');
   }
 }
 
-/** The error that an error is shown as: itself, or INTERNAL without details for anything internalError. */
+/** Maps any error to an ApiError. Unknown errors become INTERNAL, without details. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const message = 'The service failed; the operator finds the cause in the log under this request id.';

@@ -8,7 +8,7 @@ export interface TextBounds {
 
 const controlCharacter = /\p{Cc}/u;
 
-/** Characters that nobody sees, and that make one text look like another. No script needs them, as some do ZWJ and ZWNJ. */
+/** Invisible characters, which make different texts look alike. No script needs them, unlike ZWJ and ZWNJ. */
 const deceptiveCharacters: Readonly<Record<string, string>> = {
   '\u202a': 'LEFT-TO-RIGHT EMBEDDING',
   '\u202b': 'RIGHT-TO-LEFT EMBEDDING',

@@ -2,26 +2,25 @@ import { checkCallerName } from './caller.ts';
 import type { Violation } from './violation.ts';
 
 /**
- * What a token may be good for, in the order in which they are told: to read; to file artworks; to open, release and
- * refund orders; to have events sent to webhooks; to make and revoke links to evidence, which anybody may open; to govern keys,
- * platforms and what else operators govern, reading included.
+ * Scopes of a token, in the order in which they are listed. `read`: read. `file`: file artworks. `escrow`: open, release and
+ * refund orders. `webhook`: manage webhooks. `link`: create and revoke public links to evidence. `operate`: everything that
+ * operators do, including reading it.
  */
 export const scopes = ['read', 'file', 'escrow', 'webhook', 'link', 'operate'] as const;
 
-/** One of them. */
 export type Scope = (typeof scopes)[number];
 
-/** What those who sign their calls may do: all but govern. */
+/** The scopes of signed calls: all except `operate`. */
 export const platformScopes: readonly Scope[] = ['read', 'file', 'escrow', 'webhook', 'link'];
 
-/** The scope that a call needs, by that of its service for calls that write: reading needs its own, but of what operators govern. */
+/** The scope that a call needs: that of its service for writes and for operator services, otherwise `read`. */
 export function scopeNeeded(ofService: Scope, isWriting: boolean): Scope {
   return isWriting || ofService === 'operate' ? ofService : 'read';
 }
 
-/** What an operator wants a token to be. */
+/** The terms of a new token. */
 export interface TokenTerms {
-  /** Of the internal system. */
+  /** The name of the internal system. */
   readonly name: string;
   /** Words that may be scopes, in any order. */
   readonly scopes: readonly string[];
@@ -31,18 +30,18 @@ export interface TokenTerms {
   readonly platform: string | undefined;
 }
 
-/** The terms that break their rules, at `nowS`, Unix seconds. */
+/** Checks terms at `nowS`, Unix seconds. */
 export function checkTokenTerms(terms: TokenTerms, nowS: number): Violation[] {
   const violations = checkCallerName(terms.name);
   const broken = (field: string, rule: string) => violations.push({ field, rule });
   if (terms.scopes.some((word) => !isScope(word))) broken('scopes', `must be of ${scopes.join(', ')}`);
   else if (terms.platform !== undefined && terms.scopes.includes('operate'))
-    broken('scopes', 'cannot have operate where the token acts for a platform');
+    broken('scopes', 'cannot include operate if the token acts for a platform');
   if (terms.expiresAtS !== undefined && terms.expiresAtS <= nowS) broken('expires', 'must be in the future');
   return violations;
 }
 
-/** The scopes among these words, each once and in their order. */
+/** The scopes among some words, each once, in the order of `scopes`. */
 export function scopesIn(words: readonly string[]): Scope[] {
   return scopes.filter((scope) => words.includes(scope));
 }
@@ -50,10 +49,9 @@ export function scopesIn(words: readonly string[]): Scope[] {
 /** Whether a word is a scope. */
 export const isScope = (word: string): word is Scope => (scopes as readonly string[]).includes(word);
 
-/** Whether a token is good, or how it ended. */
 export type TokenStatus = 'VALID' | 'EXPIRED' | 'REVOKED';
 
-/** A token's status at `nowS`, Unix seconds: its end comes without anybody writing it down. */
+/** A token's status at `nowS`, Unix seconds. A token expires without a write. */
 export function tokenStatusAt(
   { revokedAtS, expiresAtS }: { readonly revokedAtS: number | null; readonly expiresAtS: number | null },
   nowS: number,

@@ -8,17 +8,17 @@ export interface Violation {
   readonly rule: string;
 }
 
-/** The rule of a text with a lone surrogate: the internal door checks it before the library would replace it, the domain for all. */
+/** The rule of a text with a lone surrogate. The internal API checks it before its library replaces the surrogate. */
 export const wellFormedRule = 'must be well-formed Unicode: it has a lone surrogate';
 
-/** How many violations an error names before it only counts the rest: a body has room for thousands. */
+/** Violations that an error names. It only counts the rest. */
 const violationsNamedMax = 20;
 
-/** An error on account of fields, which whoever shows it may call by other names. */
+/** An error with the violations of fields, so that each API can use its own field names. */
 export class ValidationError extends ApiError {
-  /** Those that the message names. */
+  /** The violations that the message names. */
   readonly violations: readonly Violation[];
-  /** How many there are beyond these. */
+  /** The number of further violations. */
   readonly more: number;
 
   constructor(reason: Reason, violations: readonly Violation[], message?: string, more = 0) {
@@ -29,14 +29,14 @@ export class ValidationError extends ApiError {
   }
 }
 
-/** Throws VALIDATION_FAILED naming each field that fails, once, by the first rule that it breaks. */
-export function refuseViolations(violations: readonly Violation[]): void {
+/** Throws VALIDATION_FAILED if there are violations. The message names each field once, with the first rule that it breaks. */
+export function rejectViolations(violations: readonly Violation[]): void {
   if (violations.length > 0) throw new ValidationError('VALIDATION_FAILED', violations);
 }
 
 /**
- * What is wrong with the fields, each once and by the first rule that it breaks; at most `violationsNamedMax` of them, and
- * how many besides, `more` included.
+ * Describes violations: each field once, with the first rule that it breaks. After `violationsNamedMax` fields it gives the
+ * number of the others, plus `more`.
  */
 export function sentences(violations: readonly Violation[], more = 0): string {
   const all = firstOfEach(violations);
@@ -52,7 +52,7 @@ function firstOfEach(violations: readonly Violation[]): Violation[] {
   return [...fields.values()];
 }
 
-/** An error as plain data, which can cross a thread and be stored. */
+/** An error as plain data, which can cross threads and be stored. */
 export interface ApiErrorData {
   readonly reason: Reason;
   readonly message: string;
@@ -61,7 +61,7 @@ export interface ApiErrorData {
   readonly more?: number | undefined;
 }
 
-/** The data of an error; its cause is left out. */
+/** The data of an error, without its cause. */
 export function apiErrorData(apiError: ApiError): ApiErrorData {
   const { reason, message, hints } = apiError;
   const data = { reason, message, hints };
@@ -70,7 +70,7 @@ export function apiErrorData(apiError: ApiError): ApiErrorData {
   return { ...data, violations, ...(more > 0 && { more }) };
 }
 
-/** The error that such data was made of. */
+/** The error of such data. */
 export function errorOf({ reason, message, hints, violations, more }: ApiErrorData): ApiError {
   return violations === undefined
     ? new ApiError(reason, message, hints)

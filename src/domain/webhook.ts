@@ -105,13 +105,13 @@ export const webhookDisabled = (): ApiError =>
 /** The error for sending an event whose type the endpoint's filter excludes. */
 export const typeNotSent = (type: EventType): ApiError =>
   new ValidationError('VALIDATION_FAILED', [
-    { field: 'sequence', rule: `is of a ${type}, which the webhook is not sent` },
+    { field: 'sequence', rule: `names an event of type ${type}, to which the webhook does not subscribe` },
   ]);
 
 /** The error for sending an event that does not exist yet. `newest` is the newest sequence. */
 export const eventNotStored = (newest: number): ApiError =>
   new ValidationError('VALIDATION_FAILED', [
-    { field: 'sequence', rule: `must not be above ${newest}, that of the newest event` },
+    { field: 'sequence', rule: `must be at most ${newest}, the sequence of the newest event` },
   ]);
 
 /** The error for sending an event that was deleted. */
@@ -123,5 +123,5 @@ export const eventNotKept = (): ApiError =>
 /** The error for sending the events since a time before the oldest event. */
 export const timeNotKept = (): ApiError =>
   new ValidationError('EVENTS_EXPIRED', [
-    { field: 'since', rule: 'must not be more than 30 days ago: events are kept no longer' },
+    { field: 'since', rule: 'must not be more than 30 days ago: events are kept for 30 days' },
   ]);

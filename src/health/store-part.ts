@@ -28,17 +28,17 @@ export function createStorePart(
   let latestAtMs = Number.NEGATIVE_INFINITY;
   let isWriting = false;
   /** The number of write errors that are over. */
-  let over = store.storageErrors().refusals;
+  let over = store.storageErrors().failures;
   /** Since when test writes have succeeded, and the number of write errors by then; undefined if the last one failed. */
-  let good: { readonly refusals: number; readonly sinceMs: number } | undefined;
+  let good: { readonly failures: number; readonly sinceMs: number } | undefined;
 
   async function write(): Promise<string | undefined> {
     isWriting = true;
-    const { refusals } = store.storageErrors();
+    const { failures } = store.storageErrors();
     try {
       await perform(store, { kind: 'RewriteNothing' });
-      if (refusals > over) await checkRoom();
-      if (good?.refusals !== refusals) good = { refusals, sinceMs: clock.monotonicMs() };
+      if (failures > over) await checkRoom();
+      if (good?.failures !== failures) good = { failures, sinceMs: clock.monotonicMs() };
       return undefined;
     } catch (error) {
       good = undefined;
@@ -57,10 +57,10 @@ export function createStorePart(
 
   /** Returns the last write error, if it is not over. */
   function findWriteError(): string | undefined {
-    const { refusals, lastRejection } = store.storageErrors();
-    const isSteady = good?.refusals === refusals && clock.monotonicMs() - good.sinceMs >= steadyMs;
-    if (isSteady) over = refusals;
-    return refusals > over ? lastRejection : undefined;
+    const { failures, lastFailure } = store.storageErrors();
+    const isSteady = good?.failures === failures && clock.monotonicMs() - good.sinceMs >= steadyMs;
+    if (isSteady) over = failures;
+    return failures > over ? lastFailure : undefined;
   }
 
   return {

@@ -2,26 +2,26 @@ import type { Actor } from '../domain/audit-entry.ts';
 import { type Agreement, agreedQuota, checkAgreement, type Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { checkTokenTerms, scopes, scopesIn, type TokenTerms } from '../domain/token.ts';
-import { refuseViolations } from '../domain/violation.ts';
+import { rejectViolations } from '../domain/violation.ts';
 import type { NewKey, NewPlatform, NewToken, StoredKey, StoredToken } from '../store/caller-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { type KeyRing, SecretNotOpened } from './key-ring.ts';
 import { mintKey, mintToken, tokenHash } from './mint.ts';
 
-/** Issues credentials. What it returns of a secret or token is the only time that it is seen. */
+/** Issues credentials. Secrets and tokens are returned once and cannot be read again. */
 export interface Issuance {
   /** Registers a platform and issues its first key. Throws VALIDATION_FAILED. */
   issueKey(agreement: Agreement, by: Actor): Promise<IssuedKey>;
   /**
-   * Issues a further key, which is suspended if the existing one is; the existing one works on for `overlapS` seconds.
+   * Issues another key, which is suspended if the existing one is. The existing key expires after `overlapS` seconds.
    * Throws NOT_FOUND, VALIDATION_FAILED.
    */
   rotateKey(keyId: string, overlapS: number, by: Actor): Promise<IssuedKey>;
   /** Issues a token to an internal system. Throws VALIDATION_FAILED. */
   issueToken(terms: TokenTerms, by: Actor): Promise<IssuedToken>;
   /**
-   * Issues the first key and a token that may do everything, together. `keep` is called with them before they are stored: once they
-   * are, nobody can tell them again.
+   * Issues the first key and a token with all scopes, in one transaction. `keep` gets them before they are stored, because
+   * they cannot be read afterwards.
    */
   issueFirst(
     agreement: Agreement,
@@ -31,13 +31,13 @@ export interface Issuance {
   ): Promise<void>;
 }
 
-/** A new key with its secret, which is known nowhere else. */
+/** A new key with its secret. */
 export interface IssuedKey {
   readonly key: StoredKey;
   readonly apiSecret: string;
 }
 
-/** A new token as the store knows it, and its text, which is known nowhere else. */
+/** A new token as stored, and its text. */
 export interface IssuedToken {
   readonly stored: StoredToken;
   readonly token: string;
@@ -51,7 +51,7 @@ export interface FirstCredentials {
   readonly token: string;
 }
 
-/** What issuance works with. */
+/** What issuance needs. */
 export interface IssuanceDependencies {
   readonly execute: Execute;
   readonly keyRing: KeyRing;
@@ -72,7 +72,7 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
   /** Throws VALIDATION_FAILED. */
   function newToken(terms: TokenTerms) {
     const createdAtS = nowS();
-    refuseViolations(checkTokenTerms(terms, createdAtS));
+    rejectViolations(checkTokenTerms(terms, createdAtS));
     const { tokenId, token: text } = mintToken(environment);
     const { expiresAtS = null, platform } = terms;
     const granted = { scopes: scopesIn(terms.scopes), expiresAtS, platform };
@@ -83,13 +83,13 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
   const secretOf = ({ sealedSecret, keyId }: StoredKey): string =>
     keyRing.open(sealedSecret, keyId).export().toString();
 
-  /** A key with its secret: that of the stored key, which a repeated call may have made before. */
+  /** A key with its stored secret, which an earlier call may have created. */
   async function issued(key: StoredKey): Promise<IssuedKey> {
     try {
       return { key, apiSecret: secretOf(key) };
     } catch (error) {
       if (!(error instanceof SecretNotOpened)) throw error;
-      // A repeated call is given the key as it was stored, which may have been sealed anew since.
+      // A replay returns the key as stored then. Its secret may have been sealed under another key since.
       return { key, apiSecret: secretOf(await execute({ kind: 'FindKey', keyId: key.keyId })) };
     }
   }
@@ -119,10 +119,10 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
   };
 }
 
-/** What an agreement comes to. Throws VALIDATION_FAILED. */
+/** The platform of an agreement. Throws VALIDATION_FAILED. */
 function platformOf(agreement: Agreement): NewPlatform {
   const { name, tier, filingCap } = agreement;
-  refuseViolations(checkAgreement(agreement));
+  rejectViolations(checkAgreement(agreement));
   if (tier === undefined) throw new Error('A checked agreement has a tier.');
   return { name, tier, monthlyQuota: agreedQuota(agreement), filingCap };
 }

@@ -1,16 +1,16 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { seal, sealKeyBytes, unseal } from './seal.ts';
 
-/** Seals API secrets at rest with AES-256-GCM. */
+/** Encrypts secrets at rest with AES-256-GCM. */
 export interface KeyRing {
-  /** Seals a secret for one key id; it opens for that id alone. */
+  /** Seals a secret for a key id. It opens only for that id. */
   seal(secret: string, keyId: string): Uint8Array;
   /**
    * Opens a sealed secret. Throws SecretNotOpened if it was altered, moved to another id, or sealed under a key not in the
    * ring.
    */
   open(sealed: Uint8Array, keyId: string): KeyObject;
-  /** The master keys, the one that seals first. */
+  /** The master keys. The first one seals. */
   readonly masterKeys: readonly [MasterKeyId, ...MasterKeyId[]];
 }
 
@@ -23,16 +23,16 @@ export interface ReplaceableKeyRing extends KeyRing {
 /** A master key without its bytes. */
 export interface MasterKeyId {
   readonly name: string;
-  /** 16 hex digits that are the same for the same bytes, and tell nothing of them. */
+  /** A fingerprint of the key, 16 hex digits. */
   readonly check: string;
 }
 
-/** A sealed secret does not open; the message names the key and says why, in words for the operator. */
+/** A sealed secret does not open. The message, for the operator, names the key and the cause. */
 export class SecretNotOpened extends Error {
   override name = 'SecretNotOpened';
 }
 
-/** A master key with the name that its seals bear. */
+/** A master key with its name, which is part of its seals. */
 export interface MasterKey {
   /** 1 to 32 of a-z 0-9 - _. */
   readonly name: string;

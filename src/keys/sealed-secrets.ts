@@ -8,24 +8,24 @@ import type { Execute } from '../store/store.ts';
 import type { StoredWebhook } from '../store/webhook-commands.ts';
 import { type KeyRing, SecretNotOpened, sealingKeyName } from './key-ring.ts';
 
-/** The master keys are not those that the secrets in the store were sealed under. */
+/** The stored secrets are sealed under other master keys. */
 export class MasterKeyError extends Error {
   override name = 'MasterKeyError';
 }
 
-/** What of a key its sealed secret is judged by. */
+/** A sealed secret and the status of its key. */
 export type SealedKey = Pick<StoredKey, 'keyId' | 'caller' | 'sealedSecret' | 'status' | 'expiresAtS'>;
 
 /**
- * Every key of a store with a secret: those of platforms, those that webhooks are signed with by the ids of these, the URLs of
- * webhooks by `urlSealId`, and those of the evidence log by their verifier keys.
+ * Yields all sealed secrets of a store: those of API keys, the signing secrets of webhooks by webhook id, the URLs of webhooks by
+ * `urlSealId`, and the keys of the evidence log by verifier key.
  */
 export async function* sealedKeys(execute: Execute): AsyncIterable<SealedKey> {
   for (const list of listsOf(execute)) yield* allOf(list);
   yield* sealedLogKeys(await execute({ kind: 'GetLog' }));
 }
 
-/** Those that are listed in pages. */
+/** The lists of sealed secrets that have pages. */
 const listsOf = (execute: Execute): readonly ((page: PageQuery) => Promise<Page<SealedKey>>)[] => [
   (page) => execute({ kind: 'ListKeys', page }),
   async (page) => {
@@ -34,7 +34,7 @@ const listsOf = (execute: Execute): readonly ((page: PageQuery) => Promise<Page<
   },
 ];
 
-/** The secret that a webhook is signed with, and the one before. */
+/** The current and the previous signing secret of a webhook. */
 export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey[] {
   const { webhookId: keyId, caller, sealedSecret, previousSecret, previousEndsAtS } = webhook;
   const current = { keyId, caller, sealedSecret, status: 'ACTIVE', expiresAtS: null } as const;
@@ -43,14 +43,14 @@ export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey
     : [current, { ...current, sealedSecret: previousSecret, expiresAtS: previousEndsAtS }];
 }
 
-/** The URL of a webhook; none as long as it is not sealed. */
+/** The URL of a webhook, if it is sealed. */
 export function sealedWebhookUrl({ webhookId, caller, sealedUrl }: StoredWebhook): readonly SealedKey[] {
   return [
     { keyId: urlSealId(webhookId), caller, sealedSecret: sealedUrl, status: 'ACTIVE', expiresAtS: null },
   ];
 }
 
-/** Those of the evidence log that have not ended: the seed of one that has is erased. */
+/** The keys of the evidence log. The seed of a retired key is erased. */
 export function sealedLogKeys({ keys }: Pick<LogState, 'keys'>): readonly SealedKey[] {
   return keys
     .filter(({ isRetired }) => !isRetired)
@@ -60,21 +60,18 @@ export function sealedLogKeys({ keys }: Pick<LogState, 'keys'>): readonly Sealed
     }));
 }
 
-/** Secrets that are sealed under master keys of one name. */
+/** The secrets that are sealed under a master key. */
 export interface Seals {
   readonly masterKey: string;
   readonly secrets: number;
-  /** Those of them whose keys are still good: without the master key, nothing can be signed or verified with these. */
+  /** Those whose keys are valid, so that the master key is needed. */
   readonly needed: number;
 }
 
-/** How many keys or webhooks, whose seals are changed in one unit, which other units wait for. */
-const sealsPerUnit = 200;
+/** Keys or webhooks that are re-encrypted in one request. Other requests wait for it. */
+const sealsPerRequest = 200;
 
-/**
- * Opens the secret of every key that is still good at `nowS`, Unix seconds. Throws MasterKeyError for the first
- * that does not open.
- */
+/** Opens the secret of every key that is valid at `nowS`, Unix seconds. Throws MasterKeyError for the first that does not open. */
 export async function checkSealedSecrets(execute: Execute, keyRing: KeyRing, nowS: number): Promise<void> {
   for await (const key of sealedKeys(execute)) {
     if (findUnopened([key], keyRing, nowS).length === 0) continue;
@@ -85,7 +82,7 @@ export async function checkSealedSecrets(execute: Execute, keyRing: KeyRing, now
   }
 }
 
-/** Those of the keys whose secrets do not open although they are still good at `nowS`, Unix seconds. */
+/** Returns the keys that are valid at `nowS`, Unix seconds, but whose secrets do not open. */
 export function findUnopened(
   keys: readonly SealedKey[],
   keyRing: KeyRing,
@@ -104,7 +101,7 @@ function secretOf({ sealedSecret, keyId }: SealedKey, keyRing: KeyRing): string 
   }
 }
 
-/** How many secrets are sealed under which master key, as of `nowS`, Unix seconds; in the order of their names. */
+/** Counts the secrets per master key as of `nowS`, Unix seconds; sorted by name. */
 export function countSeals(keys: readonly SealedKey[], nowS: number): readonly Seals[] {
   const byName = Map.groupBy(keys, ({ sealedSecret }) => sealingKeyName(sealedSecret));
   return [...byName]
@@ -116,37 +113,37 @@ export function countSeals(keys: readonly SealedKey[], nowS: number): readonly S
 }
 
 /**
- * Seals every secret anew that is not sealed under the first master key of the ring, some at a time; `beforeUnit` may refuse
- * to go on. What was done stays done, so that another run goes on from there. A secret that does not open stays as it is,
- * which those of revoked keys alone may. Gives how many were sealed anew.
+ * Re-encrypts all secrets that are not sealed under the ring's first master key, in several requests, and returns their number.
+ * `beforeRequest` may throw to stop; the next run continues. Secrets that do not open stay as they are; only those of revoked
+ * keys may.
  */
-export async function resealSecrets(
+export async function reencryptSecrets(
   execute: Execute,
   keyRing: KeyRing,
   by: Actor,
-  beforeUnit: () => void,
+  beforeRequest: () => void,
 ): Promise<number> {
   const [{ name: masterKey }] = keyRing.masterKeys;
-  let resealed = 0;
-  async function reseal(keys: readonly SealedKey[]): Promise<void> {
-    const seals = keys.flatMap((key) => sealedAnew(key, keyRing));
-    if (seals.length > 0) resealed += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
+  let reencrypted = 0;
+  async function reencrypt(keys: readonly SealedKey[]): Promise<void> {
+    const seals = keys.flatMap((key) => newSeals(key, keyRing));
+    if (seals.length > 0) reencrypted += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
   }
   for (const list of listsOf(execute)) {
     let from: number | undefined;
     do {
-      beforeUnit();
-      const page = await list({ from, size: sealsPerUnit });
-      await reseal(page.items);
+      beforeRequest();
+      const page = await list({ from, size: sealsPerRequest });
+      await reencrypt(page.items);
       from = page.next;
     } while (from !== undefined);
   }
-  beforeUnit();
-  await reseal(sealedLogKeys(await execute({ kind: 'GetLog' })));
-  return resealed;
+  beforeRequest();
+  await reencrypt(sealedLogKeys(await execute({ kind: 'GetLog' })));
+  return reencrypted;
 }
 
-function sealedAnew(key: SealedKey, keyRing: KeyRing) {
+function newSeals(key: SealedKey, keyRing: KeyRing) {
   const { keyId, sealedSecret: from } = key;
   const [{ name }] = keyRing.masterKeys;
   const secret = sealingKeyName(from) === name ? undefined : secretOf(key, keyRing);

@@ -11,7 +11,7 @@ export interface StoredKey extends CallerRef {
   readonly keyId: string;
   readonly apiKey: string;
   readonly sealedSecret: Uint8Array;
-  /** As set last; what it is at a time, statusAt tells. */
+  /** The stored status. `statusAt` gives the effective one at a time. */
   readonly status: KeyStatus;
   /** Unix seconds. */
   readonly createdAtS: number;
@@ -20,7 +20,7 @@ export interface StoredKey extends CallerRef {
   readonly tier: Tier;
   /** Calls a month; null for unlimited. */
   readonly monthlyQuota: number | null;
-  /** Filing numbers of a year that the platform may use; null for no cap. */
+  /** Filing numbers a year; null for no cap. */
   readonly filingCap: number | null;
   readonly platformStatus: PlatformStatus;
 }
@@ -34,27 +34,27 @@ export interface StoredToken extends CallerRef {
   readonly platform: Pick<Platform, 'callerId' | 'caller' | 'status' | 'filingCap'> | null;
   /** Unix seconds. */
   readonly createdAtS: number;
-  /** Unix seconds from which it is good for nothing; null for never. */
+  /** Unix seconds from which it is invalid; null for never. */
   readonly expiresAtS: number | null;
   /** Unix seconds; null if it was not revoked. */
   readonly revokedAtS: number | null;
 }
 
-/** A key as minted, its secret sealed. */
+/** A new key with its secret sealed. */
 export type NewKey = Pick<StoredKey, 'keyId' | 'apiKey' | 'sealedSecret' | 'createdAtS'>;
 
-/** A token as minted, known to the store by its hash alone. */
+/** A new token. The store keeps only its hash. */
 export interface NewToken extends Pick<StoredToken, 'tokenId' | 'scopes' | 'createdAtS' | 'expiresAtS'> {
   readonly sha256: Uint8Array;
-  /** Name of the platform that it is to act for; undefined for none. */
+  /** The name of the platform that it acts for; undefined for none. */
   readonly platform: string | undefined;
 }
 
-/** Another seal of the same secret. */
+/** The same secret, sealed again. */
 export interface NewSeal {
-  /** The id of an API key or of a webhook, or the verifier key of a key of the evidence log. */
+  /** The id of an API key or webhook, or the verifier key of an evidence log key. */
   readonly keyId: string;
-  /** What it takes the place of. */
+  /** The seal that it replaces. */
   readonly from: Uint8Array;
   readonly to: Uint8Array;
 }
@@ -65,7 +65,7 @@ export interface NewPlatform {
   readonly tier: Tier;
   /** Calls a month; undefined for unlimited. */
   readonly monthlyQuota: number | undefined;
-  /** Filing numbers of a year that it may use; undefined for no cap. */
+  /** Filing numbers a year; undefined for no cap. */
   readonly filingCap?: number | undefined;
 }
 
@@ -74,25 +74,22 @@ export interface Platform extends CallerRef, PlatformLimits {
   readonly status: PlatformStatus;
 }
 
-/** How much a platform called in a month. */
+/** The calls of a platform in a month. */
 export interface PlatformUsage extends Platform {
-  /** Calls that admission counted. */
+  /** Calls counted against the quota. */
   readonly calls: number;
 }
 
-/**
- * Platforms with their keys, internal callers with their tokens. What changes something takes who does it, and leaves an
- * act in the log if there was something to change.
- */
+/** Platforms and their keys, internal callers and their tokens. A command with `by` writes an audit entry if it changes something. */
 export interface CallerCommands {
-  /** Whether there is any caller at all. */
+  /** Returns whether there is any caller. */
   HasCallers: { readonly takes: object; readonly gives: boolean };
-  /** Registers a platform with its first key. Refused with VALIDATION_FAILED if the name is taken. */
+  /** Registers a platform with its first key. Fails with VALIDATION_FAILED if the name is taken. */
   AddPlatform: {
     readonly takes: { readonly by: Actor; readonly platform: NewPlatform; readonly key: NewKey };
     readonly gives: StoredKey;
   };
-  /** Registers the first platform with its key and the first internal caller with its token, together: two acts. */
+  /** Registers the first platform with its key and the first internal caller with its token. Writes two audit entries. */
   AddFirstCallers: {
     readonly takes: {
       readonly by: Actor;
@@ -103,10 +100,10 @@ export interface CallerCommands {
     };
     readonly gives: undefined;
   };
-  /** Keys by age, oldest first. */
+  /** Lists keys, oldest first. */
   ListKeys: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<StoredKey> };
   /**
-   * Adds a key to the caller of an existing one, which is to end at `endsAtS`, as `rotate` says. Refused with NOT_FOUND,
+   * Adds a key to the caller of an existing key, which then expires at `endsAtS`, as `rotate` says. Fails with NOT_FOUND,
    * VALIDATION_FAILED.
    */
   RotateKey: {
@@ -118,63 +115,63 @@ export interface CallerCommands {
     };
     readonly gives: StoredKey;
   };
-  /** Changes the status of a key. Refused with NOT_FOUND; VALIDATION_FAILED for a revoked key, which stays revoked. */
+  /** Changes the status of a key. Fails with NOT_FOUND, and with VALIDATION_FAILED for a revoked key. */
   SetKeyStatus: {
     readonly takes: { readonly by: Actor; readonly keyId: string; readonly status: KeyStatus };
     readonly gives: StoredKey;
   };
-  /** Refused with NOT_FOUND. */
+  /** Fails with NOT_FOUND. */
   FindKey: { readonly takes: { readonly keyId: string }; readonly gives: StoredKey };
-  /** Replaces seals, but those that are not as given any more, by seals under the master key of that name; how many were. */
+  /** Replaces seals by seals under the master key of that name. Skips those that have changed. Returns the number replaced. */
   ReplaceSeals: {
     readonly takes: { readonly by: Actor; readonly masterKey: string; readonly seals: readonly NewSeal[] };
     readonly gives: number;
   };
-  /** Finds a platform or an internal caller by name. Refused with NOT_FOUND. */
+  /** Finds a platform or an internal caller by name. Fails with NOT_FOUND. */
   FindCaller: { readonly takes: { readonly name: string }; readonly gives: CallerRef };
   /** Finds a platform by name. */
   FindPlatform: { readonly takes: { readonly name: string }; readonly gives: Platform | undefined };
-  /** Platforms by age, oldest first. */
+  /** Lists platforms, oldest first. */
   ListPlatforms: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<Platform> };
-  /** Suspends or resumes a platform as a whole; the status of each of its keys stays. Refused with NOT_FOUND. */
+  /** Suspends or resumes a platform. The status of its keys stays. Fails with NOT_FOUND. */
   SetPlatformStatus: {
     readonly takes: { readonly by: Actor; readonly name: string; readonly status: PlatformStatus };
     readonly gives: Platform;
   };
   /**
-   * Adds a token to the internal caller of that name, registering it if need be. Refused with VALIDATION_FAILED if a
-   * platform has the name, and if none has that of the platform that the token is to act for.
+   * Adds a token to the internal caller of that name and registers the caller if it is new. Fails with VALIDATION_FAILED if a
+   * platform has the name, or if the platform that the token acts for does not exist.
    */
   AddToken: {
     readonly takes: { readonly by: Actor; readonly name: string; readonly token: NewToken };
     readonly gives: StoredToken;
   };
-  /** All tokens, oldest first. */
+  /** Lists tokens, oldest first. */
   ListTokens: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<StoredToken> };
-  /** Refused with NOT_FOUND. */
+  /** Fails with NOT_FOUND. */
   RevokeToken: {
     readonly takes: { readonly by: Actor; readonly tokenId: string };
     readonly gives: StoredToken;
   };
   /**
-   * Changes tier, quota and cap on filings of a platform, which hold from its next call on. Refused with NOT_FOUND; VALIDATION_FAILED as
-   * `changeAgreement` says.
+   * Changes tier, quota and filing cap of a platform, effective from its next call. Fails with NOT_FOUND, and with
+   * VALIDATION_FAILED as `changeAgreement` says.
    */
   ChangeAgreement: {
     readonly takes: { readonly by: Actor; readonly name: string; readonly change: AgreementChange };
     readonly gives: Platform;
   };
-  /** What platforms called in a month, YYYY-MM, those that did not call included; oldest platform first. */
+  /** Lists the calls of all platforms in a month, YYYY-MM, oldest platform first. */
   ListUsage: {
     readonly takes: { readonly month: string; readonly page: PageQuery };
     readonly gives: Page<PlatformUsage>;
   };
-  /** Calls that admission counted in a month, YYYY-MM. */
+  /** Returns the calls counted against the quota in a month, YYYY-MM. */
   CountCalls: {
     readonly takes: { readonly callerId: number; readonly month: string };
     readonly gives: number;
   };
-  /** Filings that a caller has of a year of numbers. */
+  /** Returns the number of filings that a caller has in a year. */
   CountFilings: {
     readonly takes: { readonly callerId: number; readonly year: number };
     readonly gives: number;

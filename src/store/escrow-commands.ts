@@ -5,18 +5,17 @@ import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
 
-/** Who gives an instruction, and under which name. */
+/** The caller that gives an instruction, and the instruction's id. */
 export interface Work extends CallerRef {
-  /** Of the instruction. */
   readonly instructionId: string;
 }
 
-/** An instruction to the provider, and its order as it is now. */
+/** An instruction to the provider, and its order in its current state. */
 export interface Instruction {
   readonly instructionId: string;
   readonly kind: InstructionKind;
   readonly status: InstructionStatus;
-  /** Why it was declined, in words for the buyer; undefined if it was not, or if that is not known. */
+  /** Why it was declined, for the buyer; undefined if it was not, or if the reason is not known. */
   readonly reason: string | undefined;
   readonly order: Escrow;
 }
@@ -28,14 +27,16 @@ export interface EscrowFilter {
   readonly filingNo: string | undefined;
 }
 
-/** Escrow orders, as callers ask for them. */
+/** Escrow orders of callers. */
 export interface EscrowCommands {
   /**
-   * Stores an UNPAID order with its FREEZE, prepared and due. `owner` must have filed the artwork, unless it is undefined.
-   * With `parties`, both have to be registered by names for all of these, of `owner` or else of whoever filed the artwork,
-   * and the order keeps to what they are registered as now. Refused with VALIDATION_FAILED for `violations`, for parties
-   * that are not known and for a buyer and a seller that are one by `sameParty`; with FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED,
-   * ESCROW_NUMBERS_EXHAUSTED.
+   * Opens an UNPAID order with its FREEZE, prepared and due. `owner`, unless undefined, must have filed the artwork.
+   *
+   * With `parties`, buyer and seller must be registered with these provider ids, for `owner` or else for the caller that filed
+   * the artwork. The order keeps the ids as registered now.
+   *
+   * Fails with VALIDATION_FAILED for `violations`, for unknown parties, and if buyer and seller are one by `sameParty`; with
+   * FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED, ESCROW_NUMBERS_EXHAUSTED.
    */
   OpenEscrow: {
     readonly takes: {
@@ -50,8 +51,9 @@ export interface EscrowCommands {
     readonly gives: Instruction;
   };
   /**
-   * Prepares to pay the money of a FROZEN order out or back, or to cancel an UNPAID one, and makes the order due. If that is
-   * under way already, the instruction that it is. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `planResolution` says.
+   * Prepares the payout or refund of a FROZEN order, or the cancellation of an UNPAID one, and makes the order due. Returns
+   * the existing instruction if that is under way. Fails with ESCROW_NOT_FOUND, and with ESCROW_STATE_CONFLICT as
+   * `planResolution` says.
    */
   PrepareResolution: {
     readonly takes: {
@@ -63,12 +65,12 @@ export interface EscrowCommands {
     };
     readonly gives: Instruction;
   };
-  /** One order of `owner`, or of anybody if that is undefined. */
+  /** Returns an order of `owner`, or of any caller if that is undefined. */
   GetEscrow: {
     readonly takes: { readonly escrowId: string; readonly owner: number | undefined };
     readonly gives: Escrow | undefined;
   };
-  /** Orders that the filter names, newest first. */
+  /** Lists orders, newest first. */
   ListEscrows: {
     readonly takes: { readonly filter: EscrowFilter; readonly page: PageQuery };
     readonly gives: Page<Escrow>;

@@ -1,6 +1,6 @@
 import type { Event } from '../domain/event.ts';
 
-/** Events that are read at a time, at most. */
+/** Events of a page, at most. */
 export const eventPageMax = 100;
 
 /** An event with the name of its caller. */
@@ -8,33 +8,33 @@ export interface EventWithCaller extends Event {
   readonly caller: string;
 }
 
-/** Some events, oldest first. */
+/** A page of events, oldest first. */
 export interface EventPage {
   readonly events: readonly EventWithCaller[];
-  /** Where to go on: behind the last of them, or, without any, where it began. */
+  /** The cursor of the next page: the last event of this one, or the newest event if the page is empty. */
   readonly next: number;
 }
 
-/** Events: what happened to what callers have. Each is written in the transaction that it tells of. */
+/** The event feed. Each event is written in the transaction of its change. */
 export interface EventCommands {
   /**
-   * Events of a caller behind a sequence, `eventPageMax` at most; from the oldest that is kept where `after` is undefined. Refused
-   * with EVENTS_EXPIRED where some behind it are gone, and with VALIDATION_FAILED where it is ahead of all.
+   * Returns up to `eventPageMax` events of a caller after a sequence; from the oldest event if `after` is undefined. Fails with
+   * EVENTS_EXPIRED if events after the cursor have expired, and with VALIDATION_FAILED if it is greater than all.
    */
   ReadEvents: {
     readonly takes: { readonly callerId: number; readonly after: number | undefined };
     readonly gives: EventPage;
   };
-  /** The same of all callers; `after` and `next` are positions. */
+  /** Returns events of all callers, likewise. `after` and `next` are positions. */
   ReadAllEvents: {
     readonly takes: { readonly after: number | undefined };
     readonly gives: EventPage;
   };
   /**
-   * Writes an event for each FROZEN order whose hold ends within `holdWarningS` of `nowMs`, once for each end that the provider
-   * says; how many. `limit` at most.
+   * Writes an event for each FROZEN order whose hold ends within `holdWarningS` of `nowMs`, once per end that the provider
+   * reports. Returns their number, `limit` at most.
    */
-  TellEndingHolds: {
+  WarnOfEndingHolds: {
     readonly takes: { readonly nowMs: number; readonly limit: number };
     readonly gives: number;
   };

@@ -2,10 +2,9 @@ import type { Artwork, Filing } from '../domain/filing.ts';
 import type { Provenance } from '../domain/provenance.ts';
 import type { Page, PageQuery } from './paging.ts';
 
-/** Who does something. */
+/** A caller. */
 export interface CallerRef {
   readonly callerId: number;
-  /** Its name. */
   readonly caller: string;
 }
 
@@ -16,7 +15,7 @@ export interface FilingFilter {
   readonly year: number | undefined;
 }
 
-/** An instant, and what the business calendar calls it. */
+/** An instant, and its timestamp in the business time zone. */
 export interface BusinessTime {
   readonly atMs: number;
   /** RFC 3339, whole seconds, numeric offset. */
@@ -26,10 +25,9 @@ export interface BusinessTime {
 /** Filings and their provenance: append-only. */
 export interface FilingCommands {
   /**
-   * Files an artwork under the next number of the timestamp's year, without gaps but for those of a restoration, with its
-   * evidence hash: what it was given. Refused with FILING_NUMBERS_EXHAUSTED; with FILING_CAP_REACHED if the caller has as many
-   * filings of the year as `cap` allows; and with UNAVAILABLE as long as `findClockFault` finds something; `clockSetByS` is its
-   * `setByS`, 0 if left out.
+   * Files an artwork under the next number of the timestamp's year. Numbers have no gaps except after a restore. Fails with
+   * FILING_NUMBERS_EXHAUSTED; with FILING_CAP_REACHED if the caller has used its `cap` for the year; and with UNAVAILABLE while
+   * `findClockFault` reports a fault. `clockSetByS` is its `setByS`, 0 by default.
    */
   FileArtwork: {
     readonly takes: {
@@ -37,22 +35,22 @@ export interface FilingCommands {
       readonly at: BusinessTime;
       readonly by: CallerRef;
       readonly clockSetByS?: number;
-      /** Undefined for a caller without a cap; the year ends in `endsInS` seconds. */
+      /** Undefined for no cap. The year ends in `endsInS` seconds. */
       readonly cap?: { readonly filings: number; readonly endsInS: number } | undefined;
     };
     readonly gives: Pick<Filing, 'filingNo' | 'hash' | 'timestamp'>;
   };
-  /** One filing of `owner`, or of anybody if that is undefined. */
+  /** Returns a filing of `owner`, or of any caller if that is undefined. */
   GetFiling: {
     readonly takes: { readonly filingNo: string; readonly owner: number | undefined };
     readonly gives: Filing | undefined;
   };
-  /** Filings that the filter names, newest first. */
+  /** Lists filings, newest first. */
   ListFilings: {
     readonly takes: { readonly filter: FilingFilter; readonly page: PageQuery };
     readonly gives: Page<Filing>;
   };
-  /** The circulation records of a filing, of which the first is its submission on the day of its timestamp. */
+  /** Returns the circulation records of a filing. The first is its submission on the day of its timestamp. */
   GetProvenance: {
     readonly takes: { readonly filingNo: string };
     readonly gives: Provenance | undefined;

@@ -1,20 +1,19 @@
 import type { Actor } from '../domain/audit-entry.ts';
 
-/** How many keys may sign at a time: whoever reads a note need not take more than 16 signatures, and witnesses have theirs. */
+/** Keys that may sign at a time. Clients may reject notes with more than 16 signatures, and witnesses add theirs. */
 export const logKeysMax = 4;
 
-/** What the evidence log is published under: its names, its keys and its checkpoints. */
+/** The names, keys and checkpoints of the published evidence log. */
 export interface LogCommands {
-  /** All of it. */
   GetLog: { readonly takes: object; readonly gives: LogState };
-  /** Names a log that has no name yet, and adds its first key: a leaf KEY_ADDED. */
+  /** Names an unnamed log and adds its first key, with a leaf KEY_ADDED. */
   NameLog: {
     readonly takes: { readonly origin: string; readonly key: NewLogKey };
     readonly gives: undefined;
   };
   /**
-   * Adds a key beside the others, which end at `endsAtS` or sooner: a leaf KEY_ADDED. It signs from `signsFromS` on, which the
-   * leaf says, or from now on without. Refused with VALIDATION_FAILED if there are `logKeysMax` already that go on beside it.
+   * Adds a key, with a leaf KEY_ADDED. The other keys end at `endsAtS` or sooner. The new one signs from `signsFromS`, which is
+   * in the leaf, or at once. Fails with VALIDATION_FAILED if `logKeysMax` others are still signing then.
    */
   RotateLogKey: {
     readonly takes: {
@@ -26,8 +25,8 @@ export interface LogCommands {
     readonly gives: undefined;
   };
   /**
-   * Ends the log under the name in force, and has it go on under another one with a key of its own: all other keys are ended,
-   * kept checkpoints forgotten. The first of its leaves, LOG_FORKED, has the last checkpoint of before, empty if none is known.
+   * Continues the log under a new name with a new key. Ends all other keys and deletes the kept checkpoints. The first leaf,
+   * LOG_FORKED, has the last checkpoint under the old name, empty if none is known.
    */
   ForkLog: {
     readonly takes: {
@@ -38,48 +37,48 @@ export interface LogCommands {
     };
     readonly gives: undefined;
   };
-  /** Has a key sign no more, and erases its seed: a leaf KEY_RETIRED. Nothing if it was done before. */
+  /** Retires a key and erases its seed, with a leaf KEY_RETIRED. Does nothing if it is retired already. */
   EndLogKey: { readonly takes: { readonly vkey: string; readonly atS: number }; readonly gives: undefined };
-  /** Keeps a checkpoint in the place of all others that bear no time stamp. */
+  /** Keeps a checkpoint and deletes all others without a time stamp. */
   KeepCheckpoint: { readonly takes: KeptCheckpoint; readonly gives: undefined };
-  /** Keeps a checkpoint for good, with the time stamp over its text. */
+  /** Keeps a checkpoint with its time stamp for good. */
   KeepTimeStamp: { readonly takes: StampedCheckpoint; readonly gives: undefined };
-  /** The smallest checkpoint under the name in force that covers a leaf and bears a time stamp; undefined if there is none. */
+  /** Finds the smallest time-stamped checkpoint under the current name that covers a leaf. */
   FindTimeStamp: {
     readonly takes: { readonly leafIndex: number };
     readonly gives: StampedCheckpoint | undefined;
   };
 }
 
-/** What the evidence log is called. */
+/** The names of the evidence log. */
 export interface LogNames {
-  /** The name in force: the first line of its checkpoints, and the name of its keys. Undefined before the log is first served. */
+  /** The current name: the first line of checkpoints and the name of keys. Undefined before the log is first served. */
   readonly origin: string | undefined;
-  /** All names that the log had, the one in force last. */
+  /** All names, the current one last. */
   readonly names: readonly LogName[];
 }
 
-/** What the log is published under. */
+/** The state of the published log. */
 export interface LogState extends LogNames {
-  /** All keys that the log had, the newest first. */
+  /** All keys, newest first. */
   readonly keys: readonly LogKey[];
-  /** The newest checkpoint under the name in force; undefined if there is none. */
+  /** The newest checkpoint under the current name; undefined if there is none. */
   readonly newest: KeptCheckpoint | undefined;
-  /** The checkpoint that the name in force began behind, as ForkLog was told it; undefined if it is the first one. */
+  /** The last checkpoint under the previous name, as given to ForkLog; undefined for the first name. */
   readonly forkedBehind: string | undefined;
-  /** When the backup was taken that the database was restored from last, Unix seconds; undefined if it never was. */
+  /** When the last restored backup was taken, Unix seconds; undefined if none was restored. */
   readonly restoredFromS: number | undefined;
 }
 
 /** A name of the log. */
 export interface LogName {
-  /** The first line of its checkpoints, and the name of its keys. */
+  /** The first line of checkpoints and the name of keys. */
   readonly origin: string;
-  /** The size of the tree from which on it is published under that name. */
+  /** The tree size from which it is used. */
   readonly firstSize: number;
 }
 
-/** A key to be added. */
+/** A key to add. */
 export interface NewLogKey {
   /** The verifier key, in the format of signed notes. */
   readonly vkey: string;
@@ -91,17 +90,17 @@ export interface NewLogKey {
 
 /** A key of the log. */
 export interface LogKey extends NewLogKey {
-  /** Unix seconds from which on it signs, as its leaf says; null if it signs since it was added. */
+  /** Unix seconds from which it signs, as in its leaf; null if it signs from the start. */
   readonly signsFromS: number | null;
-  /** Unix seconds as of which it is to sign no more; null if that is not decided. */
+  /** Unix seconds from which it does not sign; null if that is not decided. */
   readonly endsAtS: number | null;
-  /** Whether it signs no more; its seed is empty then. */
+  /** Whether it is retired. Its seed is then empty. */
   readonly isRetired: boolean;
 }
 
-/** A checkpoint that was published. */
+/** A published checkpoint. */
 export interface KeptCheckpoint {
-  /** How many leaves the tree has. */
+  /** Leaves of the tree. */
   readonly size: number;
   /** The signed note. */
   readonly note: string;

@@ -4,9 +4,9 @@ import type { NewParty } from '../domain/party.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { Page, PageQuery } from './paging.ts';
 
-/** A party that is known. */
+/** A registered party. */
 export interface Party extends NewParty {
-  /** Name of the platform, or internal system, whose party it is. */
+  /** The name of the platform or internal system that it belongs to. */
   readonly caller: string;
   /** Unix seconds. */
   readonly addedAtS: number;
@@ -19,7 +19,7 @@ export interface PartyFilter {
   readonly role: PartyRole | undefined;
 }
 
-/** A party of an import, and whose it is. */
+/** A party of an import, and the caller that it belongs to. */
 export interface ImportedParty extends NewParty {
   readonly caller: string;
 }
@@ -27,29 +27,29 @@ export interface ImportedParty extends NewParty {
 /** A platform or internal system that an import names. */
 export interface NamedCaller {
   readonly caller: string;
-  /** What a fault calls this, if it is nobody's name. */
+  /** The field that an error names if there is no such caller. */
   readonly field: string;
 }
 
-/** What an import comes to. */
+/** The result of an import. */
 export interface Imported {
   readonly added: number;
-  /** Those that were known by other names. */
+  /** Parties that had other provider ids. */
   readonly replaced: number;
   readonly unchanged: number;
 }
 
 /**
- * The parties of each platform or internal system: whom its buyerIds and sellerIds name at the provider. What is
- * registered never changes, it is replaced or removed, so that an order goes on with the parties that it was opened for.
+ * The parties of each platform or internal system: the provider ids of its buyerIds and sellerIds. A registration never
+ * changes, it is replaced or removed, so an order keeps the parties that it was opened with.
  */
 export interface PartyCommands {
-  /** Registers a party, in place of the one that had its id. Refused with NOT_FOUND if nobody is called `caller`. */
+  /** Registers a party and replaces the one that had its id. Fails with NOT_FOUND if there is no such caller. */
   AddParty: {
     readonly takes: { readonly caller: string; readonly party: NewParty; readonly by: Actor };
     readonly gives: Party;
   };
-  /** Removes a party: what it was. Refused with NOT_FOUND. */
+  /** Removes a party and returns it. Fails with NOT_FOUND. */
   RemoveParty: {
     readonly takes: {
       readonly caller: string;
@@ -59,15 +59,15 @@ export interface PartyCommands {
     };
     readonly gives: Party;
   };
-  /** Parties that are known, in the order in which they were registered. Refused with NOT_FOUND for `filter.caller`. */
+  /** Lists parties in the order of registration. Fails with NOT_FOUND for `filter.caller`. */
   ListParties: {
     readonly takes: { readonly filter: PartyFilter; readonly page: PageQuery };
     readonly gives: Page<Party>;
   };
   /**
-   * Registers parties, each in place of the one that had its id, and removes none; with `isTrial` it only tells what that
-   * would come to. It is one act, and one more for each party that was known by other names. Refused with VALIDATION_FAILED for `violations` and for those of `callers`, which has that of each
-   * party, that nobody is called: all together.
+   * Registers parties. Each replaces the one that had its id; none is removed. With `isTrial` it returns the result and changes
+   * nothing. Writes one audit entry, and one more for each replaced party. Fails with VALIDATION_FAILED for `violations` and for
+   * unknown names in `callers`, which has one entry per party, all in one error.
    */
   ImportParties: {
     readonly takes: {

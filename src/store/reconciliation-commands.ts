@@ -8,64 +8,64 @@ import type { Instruction } from './escrow-commands.ts';
 import type { BusinessTime } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
 
-/** How long a notification is remembered, in seconds: longer than a provider repeats it. */
+/** How long a notification is remembered, in seconds: longer than any provider repeats it. */
 export const notificationRetentionS = 2_592_000;
 
-/** An order with all that reconciling it needs. */
+/** An order with everything that its reconciliation needs. */
 export interface EscrowCase {
   readonly order: Escrow;
-  /** The instruction id of its FREEZE, by which the provider knows it. */
+  /** The instruction id of its FREEZE, which names the hold at the provider. */
   readonly holdId: string;
   /** Unix milliseconds. */
   readonly openedAtMs: number;
   /** The provider's own name for the hold. */
   readonly reference: string | undefined;
   /**
-   * The provider's names for who pays and for who is paid, as registered when the order was opened. Of an order from
-   * before there were any, those of now; undefined where nobody is registered.
+   * The provider ids of buyer and seller, as registered when the order was opened, or now if none were registered then;
+   * undefined if none are.
    */
   readonly buyer: ProviderIds | undefined;
   readonly seller: ProviderIds | undefined;
   /** Questions and instructions in a row that were left without an answer. */
   readonly failedAttempts: number;
-  /** Why it waits for a person. */
+  /** Why it needs a review by an operator; undefined if it does not. */
   readonly review: string | undefined;
-  /** What the provider said that a person accepted; undefined if none did. */
+  /** The provider status that an operator accepted; undefined if none. */
   readonly accepted: PaymentSnapshot | undefined;
-  /** How many notifications have come about it, and decisions of a person with them. */
+  /** Notifications and operator decisions so far. */
   readonly notificationCount: number;
   /** Its open instructions, oldest first. */
   readonly open: readonly OpenInstruction[];
 }
 
-/** What the provider's answer changes about an order. */
+/** The change of an order that follows from a provider status. */
 export interface OrderUpdate {
   readonly escrowId: string;
   readonly from: EscrowState;
   /** May be the same. */
   readonly to: EscrowState;
-  /** Open instructions that it ends. */
+  /** Open instructions that end. */
   readonly ended: readonly EndedInstruction[];
-  /** An instruction that it makes necessary. */
+  /** An instruction that has to be sent next. */
   readonly prepared: { readonly instructionId: string; readonly kind: InstructionKind } | undefined;
   readonly reference: string | undefined;
-  /** Unix milliseconds; undefined if the provider does not say, and then what is known stays. */
+  /** Unix milliseconds; undefined keeps the stored value. */
   readonly holdExpiresAtMs: number | undefined;
-  /** What the buyer has to do from now on; undefined for nothing. */
+  /** What the buyer has to do; undefined for nothing. */
   readonly nextAction: NextAction | undefined;
-  /** What is appended to the history besides the state. */
+  /** An entry for the history besides the state. */
   readonly afterPayout: AfterPayout | undefined;
-  /** Why a person has to look, and what the provider said, if anything; the order is not due until one decided. */
+  /** Why an operator has to decide, and the provider status. The order is not due until then. */
   readonly review: { readonly why: string; readonly found: PaymentSnapshot | undefined } | undefined;
-  /** Whether the provider did as it was told, so that the next attempt is a first one. */
+  /** Whether the provider carried out the instruction, which resets `failedAttempts`. */
   readonly resetsAttempts: boolean;
-  /** EscrowCase.notificationCount of when the provider was asked. If more have come since, the order is due at once. */
+  /** EscrowCase.notificationCount at the time of the request. If it has grown since, the order is due at once. */
   readonly notificationCount: number;
   /** Unix milliseconds; undefined for never. */
   readonly lookUpAtMs: number | undefined;
 }
 
-/** An order that is due, and who opened it. */
+/** An order to reconcile, and the caller that opened it. */
 export interface DueOrder {
   readonly escrowId: string;
   readonly callerId: number;
@@ -75,31 +75,30 @@ export interface DueOrder {
 export interface CaseSelection {
   /** Undefined is any. */
   readonly state: EscrowState | undefined;
-  /** Only those that wait for a person. */
+  /** Only orders that need a review. */
   readonly needsReview: boolean;
 }
 
 /**
- * The ledger of what the provider was told, and what it said. The state of an order changes by compare-and-swap
- * alone, and with each change go the end of the instructions that it answers, its row of history and, for RELEASED, the
- * TRANSFER record: all of it or nothing.
+ * The instructions to the provider and their results. The state of an order changes only by compare-and-swap. The same
+ * transaction ends the instructions, appends to the history and, for RELEASED, adds the TRANSFER record.
  */
 export interface ReconciliationCommands {
-  /** An instruction and its order as they are now. */
+  /** Returns an instruction and its order in their current state. */
   FindInstruction: {
     readonly takes: { readonly instructionId: string };
     readonly gives: Instruction | undefined;
   };
-  /** Notes that an open instruction is being sent; unless it is answered before, the order is due at `lookUpAtMs`. */
-  NoteSent: {
+  /** Records that an open instruction is being sent. Without a response the order is due at `lookUpAtMs`. */
+  RecordSent: {
     readonly takes: { readonly instructionId: string; readonly lookUpAtMs: number };
     readonly gives: undefined;
   };
   /**
-   * Notes that the provider did not answer; the order is due again at `lookUpAtMs`, or earlier if notifications
-   * have come since it had so many `notificationCount`.
+   * Records that the provider did not respond. The order is due at `lookUpAtMs`, or at once if it has had more than
+   * `notificationCount` notifications.
    */
-  NoteUnanswered: {
+  RecordUnanswered: {
     readonly takes: {
       readonly escrowId: string;
       readonly lookUpAtMs: number;
@@ -108,35 +107,33 @@ export interface ReconciliationCommands {
     readonly gives: undefined;
   };
   /**
-   * Writes down what the provider's answer changes: the order after it. Undefined, and nothing is written, if the order
-   * has changed since, was cancelled since and would come to be FROZEN, or waits for a person; one that is RELEASED may wait
-   * for one.
+   * Applies an update and returns the new case. Returns undefined and changes nothing if the order has left `from`, would become
+   * FROZEN although it was cancelled, or needs a review and is not RELEASED.
    */
   UpdateOrder: {
     readonly takes: { readonly update: OrderUpdate; readonly at: BusinessTime };
     readonly gives: EscrowCase | undefined;
   };
-  /** An order, to reconcile it. */
+  /** Returns an order to reconcile. */
   FindCase: { readonly takes: { readonly escrowId: string }; readonly gives: EscrowCase | undefined };
   /**
-   * Takes the provider that orders are reconciled with from now on. Refused with ESCROW_STATE_CONFLICT if there are orders
-   * that another one is still to be asked about, or that wait for a person.
+   * Sets the provider that orders are reconciled with. Fails with ESCROW_STATE_CONFLICT while another provider has orders
+   * that are due or need a review.
    */
   UseProvider: { readonly takes: { readonly name: string }; readonly gives: undefined };
   /** Makes all orders with an open instruction due. */
   ResumeOpen: { readonly takes: { readonly nowMs: number }; readonly gives: undefined };
   /**
-   * Orders to ask the provider about: of each caller that has some those that are longest due, `perCaller` at most;
-   * those due later than `horizonMs`, which the clock was set back from, come last. Callers come in the order of their ids, so
-   * many at most as `callers` says, the one behind `after` first and the first of all behind the last.
+   * Lists orders that are due: for each caller at most `perCaller`, oldest due time first. Orders due after `horizonMs`, which
+   * a clock that was set back leaves, come last. At most `callers` callers, by id, starting after `after` and wrapping around.
    */
   ListDue: {
     readonly takes: {
-      /** Whether those are listed of which the last attempt failed, or those of which none did since the last answer. */
+      /** Selects the orders whose last attempt failed, or all others. */
       readonly hasFailed: boolean;
       readonly nowMs: number;
       readonly horizonMs: number;
-      /** The id of a caller; 0 to begin with the first of all. */
+      /** A caller id; 0 starts with the first caller. */
       readonly after: number;
       readonly callers: number;
       readonly perCaller: number;
@@ -144,16 +141,16 @@ export interface ReconciliationCommands {
     readonly gives: readonly DueOrder[];
   };
   /**
-   * One share of the RELEASED orders whose history has an entry since `sinceMs` of the release or of what came after it:
-   * an order is in the same one of so many `shares`, from 0, for ever, and neighbours are in different ones.
+   * Lists one of `shares` parts, from 0, of the RELEASED orders with a history entry since `sinceMs` that is the release or
+   * later. An order is always in the same part, and neighbours are in different ones.
    */
   ListReleased: {
     readonly takes: { readonly share: number; readonly shares: number; readonly sinceMs: number };
     readonly gives: readonly string[];
   };
   /**
-   * Remembers a notification for `notificationRetentionS`, and makes the order that it is about due, or the orders of a buyer
-   * who is registered with these names, opened since a time, that are RELEASED or have an open RELEASE: true for the first time.
+   * Remembers a notification for `notificationRetentionS` and makes its order due. For a buyer, named by provider ids, these
+   * are the orders opened since `openedSinceMs` that are RELEASED or have an open RELEASE. Returns whether it is new.
    */
   TakeNotification: {
     readonly takes: {
@@ -167,8 +164,8 @@ export interface ReconciliationCommands {
     readonly gives: boolean;
   };
   /**
-   * A person's decision about an order that waits for one, which leaves an act in the log. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as
-   * `planDecision` says.
+   * Applies an operator's decision about an order that needs a review, with an audit entry. Fails with ESCROW_NOT_FOUND, and
+   * with ESCROW_STATE_CONFLICT as `planDecision` says.
    */
   Decide: {
     readonly takes: {
@@ -181,30 +178,30 @@ export interface ReconciliationCommands {
     readonly gives: EscrowCase;
   };
   /**
-   * Closes an UNPAID order without the provider's word, and makes it due: a hold that comes after all goes back. Refused with
-   * ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `errorToClose` says.
+   * Closes an UNPAID order without a provider status and makes it due, so that a late hold is released to the buyer. Fails with
+   * ESCROW_NOT_FOUND, and with ESCROW_STATE_CONFLICT as `errorToClose` says.
    */
   CloseOrder: {
     readonly takes: { readonly by: Actor; readonly escrowId: string; readonly at: BusinessTime };
     readonly gives: EscrowCase;
   };
   /**
-   * Ends an order by a person's word, as `planEnd` says, which leaves an act in the log. Where its state changes, the history
-   * marks that as a person's word, RELEASED appends the TRANSFER record, and the order is due once more. Refused with
-   * ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `planEnd` says.
+   * Ends an order as an operator confirms, as `planEnd` says, with an audit entry. If the state changes, the history marks it
+   * as confirmed by an operator, RELEASED adds the TRANSFER record, and the order is due once more. Fails with
+   * ESCROW_NOT_FOUND, and with ESCROW_STATE_CONFLICT as `planEnd` says.
    */
   EndOrder: {
     readonly takes: {
       readonly by: Actor;
       readonly escrowId: string;
       readonly end: OrderEnd;
-      /** SHA-256 of what proves it, 64 lower-case hexadecimal digits. */
+      /** SHA-256 of the proof, 64 lower-case hexadecimal digits. */
       readonly evidence: string;
       readonly at: BusinessTime;
     };
     readonly gives: EscrowCase;
   };
-  /** Orders with all that reconciling them needs, newest first. */
+  /** Lists orders, newest first. */
   ListCases: {
     readonly takes: { readonly selection: CaseSelection; readonly page: PageQuery };
     readonly gives: Page<EscrowCase>;

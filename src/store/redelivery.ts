@@ -1,16 +1,16 @@
 import type { Command, Execute } from './store.ts';
 
 /**
- * Has events sent to an endpoint again, in as many units as it takes; how many are to be sent. What was done stays done if a
- * later unit is refused, as `Redeliver` says. `executeNext` carries out the units after the first.
+ * Sends events to an endpoint again, in as many `Redeliver` requests as needed, and returns the number of events. If a later
+ * request fails, the earlier ones stay. `executeNext` runs all requests after the first.
  */
 export async function redeliver(
   execute: Execute,
-  asked: Omit<Command<'Redeliver'>, 'kind' | 'counted'>,
+  wanted: Omit<Command<'Redeliver'>, 'kind' | 'counted'>,
   executeNext: Execute = execute,
 ): Promise<number> {
-  let { count, rest } = await execute({ kind: 'Redeliver', ...asked });
+  let { count, rest } = await execute({ kind: 'Redeliver', ...wanted });
   while (rest !== undefined)
-    ({ count, rest } = await executeNext({ kind: 'Redeliver', ...asked, which: rest, counted: count }));
+    ({ count, rest } = await executeNext({ kind: 'Redeliver', ...wanted, which: rest, counted: count }));
   return count;
 }

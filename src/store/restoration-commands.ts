@@ -1,16 +1,16 @@
-/** What a store that was restored from a backup has to know when it is served. */
+/** The state after a restore from a backup. */
 export interface RestorationCommands {
-  /** The last restoration of the store; undefined if it was never restored. */
+  /** Returns the last restoration; undefined if the store was never restored. */
   FindRestoration: { readonly takes: object; readonly gives: Restoration | undefined };
   /**
-   * Notes that the store is served, Unix seconds, if it was restored and not served since: the filing numbers that are left out for
-   * that are leaves of the evidence log from now on, NUMBERS_SKIPPED.
+   * Records that the store is served for the first time after a restore, Unix seconds; does nothing otherwise. The skipped
+   * filing numbers become a leaf NUMBERS_SKIPPED of the evidence log.
    */
   RecordServing: { readonly takes: { readonly atS: number }; readonly gives: undefined };
 }
 
 /** A restoration from a backup. */
 export interface Restoration {
-  /** When the store was first served since, Unix seconds: by then the original had ended. */
+  /** When the restored store was first served, Unix seconds; undefined if it was not. The original had stopped by then. */
   readonly servedAtS: number | undefined;
 }

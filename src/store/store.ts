@@ -1,7 +1,7 @@
 import type { Environment } from '../domain/caller.ts';
 import { type ApiErrorData, errorOf } from '../domain/violation.ts';
 import type { DistributionData } from '../lib/distribution.ts';
-import type { ActCommands } from './audit-commands.ts';
+import type { AuditCommands } from './audit-commands.ts';
 import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.ts';
 import type { EscrowCommands } from './escrow-commands.ts';
 import type { EventCommands } from './event-commands.ts';
@@ -16,135 +16,125 @@ import type { RetentionCommands } from './retention-commands.ts';
 import type { WebhookCommands } from './webhook-commands.ts';
 
 /**
- * The durable store.
+ * The durable store. Every request is one transaction.
  *
- * Ordering: units that are submitted without waiting for each other take effect one at a time, in some order. A unit sees
- * every unit that resolved before it was submitted.
+ * Durability: `execute` resolves once the whole transaction is on disk. It then survives kill -9 and power loss, and so
+ * does everything that it read.
  *
- * Fairness: where more units wait than can be carried out at once, their shares take turns, by what the units cost. A unit
- * waits for a bounded amount of work of other shares, however many units these have waiting.
+ * Isolation: requests are serialized. A request sees every request that resolved before it was submitted. Requests that
+ * are submitted together take effect one at a time, in any order.
  *
- * Durability: a unit resolves when all of it survives kill -9 and loss of power; what it read is then durable as well.
+ * Fairness: each share of waiting requests gets the same part of the engine's time, by estimated cost. How long a request
+ * waits for other shares does not depend on how many requests they have queued.
  *
- * After UNAVAILABLE a unit may or may not have been stored. Its Idempotency-Key tells: submitted again under the same
- * key it takes effect once. Where the engine knows that nothing was stored the message says so.
+ * After UNAVAILABLE a request may or may not have taken effect. Submitted again with the same Idempotency-Key, it takes
+ * effect once. The message says so if the engine knows that nothing was stored.
  *
- * Concurrency: any number of processes may open the same store, and each sees what the others made durable; one at a
- * time takes calls.
+ * Several processes may open the same store, and each sees what the others made durable. One at a time serves calls.
  */
 export interface Store {
   /**
-   * Carries out a unit: all of it in one transaction, or nothing. Rejects with ApiError UNAVAILABLE when the store cannot
-   * take it or keep it (disk full, held by another process, overloaded, closed). Any other error is an effect that failed in
-   * a way that is not foreseen: it leaves nothing, and the admission may have been kept.
+   * Runs a request: all of it, or nothing. Rejects with ApiError UNAVAILABLE if the store cannot take or keep it: disk full,
+   * locked by another process, overloaded, closed. Any other rejection is an internal error: the effect left nothing, but
+   * the admission may have been kept.
    */
-  execute<K extends Kind>(unit: StoreRequest<K>): Promise<Executed<K>>;
-  /** The key of that name, from memory: with all changes of this process, and those of others within a second. */
+  execute<K extends Kind>(request: StoreRequest<K>): Promise<Executed<K>>;
+  /** Finds a key in memory. Changes by this process are visible at once, those by other processes within a second. */
   findKey(apiKey: string): StoredKey | undefined;
-  /** The same for a service token that is not revoked, by its SHA-256; it may have expired. */
+  /** Finds a token that is not revoked, by its SHA-256, likewise. The token may have expired. */
   findToken(sha256: Uint8Array): StoredToken | undefined;
   /**
-   * Resolves when `findKey` and `findToken` give, and listeners were told of, all that other processes made durable before the call.
+   * Loads what other processes changed. Once it resolves, `findKey` and `findToken` return, and listeners have heard of,
+   * everything that was durable before the call.
    */
   refresh(): Promise<void>;
   /**
-   * A key of 32 bytes for a purpose of that name: known to this deployment alone, the same in each of its processes and
-   * after each restart, and it tells nothing of those for other purposes.
+   * Derives a 32-byte key for a purpose. It is the same in every process of the deployment and after every restart, and is
+   * independent of the keys for other purposes.
    */
   keyFor(purpose: string): Uint8Array;
-  /**
-   * How long it took to check all that is stored, in milliseconds, since whoever served before did not close it; undefined if
-   * it did.
-   */
+  /** How long opening spent on checking all stored data, in milliseconds; undefined if the last shutdown was clean. */
   readonly checkedMs: number | undefined;
-  /** What this process upgraded as it opened the store; undefined if the schema was that of this version. */
+  /** The upgrade that opening made; undefined if the schema was current. */
   readonly upgrade: SchemaUpgrade | undefined;
-  /** Makes this process the one that takes calls, until it closes the store. Throws if another one is. */
+  /** Makes this process the one that serves calls, until it closes the store. Throws if another process serves. */
   beginServing(): Promise<void>;
   /**
-   * What keeps the store from working that was opened, in words for the operator, as of a second ago at most; undefined
-   * if nothing does. As long as something does all units are refused with UNAVAILABLE. An engine on files says so when they
-   * are not in their place any more.
+   * Why the store cannot be used at present, for the operator: its files were moved or deleted, for example. At most a
+   * second old; undefined if it can be used. While there is a fault, every request is rejected with UNAVAILABLE.
    */
   findFault(): string | undefined;
-  /** The storage errors that the store has met since it was opened. */
+  /** The storage errors since the store was opened. */
   storageErrors(): StorageErrors;
-  /** Calls back when there are more of them, before the unit that met one is rejected. Returns what ends it. */
+  /** Calls back on a new storage error, before the request that met it is rejected. Returns the function that unsubscribes. */
   onStorageError(listener: () => void): () => void;
   /**
-   * Has a listener told whose events have become durable: those of this process behind each transaction that wrote some, those of
-   * others within a second; undefined for callers that are not known. Gives what ends it.
+   * Calls back when events are durable: those of this process after each transaction that wrote some, those of other
+   * processes within a second. Returns the function that unsubscribes.
    */
   onEvents(listener: EventListener): () => void;
-  /** CallTransaction that were taken and have not resolved yet. */
-  unitsInFlight(): number;
-  /** What an operator watches of the store itself. Rejects with ApiError UNAVAILABLE when it is gone. */
+  /** The number of requests that have been submitted and not resolved. */
+  requestsInFlight(): number;
+  /** The metrics of the store itself. Rejects with ApiError UNAVAILABLE when the store is gone. */
   metrics(): Promise<StoreMetrics>;
-  /** Resolves with why, if the store is lost to this process for good; never otherwise. All units are refused then. */
+  /** Resolves with the reason if this process loses the store for good, and never otherwise. Requests are then rejected. */
   readonly lost: Promise<Error>;
-  /** Carries out what was submitted and gives up the resources; further units are refused with UNAVAILABLE. */
+  /** Runs what was submitted, then releases all resources. Requests after that are rejected with UNAVAILABLE. */
   close(): Promise<void>;
 }
 
-/** The schemas before and after an upgrade. */
+/** The schema versions before and after an upgrade. */
 export interface SchemaUpgrade {
   readonly fromSchema: number;
   readonly toSchema: number;
 }
 
-/** Is told whose events are there to be read: ids of callers; undefined where some may be of anybody. */
+/** Receives the ids of the callers that have new events; undefined if any caller may have some. */
 export type EventListener = (callerIds: readonly number[] | undefined) => void;
 
-/** Errors of the disk and of what is stored on it. The texts are for the operator. */
+/** Errors of the disk and damage of stored data. The texts are for the operator. */
 export interface StorageErrors {
-  /**
-   * How often the store was refused a write or a read: the disk is full, read-only or fails. Not counted: another process
-   * holds the store.
-   */
-  readonly refusals: number;
-  readonly lastRejection: string | undefined;
-  /** The first damage that was found in the store itself: what can be read is returned, and the rest never is. */
+  /** How many reads and writes failed because the disk is full, read-only or broken. A lock of another process does not count. */
+  readonly failures: number;
+  readonly lastFailure: string | undefined;
+  /** The first damage that was found in stored data. Damaged data is never returned. */
   readonly damage: string | undefined;
 }
 
-/** What a store does and holds, since it was opened. */
+/** Metrics of a store since it was opened. */
 export interface StoreMetrics {
-  /** CallTransaction that were taken and have not resolved yet. */
-  readonly unitsInFlight: number;
-  /** How many units shared each transaction that wrote. */
-  readonly transactionUnits: DistributionData;
-  /** How long each of these took from its beginning to its end, in seconds. */
+  readonly requestsInFlight: number;
+  /** Requests per transaction that wrote. */
+  readonly transactionRequests: DistributionData;
+  /** Seconds per transaction that wrote, from BEGIN to the end of COMMIT. */
   readonly transactionSeconds: DistributionData;
-  /** How long it took to get them on disk once all was written, in seconds: a part of the time before. */
+  /** Seconds per COMMIT of these, which is part of `transactionSeconds`. */
   readonly commitSeconds: DistributionData;
-  /** Spent nonces that are remembered. */
+  /** Remembered nonces. */
   readonly nonces: number;
   readonly incidents: IncidentCounts;
   /** Undefined for an engine that keeps no files of its own. */
   readonly files: StoreFiles | undefined;
 }
 
-/** What should not happen, and how often it did. */
+/** Counts of events that call for an operator. */
 export interface IncidentCounts {
-  /** Filings that were refused since the clock may be wrong. */
+  /** Filings that were rejected because the clock may be wrong. */
   readonly clockRejections: number;
-  /**
-   * Reads of records that are not what was recorded, by their evidence hash or by the evidence log, and of parts of the store
-   * that are damaged; none was returned.
-   */
+  /** Reads that failed because the record does not match its evidence hash or the evidence log, or the file is damaged. */
   readonly damagedRecords: number;
 }
 
-/** Bytes of the files of a store; undefined where they cannot be read. */
+/** File sizes in bytes; undefined where a size cannot be read. */
 export interface StoreFiles {
   readonly databaseBytes: number | undefined;
-  /** What is written ahead of the database. */
+  /** The write-ahead log. */
   readonly logBytes: number | undefined;
-  /** What this user can still write on their disk. */
+  /** Free space on their disk for this user. */
   readonly freeBytes: number | undefined;
 }
 
-/** All commands, grouped by those who use them. An engine has a handler for each. */
+/** All commands. An engine has a handler for each. */
 export interface Commands
   extends FilingCommands,
     EvidenceCommands,
@@ -153,73 +143,70 @@ export interface Commands
     ReconciliationCommands,
     CallerCommands,
     PartyCommands,
-    ActCommands,
+    AuditCommands,
     MetricCommands,
     RestorationCommands,
     RetentionCommands,
     EventCommands,
     WebhookCommands {
-  /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */
-  Refuse: { readonly takes: { readonly apiError: ApiErrorData }; readonly gives: never };
-  /** Changes nothing, yet goes to disk like what does: done, it proves that the store takes writes. */
+  /** Fails with the given error: for an invalid call whose nonce and quota are to be used up all the same. */
+  Reject: { readonly takes: { readonly apiError: ApiErrorData }; readonly gives: never };
+  /** Writes to disk and changes nothing: proves that the store can write. */
   RewriteNothing: { readonly takes: object; readonly gives: undefined };
 }
 
 /** Names of commands. */
 export type Kind = keyof Commands;
 
-/** What is to be done, as plain data that can cross a thread or a wire. */
+/** A command as plain data, which can be sent to another thread. */
 export type Command<K extends Kind = Kind> = {
   [Name in K]: { readonly kind: Name } & Commands[Name]['takes'];
 }[K];
 
-/** What a command gives. */
+/** The result of a command. */
 export type Result<K extends Kind = Kind> = Commands[K]['gives'];
 
-/** Whose shares of the store are not those of callers, whose ids are positive. */
+/** Shares of the store besides those of callers, whose ids are positive. */
 export const shares = {
-  /** What the service does by itself: recovery, the evidence log, readiness. */
+  /** Background work of the service: recovery, the evidence log, readiness. */
   service: 0,
-  /** Sending to webhooks. */
+  /** Webhook delivery. */
   webhooks: -1,
-  /** Reads that need no signature. */
+  /** Unsigned public reads. */
   publicReads: -2,
 } as const;
 
-/** What takes effect together: letting a call in, and what it asks for. Either may be missing. */
+/** The admission of a call and its effect, in one transaction. Either may be missing. */
 export interface StoreRequest<K extends Kind = Kind> {
-  /** Whose share of the store it uses: the id of a caller, or one of `shares`; that of the service if left out. */
+  /** The share that pays for it: a caller id or one of `shares`; `shares.service` by default. */
   readonly share?: number | undefined;
   readonly admission?: Admission | undefined;
   /**
-   * The idempotency key of a call that was admitted by an earlier unit. What becomes of this effect replaces what is kept for
-   * repetitions, under the rules of IdempotencyClaim; another error leaves it as it is.
+   * The idempotency key of a call that an earlier request admitted. The result of this effect replaces the stored one, by the
+   * rules of IdempotencyClaim. An error that is not final leaves the stored one.
    */
   readonly continues?: IdempotencyClaim | undefined;
   readonly effect?: Command<K> | undefined;
 }
 
 /**
- * Lets a call in, in this order: its nonce is spent, its idempotency key is looked up, the quota is taken. The first stays
- * whatever follows; the quota stays unless the answer was given before.
+ * Admits a call, in this order: consumes its nonce, looks up its idempotency key, takes its quota. The nonce stays consumed
+ * whatever follows. The quota stays taken unless the call is a replay.
  */
 export interface Admission {
   /** Unix seconds. */
   readonly nowS: number;
-  /** Unix seconds as of which forgotten nonces and idempotency keys may be swept away; `nowS` if left out. */
+  /** Unix seconds by which expired nonces and idempotency keys are deleted; `nowS` by default. */
   readonly sweepAtS?: number | undefined;
   readonly nonce?: NonceClaim | undefined;
   readonly idempotency?: IdempotencyClaim | undefined;
   readonly quota?: QuotaClaim | undefined;
 }
 
-/** How long a spent nonce is remembered: the width of the accepted clock difference and a minute more. */
+/** How long a nonce is remembered, in seconds: the full width of the accepted clock difference and a minute more. */
 export const nonceRetentionS = 660;
 
-/**
- * A nonce that a key wants to spend: for the first time, or again as long as `nowS` is `nonceRetentionS` or more after or
- * before that of the first.
- */
+/** The nonce of a signed call. It can be used again only if `nowS` is `nonceRetentionS` or more before or after its first use. */
 export interface NonceClaim {
   /** StoredKey.id. */
   readonly keyId: number;
@@ -230,67 +217,67 @@ export interface NonceClaim {
 export const idempotencyRetentionS = 604_800;
 
 /**
- * A key that a call wants to be known by. It keeps what became of the effect: DONE, and REFUSED for a final reason
- * (`isFinal`); another error leaves it free. Where the effect gave an Instruction, a repetition is given that instruction
- * as it is by then, and `isReplay` once it has ended.
+ * The Idempotency-Key of a call. The store keeps the result of the effect if it is DONE, or REJECTED for a final reason
+ * (`isFinal`). Any other error leaves the key free. If the result is an Instruction, a replay returns its current state, and
+ * `isReplay` is set once it has ended.
  */
 export interface IdempotencyClaim {
   readonly callerId: number;
   readonly key: string;
-  /** Digest of the request that the key names. */
+  /** Digest of the request. */
   readonly fingerprint: Uint8Array;
-  /** Id of the call, which repetitions are told as Executed.claimedBy. */
+  /** The request id of the call. Replays get it as Executed.claimedBy. */
   readonly requestId: string;
 }
 
-/** A call to be counted, if the month has one left. */
+/** A call to count against the monthly quota. */
 export interface QuotaClaim {
   readonly callerId: number;
   /** YYYY-MM. */
   readonly month: string;
   /** Calls a month; undefined for unlimited. */
   readonly limit: number | undefined;
-  /** Whether to count the call, or only to tell how many were. */
+  /** Whether to count the call; false only reads the count. */
   readonly take: boolean;
 }
 
-/** What became of a unit. */
+/** The result of a request. */
 export interface Executed<K extends Kind = Kind> {
   readonly outcome: CommandResult<K>;
-  /** Calls counted in the month of the quota claim, this one included if it was; undefined without a claim. */
+  /** Calls counted in the month of the quota claim, including this one if it counts; undefined without a claim. */
   readonly calls?: number | undefined;
-  /** Id of the earlier call that claimed the idempotency key for the same request, if one did. */
+  /** The request id of the earlier call with the same idempotency key; undefined if there was none. */
   readonly claimedBy?: string | undefined;
 }
 
 /**
- * - DONE: the effect, if there was one, took place.
- * - REFUSED: it did not, and why.
- * - NOT_ADMITTED: the call was not let in; of the admission only the nonce is spent, if it was not before.
+ * - DONE: the effect, if there is one, took place.
+ * - REJECTED: the effect failed with `apiError` and changed nothing.
+ * - NOT_ADMITTED: the call was not admitted. Its nonce is consumed, its quota is not taken.
  *
- * `isReplay` tells that an earlier call under the same idempotency key was given this, and that nothing was done.
+ * With `isReplay` this is the result of an earlier call with the same idempotency key, and nothing was done.
  */
 export type CommandResult<K extends Kind = Kind> =
   | { readonly kind: 'DONE'; readonly result: Result<K>; readonly isReplay: boolean }
-  | { readonly kind: 'REFUSED'; readonly apiError: ApiErrorData; readonly isReplay: boolean }
+  | { readonly kind: 'REJECTED'; readonly apiError: ApiErrorData; readonly isReplay: boolean }
   | { readonly kind: 'NOT_ADMITTED'; readonly why: AdmissionFault };
 
-/** Why a call is not let in. */
+/** Why a call was not admitted. */
 export type AdmissionFault = 'NONCE_REUSED' | 'IDEMPOTENCY_KEY_REUSED' | 'QUOTA_EXCEEDED';
 
-/** Carries out one command. Throws the ApiError that it meets. */
+/** Runs one command. Throws the ApiError that it fails with. */
 export type Execute = <K extends Kind>(command: Command<K>) => Promise<Result<K>>;
 
-/** Reads size and roots of the tree of the evidence log. */
+/** Reads the size and roots of the evidence log's tree. */
 export type ReadTree = <K extends 'GetTree' | 'GetRoot'>(command: Command<K>) => Promise<Result<K>>;
 
-/** Carries out commands one by one, each as a unit of its own, which uses the given share. */
+/** Returns a function that runs each command as a request of its own, in the given share. */
 export const executorOf =
   (store: Pick<Store, 'execute'>, share?: number): Execute =>
   (command) =>
     perform(store, command, share);
 
-/** Carries out one command by itself. Throws the ApiError that it meets. */
+/** Runs one command as a request of its own. Throws the ApiError that it fails with. */
 export async function perform<K extends Kind>(
   store: Pick<Store, 'execute'>,
   command: Command<K>,
@@ -298,28 +285,25 @@ export async function perform<K extends Kind>(
 ): Promise<Result<K>> {
   const { outcome } = await store.execute<K>({ share, effect: command });
   if (outcome.kind === 'DONE') return outcome.result;
-  if (outcome.kind === 'REFUSED') throw errorOf(outcome.apiError);
+  if (outcome.kind === 'REJECTED') throw errorOf(outcome.apiError);
   throw new Error(`A command without admission was not admitted: ${outcome.why}.`);
 }
 
-/** What a store is opened with. */
+/** Options to open a store with. */
 export interface StoreOptions {
   readonly dataDir: string;
   readonly environment: Environment;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
-  /** Whether the store must be there, must not be there and is made, or is made if it is not there. */
+  /** EXISTING: it must exist. NEW: it must not exist and is created. EITHER: it is created if it does not exist. */
   readonly opening: 'EXISTING' | 'NEW' | 'EITHER';
-  /**
-   * Whether this process is to take calls: where it can be known, it is refused before anything is opened if another one
-   * does.
-   */
+  /** Whether this process is going to serve calls. Opening then fails at once if another process is known to serve. */
   readonly serving?: boolean;
-  /** Whether it is known that the process that took calls before did not end well: what is stored is checked then. */
+  /** Whether the process that served before is known to have crashed. Opening then checks all stored data. */
   readonly wasCutOff?: boolean;
   /**
-   * Names of files of the folder that are only ever made beside a complete store: with one of them there and the store
-   * gone, nothing is made.
+   * Names of files that are only created next to a complete store. If one exists without the store, the store was lost, and
+   * opening does not create a new one.
    */
   readonly madeLater?: readonly string[];
 }

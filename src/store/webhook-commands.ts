@@ -17,20 +17,20 @@ export interface StoredWebhook extends CallerRef {
   readonly eventTypes: EventFilter;
   readonly description: string;
   readonly status: WebhookStatus;
-  /** Why it is disabled, for its owner; null if it is not. */
+  /** The reason why it is disabled, shown to its owner; null if it is enabled. */
   readonly disabledWhy: string | null;
   readonly createdAtS: number;
   /** Sealed by the key ring for `webhookId`. */
   readonly sealedSecret: Uint8Array;
-  /** The secret before, likewise; null if there was none. It is good until `previousEndsAtS`. */
+  /** The previous secret, likewise, valid until `previousEndsAtS`; null if there was none. */
   readonly previousSecret: Uint8Array | null;
-  /** When that ends, or ended, Unix seconds; null if there is none. */
+  /** Unix seconds; null if there is no previous secret. */
   readonly previousEndsAtS: number | null;
-  /** Since when each attempt failed, Unix seconds; null if the last one did not. */
+  /** When the current run of failed attempts began, Unix seconds; null if the last attempt succeeded. */
   readonly failingSinceS: number | null;
 }
 
-/** A URL as the store keeps it: it can tell the origin, and nothing else of it. */
+/** A URL as stored: its origin is readable, the rest is sealed. */
 export interface SealedUrl {
   readonly origin: string;
   readonly sealedUrl: Uint8Array;
@@ -40,7 +40,7 @@ export interface SealedUrl {
 export type NewWebhook = SealedUrl &
   Pick<StoredWebhook, 'webhookId' | 'eventTypes' | 'description' | 'createdAtS' | 'sealedSecret'>;
 
-/** What of an endpoint is to be changed; undefined is left as it is. */
+/** Changes to an endpoint; undefined leaves a member as it is. */
 export interface WebhookChange {
   readonly url?: SealedUrl | undefined;
   /** `ALL` for all types. */
@@ -49,17 +49,17 @@ export interface WebhookChange {
   readonly status?: WebhookStatus | undefined;
 }
 
-/** Which endpoint: one of `owner`, or of anybody if that is undefined. */
+/** Names an endpoint of `owner`, or of any caller if that is undefined. */
 export interface WebhookName {
   readonly webhookId: string;
   readonly owner: number | undefined;
 }
 
-/** What became of an event at an endpoint. */
+/** The delivery of an event to an endpoint. */
 export interface StoredDelivery {
-  /** Whose event it is. */
+  /** The caller that the event belongs to. */
   readonly callerId: number;
-  /** Of the event, among those of its caller. */
+  /** The sequence of the event, counted per caller. */
   readonly sequence: number;
   readonly type: EventWithCaller['type'];
   readonly status: DeliveryStatus;
@@ -68,41 +68,41 @@ export interface StoredDelivery {
   readonly lastAttemptAtMs: number | null;
   /** Null unless it is PENDING. */
   readonly nextAttemptAtMs: number | null;
-  /** Of the last answer; null if none came. */
+  /** Of the last response; null if there was none. */
   readonly httpStatus: number | null;
-  /** The first bytes of the last answer; null if none came. */
+  /** The first bytes of the last response; null if there was none. */
   readonly answer: Uint8Array | null;
-  /** Why it did not arrive, for its owner; null if it did, or was not sent yet. */
+  /** Why the last attempt failed, for the owner; null if it succeeded or none was made. */
   readonly error: string | null;
 }
 
-/** An endpoint as whoever sends needs it. */
+/** An endpoint and when it has something to send. */
 export interface SendingWebhook extends StoredWebhook {
   /** When the first of its deliveries is due, Unix milliseconds; null if none is PENDING. */
   readonly nextDueAtMs: number | null;
 }
 
-/** An event to send, and how often it was sent. */
+/** An event to send, and the attempts so far. */
 export interface DueDelivery {
   readonly event: EventWithCaller;
   readonly attempts: number;
 }
 
-/** What is to be sent to an endpoint. */
+/** The deliveries to make to an endpoint now. */
 export interface WebhookWork {
-  /** Undefined where the endpoint is gone or disabled, or its caller suspended: nothing is to be sent to it now. */
+  /** Undefined if nothing may be sent: the endpoint is deleted or disabled, or its caller is suspended. */
   readonly webhook: SendingWebhook | undefined;
-  /** PENDING and due, the longest due first. No two are of one resource. */
+  /** PENDING and due, oldest due time first. At most one per resource. */
   readonly due: readonly DueDelivery[];
   /** Whether more may be due. */
   readonly hasMore: boolean;
 }
 
-/** What came of one attempt. */
+/** The result of one attempt. */
 export interface DeliveryResult {
   readonly id: number;
   readonly sequence: number;
-  /** How often the event was sent, this time included. */
+  /** Attempts so far, including this one. */
   readonly attempts: number;
   /** When it ended, Unix milliseconds. */
   readonly atMs: number;
@@ -110,40 +110,40 @@ export interface DeliveryResult {
   readonly httpStatus: number | null;
   readonly answer: Uint8Array | null;
   readonly error: string | null;
-  /** When it is to be sent again, Unix milliseconds; null if it is not, being delivered or given up. */
+  /** When to send it again, Unix milliseconds; null if it was delivered or given up. */
   readonly retryAtMs: number | null;
-  /** Why the endpoint is to be disabled, for its owner, whatever its failures before; undefined if it is not. */
+  /** Disables the endpoint at once, with this reason for its owner; undefined to leave it. */
   readonly disables?: string | undefined;
 }
 
-/** What attempts led to. Both are ids of endpoints. */
-export interface NotedAttempts {
+/** Endpoint ids that recorded attempts affected. */
+export interface RecordedAttempts {
   readonly disabled: readonly number[];
-  /** Where an event that waited is due. */
+  /** Endpoints where a WAITING event became due. */
   readonly released: readonly number[];
 }
 
-/** Events of a caller behind one sequence, up to another. */
+/** Events of a caller whose sequence is greater than `after` and at most `upTo`. */
 export interface EventRange {
   readonly after: number;
   readonly upTo: number;
 }
 
-/** Events that are looked at in one unit that sends again, at most: other units wait for it. */
-export const redeliveredPerUnit = 100;
+/** Events that one Redeliver looks at, at most. Other requests wait for it. */
+export const redeliveredPerRequest = 100;
 
-/** Deliveries that are deleted in one unit that deletes an endpoint, at most: likewise. */
-export const deletedPerUnit = 200;
+/** Deliveries that one DeleteWebhook deletes, at most. Other requests wait for it. */
+export const deletedPerRequest = 200;
 
-/** What the units of sending again came to so far. */
+/** Progress of a redelivery. */
 export interface Redelivered {
-  /** How many are to be sent. */
+  /** Events to send so far. */
   readonly count: number;
-  /** What is still to be looked at; undefined if nothing is. */
+  /** The range for the next Redeliver; undefined when done. */
   readonly rest: EventRange | undefined;
 }
 
-/** What came of testing an endpoint. */
+/** The result of a test delivery. */
 export interface WebhookTestResult {
   readonly isDelivered: boolean;
   readonly httpStatus: number | null;
@@ -151,9 +151,9 @@ export interface WebhookTestResult {
   readonly error: string | null;
 }
 
-/** A test of an endpoint: to be made, or made. */
+/** A test delivery, to be made or made. */
 export interface WebhookTest {
-  /** Of the event that is sent. */
+  /** The id of the event that is sent. */
   readonly eventId: string;
   /** The endpoint to send it to. */
   readonly webhook?: StoredWebhook;
@@ -161,42 +161,42 @@ export interface WebhookTest {
   readonly result?: WebhookTestResult;
 }
 
-/** Endpoints of callers, and what is sent to them. */
+/** Webhook endpoints and their deliveries. */
 export interface WebhookCommands {
-  /** Adds an endpoint, which is sent what happens from then on. Refused with WEBHOOKS_EXHAUSTED. */
+  /** Adds an endpoint. It is sent the events that happen from then on. Fails with WEBHOOKS_EXHAUSTED. */
   AddWebhook: {
     readonly takes: { readonly owner: number; readonly webhook: NewWebhook };
     readonly gives: StoredWebhook;
   };
-  /** Endpoints of `owner`, or of anybody if that is undefined, oldest first. */
+  /** Lists the endpoints of `owner`, or of all callers if that is undefined, oldest first. */
   ListWebhooks: {
     readonly takes: { readonly owner: number | undefined; readonly page: PageQuery };
     readonly gives: Page<StoredWebhook>;
   };
-  /** Refused with WEBHOOK_NOT_FOUND. */
+  /** Fails with WEBHOOK_NOT_FOUND. */
   FindWebhook: { readonly takes: WebhookName; readonly gives: StoredWebhook };
   /**
-   * Disabled, what is PENDING or WAITING has FAILED. Enabled, it begins behind the newest event. With a URL it has not failed
-   * yet. An operator who does it is named by `by`, and leaves an act; of being disabled by one its owner is told by an event.
-   * Refused with WEBHOOK_NOT_FOUND.
+   * Changes an endpoint. Disabling it sets PENDING and WAITING deliveries to FAILED. Enabling it starts after the newest
+   * event. A new URL resets its failures. `by` names an operator: the change is then in the audit log, and the owner gets an
+   * event if the endpoint was disabled. Fails with WEBHOOK_NOT_FOUND.
    */
   ChangeWebhook: {
     readonly takes: WebhookName & { readonly change: WebhookChange; readonly by?: Actor | undefined };
     readonly gives: StoredWebhook;
   };
-  /** Finds the endpoint that a test is to be sent to. Refused with WEBHOOK_NOT_FOUND. */
+  /** Finds the endpoint to test. Fails with WEBHOOK_NOT_FOUND. */
   BeginWebhookTest: {
     readonly takes: WebhookName & { readonly eventId: string };
     readonly gives: WebhookTest;
   };
-  /** Gives the result of a test, to be kept under the Idempotency-Key of its call. */
+  /** Returns the result of a test, so that it is stored under the Idempotency-Key of the call. */
   EndWebhookTest: {
     readonly takes: { readonly eventId: string; readonly result: WebhookTestResult };
     readonly gives: WebhookTest;
   };
   /**
-   * Gives it another secret; the one before is good until `previousEndsAtS`, and none before that any more. An operator who does it
-   * is named by `by`, and leaves an act. Refused with WEBHOOK_NOT_FOUND.
+   * Replaces the secret. The previous one is valid until `previousEndsAtS`, earlier ones are not. `by` names an operator: the
+   * rotation is then in the audit log. Fails with WEBHOOK_NOT_FOUND.
    */
   RotateWebhookSecret: {
     readonly takes: WebhookName & {
@@ -207,8 +207,8 @@ export interface WebhookCommands {
     readonly gives: StoredWebhook;
   };
   /**
-   * Deletes deliveries of it, `deletedPerUnit` at most, and itself with the last of them: until that is done it is to be asked again.
-   * Refused with WEBHOOK_NOT_FOUND.
+   * Deletes up to `deletedPerRequest` deliveries of an endpoint, and the endpoint with the last of them. Repeat it until
+   * `isDone`. Fails with WEBHOOK_NOT_FOUND.
    */
   DeleteWebhook: {
     readonly takes: WebhookName & { readonly by?: Actor | undefined };
@@ -220,10 +220,11 @@ export interface WebhookCommands {
     readonly gives: Page<StoredDelivery>;
   };
   /**
-   * Has one event sent again, or each that the endpoint is sent, was tried or passed over, and was not DELIVERED, of a time and
-   * later or of a range: due at once, in the order of its resource, its attempts counted anew. Of a range it looks at
-   * `redeliveredPerUnit` events at most, and its `count` includes the `counted` of the units before. Refused with WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, and VALIDATION_FAILED for
-   * a sequence ahead of all, or of a type that the endpoint is not sent.
+   * Schedules one event again, or all events since a time or in a range that the endpoint subscribes to, that were tried or
+   * skipped, and that are not DELIVERED. They are due at once, in order per resource, with their attempts reset. One request
+   * looks at up to `redeliveredPerRequest` events; `count` includes `counted`, the count of earlier requests. Fails with
+   * WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, and with VALIDATION_FAILED for a sequence after the newest event or
+   * of a type that the endpoint does not subscribe to.
    */
   Redeliver: {
     readonly takes: WebhookName & {
@@ -234,12 +235,12 @@ export interface WebhookCommands {
     };
     readonly gives: Redelivered;
   };
-  /** The endpoints that are ENABLED, of callers that are not suspended, in the order of their ids. */
+  /** Lists the ENABLED endpoints of active callers, by id. */
   ListSending: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<SendingWebhook> };
   /**
-   * What is to be sent to an endpoint as of `nowMs`, `limit` at most: what is to be sent again, and then what happened since it was
-   * last asked for, which is PENDING from now on, or WAITING for an earlier event of its resource. What is not kept any more has
-   * FAILED. `underWay` are sequences that are being sent, which are left out.
+   * Returns up to `limit` deliveries that are due at `nowMs`: retries first, then events since the last claim. The latter become
+   * PENDING, or WAITING if an earlier event of their resource is open. A delivery whose event has expired becomes FAILED.
+   * `underWay` lists sequences that are being sent; they are left out.
    */
   ClaimDeliveries: {
     readonly takes: {
@@ -251,12 +252,12 @@ export interface WebhookCommands {
     readonly gives: WebhookWork;
   };
   /**
-   * Writes down what came of attempts; the same again changes nothing more. Where a delivery ends, the one that waits for it is
-   * due. An endpoint all attempts at which failed for `failingMaxS` is disabled, with an event. What came of attempts at an
-   * endpoint that is gone is dropped. Some deliveries whose events are not kept any more are deleted.
+   * Records the results of attempts; idempotent. When a delivery ends, the next one of its resource becomes due. An endpoint
+   * whose attempts have all failed for `failingMaxS` is disabled, with an event. Results for a deleted endpoint are ignored.
+   * Also deletes some deliveries whose events have expired.
    */
   RecordAttempts: {
     readonly takes: { readonly outcomes: readonly DeliveryResult[] };
-    readonly gives: NotedAttempts;
+    readonly gives: RecordedAttempts;
   };
 }

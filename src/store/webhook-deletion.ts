@@ -2,18 +2,18 @@ import { ApiError } from '../domain/reason.ts';
 import type { Command, Execute } from './store.ts';
 
 /**
- * Deletes an endpoint with its deliveries, in as many units as it takes; refused as `DeleteWebhook` says. `executeNext` carries
- * out the units after the first.
+ * Deletes an endpoint and its deliveries, in as many `DeleteWebhook` requests as needed. `executeNext` runs all requests after
+ * the first.
  */
 export async function deleteWebhook(
   execute: Execute,
-  asked: Omit<Command<'DeleteWebhook'>, 'kind'>,
+  named: Omit<Command<'DeleteWebhook'>, 'kind'>,
   executeNext: Execute = execute,
 ): Promise<void> {
-  const unit = { kind: 'DeleteWebhook', ...asked } as const;
-  let { isDone } = await execute(unit);
-  // Somebody else may delete it as well.
-  while (!isDone) isDone = (await executeNext(unit).catch(doneIfGone)).isDone;
+  const command = { kind: 'DeleteWebhook', ...named } as const;
+  let { isDone } = await execute(command);
+  // Another call may delete it at the same time.
+  while (!isDone) isDone = (await executeNext(command).catch(doneIfGone)).isDone;
 }
 
 function doneIfGone(error: unknown): { readonly isDone: boolean } {

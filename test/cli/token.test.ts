@@ -80,7 +80,7 @@ test('--operator grants everything, and a duration counts from now', async (t) =
 for (const [words, told] of [
   [
     '--operator --platform platform-1',
-    'VALIDATION_FAILED: --scopes cannot have operate where the token acts for a platform',
+    'VALIDATION_FAILED: --scopes cannot include operate if the token acts for a platform',
   ],
   ['--scopes read --platform nobody', 'VALIDATION_FAILED: --platform names no platform'],
   ['--scopes read --expires 2026-01-01', 'VALIDATION_FAILED: --expires must be in the future'],

@@ -141,7 +141,7 @@ test('bytes are verified as they are, and read as UTF-8', () => {
   assert.deepEqual(read, { type: 'future.type', data: { name: '齐白石 🖌' } });
 });
 
-test('what is signed but no JSON object is refused', () => {
+test('a signed body that is no JSON object is rejected', () => {
   for (const body of ['', 'null', '[]', '"text"', '{"type"', Uint8Array.of(0x22, 0xff, 0x22)]) {
     assert.throws(() => verifyWebhook({ headers: sign(body), body, secret, nowMs }), refused('BAD_BODY'));
   }

@@ -36,7 +36,7 @@ test('the year of a timestamp changes at midnight of the zone, on the second', (
   assert.equal(calendar.timestamp(midnight), '2027-01-01T00:00:00+08:00');
 });
 
-test('the hour that comes twice when summer ends is told apart by its offset', () => {
+test('the hour that comes twice when summer ends differs in its offset', () => {
   const calendar = createCalendar('Europe/Berlin');
   assert.equal(calendar.timestamp(instant('2026-10-25T00:30:00Z')), '2026-10-25T02:30:00+02:00');
   assert.equal(calendar.timestamp(instant('2026-10-25T01:30:00Z')), '2026-10-25T02:30:00+01:00');
@@ -174,7 +174,7 @@ test('a timestamp is RFC 3339 in whole seconds with an offset, and never Z', () 
   }
 });
 
-test('a name that is no time zone is refused', () => {
+test('an unknown time zone is rejected', () => {
   for (const zone of ['', 'Mars/Olympus', 'Asia/', 'UTC ']) {
     assert.throws(() => createCalendar(zone), RangeError);
   }

@@ -56,7 +56,7 @@ const refused: readonly (readonly [what: string, agreement: Agreement, field: st
 ];
 
 for (const [what, agreed, field, rule] of refused) {
-  test(`an agreement is refused: ${what}`, () => {
+  test(`an agreement is rejected: ${what}`, () => {
     const [violation] = checkAgreement(agreed);
     assert.equal(violation?.field, field);
     assert.match(violation.rule, rule);
@@ -89,7 +89,7 @@ test('a key has its status until it expires, and is revoked from then on', () =>
   }
 });
 
-test('rotating a key gives the new one its status, so that nobody who was suspended is let in', () => {
+test('a new key takes over the status of the rotated one, so that a suspended platform stays out', () => {
   for (const status of ['ACTIVE', 'SUSPENDED'] as const) {
     assert.deepEqual(rotate({ status, expiresAtS: null }, 500, 2_000), { status, oldEndsAtS: 2_000 });
   }

@@ -44,7 +44,7 @@ test('ids differ from year to year and from key to key by more than their year',
   }
 });
 
-test('the step from one id to the next tells nothing of the step after it', () => {
+test('the step from one id to the next reveals nothing of the next step', () => {
   const values = idsOf(firstPlaces(1_000)).map((id) => Number.parseInt(id.slice(-4), 36));
   const steps = values.slice(1).map((value, index) => value - (values[index] ?? 0));
   assert.ok(new Set(steps).size > 990);

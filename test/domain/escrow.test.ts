@@ -224,7 +224,7 @@ for (const [pair, money, cell] of documentedTransitions) {
   });
 }
 
-test('a person is told what the order says and what the provider says', () => {
+test('a review shows the state of the order and the provider status', () => {
   const order = {
     state: 'FROZEN',
     amount: 500n,
@@ -363,7 +363,7 @@ test('buyer and seller must differ, and differ where a single code point does', 
   }
 });
 
-test('all terms that fail are told', () => {
+test('all invalid terms are reported', () => {
   const nothing = { filingNo: '', type: undefined, amount: 0n, buyerId: '', sellerId: '' };
   const fields = checkTerms(nothing).map(({ field }) => field);
   assert.deepEqual(fields, ['filingNo', 'type', 'amount', 'buyerId', 'sellerId']);

@@ -7,12 +7,12 @@ const dayS = 86_400;
 const fault = (over: { newestS?: number; datedS?: number; setByS?: number } = {}) =>
   findClockFault({ nowS, newestS: nowS, datedS: undefined, setByS: 0, ...over });
 
-test('a clock that goes on is right, whoever filed in the same second', () => {
+test('a clock that advances is right, also within one second', () => {
   assert.equal(findClockFault({ nowS, newestS: undefined, datedS: undefined, setByS: 0 }), undefined);
   for (const newestS of [nowS, nowS - 1, nowS - 366 * dayS]) assert.equal(fault({ newestS }), undefined);
 });
 
-test('a clock that is behind the newest record is wrong by the first second', () => {
+test('a clock one second behind the newest record is wrong', () => {
   assert.deepEqual(fault({ newestS: nowS + 1 }), { kind: 'BEHIND', byS: 1 });
   assert.deepEqual(fault({ newestS: nowS + 90 * dayS }), { kind: 'BEHIND', byS: 90 * dayS });
 });
@@ -30,7 +30,7 @@ test('a clock that is more than 366 days ahead of the newest filing is wrong, wh
   assert.deepEqual(fault({ newestS: nowS - 366 * dayS - 1 }), { kind: 'AHEAD', byS: 366 * dayS + 1 });
 });
 
-test('callers are told how wrong it is, what to do, and to come back within a minute', () => {
+test('the error says how wrong the clock is, what to do, and to retry within a minute', () => {
   const { reason, message, hints } = clockError({ kind: 'BEHIND', byS: 12 });
   assert.deepEqual([reason, hints], ['UNAVAILABLE', { retryAfterS: 12 }]);
   assert.match(message, /the clock is 12 s behind the newest record\..*nothing was stored/i);

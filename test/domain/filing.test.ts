@@ -53,7 +53,7 @@ test('every member of the evidence changes its hash', () => {
   assert.equal(new Set([original, ...changed]).size, 9);
 });
 
-test('the evidence hash tells composed characters from decomposed ones', () => {
+test('composed and decomposed characters have different evidence hashes', () => {
   const hashOf = (author: string) => evidenceHash({ ...valid, author, filingNo: 'x', timestamp: 'y' });
   assert.notEqual(hashOf('é'), hashOf('e\u0301'));
 });
@@ -85,7 +85,7 @@ for (const [field, { max }] of Object.entries(artworkTextBounds)) {
   });
 }
 
-test('all fields that fail are told, in the order of the documentation', () => {
+test('all invalid fields are reported, in the documented order', () => {
   const nothing = { author: '', era: '', size: '', material: '', condition: '' };
   const fields = checkArtwork(nothing).map(({ field }) => field);
   assert.deepEqual(fields, ['author', 'era', 'size', 'material', 'condition', 'price']);

@@ -9,7 +9,7 @@ test('half of the numbers that are left are skipped, rounded up', () => {
   assert.equal(safeNumberFloor(999_999, 999_999, 0), 999_999);
 });
 
-test('ten times the busiest stretch is skipped where that is more, be it behind the last number of the year', () => {
+test('ten times the busiest period is skipped if that is more, even past the last number of the year', () => {
   assert.equal(safeNumberFloor(900_000, 999_999, 5_000), 950_000);
   assert.equal(safeNumberFloor(900_000, 999_999, 5_001), 950_010);
   assert.equal(safeNumberFloor(980_000, 999_999, 5_000), 1_030_000);

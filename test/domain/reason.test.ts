@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ApiError, reasons, toApiError, unavailable } from '../../src/domain/reason.ts';
-import { refuseViolations } from '../../src/domain/violation.ts';
+import { rejectViolations } from '../../src/domain/violation.ts';
 import { apiError } from '../support/rejected.ts';
 
 /** The published dictionary: reason, HTTP status, status code of the internal door. */
@@ -78,20 +78,20 @@ test('a service that cannot store says when to come again', () => {
 });
 
 test('violations become one apiError that names each field once', () => {
-  refuseViolations([]);
+  rejectViolations([]);
   const violations = [
     { field: 'author', rule: 'is required' },
     { field: 'price', rule: 'must be a number' },
     { field: 'author', rule: 'must be short' },
   ];
   const both = /^author is required; price must be a number$/;
-  assert.throws(() => refuseViolations(violations), apiError('VALIDATION_FAILED', both));
+  assert.throws(() => rejectViolations(violations), apiError('VALIDATION_FAILED', both));
 });
 
 test('a flood of violations makes a message of bounded length that says how many there are more', () => {
   const violations = Array.from({ length: 5_000 }, (_, index) => ({ field: `f${index}`, rule: 'is wrong' }));
   assert.throws(
-    () => refuseViolations(violations),
+    () => rejectViolations(violations),
     (error) => {
       assert.ok(error instanceof ApiError);
       assert.match(error.message, /^f0 is wrong; f1 is wrong; .*and 4980 more$/);

@@ -48,7 +48,7 @@ const refused: readonly (readonly [what: string, text: string, rule: RegExp])[] 
 ];
 
 for (const [what, text, rule] of refused) {
-  test(`a text is refused with its field and rule: ${what}`, () => {
+  test(`a text is rejected with its field and rule: ${what}`, () => {
     const [violation, ...more] = checkText('era', text, bounds);
     assert.equal(violation?.field, 'era');
     assert.match(violation.rule, rule);
@@ -56,7 +56,7 @@ for (const [what, text, rule] of refused) {
   });
 }
 
-test('every control character is refused, wherever it stands', () => {
+test('every control character is rejected, at any position', () => {
   const controls = [...Array(0x20).keys(), ...Array.from({ length: 0x21 }, (_, index) => 0x7f + index)];
   for (const code of controls) {
     const control = String.fromCharCode(code);
@@ -82,7 +82,7 @@ const deceptive: readonly (readonly [character: string, named: string])[] = [
 ];
 
 for (const [character, named] of deceptive) {
-  test(`a character that makes one text look like another is refused by its name: ${named}`, () => {
+  test(`a deceptive character is rejected by its name: ${named}`, () => {
     for (const text of [`${character}ab`, `a${character}b`, `ab${character}`, character])
       assert.deepEqual(checkText('era', text, bounds), [{ field: 'era', rule: `must not have ${named}` }]);
   });

@@ -41,13 +41,13 @@ const faults = [
   ['name; scopes; expires', tokenTerms('', { scopes: ['all'], expiresAtS: 0 })],
 ] as const;
 for (const [fields, terms] of faults) {
-  test(`terms are refused for ${fields}: ${JSON.stringify(terms)}`, () => {
+  test(`terms are rejected for ${fields}: ${JSON.stringify(terms)}`, () => {
     const violations = checkTokenTerms(terms, nowS);
     assert.equal(violations.map(({ field }) => field).join('; '), fields);
   });
 }
 
-test('scopes are told each once and in their order', () => {
+test('scopes are listed once each, in order', () => {
   assert.deepEqual(scopesIn(['operate', 'read', 'operate', 'none']), ['read', 'operate']);
 });
 

@@ -106,7 +106,7 @@ const notKeys: readonly (readonly [what: string, text: string, rule: RegExp])[] 
 ];
 
 for (const [what, text, rule] of notKeys) {
-  test(`master keys are refused without showing them: ${what}`, () => {
+  test(`master keys are rejected without showing them: ${what}`, () => {
     assert.throws(
       () => parseMasterKeys(text),
       (error) => {

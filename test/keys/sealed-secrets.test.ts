@@ -7,7 +7,7 @@ import {
   checkSealedSecrets,
   countSeals,
   MasterKeyError,
-  resealSecrets,
+  reencryptSecrets,
   sealedKeys,
 } from '../../src/keys/sealed-secrets.ts';
 import { openUrl, sealUrl } from '../../src/keys/webhook-urls.ts';
@@ -48,11 +48,11 @@ async function sealedUnderOld(t: TestContext, platforms: number) {
   return { store, execute, k1, k2, old, clock, nowS, issued, seals };
 }
 
-test('every secret is sealed anew, opens as before, and needs the old master key no more', async (t) => {
+test('every secret is re-encrypted, opens as before, and needs the old master key no longer', async (t) => {
   const { execute, k1, k2, nowS, issued, seals } = await sealedUnderOld(t, 3);
   const both = createKeyRing([k2, k1]);
   assert.deepEqual(await seals(), [{ masterKey: 'k1', secrets: 3, needed: 3 }]);
-  assert.equal(await resealSecrets(execute, both, tester, goOn), 3);
+  assert.equal(await reencryptSecrets(execute, both, tester, goOn), 3);
   assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 3, needed: 3 }]);
   const young = createKeyRing([k2]);
   await checkSealedSecrets(execute, young, nowS);
@@ -60,10 +60,10 @@ test('every secret is sealed anew, opens as before, and needs the old master key
     const { sealedSecret, keyId } = await execute({ kind: 'FindKey', keyId: key.keyId });
     assert.equal(young.open(sealedSecret, keyId).export().toString(), apiSecret);
   }
-  assert.equal(await resealSecrets(execute, both, tester, goOn), 0, 'a second run finds nothing to do');
+  assert.equal(await reencryptSecrets(execute, both, tester, goOn), 0, 'a second run finds nothing to do');
 });
 
-test('units are bounded, and what was done stays done when it is not to go on', async (t) => {
+test('requests are bounded, and finished ones stay when the run is stopped', async (t) => {
   const platforms = 401;
   const { execute, k1, k2, seals } = await sealedUnderOld(t, platforms);
   const both = createKeyRing([k2, k1]);
@@ -77,7 +77,7 @@ test('units are bounded, and what was done stays done when it is not to go on', 
     units += 1;
     if (units === 2) throw new Error('not any more');
   };
-  await assert.rejects(resealSecrets(counting, both, tester, stopping), /not any more/);
+  await assert.rejects(reencryptSecrets(counting, both, tester, stopping), /not any more/);
   assert.deepEqual(
     (await seals()).map(({ masterKey, secrets }) => [masterKey, secrets]),
     [
@@ -85,31 +85,31 @@ test('units are bounded, and what was done stays done when it is not to go on', 
       ['k2', 200],
     ],
   );
-  assert.equal(await resealSecrets(counting, both, tester, goOn), 201);
+  assert.equal(await reencryptSecrets(counting, both, tester, goOn), 201);
   assert.deepEqual(sizes, [200, 200, 1]);
 });
 
-test('a revoked key whose master key is gone keeps its seal and keeps nobody from going on', async (t) => {
+test('a revoked key whose master key is gone keeps its seal and stops nothing', async (t) => {
   const { execute, k1, k2, nowS, issued, seals } = await sealedUnderOld(t, 2);
   const [gone = assert.fail()] = issued;
   await execute({ kind: 'SetKeyStatus', by: tester, keyId: gone.key.keyId, status: 'REVOKED' });
   const [k0, k3] = [{ ...masterKey('k1') }, masterKey('k3')];
   assert.equal(
-    await resealSecrets(execute, createKeyRing([k3, k0]), tester, goOn),
+    await reencryptSecrets(execute, createKeyRing([k3, k0]), tester, goOn),
     0,
     'of other bytes, it opens none',
   );
   await assert.rejects(checkSealedSecrets(execute, createKeyRing([k3, k0]), nowS), /with the key k1/);
   assert.equal(
-    await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn),
+    await reencryptSecrets(execute, createKeyRing([k2, k1]), tester, goOn),
     2,
     'it is sealed anew if it opens',
   );
-  assert.equal(await resealSecrets(execute, createKeyRing([k3]), tester, goOn), 0);
+  assert.equal(await reencryptSecrets(execute, createKeyRing([k3]), tester, goOn), 0);
   assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 2, needed: 1 }]);
 });
 
-test('a key that is created again, under its idempotency key, shows its secret though it was sealed anew', async (t) => {
+test('a replay of creating a key shows its secret after re-encryption', async (t) => {
   const { store, execute, k1, k2, old, clock, nowS } = await sealedUnderOld(t, 0);
   const keyRing = createReplaceableKeyRing(old);
   const repeatable: typeof execute = async (command) => {
@@ -128,13 +128,13 @@ test('a key that is created again, under its idempotency key, shows its secret t
   } as const;
   const first = await issuance.issueKey(agreement, tester);
   keyRing.replace(createKeyRing([k2, k1]));
-  await resealSecrets(execute, keyRing, tester, goOn);
+  await reencryptSecrets(execute, keyRing, tester, goOn);
   keyRing.replace(createKeyRing([k2]));
   const again = await issuance.issueKey(agreement, tester);
   assert.deepEqual([again.key.keyId, again.apiSecret], [first.key.keyId, first.apiSecret]);
 });
 
-test('both secrets and the URL of a webhook are sealed anew, and needed as long as they are in force', async (t) => {
+test('both secrets and the URL of a webhook are re-encrypted, and needed while they are valid', async (t) => {
   const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
   const [{ key: owner } = assert.fail()] = issued;
   const add = (webhookId: string) => {
@@ -162,7 +162,7 @@ test('both secrets and the URL of a webhook are sealed anew, and needed as long 
   assert.deepEqual(await seals(), [{ masterKey: 'k1', secrets: 9, needed: 8 }]);
   const young = createKeyRing([k2]);
   await assert.rejects(checkSealedSecrets(execute, young, nowS), MasterKeyError);
-  assert.equal(await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn), 9);
+  assert.equal(await reencryptSecrets(execute, createKeyRing([k2, k1]), tester, goOn), 9);
   await checkSealedSecrets(execute, young, nowS);
   assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 9, needed: 8 }]);
   const opened = (sealed: Uint8Array | null, webhookId: string) =>
@@ -187,7 +187,7 @@ test('both secrets and the URL of a webhook are sealed anew, and needed as long 
 test('a webhook whose secret does not open is named where the service starts', async (t) => {
   const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
   const [{ key: owner } = assert.fail()] = issued;
-  await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn);
+  await reencryptSecrets(execute, createKeyRing([k2, k1]), tester, goOn);
   const young = createKeyRing([k2]);
   const { webhookId } = await execute({
     kind: 'AddWebhook',

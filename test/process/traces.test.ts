@@ -85,7 +85,7 @@ test('spans of a call, of its units and of what the provider is asked go to the 
     const below = (span: SentSpan | undefined) => [span?.traceId, span?.parentSpanId];
     assert.deepEqual(below(asked), [opening?.traceId, opening?.spanId]);
     assert.equal(asked?.kind, 3);
-    const [noted] = await spansOf('store NoteSent');
+    const [noted] = await spansOf('store RecordSent');
     assert.deepEqual(below(noted), [opening?.traceId, opening?.spanId]);
     assert.deepEqual([opening?.parentSpanId, opening?.status], ['', 0]);
   });

@@ -150,7 +150,7 @@ test('errors name the arguments of the command', async () => {
     [['list', '--status', 'BROKEN'], 2, /takes --status ENABLED\|DISABLED, not 'BROKEN'/],
     [['deliveries', 'wh_1', '--status', 'SENT'], 2, /takes --status PENDING\|WAITING\|DELIVERED\|FAILED/],
     [['redeliver', 'wh_1', '--sequence', '0'], 2, /takes --sequence as a whole number of 1 or more/],
-    [['redeliver', 'wh_1', '--sequence', '1000'], 1, /VALIDATION_FAILED: --sequence must not be above/],
+    [['redeliver', 'wh_1', '--sequence', '1000'], 1, /VALIDATION_FAILED: --sequence must be at most/],
     [['redeliver', 'wh_1', '--since', '31d'], 1, /EVENTS_EXPIRED/],
     [['disable', 'wh_9'], 1, /WEBHOOK_NOT_FOUND/],
   ];

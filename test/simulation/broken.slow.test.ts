@@ -57,7 +57,8 @@ const done: Executed = { outcome: { kind: 'DONE', result: undefined, isReplay: f
 
 const isA = <K extends Kind>(kind: K, { effect }: StoreRequest): boolean => effect?.kind === kind;
 
-const isOfReconciliation = (unit: StoreRequest): boolean => isA('NoteSent', unit) || isA('UpdateOrder', unit);
+const isOfReconciliation = (unit: StoreRequest): boolean =>
+  isA('RecordSent', unit) || isA('UpdateOrder', unit);
 
 /** How long the disk takes over a commit that nobody waits for, in simulated milliseconds. */
 const slowMs = 2_000;
@@ -315,7 +316,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'does not note that it gives an instruction',
-    assembly: withExecute((execute) => async (unit) => (isA('NoteSent', unit) ? done : execute(unit))),
+    assembly: withExecute((execute) => async (unit) => (isA('RecordSent', unit) ? done : execute(unit))),
     found: /which was never sent/,
   },
   {

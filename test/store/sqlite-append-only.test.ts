@@ -100,7 +100,7 @@ const forbidden: Record<string, string> = {
 };
 
 for (const [what, statement] of Object.entries(forbidden)) {
-  test(`the database itself refuses ${what}, whoever connects`, async (t) => {
+  test(`the database rejects ${what}, from any connection`, async (t) => {
     const { raw } = await filedDatabase(t);
     const before = snapshot(raw);
     assert.throws(() => raw.exec(statement), { code: 'SQLITE_CONSTRAINT_TRIGGER' });

@@ -46,7 +46,7 @@ function wordOf(reply: Reply | undefined): string {
   if ('failure' in reply) return reply.failure.isUnavailable ? 'UNAVAILABLE' : 'failed';
   const { outcome } = reply;
   if (outcome.kind === 'NOT_ADMITTED') return outcome.why;
-  if (outcome.kind === 'REFUSED') return outcome.apiError.reason;
+  if (outcome.kind === 'REJECTED') return outcome.apiError.reason;
   const { result } = outcome;
   if (typeof result !== 'object') return String(result);
   if ('items' in result) return `${result.items.length} listed`;

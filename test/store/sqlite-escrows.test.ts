@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
@@ -7,7 +7,6 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { type Command, perform, type Store } from '../../src/store/store.ts';
 import { plansOf } from '../support/statement.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { writeTransfers } from '../support/transfers.ts';
 import {
   addPlatform,
   anyOrder,
@@ -20,8 +19,6 @@ import {
   inNeed,
   noon,
   opened,
-  refused,
-  resolved,
   sandbox,
   settled,
   settlementOf,
@@ -58,7 +55,7 @@ const unique = { code: 'SQLITE_CONSTRAINT_UNIQUE' };
 const openStatuses = ['PREPARED', 'SENT', 'UNKNOWN'];
 const endStatuses = ['CONFIRMED', 'DECLINED'];
 
-test('the database itself refuses a second FREEZE of an order, whoever connects', async (t) => {
+test('the database rejects a second FREEZE of an order, from any connection', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const [one, other] = [await opened(store, by), await frozen(store, by)];
   for (const { escrowId } of [one, other]) {
@@ -69,7 +66,7 @@ test('the database itself refuses a second FREEZE of an order, whoever connects'
 });
 
 for (const underWay of openStatuses) {
-  test(`the database itself refuses a second open instruction to give back beside one that is ${underWay}`, async (t) => {
+  test(`the database rejects a second open REFUND or CANCEL beside one that is ${underWay}`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
     const { escrowId } = await frozen(store, by);
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
@@ -87,7 +84,7 @@ for (const underWay of openStatuses) {
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
   });
 
-  test(`the database itself refuses a second open RELEASE beside one that is ${underWay}`, async (t) => {
+  test(`the database rejects a second open RELEASE beside one that is ${underWay}`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
     const { escrowId } = await frozen(store, by);
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
@@ -107,7 +104,7 @@ for (const [kind, other] of [
   ['RELEASE', 'REFUND'],
   ['REFUND', 'RELEASE'],
 ] as const) {
-  test(`the database itself refuses a second resolution that paid, beside a ${kind}`, async (t) => {
+  test(`the database rejects a second resolution that paid, beside a ${kind}`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
     const { escrowId } = await frozen(store, by);
     insertOperation(raw, escrowId, kind, 'CONFIRMED');
@@ -123,7 +120,7 @@ for (const [kind, other] of [
   });
 }
 
-test('the database itself refuses a second order of a filing that is UNPAID or FROZEN', async (t) => {
+test('the database rejects a second order of a filing that is UNPAID or FROZEN', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const { escrowId } = await opened(store, by);
   const columns = 'filing_no, caller_id, type, amount, buyer_id, seller_id, timestamp';
@@ -137,7 +134,7 @@ test('the database itself refuses a second order of a filing that is UNPAID or F
   assert.throws(() => raw.exec("UPDATE escrow SET state = 'FROZEN' WHERE state = 'CLOSED'"), unique);
 });
 
-test('the database itself refuses an instruction of a name that is taken, and one of no order', async (t) => {
+test('the database rejects an instruction with an id in use, and one of no order', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const { holdId } = await opened(store, by);
   const insert = (instructionId: string, orderId: number) =>
@@ -203,7 +200,7 @@ test('an update whose commit fails is undone as a whole, and made when tried aga
   assert.equal((await told()).transfers, 1);
 });
 
-test('opening whose commit fails leaves no order, no instruction, no number and no key behind', async (t) => {
+test('opening whose commit fails leaves neither order nor instruction, number or key', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const filingNo = await fileOne(store, by);
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
@@ -306,11 +303,11 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
     /escrow_instruction USING INDEX escrow_instruction_open/,
   ],
   'giving an instruction': [
-    (_, holdId) => ({ kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 }),
+    (_, holdId) => ({ kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 }),
     /instruction_id_unique/,
   ],
   'leaving an order open': [
-    (escrowId) => ({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 }),
+    (escrowId) => ({ kind: 'RecordUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 }),
     /escrow_id_unique/,
   ],
   'taking a notification': [
@@ -334,27 +331,3 @@ for (const [what, [command, index]] of Object.entries(lookUps)) {
     );
   });
 }
-
-test('an artwork is transferred 10,000 times at most: then no order opens for it', async (t) => {
-  const { store, by, raw } = await openWithRaw(t);
-  const [filingNo, other] = [await fileOne(store, by), await fileOne(store, by)];
-  await writeTransfers(dirname(raw.name), filingNo, 9_999);
-  const { escrowId } = await frozen(store, by, filingNo);
-  await refused(opened(store, by, filingNo), 'ESCROW_ACTIVE');
-  await resolved(store, by, escrowId, 'RELEASE');
-  assert.equal(await transfersOf(store, filingNo), 10_000);
-  const counted = () => raw.prepare('SELECT count(*) FROM escrow').pluck().get();
-  const before = counted();
-  await refused(opened(store, by, filingNo), 'TRANSFERS_EXHAUSTED');
-  assert.equal(counted(), before);
-  await opened(store, by, other);
-});
-
-test('an order that went back to its buyer is no transfer', async (t) => {
-  const { store, by, raw } = await openWithRaw(t);
-  const filingNo = await fileOne(store, by);
-  await writeTransfers(dirname(raw.name), filingNo, 9_999);
-  const { escrowId } = await frozen(store, by, filingNo);
-  await resolved(store, by, escrowId, 'REFUND');
-  await frozen(store, by, filingNo);
-});

@@ -110,7 +110,7 @@ test('a write whose files go while it is committed is not said to be stored or n
     file(),
     apiError(
       'UNAVAILABLE',
-      /^It is not known whether this was stored; ask for it, or repeat the call under the same Idempotency-Key\.$/,
+      /^It is not known whether this was stored; read it, or repeat the call with the same Idempotency-Key\.$/,
     ),
   );
   afterCommit = () => {};

@@ -118,14 +118,14 @@ test('what a unit is refused for and what fails in the thread comes back whole',
     violations,
   };
   for (const apiError of [hinted, ofFields]) {
-    const { outcome } = await store.execute({ effect: { kind: 'Refuse', apiError } });
-    assert.deepEqual(outcome, { kind: 'REFUSED', apiError, isReplay: false });
+    const { outcome } = await store.execute({ effect: { kind: 'Reject', apiError } });
+    assert.deepEqual(outcome, { kind: 'REJECTED', apiError, isReplay: false });
   }
-  const refusedWith = await errorOf(() => perform(store, { kind: 'Refuse', apiError: ofFields }));
+  const refusedWith = await errorOf(() => perform(store, { kind: 'Reject', apiError: ofFields }));
   assert.ok(refusedWith instanceof ValidationError);
   assert.deepEqual(refusedWith.violations, violations);
   const failure = await errorOf(() =>
-    perform(store, { kind: 'NoteSent', instructionId: 'none', lookUpAtMs: 1 }),
+    perform(store, { kind: 'RecordSent', instructionId: 'none', lookUpAtMs: 1 }),
   );
   assert.match(failure.message, /is no open instruction/);
   assert.match(failure.stack ?? '', /src\/store\/sqlite\/reconciliation\.ts:\d+/);

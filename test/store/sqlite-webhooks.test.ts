@@ -38,7 +38,7 @@ test('sending and sending again read a delivery by its key, or those that are op
     );
 });
 
-test('a page of deliveries of one status looks at so many, and those behind it are on the next', async (t) => {
+test('a page of deliveries with a status reads a bounded number, and the next page continues', async (t) => {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());

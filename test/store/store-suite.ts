@@ -1,6 +1,6 @@
 import { describe } from 'node:test';
 import { admissionPromises } from './promises/admission.ts';
-import { actPromises } from './promises/audit-log.ts';
+import { auditPromises } from './promises/audit-log.ts';
 import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
 import { deliveryPromises } from './promises/deliveries.ts';
@@ -29,7 +29,7 @@ import { retentionPromises } from './promises/retention.ts';
 import { servingPromises } from './promises/serving.ts';
 import { webhookPromises } from './promises/webhooks.ts';
 
-/** What every engine of the store promises, in parts. */
+/** The promises of every store engine, in parts. */
 const parts = {
   numbers: numberPromises,
   filings: filingPromises,
@@ -46,7 +46,7 @@ const parts = {
   'keys and tokens': keyAndTokenPromises,
   parties: partyPromises,
   'known credentials': knownCredentialPromises,
-  acts: actPromises,
+  'audit log': auditPromises,
   admission: admissionPromises,
   nonces: noncePromises,
   quotas: quotaPromises,
@@ -64,13 +64,13 @@ const parts = {
 /** A part of the promises. */
 export type StorePart = keyof typeof parts;
 
-/** Tests what every engine of the store promises: all parts, or those that are named. */
+/** Tests the promises of an engine: all parts, or the chosen ones. */
 export function storeSuite(
   name: string,
   engine: StoreEngine,
   chosen: readonly StorePart[] = Object.keys(parts) as StorePart[],
 ): void {
-  // Together, since an engine may take long to open; each test has a store of its own.
+  // Concurrent, because an engine may take long to open. Each test has a store of its own.
   describe(`store on ${name}`, { concurrency: 4 }, () => {
     for (const part of chosen) describe(part, () => parts[part](engine));
   });

@@ -162,7 +162,7 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
   });
 }
 
-/** A request that changes something, and why; empty is no reason given. */
+/** A change and its reason; empty for none. */
 interface Reasoned {
   readonly reason: string;
 }
@@ -180,10 +180,10 @@ function entryMessage({
   reason,
   before,
   after,
-  ...act
+  ...entry
 }: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
-  const told = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
-  return { ...act, ...told, id: BigInt(id), at: utc(atS) };
+  const texts = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
+  return { ...entry, ...texts, id: BigInt(id), at: utc(atS) };
 }
 
 function toAgreement(request: {
@@ -203,7 +203,7 @@ function toAgreement(request: {
   };
 }
 
-/** A number that stands for no tier is left to the rules of agreements to refuse. */
+/** An unknown tier number stays, so that the rules of agreements reject it. */
 function toChange(request: {
   readonly tier: Key_Tier;
   readonly monthlyQuota?: bigint | undefined;

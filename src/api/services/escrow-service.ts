@@ -33,20 +33,20 @@ import type { Paging } from './paging.ts';
 /** What the escrow operations need. */
 export interface EscrowDependencies {
   readonly provider: Pick<PaymentProvider, 'check'>;
-  /** What parties have to be registered with; undefined where anybody is one. */
+  /** The provider ids that parties need; undefined if parties need no registration. */
   readonly parties: PartyMembers | undefined;
   readonly reconciler: Pick<Reconciler, 'carryOut'>;
   readonly now: () => BusinessTime;
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
   readonly timestamp: (atMs: number) => string;
-  /** A name for an instruction, unique for ever. */
+  /** Returns a globally unique instruction id. */
   readonly newInstructionId: () => string;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
   readonly paging: Paging;
 }
 
-/** The operations of EscrowService; those that move money wait for the provider's answer. */
+/** The operations of EscrowService. Those that move money wait for the provider. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
   const { provider, parties, reconciler, now, timestamp, newInstructionId, currency, paging } = dependencies;
 
@@ -54,12 +54,12 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
   const workFor = (call: Call) => ({ ...callerOf(call), instructionId: newInstructionId() });
 
   /**
-   * The order once the provider did as it was told, or said that the buyer has to act first. Throws PAYMENT_DECLINED,
-   * PAYMENT_PENDING.
+   * Returns the order once the provider has confirmed the instruction or requires an action of the buyer. Throws
+   * PAYMENT_DECLINED, PAYMENT_PENDING.
    */
   async function confirmed(prepared: Instruction): Promise<Escrow> {
     const { kind, status, reason, order } = await reconciler.carryOut(prepared);
-    // A hold that went back before the order was FROZEN was one for nobody.
+    // The hold ended before the order was FROZEN.
     const isMissed = kind === 'FREEZE' && order.history.every(({ state }) => state !== 'FROZEN');
     if (status === 'DECLINED' || (isMissed && order.state !== 'UNPAID')) {
       const message = `The payment provider declined the ${pendingOf(kind)} of ${order.escrowId}.`;
@@ -91,7 +91,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       },
       run: async (terms, call) => {
         const [owner, work] = [ownerScope(call.principal), workFor(call)];
-        // Refused by the store, since a repetition goes on with its order, whoever the provider knows by now.
+        // The store rejects them: a replay has to continue its order, whatever the provider checks now.
         const violations = provider.check({ ...terms, currency });
         const prepared = await call.execute({
           ...{ kind: 'OpenEscrow', terms, violations, parties, at: now(), work, owner },

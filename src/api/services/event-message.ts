@@ -2,15 +2,15 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { EventSchema } from '../../../gen/artseal/v1/event_pb.ts';
 import { type Event, eventId } from '../../domain/event.ts';
 
-/** What the message of an event is made with. */
+/** What event messages need. */
 export interface EventMessageDependencies {
-  /** The key of ids, as `eventId` takes it. */
+  /** The key of event ids, as in `eventId`. */
   readonly idKey: Uint8Array;
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
   readonly timestamp: (atMs: number) => string;
 }
 
-/** An event as all callers are told of it, wherever that is. */
+/** The message of an event, the same in the feed and in webhooks. */
 export function eventMessage(
   event: Event,
   { idKey, timestamp }: EventMessageDependencies,

@@ -29,58 +29,61 @@ export interface EventDependencies extends EventMessageDependencies {
 /** How long a call may wait for an event, in seconds. */
 const waitSMax = 30;
 
-/** How long a stream says nothing, in milliseconds. */
+/** The longest silence on a stream before it sends its cursor, in milliseconds. */
 const heartbeatMs = 15_000;
 
-/** Events behind a place: a sequence of a caller, or a position among those of all. */
-interface Place {
+/** A cursor: a sequence of one caller's events, or a position among all events. */
+interface Cursor {
   /** Undefined for all. */
   readonly callerId: number | undefined;
-  /** Undefined for the oldest event that is kept. */
+  /** Undefined to start with the oldest kept event. */
   readonly after: number | undefined;
 }
 
-/** The operations of EventService. Each caller lists its own events; an internal system may watch those of all. */
+/** The operations of EventService. Callers list their own events. An internal system may watch those of all. */
 export function createEventService({ feed, polls, clock, ...making }: EventDependencies): Implementation {
-  /** Events of a caller as soon as there are some; none where the time is over. */
-  async function poll(callerId: number, after: number | undefined, waitMs: number, call: Call) {
+  /** Waits for events of a caller. Returns an empty page after `waitMs`. */
+  async function waitForEvents(callerId: number, after: number | undefined, waitMs: number, call: Call) {
     const untilMs = clock.monotonicMs() + waitMs;
-    using place = polls.begin(callerId);
-    // Before the first look, so that nothing is missed that comes behind it.
-    using listener = feed.listen(callerId, place.signal);
+    using poll = polls.begin(callerId);
+    // Listens before the first read, so that no event between the two is missed.
+    using listener = feed.listen(callerId, poll.signal);
     for (;;) {
       const page = await read({ callerId, after }, call.execute);
       const leftMs = untilMs - clock.monotonicMs();
-      const isOver = leftMs <= 0 || place.signal.aborted || feed.isEnded();
+      const isOver = leftMs <= 0 || poll.signal.aborted || feed.isEnded();
       if (page.events.length > 0 || isOver) return page;
       await call.pause(() => listener.wait(leftMs));
     }
   }
 
-  const told = (event: EventWithCaller, next: number): MessageInitShape<typeof WatchEventsResponseSchema> => {
+  const messageOf = (
+    event: EventWithCaller,
+    next: number,
+  ): MessageInitShape<typeof WatchEventsResponseSchema> => {
     return { event: eventMessage(event, making), platform: event.caller, next: BigInt(next) };
   };
 
-  async function* watch({ callerId, after }: Place, { execute, signal }: StreamCall) {
+  async function* watch({ callerId, after }: Cursor, { execute, signal }: StreamCall) {
     using listener = feed.listen(callerId, signal);
-    const placeOf = ({ position, sequence }: EventWithCaller) =>
+    const cursorOf = ({ position, sequence }: EventWithCaller) =>
       callerId === undefined ? position : sequence;
     let page = await read({ callerId, after }, execute);
     const [first] = page.events;
-    yield { next: BigInt(after ?? (first === undefined ? page.next : placeOf(first) - 1)) };
-    let toldMs = clock.monotonicMs();
+    yield { next: BigInt(after ?? (first === undefined ? page.next : cursorOf(first) - 1)) };
+    let sentMs = clock.monotonicMs();
     while (!signal.aborted && !feed.isEnded()) {
       for (const event of page.events) {
-        yield told(event, placeOf(event));
-        toldMs = clock.monotonicMs();
+        yield messageOf(event, cursorOf(event));
+        sentMs = clock.monotonicMs();
       }
       const { next } = page;
-      const silentMs = clock.monotonicMs() - toldMs;
+      const silentMs = clock.monotonicMs() - sentMs;
       if (page.events.length === 0 && silentMs < heartbeatMs) await listener.wait(heartbeatMs - silentMs);
       page = await read({ callerId, after: next }, execute);
-      if (page.events.length > 0 || clock.monotonicMs() - toldMs < heartbeatMs) continue;
+      if (page.events.length > 0 || clock.monotonicMs() - sentMs < heartbeatMs) continue;
       yield { next: BigInt(next) };
-      toldMs = clock.monotonicMs();
+      sentMs = clock.monotonicMs();
     }
   }
 
@@ -95,7 +98,7 @@ export function createEventService({ feed, polls, clock, ...making }: EventDepen
         const { events, next } =
           waitMs === 0
             ? await read({ callerId, after }, call.execute)
-            : await poll(callerId, after, waitMs, call);
+            : await waitForEvents(callerId, after, waitMs, call);
         return { events: events.map((event) => eventMessage(event, making)), next: BigInt(next) };
       },
     }),
@@ -109,16 +112,16 @@ export function createEventService({ feed, polls, clock, ...making }: EventDepen
   });
 }
 
-/** Throws EVENTS_EXPIRED, and VALIDATION_FAILED for a place ahead of all events. */
-function read({ callerId, after }: Place, execute: Execute): Promise<EventPage> {
+/** Reads a page. Throws EVENTS_EXPIRED, and VALIDATION_FAILED for a cursor after the newest event. */
+function read({ callerId, after }: Cursor, execute: Execute): Promise<EventPage> {
   return callerId === undefined
     ? execute({ kind: 'ReadAllEvents', after })
     : execute({ kind: 'ReadEvents', callerId, after });
 }
 
 /**
- * Whose events a call watches that names a platform, or nobody; undefined for those of all. Throws NOT_FOUND;
- * PERMISSION_DENIED to whoever acts for another platform.
+ * Returns the caller whose events a call watches; undefined for all callers. Throws NOT_FOUND, and PERMISSION_DENIED for a token
+ * that acts for another platform.
  */
 async function callerWatched(
   platform: string,
@@ -128,7 +131,7 @@ async function callerWatched(
   if (platform === '') return owner;
   if (owner === undefined) return callerNamed(platform, execute);
   if (platform === principal.caller) return owner;
-  const message = `The token acts for ${principal.caller}: it has the events of no other platform.`;
+  const message = `The token acts for ${principal.caller} and cannot read the events of another platform.`;
   throw new ApiError('PERMISSION_DENIED', message);
 }
 

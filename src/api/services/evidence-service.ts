@@ -14,7 +14,7 @@ import type { Paging } from './paging.ts';
 export interface EvidenceDependencies {
   readonly bundles: Bundles;
   readonly linkTokens: LinkTokens;
-  /** Where links lead to at the public door; a token follows. */
+  /** The path of links on the public listener, before the token. */
   readonly linkPath: string;
   readonly clock: Pick<Clock, 'nowMs'>;
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
@@ -22,12 +22,12 @@ export interface EvidenceDependencies {
   readonly paging: Paging;
 }
 
-/** The last place that a record of a filing can have: it is the filing itself, and its transfers. */
+/** The largest sequence of a record: the filing itself and its transfers. */
 const sequenceMax = 1 + transfersMax;
 
 /**
- * The operations of EvidenceService. A platform has evidence of its own filings, an internal system of all of them. A link gives it to
- * anybody, so making one needs a scope of its own.
+ * The operations of EvidenceService. A platform reads evidence of its own filings, an internal system of all. A link is public, so
+ * creating one needs a scope of its own.
  */
 export function createEvidenceService({
   bundles,

@@ -20,7 +20,7 @@ export interface FilingDependencies {
   readonly calendar: Pick<Calendar, 'yearEndsAtMs'>;
   /** As `ClockReading.setByS`. */
   readonly clockSetByS: () => number;
-  /** Whether filings are refused since a witness finds that the evidence log was rolled back. */
+  /** Whether a witness reports that the evidence log was rolled back. Filings are rejected then. */
   readonly isRolledBack: () => boolean;
   /** ISO 4217 code of all prices. */
   readonly currency: string;
@@ -51,9 +51,9 @@ export function createFilingService({
       run: async (artwork, call) => {
         const at = now();
         const file = { kind: 'FileArtwork', artwork, at, by: callerOf(call), cap: capOf(call, at) } as const;
-        // In the store, so that a repetition is given what was answered before.
+        // Rejected in the store, so that a replay gets the earlier response.
         const filed = await (isRolledBack()
-          ? call.execute({ kind: 'Refuse', apiError: apiErrorData(filingsHalted()) })
+          ? call.execute({ kind: 'Reject', apiError: apiErrorData(filingsHalted()) })
           : call.execute({ ...file, clockSetByS: clockSetByS() }));
         const { filingNo, hash, timestamp } = filed;
         return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };

@@ -3,7 +3,7 @@ import { seal, sealOverheadBytes, unseal } from '../../keys/seal.ts';
 import type { CallerRef } from '../../store/filing-commands.ts';
 import type { Page, PageQuery } from '../../store/paging.ts';
 
-/** How many items a page of any list has. */
+/** Items of a page, of any list. */
 export const pageSize = { default: 50, max: 100 } as const;
 
 /** A list request: its paging fields, and filters of its own. */
@@ -13,28 +13,28 @@ export interface ListRequest {
   readonly pageToken: string;
 }
 
-/** The pages of all lists. */
+/** Checks paging fields and makes page tokens, for all lists. */
 export interface Paging {
-  /** The paging fields that break their rules. */
+  /** Checks the paging fields. */
   check(request: ListRequest, by: CallerRef): Violation[];
-  /** The page that a checked request asks for. */
+  /** Returns the page of a checked request. */
   query(request: ListRequest, by: CallerRef): PageQuery;
   /**
-   * The token of the page behind this one, base64url; empty on the last. It is sealed, since places in a list count
-   * what others have too, and leads on in the same list with the same filters for the same caller alone.
+   * Returns the token of the next page, base64url; empty on the last page. It is sealed, because positions in a list count
+   * entries of other callers, and valid only for the same list, filters and caller.
    */
   token(page: Page<unknown>, request: ListRequest, by: CallerRef): string;
 }
 
-const placeBytes = 8;
+const positionBytes = 8;
 
-/** Paging whose tokens are sealed under `key`, 32 bytes; another key takes none of them. */
+/** Creates a paging whose tokens are sealed under `key`, 32 bytes. */
 export function createPaging(key: Uint8Array): Paging {
-  /** Where the page of a token begins; undefined if the token was not given for this list to this caller. */
-  function placeOf(request: ListRequest, by: CallerRef): number | undefined {
+  /** Where the page of a token begins; undefined if the token is not valid for this list and caller. */
+  function positionOf(request: ListRequest, by: CallerRef): number | undefined {
     const sealed = Buffer.from(request.pageToken, 'base64url');
-    // Decoding passes over what is not base64url, and what is as long as a token is cheap to open.
-    const isToken = sealed.length === sealOverheadBytes + placeBytes;
+    // Buffer.from skips characters that are not base64url, so the text is compared, too.
+    const isToken = sealed.length === sealOverheadBytes + positionBytes;
     if (!isToken || sealed.toString('base64url') !== request.pageToken) return undefined;
     try {
       return Number(unseal(key, sealed, contextOf(request, by)).readBigUInt64BE());
@@ -52,25 +52,25 @@ export function createPaging(key: Uint8Array): Paging {
           rule: `must be 1 to ${pageSize.max}, or 0 for ${pageSize.default}`,
         });
       }
-      if (request.pageToken !== '' && placeOf(request, by) === undefined) {
+      if (request.pageToken !== '' && positionOf(request, by) === undefined) {
         violations.push({
           field: 'pageToken',
-          rule: 'must be the nextPageToken that you were given for the same list with the same filters',
+          rule: 'must be a nextPageToken of the same list with the same filters',
         });
       }
       return violations;
     },
-    query: (request, by) => ({ from: placeOf(request, by), size: request.pageSize || pageSize.default }),
+    query: (request, by) => ({ from: positionOf(request, by), size: request.pageSize || pageSize.default }),
     token: ({ next }, request, by) => {
       if (next === undefined) return '';
-      const place = Buffer.alloc(placeBytes);
-      place.writeBigUInt64BE(BigInt(next));
-      return seal(key, place, contextOf(request, by)).toString('base64url');
+      const position = Buffer.alloc(positionBytes);
+      position.writeBigUInt64BE(BigInt(next));
+      return seal(key, position, contextOf(request, by)).toString('base64url');
     },
   };
 }
 
-/** What a token is good for. */
+/** What a token is bound to. */
 function contextOf(request: ListRequest, { callerId }: CallerRef): string {
   const { $typeName, pageSize: _, pageToken: _1, ...filters } = request;
   return JSON.stringify([$typeName, callerId, filters]);

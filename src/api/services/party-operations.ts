@@ -18,7 +18,7 @@ import { utc } from './timestamps.ts';
 
 /** What registering parties needs. */
 export interface PartyDependencies {
-  /** What parties are registered with at the provider; undefined where anybody is one. */
+  /** The rules of provider ids; undefined if parties need no registration. */
   readonly partyRules: PartyRules | undefined;
   readonly clock: Clock;
   readonly paging: Paging;
@@ -72,8 +72,8 @@ export function createPartyOperations({ partyRules, clock, paging }: PartyDepend
     }),
     importParties: operation({
       parse: ({ parties: messages, dryRun: isTrial, reason }) => {
-        const read = messages.map((message, place) => {
-          const at = (field: string) => `parties[${place}].${field}`;
+        const read = messages.map((message, index) => {
+          const at = (field: string) => `parties[${index}].${field}`;
           const { violations, party } = readParty(message, partyRules);
           return {
             party: { ...party, caller: message.caller },
@@ -98,7 +98,7 @@ export function createPartyOperations({ partyRules, clock, paging }: PartyDepend
   };
 }
 
-/** A party as sent; what is wrong with it, its role included, is among the violations. */
+/** Reads and checks a party, including its role. */
 function readParty(
   { role, partyId, providerIds }: Pick<AddPartyRequest, 'role' | 'partyId' | 'providerIds'>,
   rules: PartyRules | undefined,
@@ -107,17 +107,17 @@ function readParty(
   return { party: party as NewParty, violations: checkParty(party, rules) };
 }
 
-const roleOf = (word: Party_Role): PartyRole | undefined =>
-  partyRoles.find((known) => Party_Role[known] === word);
+const roleOf = (value: Party_Role): PartyRole | undefined =>
+  partyRoles.find((known) => Party_Role[known] === value);
 
-/** The parties that are given a second time. */
+/** Finds parties that appear twice. */
 function repeated(parties: readonly (NewParty & { readonly caller: string })[]): Violation[] {
   const first = new Map<string, number>();
-  return parties.flatMap(({ caller, role, partyId }, place) => {
+  return parties.flatMap(({ caller, role, partyId }, index) => {
     const key = JSON.stringify([caller, role, partyId]);
     const before = first.get(key);
-    if (before === undefined) first.set(key, place);
-    return before === undefined ? [] : [{ field: `parties[${place}]`, rule: `is parties[${before}] again` }];
+    if (before === undefined) first.set(key, index);
+    return before === undefined ? [] : [{ field: `parties[${index}]`, rule: `is parties[${before}] again` }];
   });
 }
 

@@ -1,15 +1,7 @@
-/** What came of sending something to an endpoint. */
-export interface WebhookAnswer {
-  /** Null if no answer came. */
-  readonly httpStatus: number | null;
-  /** The first bytes of the answer; null if none came. */
-  readonly answer: Uint8Array | null;
-  /** Why it did not arrive; null if it did. */
-  readonly error: string | null;
-}
+import type { WebhookTestResult } from '../../store/webhook-commands.ts';
 
-/** The members of messages that tell of it: bytes that are not UTF-8 become U+FFFD. */
-export function answerFields({ httpStatus, answer, error }: WebhookAnswer): {
+/** The response fields of a message. Bytes that are not UTF-8 become U+FFFD. */
+export function answerFields({ httpStatus, answer, error }: Omit<WebhookTestResult, 'isDelivered'>): {
   readonly httpStatus?: number;
   readonly answer?: string;
   readonly error?: string;

@@ -43,31 +43,31 @@ export interface WebhookDependencies extends WebhookTestDependencies {
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
   readonly timestamp: (atMs: number) => string;
   readonly paging: Paging;
-  /** The key that ids of events are made of, as `eventId` takes it. */
+  /** The key of event ids, as in `eventId`. */
   readonly idKey: Uint8Array;
-  /** The rule that a URL breaks, to follow the name of its field; undefined if requests may be tried there. */
+  /** Returns the rule that a URL breaks, to follow the name of its field; undefined if it is allowed. */
   readonly checkTarget: (url: string) => string | undefined;
-  /** Is told when endpoints, or what is to be sent to them, may have changed. */
+  /** Called when endpoints or their deliveries may have changed. */
   readonly onChange: () => void;
 }
 
-/** Calls under way that have events sent again: for one endpoint, and for all. */
+/** Concurrent redeliver calls: for one endpoint, and in total. */
 const redeliveriesMax = { ofEach: 1, ofAll: 100 };
 
-/** The operations of WebhookService. A platform has its own endpoints, an internal system sees to all of them. */
+/** The operations of WebhookService. A platform manages its own endpoints, an internal system all of them. */
 export function createWebhookService(dependencies: WebhookDependencies): Implementation {
   const { keyRing, clock, timestamp, paging, idKey, checkTarget, onChange } = dependencies;
   const test = createTestWebhook(dependencies);
   const redeliveries = createConcurrencyLimit<string>({
     ...redeliveriesMax,
-    tooMany: 'Events of this webhook are being sent again by another call.',
-    full: 'Too many calls have events sent again.',
+    tooMany: 'Another call is sending events of this webhook again.',
+    full: 'Too many calls are sending events again.',
   });
 
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
   const shown = (webhook: StoredWebhook) =>
     webhookMessage(webhook, openUrl(keyRing, webhook), nowS(), timestamp);
-  /** An endpoint as a call reads it. Its URL may hold secrets, so a token without the scope `webhook` gets the origin alone. */
+  /** An endpoint as a call may see it. Its URL may hold secrets, so a token without the scope `webhook` gets only the origin. */
   const readBy = ({ principal }: Call, webhook: StoredWebhook) =>
     principal.kind === 'platform' || principal.scopes.includes('webhook')
       ? shown(webhook)
@@ -82,7 +82,7 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
   const secretOf = ({ sealedSecret, webhookId }: StoredWebhook): string =>
     keyRing.open(sealedSecret, webhookId).export().toString();
 
-  /** What is made of an endpoint that a command gave. */
+  /** Applies `make` to an endpoint that a command returned. */
   async function openable<T>(
     webhook: StoredWebhook,
     call: Call,
@@ -92,12 +92,12 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
       return make(webhook);
     } catch (error) {
       if (!(error instanceof SecretNotOpened)) throw error;
-      // A repeated call is given the endpoint as it was stored, whose secrets may have been sealed anew since.
+      // A replay returns the endpoint as stored then. Its secrets may have been sealed under another key since.
       return make(await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhook.webhookId) }));
     }
   }
 
-  /** An endpoint with its new secret: that which is stored, which a repeated call may have made before. */
+  /** An endpoint with its stored secret, which an earlier call may have created. */
   function issued(webhook: StoredWebhook, call: Call) {
     onChange();
     return openable(webhook, call, (one) => ({ webhook: shown(one), secret: secretOf(one) }));
@@ -223,7 +223,7 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
 
 const parseId = ({ webhookId }: { readonly webhookId: string }) => parsed([], () => webhookId);
 
-/** The types that checked words name; undefined for all. */
+/** The filter of checked words. */
 const filterOf = (words: readonly string[]) =>
   words.length === 0 || words.includes(everyType) ? undefined : typesIn(words);
 
@@ -232,7 +232,7 @@ function checkStatus(status: Webhook_Status): Violation[] {
   return [{ field: 'status', rule: `must be ${webhookStatuses.join(' or ')}` }];
 }
 
-/** The status that is asked for; undefined for none. */
+/** The status of a request; undefined for none. */
 function statusOf(status: Webhook_Status): WebhookStatus | undefined {
   return webhookStatuses.find((known) => Webhook_Status[known] === status);
 }
@@ -247,12 +247,12 @@ function deliveryStatusOf(status: Delivery_Status): DeliveryStatus | undefined {
   return deliveryStatuses.find((known) => Delivery_Status[known] === status);
 }
 
-/** Checks which events are to be sent again. */
+/** Checks which events a redeliver call selects. */
 function checkWhich(sequence: bigint | undefined, since: string | undefined): Violation[] {
   if (sequence === undefined && since === undefined)
-    return [{ field: 'sequence', rule: 'must be given, or since in its place' }];
+    return [{ field: 'sequence', rule: 'is required unless since is given' }];
   if (sequence !== undefined && since !== undefined)
-    return [{ field: 'since', rule: 'must be left out where sequence is given' }];
+    return [{ field: 'since', rule: 'must be left out if sequence is given' }];
   if (sequence !== undefined && (sequence < 1n || sequence > Number.MAX_SAFE_INTEGER))
     return [{ field: 'sequence', rule: `must be from 1 to ${Number.MAX_SAFE_INTEGER}` }];
   if (since !== undefined && instantOf(since) === undefined)

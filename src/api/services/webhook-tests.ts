@@ -7,29 +7,23 @@ import type { StoredWebhook, WebhookName, WebhookTestResult } from '../../store/
 import { createConcurrencyLimit, type Steps, withinLimit } from '../concurrency-limit.ts';
 import type { Call } from '../operation.ts';
 import { messageOf } from './webhook-message.ts';
-import { answerFields, type WebhookAnswer } from './webhook-response.ts';
+import { answerFields } from './webhook-response.ts';
 
 /** What testing endpoints needs. */
 export interface WebhookTestDependencies {
   readonly clock: Clock;
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
   readonly timestamp: (atMs: number) => string;
-  /** Sends a message to an endpoint once, signed, and waits for the answer, but not for ever. Never rejects. */
-  readonly attempt: (
-    webhook: StoredWebhook,
-    message: WebhookMessage,
-  ) => Promise<WebhookAnswer & { readonly isDelivered: boolean }>;
+  /** Sends a signed message to an endpoint once and waits for the response, up to a timeout. Never rejects. */
+  readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
 }
 
-/**
- * Tests that are under way at the same time: of one caller, and of all. Each is a call that is under way for as long as an
- * endpoint takes to answer, so they have to leave room for others.
- */
+/** Concurrent tests: of one caller, and in total. A test waits for its endpoint, so tests must not take up all calls. */
 const testsMax = { ofCaller: 2, ofAll: 100 } as const;
 
 /**
- * Sends an endpoint an event that did not happen, and tells what came of it; a repetition under an Idempotency-Key sends nothing. Throws WEBHOOK_NOT_FOUND; RATE_LIMITED and UNAVAILABLE
- * if too many are under way.
+ * Sends a test event to an endpoint and returns the result. A replay sends nothing. Throws WEBHOOK_NOT_FOUND, and RATE_LIMITED or
+ * UNAVAILABLE if too many tests are running.
  */
 export type TestWebhook = (
   name: WebhookName,
@@ -37,17 +31,17 @@ export type TestWebhook = (
 ) => Promise<MessageInitShape<typeof TestWebhookResponseSchema>>;
 
 export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDependencies): TestWebhook {
-  const places = createConcurrencyLimit<number>({
+  const limit = createConcurrencyLimit<number>({
     ofAll: testsMax.ofAll,
     ofEach: testsMax.ofCaller,
-    tooMany: `A caller has ${testsMax.ofCaller} tests of webhooks under way at most.`,
-    full: 'Too many tests of webhooks are under way.',
+    tooMany: `A caller can run at most ${testsMax.ofCaller} tests of webhooks at a time.`,
+    full: 'Too many tests of webhooks are running.',
   });
 
   async function test(name: WebhookName, { execute, executeNext }: Steps): Promise<WebhookTestResult> {
     const eventId = mintTestEventId();
     const begun = await execute({ kind: 'BeginWebhookTest', ...name, eventId });
-    // A repetition is given the test of the first call, and sends nothing.
+    // A replay gets the test of the first call and sends nothing.
     if (begun.eventId !== eventId || begun.webhook === undefined) return begun.result ?? interrupted;
     const { webhookId } = begun.webhook;
     const at = timestamp(clock.nowMs());
@@ -60,12 +54,12 @@ export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDepe
 
   return async (name, call) => {
     const { callerId } = call.principal;
-    const { isDelivered, ...came } = await withinLimit(places, callerId, call, (steps) => test(name, steps));
+    const { isDelivered, ...came } = await withinLimit(limit, callerId, call, (steps) => test(name, steps));
     return { delivered: isDelivered, ...answerFields(came) };
   };
 }
 
-/** What is answered for a test whose result was not kept. */
+/** The result of a test whose result was not stored. */
 const interrupted: WebhookTestResult = {
   ...{ isDelivered: false, httpStatus: null, answer: null },
   error: 'the server stopped before the result was known',

@@ -1,5 +1,5 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { refuseViolations, type Violation, wellFormedRule } from '../../domain/violation.ts';
+import { rejectViolations, type Violation, wellFormedRule } from '../../domain/violation.ts';
 import { integerOf } from '../../lib/json/integer.ts';
 import {
   JsonNumber,
@@ -28,7 +28,7 @@ export interface ProtoJsonReading {
 export function strictProtoJson(desc: DescMessage): ProtoJsonReading {
   const decode = (bytes: Uint8Array = new Uint8Array()) => {
     const object = parseJsonObject(bytes);
-    refuseViolations(violationsOf(desc, object));
+    rejectViolations(violationsOf(desc, object));
     // Written anew, for JSON.parse of V8 14.6 at times takes a name with escapes for another.
     return jsonText(object);
   };

@@ -23,7 +23,7 @@ export function createHoldWarnings(execute: Execute, clock: Clock, log: Logger):
   async function tell(): Promise<void> {
     let told: number;
     do {
-      told = await execute({ kind: 'TellEndingHolds', nowMs: clock.nowMs(), limit: toldAtOnce });
+      told = await execute({ kind: 'WarnOfEndingHolds', nowMs: clock.nowMs(), limit: toldAtOnce });
     } while (told === toldAtOnce && !isStopped);
   }
 

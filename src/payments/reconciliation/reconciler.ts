@@ -232,7 +232,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
 
   /** Writes down that an instruction is being given, before it is. */
   async function noteSent(instructionId: string): Promise<void> {
-    await execute({ kind: 'NoteSent', instructionId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
+    await execute({ kind: 'RecordSent', instructionId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
   }
 
   /** Gives an instruction that was written down, and updates the order by the answer. */
@@ -285,7 +285,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     const { order, failedAttempts, notificationCount } = before;
     const { escrowId, state } = order;
     const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);
-    await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
+    await execute({ kind: 'RecordUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
     const silence = reviewOfSilence(failedAttempts + 1, limits.attemptsMax);
     const why = silence && isDamaged(error) ? `Its records are damaged: ${reasonOf(error)}` : silence;
     if (why !== undefined) {

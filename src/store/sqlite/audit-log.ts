@@ -1,6 +1,6 @@
 import { and, desc, gte, lt } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
-import type { ActCommands } from '../audit-commands.ts';
+import type { AuditCommands } from '../audit-commands.ts';
 import type { Database } from './connection.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
@@ -28,7 +28,7 @@ export function createAuditLog(database: Database): RecordAudit {
 }
 
 /** Handlers of reading the log. */
-export function createActHandlers(database: Database): Handlers<keyof ActCommands> {
+export function createActHandlers(database: Database): Handlers<keyof AuditCommands> {
   return {
     ListAuditLog: reads(({ sinceS, page }) => {
       const rows = database
@@ -53,7 +53,7 @@ export function createActHandlers(database: Database): Handlers<keyof ActCommand
   };
 }
 
-/** Amounts are told as numbers, as everywhere in JSON: none is beyond 2^53-1. */
+/** Writes amounts as JSON numbers: none exceeds 2^53-1. */
 const jsonOf = (value: object | undefined): string | null =>
   value === undefined
     ? null

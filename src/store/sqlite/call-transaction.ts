@@ -93,7 +93,7 @@ export function createCallTransaction(database: Database, incidents: Incidents) 
         incidents.meet(error, isSaved || isSingleWrite ? 'write' : 'read');
         return { failure: internalError(error) };
       }
-      return { kind: 'REFUSED', apiError: apiErrorData(error), isReplay: false };
+      return { kind: 'REJECTED', apiError: apiErrorData(error), isReplay: false };
     }
     // After the savepoint: if this fails, the batch fails, so no record is left without its leaf.
     if (isSingleWrite) log.keep();
@@ -106,7 +106,7 @@ export function createCallTransaction(database: Database, incidents: Incidents) 
   function appendUsageEvent({ callerId, month, limit }: QuotaClaim, calls: number, nowS: number): void {
     const percent = limit && usageThreshold(calls, limit);
     if (!percent) return;
-    outbox.tell({ type: 'usage.threshold', callerId, atMs: nowS * 1_000, month, percent });
+    outbox.add({ type: 'usage.threshold', callerId, atMs: nowS * 1_000, month, percent });
     outbox.keep();
   }
 
@@ -174,7 +174,7 @@ function createHandlers(
     ...createMetricHandlers(database, events),
     ...createRestorationHandlers(database, log),
     ...createRetentionHandlers(database, recordAudit, log, dated, check),
-    Refuse: reads(({ apiError }) => {
+    Reject: reads(({ apiError }) => {
       throw errorOf(apiError);
     }),
     // Setting the schema version writes the first page even if it stays the same. A row that stays the same is not written.

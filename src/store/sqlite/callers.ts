@@ -9,10 +9,10 @@ import {
   type PlatformLimits,
   type PlatformStatus,
   platformNotFound,
-  refusePlatformName,
-  refuseRevoked,
-  refuseTakenName,
-  refuseUnknownPlatform,
+  rejectPlatformName,
+  rejectRevoked,
+  rejectTakenName,
+  rejectUnknownPlatform,
   rotate,
   type Tier,
   tokenNotFound,
@@ -135,8 +135,8 @@ export function createCallerHandlers(
   ): Platform {
     database.update(caller).set(change).where(eq(caller.id, platform.callerId)).run();
     const changed = platformOf(platform.caller);
-    const told = { before: toldOfPlatform(platform), after: toldOfPlatform(changed) };
-    recordAudit(by, action, platform.caller, told);
+    const values = { before: auditedPlatform(platform), after: auditedPlatform(changed) };
+    recordAudit(by, action, platform.caller, values);
     return changed;
   }
 
@@ -155,7 +155,7 @@ export function createCallerHandlers(
     return keyOf(key.keyId);
   }
 
-  /** Whether the seal was as given. */
+  /** Returns whether the seal was still `from`, and is replaced. */
   function replaceSeal({ keyId, from, to }: NewSeal): boolean {
     const isAsGiven = and(eq(apiKey.keyId, keyId), eq(apiKey.sealedSecret, Buffer.from(from)));
     const { changes } = database
@@ -172,22 +172,22 @@ export function createCallerHandlers(
     { name, tier, monthlyQuota, filingCap }: NewPlatform,
     key: NewKey,
   ): StoredKey {
-    refuseTakenName(callerNamed(name));
+    rejectTakenName(callerNamed(name));
     const { id } = database
       .insert(caller)
       .values({ name, tier, monthlyQuota: monthlyQuota ?? null, filingCap: filingCap ?? null })
       .returning({ id: caller.id })
       .get();
     const added = insertKey(id, key, 'ACTIVE');
-    recordAudit(by, 'key create', added.keyId, { after: toldOfKey(added) });
+    recordAudit(by, 'key create', added.keyId, { after: auditedKey(added) });
     return added;
   }
 
   function addToken(by: Actor, name: string, { sha256, platform, scopes, ...token }: NewToken): StoredToken {
     const known = callerNamed(name);
-    refusePlatformName(known);
+    rejectPlatformName(known);
     const actsFor = platform === undefined ? undefined : platformNamed(platform);
-    if (platform !== undefined) refuseUnknownPlatform(actsFor);
+    if (platform !== undefined) rejectUnknownPlatform(actsFor);
     const callerId =
       known?.id ?? database.insert(caller).values({ name }).returning({ id: caller.id }).get().id;
     database
@@ -199,7 +199,7 @@ export function createCallerHandlers(
       })
       .run();
     const added = tokenOf(token.tokenId);
-    recordAudit(by, 'token create', added.tokenId, { after: toldOfToken(added) });
+    recordAudit(by, 'token create', added.tokenId, { after: auditedToken(added) });
     return added;
   }
 
@@ -223,18 +223,18 @@ export function createCallerHandlers(
       const { status, oldEndsAtS } = rotate(old, key.createdAtS, endsAtS);
       database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
       const added = insertKey(old.callerId, key, status);
-      const after = { ...toldOfKey(keyOf(keyId)), rotatedTo: added.keyId };
-      recordAudit(by, 'key rotate', keyId, { before: toldOfKey(old), after });
-      outbox.tell({ type: 'key.rotated', callerId: old.callerId, atMs: by.atS * 1_000, keyId });
+      const after = { ...auditedKey(keyOf(keyId)), rotatedTo: added.keyId };
+      recordAudit(by, 'key rotate', keyId, { before: auditedKey(old), after });
+      outbox.add({ type: 'key.rotated', callerId: old.callerId, atMs: by.atS * 1_000, keyId });
       return added;
     }),
     SetKeyStatus: writes(({ by, keyId, status }) => {
       const key = keyOf(keyId);
       if (key.status === status) return key;
-      refuseRevoked(key.status);
+      rejectRevoked(key.status);
       database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
       const changed = keyOf(keyId);
-      recordAudit(by, keyActions[status], keyId, { before: toldOfKey(key), after: toldOfKey(changed) });
+      recordAudit(by, keyActions[status], keyId, { before: auditedKey(key), after: auditedKey(changed) });
       return changed;
     }),
     FindKey: reads(({ keyId }) => keyOf(keyId)),
@@ -296,7 +296,7 @@ export function createCallerHandlers(
         .where(eq(serviceToken.tokenId, tokenId))
         .run();
       const revoked = tokenOf(tokenId);
-      recordAudit(by, 'token revoke', tokenId, { before: toldOfToken(token), after: toldOfToken(revoked) });
+      recordAudit(by, 'token revoke', tokenId, { before: auditedToken(token), after: auditedToken(revoked) });
       return revoked;
     }),
     CountCalls: reads(countCalls(database)),
@@ -315,8 +315,8 @@ const platformActions = {
   SUSPENDED: 'platform suspend',
 } as const satisfies Record<PlatformStatus, string>;
 
-/** What acts tell of a key: never its secret. */
-const toldOfKey = ({ caller, tier, monthlyQuota, filingCap, status, expiresAtS }: StoredKey) => ({
+/** A key as the audit log shows it: without its secret. */
+const auditedKey = ({ caller, tier, monthlyQuota, filingCap, status, expiresAtS }: StoredKey) => ({
   platform: caller,
   tier,
   monthlyQuota: monthlyQuota ?? 'unlimited',
@@ -325,15 +325,15 @@ const toldOfKey = ({ caller, tier, monthlyQuota, filingCap, status, expiresAtS }
   expiresAtS,
 });
 
-const toldOfPlatform = ({ tier, monthlyQuota, filingCap, status }: Platform) => ({
+const auditedPlatform = ({ tier, monthlyQuota, filingCap, status }: Platform) => ({
   tier,
   monthlyQuota: monthlyQuota ?? 'unlimited',
   filingCap: filingCap ?? 'none',
   status,
 });
 
-/** What acts tell of a token: never its hash. */
-const toldOfToken = ({ caller, scopes, platform, expiresAtS, revokedAtS }: StoredToken) => ({
+/** A token as the audit log shows it: without its hash. */
+const auditedToken = ({ caller, scopes, platform, expiresAtS, revokedAtS }: StoredToken) => ({
   name: caller,
   scopes,
   platform: platform?.caller ?? null,
@@ -351,7 +351,7 @@ function pageOfPlatforms<T extends Platform>(rows: readonly T[], page: PageQuery
 const after = (id: typeof apiKey.id | typeof caller.id | typeof serviceToken.id, { from = 0 }: PageQuery) =>
   gt(id, from);
 
-/** Each word with a space behind it, in the order of the scopes. */
+/** The scopes in order, each followed by a space. */
 function writeScopes(scopes: readonly Scope[]): string {
   return scopesIn(scopes)
     .map((scope) => `${scope} `)

@@ -53,7 +53,7 @@ export interface Core {
 }
 
 /** The metrics of the core. */
-export type CoreMetrics = Omit<StoreMetrics, 'unitsInFlight'>;
+export type CoreMetrics = Omit<StoreMetrics, 'requestsInFlight'>;
 
 /** Characters in the replies of a batch after which it ends, so that the receiving thread can do other work between. */
 const repliedCharactersMax = 500_000;
@@ -130,7 +130,7 @@ function createTransactions(
   const beginWriting = createBeginning(client, busyTimeoutMs);
   const beginReading = client.prepare('BEGIN');
   const commit = client.prepare('COMMIT');
-  const transactionUnits = createDistribution(requestBounds);
+  const transactionRequests = createDistribution(requestBounds);
   const transactionSeconds = createDistribution(durationBoundsS);
   const commitSeconds = createDistribution(durationBoundsS);
 
@@ -177,7 +177,7 @@ function createTransactions(
   /** A transaction that writes. */
   function measured(units: readonly StoreRequest[]): readonly Reply[] {
     const replies = transactionSeconds.time(() => transact(units, true));
-    transactionUnits.add(replies.length);
+    transactionRequests.add(replies.length);
     return replies;
   }
 
@@ -191,7 +191,7 @@ function createTransactions(
     transact,
     measured,
     metrics: () => ({
-      transactionUnits: transactionUnits.data(),
+      transactionRequests: transactionRequests.data(),
       transactionSeconds: transactionSeconds.data(),
       commitSeconds: commitSeconds.data(),
     }),

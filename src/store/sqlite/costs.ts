@@ -1,5 +1,5 @@
 import type { Command, Kind, StoreRequest } from '../store.ts';
-import { deletedPerUnit, redeliveredPerUnit } from '../webhook-commands.ts';
+import { deletedPerRequest, redeliveredPerRequest } from '../webhook-commands.ts';
 
 /** What a command costs; 1 is what a filing does, about 20 µs. */
 type Costs = { readonly [K in Kind]?: (command: Command<K>) => number };
@@ -7,8 +7,8 @@ type Costs = { readonly [K in Kind]?: (command: Command<K>) => number };
 /** The commands that cost more than a filing; of those that read a page, the ones that cost more than the others. */
 const costs: Costs = {
   ListFilings: ({ page }) => 1 + page.size / 2,
-  Redeliver: ({ which }) => ('sequence' in which ? 1 : redeliveredPerUnit),
-  DeleteWebhook: () => deletedPerUnit / 5,
+  Redeliver: ({ which }) => ('sequence' in which ? 1 : redeliveredPerRequest),
+  DeleteWebhook: () => deletedPerRequest / 5,
   ReadEvents: () => 15,
   ReadAllEvents: () => 15,
   ReadLeaves: () => 15,

@@ -3,7 +3,7 @@ import type { Credentials } from './credentials.ts';
 
 /** Credentials in memory, by what callers show of them. */
 export interface CredentialIndex extends Pick<Store, 'findKey' | 'findToken'> {
-  /** Takes these in place of those before. */
+  /** Replaces all credentials. */
   replace(credentials: Credentials): void;
 }
 

@@ -10,9 +10,9 @@ export interface Credentials {
   readonly tokens: readonly (StoredToken & { readonly sha256: Uint8Array })[];
 }
 
-/** Tells when the credentials of a database have changed. */
+/** Detects changes of a database's credentials. */
 export interface CredentialWatch {
-  /** The credentials, if they may have changed since they were last asked for. */
+  /** Returns the credentials if they may have changed since the last call. */
   changed(): Credentials | undefined;
   /** This connection may have changed them. */
   touch(): void;

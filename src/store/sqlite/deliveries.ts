@@ -12,20 +12,20 @@ import { placeholdersFor, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 import { isOpen, toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
 
-/** Events that are passed at a time, at most, whether they are sent or not: others wait for the thread meanwhile. */
+/** Events that one claim passes, sent or not. Other requests wait for the thread meanwhile. */
 const passedMax = 256;
 
-/** Deliveries that are deleted for each that is written down: twice as many as are added. */
+/** Expired deliveries deleted per recorded attempt: twice as many as are added. */
 const sweptPerOutcome = 2;
 
-/** Those that are deleted of one further endpoint, at which there may be no attempts any more. */
-const sweptInTurn = 16;
+/** Expired deliveries deleted of one further endpoint, which may have no attempts any more. */
+const sweptElsewhere = 16;
 
-/** Literals, so that SQLite sees that the partial index answers them. */
+/** Literals, so that SQLite can use the partial index. */
 const isPending = sql`${webhookDelivery.status} = 'PENDING'`;
 const isOver = sql`${webhookDelivery.status} IN ('DELIVERED', 'FAILED')`;
 
-/** Handlers of what is sent to endpoints. */
+/** Handlers of webhook delivery. */
 export function createDeliveryHandlers(
   database: Database,
   rows: WebhookRows,
@@ -40,7 +40,7 @@ export function createDeliveryHandlers(
     return { ...toWebhook(row), nextDueAtMs };
   }
 
-  /** What waited for a delivery that is over is due; whether anything did. */
+  /** Makes the next WAITING delivery of a resource due. Returns whether there was one. */
   function release(id: number, resource: string, nowMs: number): boolean {
     const first = deliveries.firstOpen(id, resource);
     if (first?.status !== 'WAITING') return false;
@@ -48,7 +48,7 @@ export function createDeliveryHandlers(
     return true;
   }
 
-  /** The event of a delivery that is due, if it can be sent now; otherwise the delivery has failed, or waits. */
+  /** Returns the event of a due delivery. If it cannot be sent now, sets the delivery to WAITING or FAILED. */
   function sendable({ callerId, id }: WebhookRow, due: DueRow, nowMs: number): Event | undefined {
     const { sequence, resource } = due;
     if (deliveries.firstOpen(id, resource)?.sequence !== sequence) {
@@ -58,15 +58,15 @@ export function createDeliveryHandlers(
     }
     const event = events.at(callerId, sequence);
     if (event !== undefined) return event;
-    deliveries.giveUp(id, sequence, 'the event is not kept any more');
+    deliveries.giveUp(id, sequence, 'the event has expired');
     release(id, resource, nowMs);
     return undefined;
   }
 
-  /** Takes what is to be sent again; also when the first of the others is due. */
-  function takeAgain(row: WebhookRow, { nowMs, limit, underWay }: Wanted) {
+  /** Takes retries that are due, and returns when the next one is. */
+  function takeRetries(row: WebhookRow, { nowMs, limit, underWay }: Wanted) {
     const taken: DueDelivery[] = [];
-    deliveries.takeBack(row.id, nowMs);
+    deliveries.capDueTimes(row.id, nowMs);
     for (const due of deliveries.pending(row.id, limit + underWay.size + 1)) {
       if (underWay.has(due.sequence)) continue;
       const { nextAttemptAtMs, attempts } = due;
@@ -77,14 +77,14 @@ export function createDeliveryHandlers(
     return { taken, nextDueAtMs: null };
   }
 
-  /** Takes what happened since, and moves the cursor behind it; whether there is more. */
+  /** Takes events after the cursor and advances it. Returns whether there are more. */
   function takeNew(row: WebhookRow, nowMs: number, limit: number) {
     const { id, callerId, caller } = row;
     const { eventTypes } = toWebhook(row);
     const taken: DueDelivery[] = [];
     const most = eventTypes === undefined ? limit : passedMax;
     let { cursor } = row;
-    for (const event of limit > 0 ? events.behind(callerId, cursor, most).events : []) {
+    for (const event of limit > 0 ? events.after(callerId, cursor, most).events : []) {
       cursor = event.sequence;
       if (!isSent(eventTypes, event.type)) continue;
       const isFirst = deliveries.firstOpen(id, resourceOf(event)) === undefined;
@@ -98,24 +98,24 @@ export function createDeliveryHandlers(
 
   function takeWork(row: WebhookRow, wanted: Wanted): WebhookWork {
     const { nowMs, limit } = wanted;
-    const again = takeAgain(row, wanted);
-    const fresh = takeNew(row, nowMs, limit - again.taken.length);
-    const isMoreDue = again.nextDueAtMs !== null && again.nextDueAtMs <= nowMs;
+    const retries = takeRetries(row, wanted);
+    const fresh = takeNew(row, nowMs, limit - retries.taken.length);
+    const isMoreDue = retries.nextDueAtMs !== null && retries.nextDueAtMs <= nowMs;
     return {
-      webhook: toSending(row, again.nextDueAtMs),
-      due: [...again.taken, ...fresh.taken],
+      webhook: toSending(row, retries.nextDueAtMs),
+      due: [...retries.taken, ...fresh.taken],
       hasMore: isMoreDue || fresh.hasMore,
     };
   }
 
-  /** Whether an endpoint is to be disabled after an attempt, and why; notes since when its attempts fail. */
+  /** Returns why an attempt disables its endpoint, if it does. Records since when attempts fail. */
   function faultOf({ id, failingSinceS }: WebhookRow, outcome: DeliveryResult): string | undefined {
     const atS = Math.floor(outcome.atMs / 1_000);
     if (outcome.isDelivered) {
       if (failingSinceS !== null) setFailing.run({ id, failingSinceS: null });
       return undefined;
     }
-    // One that is ahead is of a clock that was set back.
+    // A later time comes from before the clock was set back.
     const sinceS = Math.min(failingSinceS ?? atS, atS);
     if (sinceS !== failingSinceS) setFailing.run({ id, failingSinceS: sinceS });
     if (outcome.disables !== undefined) return outcome.disables;
@@ -124,16 +124,16 @@ export function createDeliveryHandlers(
 
   function disable({ id, callerId, webhookId }: WebhookRow, why: string, atMs: number): void {
     rows.disable(id, why);
-    outbox.tell({ type: 'webhook.disabled', callerId, atMs, webhookId });
+    outbox.add({ type: 'webhook.disabled', callerId, atMs, webhookId });
   }
 
-  /** Writes one outcome down; what it led to. */
-  function note(outcome: DeliveryResult): 'DISABLED' | 'RELEASED' | undefined {
+  /** Records one attempt. Returns its effect on the endpoint. */
+  function record(outcome: DeliveryResult): 'DISABLED' | 'RELEASED' | undefined {
     const { id, atMs } = outcome;
     const row = rows.byId(id);
     if (row === undefined) return undefined;
     const isEnabled = row.status === 'ENABLED';
-    const resource = deliveries.note(outcome, isEnabled);
+    const resource = deliveries.record(outcome, isEnabled);
     if (!isEnabled) return undefined;
     const fault = faultOf(row, outcome);
     if (fault !== undefined) {
@@ -145,7 +145,7 @@ export function createDeliveryHandlers(
     return isReleased ? 'RELEASED' : undefined;
   }
 
-  /** The endpoint that was swept in turn last. */
+  /** The id of the endpoint that was swept last besides those of the attempts. */
   let swept = 0;
 
   function sweep(outcomes: readonly DeliveryResult[]): void {
@@ -155,7 +155,7 @@ export function createDeliveryHandlers(
     for (const [id, own] of Map.groupBy(outcomes, (outcome) => outcome.id))
       deliveries.sweep(id, beforeS, sweptPerOutcome * own.length);
     swept = next(swept) ?? next(0) ?? 0;
-    deliveries.sweep(swept, beforeS, sweptInTurn);
+    deliveries.sweep(swept, beforeS, sweptElsewhere);
   }
 
   return {
@@ -179,7 +179,7 @@ export function createDeliveryHandlers(
         : { webhook: undefined, due: [], hasMore: false };
     }),
     RecordAttempts: writes(({ outcomes }) => {
-      const led = outcomes.map((outcome) => ({ id: outcome.id, to: note(outcome) }));
+      const led = outcomes.map((outcome) => ({ id: outcome.id, to: record(outcome) }));
       sweep(outcomes);
       const idsOf = (what: 'DISABLED' | 'RELEASED') =>
         led.filter(({ to }) => to === what).map(({ id }) => id);
@@ -188,14 +188,14 @@ export function createDeliveryHandlers(
   };
 }
 
-/** What is asked for. */
+/** A claim. */
 interface Wanted {
   readonly nowMs: number;
   readonly limit: number;
   readonly underWay: ReadonlySet<number>;
 }
 
-/** Prepares what is read and written of endpoints for sending. */
+/** Prepares the statements on endpoints. */
 function createEndpoints(database: Database) {
   const isNamed = eq(webhook.id, sql.placeholder('id'));
   const selectNext = prepareRaw<{ id: number }>(
@@ -221,12 +221,12 @@ function createEndpoints(database: Database) {
         .set({ failingSinceS: sql`${sql.placeholder('failingSinceS')}` })
         .where(isNamed),
     ),
-    /** The id of the endpoint behind this one. */
+    /** The id of the next endpoint. */
     next: (id: number) => selectNext.get({ id })?.id,
   };
 }
 
-/** A delivery that is to be sent. */
+/** A PENDING delivery. */
 interface DueRow {
   readonly sequence: number;
   readonly resource: string;
@@ -234,7 +234,7 @@ interface DueRow {
   readonly nextAttemptAtMs: number;
 }
 
-/** Prepares what is read and written of deliveries. */
+/** Prepares the statements on deliveries. */
 function createDeliveries(database: Database) {
   const isOf = eq(webhookDelivery.webhook, sql.placeholder('id'));
   const isNamed = and(isOf, eq(webhookDelivery.sequence, sql.placeholder('sequence')));
@@ -291,7 +291,7 @@ function createDeliveries(database: Database) {
     database
       .update(webhookDelivery)
       .set({
-        // What was over before stays so: later events of its resource may have been sent.
+        // A delivery that has ended stays so: later events of its resource may have been sent.
         status: sql`iif(${sql.placeholder('status')} = 'PENDING' AND NOT ${isOpen}, ${webhookDelivery.status}, ${sql.placeholder('status')})`,
         attempts: sql`${sql.placeholder('attempts')}`,
         lastAttemptAtMs: sql`${sql.placeholder('atMs')}`,
@@ -324,11 +324,11 @@ function createDeliveries(database: Database) {
   );
 
   return {
-    /** Those of an endpoint that are PENDING, the first due first. */
+    /** PENDING deliveries of an endpoint, oldest due time first. */
     pending: (id: number, limit: number): readonly DueRow[] => selectPending.all({ id, limit }),
-    /** The first of a resource that is not over. */
+    /** The first open delivery of a resource. */
     firstOpen: (id: number, resource: string) => selectFirstOpen.get({ id, resource }),
-    /** Adds that of an event, PENDING, or WAITING where `dueAtMs` is null. */
+    /** Adds the delivery of an event: PENDING, or WAITING if `dueAtMs` is null. */
     add: (id: number, event: Event, dueAtMs: number | null) =>
       insert.run({
         ...{ webhook: id, sequence: event.sequence, type: event.type, resource: resourceOf(event) },
@@ -341,10 +341,10 @@ function createDeliveries(database: Database) {
     makeWait: (id: number, sequence: number) =>
       setDue.run({ id, sequence, status: 'WAITING', dueAtMs: null }),
     giveUp: (id: number, sequence: number, error: string) => setFailed.run({ id, sequence, error }),
-    /** Makes due what is due later than anything is ever put off. */
-    takeBack: (id: number, nowMs: number) => setBack.run({ id, nowMs, horizonMs: nowMs + dueHorizonMs }),
-    /** Notes an attempt; the resource of its event, undefined if the delivery is gone. What is not tried again is over. */
-    note: (outcome: DeliveryResult, isEnabled: boolean): string | undefined => {
+    /** Makes due what is scheduled later than any retry, which a clock that was set back leaves. */
+    capDueTimes: (id: number, nowMs: number) => setBack.run({ id, nowMs, horizonMs: nowMs + dueHorizonMs }),
+    /** Records an attempt. Returns the resource of its event; undefined if the delivery is gone. Without a retry, it ends. */
+    record: (outcome: DeliveryResult, isEnabled: boolean): string | undefined => {
       const { id, sequence, attempts, atMs, isDelivered, httpStatus, answer, error, retryAtMs } = outcome;
       const isTriedAgain = retryAtMs !== null && isEnabled;
       const status = isDelivered ? 'DELIVERED' : isTriedAgain ? 'PENDING' : 'FAILED';
@@ -354,7 +354,7 @@ function createDeliveries(database: Database) {
         dueAtMs: isTriedAgain ? retryAtMs : null,
       })?.resource;
     },
-    /** Deletes those among the first `limit` of an endpoint that are over, and of events before a time. */
+    /** Deletes those of an endpoint's first `limit` deliveries that have ended and whose event is from before a time. */
     sweep: (id: number, beforeS: number, limit: number) => deleteOld.run({ id, beforeS, limit }),
   };
 }

@@ -19,12 +19,12 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
   const listeners = createEventListeners();
   const storageErrors = createStorageErrorListeners();
   const look = setInterval(() => {
-    listeners.tell(core.takeEventNews(true));
+    listeners.notify(core.takeEventNews(true));
     storageErrors.update(core.storageErrors());
   }, lookEveryMs).unref();
   const { execute, inFlight, close } = createBatcher(async (units) => {
     const replies = core.executeBatch(units);
-    listeners.tell(core.takeEventNews(false));
+    listeners.notify(core.takeEventNews(false));
     storageErrors.update(core.storageErrors());
     return replies;
   });
@@ -40,7 +40,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     },
     refresh: async () => {
       refresh();
-      listeners.tell(core.takeEventNews(true));
+      listeners.notify(core.takeEventNews(true));
     },
     keyFor: (purpose) => derivedKey(core.secret, purpose),
     checkedMs: core.checkedMs,
@@ -50,8 +50,8 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     storageErrors: storageErrors.latest,
     onStorageError: storageErrors.add,
     onEvents: listeners.add,
-    unitsInFlight: inFlight,
-    metrics: async () => ({ ...core.metrics(), unitsInFlight: inFlight() }),
+    requestsInFlight: inFlight,
+    metrics: async () => ({ ...core.metrics(), requestsInFlight: inFlight() }),
     lost: Promise.withResolvers<never>().promise,
     close: async () => {
       await close();

@@ -23,7 +23,7 @@ import type { PartyRegister } from './parties.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 
-/** Orders with what belongs to them: their instructions, their history, and the records of what they sold. */
+/** Orders with their instructions, history, provenance records and parties. */
 export interface EscrowBooks {
   readonly rows: EscrowRows;
   readonly instructions: InstructionLedger;
@@ -33,26 +33,25 @@ export interface EscrowBooks {
   toEscrow(row: EscrowRow): Escrow;
   toCase(row: EscrowRow): EscrowCase;
   /**
-   * Notes the state that an order has come to, by the provider's word or a person's, with the TRANSFER record of RELEASED, and
-   * notifies its caller. Runs inside the effect that it belongs to.
+   * Appends a new state to an order's history, with the TRANSFER record for RELEASED, and adds the event. `byOperator` marks a
+   * state that an operator confirmed. Runs inside an effect.
    */
   moved(row: EscrowRow, to: EscrowState, at: BusinessTime, byOperator?: boolean): void;
-  /** Records what the provider reports of money that it had paid out, and notifies the caller. */
+  /** Records a change of a payment that was paid out, and adds the event. */
   payoutChanged(row: EscrowRow, to: EscrowState, at: BusinessTime, now: AfterPayout): void;
-  /** Stops an order for a person, and notifies its caller unless it was stopped already. `state` is its state after that. */
+  /** Marks an order for review, and adds the event unless it was marked already. `state` is its state after that. */
   stop(row: EscrowRow, stop: Omit<StoppedRow, 'id'>, state: EscrowState, atMs: number): void;
-  /** The row of an order of `owner`, or of anybody if that is undefined. */
+  /** The row of an order of `owner`, or of any caller if that is undefined. */
   findRow(escrowId: string, owner: number | undefined): EscrowRow | undefined;
-  /** The same. Throws ESCROW_NOT_FOUND. */
+  /** Likewise. Throws ESCROW_NOT_FOUND. */
   requireRow(escrowId: string, owner?: number): EscrowRow;
   findInstruction(instructionId: string): Instruction | undefined;
-  /** The same, where it must be there. */
+  /** Likewise. Throws if there is none. */
   requireInstruction(instructionId: string): Instruction;
-  /** The open instruction that moves the money of an order on; the last, where a RELEASE has given way. */
+  /** The open RELEASE, REFUND or CANCEL of an order; the last one, if one replaced another. */
   resolutionOf(orderId: number): InstructionRow | undefined;
 }
 
-/** The books of a database. */
 export function createEscrowBooks(
   database: Database,
   parties: PartyRegister,
@@ -126,29 +125,29 @@ export function createEscrowBooks(
     };
   }
 
-  function tell(
+  function addEvent(
     type: EventType,
     { callerId, escrowId, filingNo }: EscrowRow,
     state: EscrowState,
     atMs: number,
   ) {
-    outbox.tell({ type, callerId, atMs, filingNo, escrowId, state });
+    outbox.add({ type, callerId, atMs, filingNo, escrowId, state });
   }
 
   return {
     moved: (row, to, at, byOperator = false) => {
       history.append(row.id, to, at, { byOperator });
-      if (to !== 'UNPAID') tell(stateEvents[to], row, to, at.atMs);
+      if (to !== 'UNPAID') addEvent(stateEvents[to], row, to, at.atMs);
       if (to === 'RELEASED') provenance.appendTransfer(row.filingNo, at);
     },
     payoutChanged: (row, to, at, now) => {
       const before = history.of(row.id).findLast(isAfterPayout)?.payment ?? 'PAID_OUT';
       history.append(row.id, to, at, now);
-      tell(payoutEvent(before, now.payment), row, to, at.atMs);
+      addEvent(payoutEvent(before, now.payment), row, to, at.atMs);
     },
     stop: (row, stop, state, atMs) => {
       rows.stop({ ...stop, id: row.id });
-      if (row.review === null) tell('escrow.in_review', row, state, atMs);
+      if (row.review === null) addEvent('escrow.in_review', row, state, atMs);
     },
     ...{ rows, instructions, history, provenance, parties, toEscrow, toCase },
     ...{ findRow, requireRow, findInstruction, requireInstruction },
@@ -156,7 +155,7 @@ export function createEscrowBooks(
   };
 }
 
-/** What callers are told of the states of orders. */
+/** The event of each state. */
 const stateEvents = {
   FROZEN: 'escrow.frozen',
   RELEASED: 'escrow.released',
@@ -164,7 +163,7 @@ const stateEvents = {
   CLOSED: 'escrow.closed',
 } as const satisfies Record<Exclude<EscrowState, 'UNPAID'>, EventType>;
 
-/** What the provider said when an order last began to wait for a person. */
+/** The provider status when an order last began to need a review. */
 export function foundOf({ foundStatus, foundAmount, foundCurrency }: EscrowRow): PaymentSnapshot | undefined {
   if (foundStatus === null) return undefined;
   return {
@@ -174,7 +173,7 @@ export function foundOf({ foundStatus, foundAmount, foundCurrency }: EscrowRow):
   };
 }
 
-/** An order as the rules of resolutions and decisions take it. */
+/** An order as the rules in `domain/resolution.ts` take it. */
 export const resolvable = (row: EscrowRow, underWay: InstructionRow | undefined): ResolvableOrder => ({
   escrowId: row.escrowId,
   state: row.state,

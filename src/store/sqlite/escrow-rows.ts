@@ -29,7 +29,7 @@ import { prepareRaw } from './statement.ts';
 
 const columns = { ...getTableColumns(escrow), caller: caller.name };
 
-/** An order as its table has it, with the name of its caller. */
+/** A row of an order, with the name of its caller. */
 export type EscrowRow = Readonly<InferSelectModel<typeof escrow>> & { readonly caller: string };
 
 /** An order to store. */
@@ -39,7 +39,7 @@ export type NewEscrowRow = Pick<
 > &
   EscrowTerms & { readonly lookUpAtMs: number };
 
-/** What an update writes into the row of an order. */
+/** The values of an update. */
 export interface UpdatedRow {
   readonly id: number;
   readonly from: EscrowState;
@@ -49,62 +49,62 @@ export interface UpdatedRow {
   readonly nextActionUrl: string | null;
   readonly nextActionUntilMs: number | null;
   readonly resetsAttempts: 0 | 1;
-  /** Notifications that had come when the provider was asked. */
+  /** The number of notifications at the time of the provider request. */
   readonly notificationCount: number;
   readonly lookUpAtMs: number | null;
-  /** When to look again if more notifications have come. */
+  /** When the order is due if it has had more notifications since. */
   readonly nowMs: number;
 }
 
-/** What stops an order for a person. */
+/** Why an order needs a review. */
 export type StoppedRow = Pick<EscrowRow, 'id' | 'foundStatus' | 'foundAmount' | 'foundCurrency'> & {
   readonly review: string;
 };
 
-/** The rows of orders. All verbs that write run inside the effect that they belong to. */
+/** The rows of orders. Methods that write run inside an effect. */
 export interface EscrowRows {
-  /** Stores an UNPAID order; its id. */
+  /** Inserts an UNPAID order and returns its id. */
   insert(order: NewEscrowRow): number;
   find(escrowId: string): EscrowRow | undefined;
   byId(id: number): EscrowRow | undefined;
-  /** The id of the order that the provider knows by a name of its own. */
+  /** The id of the order with the provider's reference. */
   idOfReference(reference: string): number | undefined;
-  /** The order of a filing that is UNPAID or FROZEN. */
+  /** The UNPAID or FROZEN order of a filing. */
   activeOf(filingNo: string): Pick<EscrowRow, 'escrowId' | 'callerId'> | undefined;
-  /** The rows of a page that all conditions hold for, newest first; one more than it shows, if there is one. */
+  /** The matching rows of a page, newest first, and one more if there is one. */
   list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
-  /** How many rows a condition holds for. */
+  /** The number of matching rows. */
   count(condition: SQL | undefined): number;
-  /** Writes an update down, if the order is still in the state that it leads from, and waits for no person or is RELEASED. */
+  /** Applies an update if the order is still in state `from` and needs no review or is RELEASED. Returns whether it did. */
   update(row: UpdatedRow): boolean;
-  /** Stops an order for a person. */
+  /** Marks an order for review. */
   stop(row: StoppedRow): void;
-  /** Makes an order due at a time, unless it waits for a person. */
+  /** Makes an order due at a time, unless it needs a review. */
   makeDue(id: number, lookUpAtMs: number): void;
-  /** The same for all orders of a subquery. */
+  /** Likewise for all orders that match. */
   makeAllDue(which: SQL, lookUpAtMs: number): void;
-  /** The same, unless more notifications have come, and one attempt more was not answered. */
+  /** Likewise, unless it has had more notifications. Counts a failed attempt. */
   leaveOpen(id: number, lookUpAtMs: number, notificationCount: number): void;
-  /** Makes an order due now, for one notification more. */
+  /** Counts a notification and makes the order due now. */
   noticed(id: number, nowMs: number): void;
   /**
-   * The same for the orders of a buyer who is registered with these names, opened since a time: those that are RELEASED, and
-   * those whose RELEASE is open, which may be RELEASED before they are asked about.
+   * Likewise for the orders since a time of a buyer with these provider ids that are RELEASED or have an open RELEASE, which may
+   * end before the order is looked up.
    */
   noticedOfBuyer(providerIds: ProviderIds, openedSinceMs: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
   decided(id: number, accepted: boolean, lookUpAtMs: number): void;
-  /** Brings an order to its end, by a person's word, whether or not it waits for a person. */
+  /** Sets the final state that an operator confirmed, whether or not the order needs a review. */
   end(id: number, state: OrderEnd, lookUpAtMs: number | null): void;
-  /** The callers that have orders due, so many at most, by their ids: those behind `after`, and then from the first on. */
+  /** Up to `limit` callers with orders that are due, by id, starting after `after` and wrapping around. */
   callersWithDue(range: DueRange, after: number, limit: number): number[];
-  /** The orders of a caller that are due, longest due first. */
+  /** The orders of a caller that are due, oldest due time first. */
   dueOf(range: DueRange, callerId: number, limit: number): string[];
-  /** The RELEASED orders whose id divided by `shares` leaves `share`, and that came to be so, or had news, since then. */
+  /** The RELEASED orders with id % `shares` = `share` and a history entry as RELEASED since a time. */
   releasedOf(share: number, shares: number, sinceMs: number): string[];
 }
 
-/** Which orders are due: up to a time, or later than another one. */
+/** Selects due orders: due up to `nowMs`, or after `horizonMs`. */
 export interface DueRange {
   readonly nowMs: number;
   readonly horizonMs: number;
@@ -113,7 +113,7 @@ export interface DueRange {
 
 const isThis = eq(escrow.id, sql.placeholder('id'));
 const isNotInReview = isNull(escrow.review);
-/** What becomes of money after its release is asked for even where a person has not decided yet. */
+/** RELEASED orders are looked up during a review, too: a payout can still change. */
 const isLookedUp = sql`(${isNotInReview} OR ${escrow.state} = 'RELEASED')`;
 const at = sql`${sql.placeholder('lookUpAtMs')}`;
 
@@ -131,7 +131,7 @@ export function createEscrowRows(database: Database): EscrowRows {
     .where(
       and(
         eq(escrow.filingNo, sql.placeholder('filingNo')),
-        // Literals, so that SQLite sees that the partial index answers this.
+        // Literals, so that SQLite can use the partial index.
         sql`${escrow.state} IN ('UNPAID', 'FROZEN')`,
       ),
     )
@@ -167,7 +167,7 @@ export function createEscrowRows(database: Database): EscrowRows {
         nextActionUrl: sql`${sql.placeholder('nextActionUrl')}`,
         nextActionUntilMs: sql`${sql.placeholder('nextActionUntilMs')}`,
         failedAttempts: sql`iif(${sql.placeholder('resetsAttempts')}, 0, ${escrow.failedAttempts})`,
-        // What was accepted of an open order does not speak for money that turns up once that has ended without any.
+        // An accepted status of an open order says nothing of money that turns up after it ended without any.
         accepted: sql`${escrow.accepted} AND (${escrow.state} = ${sql.placeholder('to')} OR ${sql.placeholder('to')} NOT IN ('CLOSED', 'REFUNDED'))`,
         lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${sql.placeholder('nowMs')})`,
       })
@@ -229,7 +229,7 @@ export function createEscrowRows(database: Database): EscrowRows {
       leaveOpen.run({ id, lookUpAtMs, notificationCount });
     },
     stop: ({ id, ...found }) => {
-      // Only that of a RELEASED order, which goes on being asked about, may be due already: for news that came meanwhile.
+      // A RELEASED order is still looked up. It may be due already because of a notification.
       const lookUpAtMs = sql`iif(${escrow.state} = 'RELEASED', ${escrow.lookUpAtMs}, NULL)`;
       const changes = { ...found, accepted: false, lookUpAtMs };
       database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
@@ -271,13 +271,13 @@ export function createEscrowRows(database: Database): EscrowRows {
         .run();
     },
     decided: (id, accepted, lookUpAtMs) => {
-      // As a notification does, it has an answer that is under way followed by another question.
+      // Counts as a notification, so that a lookup that is under way is followed by another one.
       const notificationCount = sql`${escrow.notificationCount} + 1`;
       const changes = { review: null, accepted, lookUpAtMs, notificationCount };
       database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
     },
     end: (id, state, lookUpAtMs) => {
-      // What was accepted is what was paid out, if it was.
+      // For RELEASED, the accepted status is the payout.
       const accepted = state === 'RELEASED' ? sql`${escrow.accepted}` : false;
       const ended = { state, review: null, accepted, failedAttempts: 0, lookUpAtMs };
       const changes = { ...ended, nextActionUrl: null, nextActionUntilMs: null };
@@ -288,7 +288,7 @@ export function createEscrowRows(database: Database): EscrowRows {
   };
 }
 
-/** Reads single rows by their ids, so that the orders of other shares, and those of years ago, are never sorted through. */
+/** Reads rows by id, so that orders of other shares are not scanned. */
 function prepareReleased(database: Database): EscrowRows['releasedOf'] {
   const lastId = database.$client.prepare<[], number>('SELECT coalesce(max(id), 0) FROM escrow').pluck();
   const isRecent = database
@@ -319,10 +319,10 @@ function prepareReleased(database: Database): EscrowRows['releasedOf'] {
   };
 }
 
-/** Looks for due orders in one range of an index at a time, so that those that are not due are never read. */
+/** Reads due orders by ranges of an index, so that orders that are not due are not scanned. */
 function prepareDue(database: Database): Pick<EscrowRows, 'callersWithDue' | 'dueOf'> {
   const isOverdue = lte(escrow.lookUpAtMs, sql.placeholder('nowMs'));
-  const isBehind = gt(escrow.lookUpAtMs, sql.placeholder('horizonMs'));
+  const isBeyond = gt(escrow.lookUpAtMs, sql.placeholder('horizonMs'));
   const hasFailed = sql`(${escrow.failedAttempts} > 0) = ${sql.placeholder('hasFailed')}`;
   const select = () => database.select({ escrowId: escrow.escrowId }).from(escrow).$dynamic();
   const someWhere = (...conditions: SQL[]) => select().where(and(...conditions));
@@ -333,10 +333,10 @@ function prepareDue(database: Database): Pick<EscrowRows, 'callersWithDue' | 'du
         .orderBy(asc(escrow.lookUpAtMs))
         .limit(sql.placeholder('limit')),
     );
-  const [overdue, behind] = [ofCaller(isOverdue), ofCaller(isBehind)];
-  // Where nothing is due at all, that is found without a look at each caller.
+  const [overdue, beyond] = [ofCaller(isOverdue), ofCaller(isBeyond)];
+  // Finds out quickly that nothing is due, without a scan of the callers.
   const anyWhere = (range: SQL) => prepareRaw<{ escrow_id: string }>(database, someWhere(range).limit(1));
-  const [anyOverdue, anyBehind] = [anyWhere(isOverdue), anyWhere(isBehind)];
+  const [anyOverdue, anyBeyond] = [anyWhere(isOverdue), anyWhere(isBeyond)];
   const isOfCaller = eq(escrow.callerId, caller.id);
   const callers = prepareRaw<{ id: number }>(
     database,
@@ -349,7 +349,7 @@ function prepareDue(database: Database): Pick<EscrowRows, 'callersWithDue' | 'du
           lte(caller.id, sql.placeholder('through')),
           or(
             exists(someWhere(isOfCaller, hasFailed, isOverdue)),
-            exists(someWhere(isOfCaller, hasFailed, isBehind)),
+            exists(someWhere(isOfCaller, hasFailed, isBeyond)),
           ),
         ),
       )
@@ -362,14 +362,14 @@ function prepareDue(database: Database): Pick<EscrowRows, 'callersWithDue' | 'du
 
   return {
     callersWithDue: (range, after, limit) => {
-      if ((anyOverdue.get({ ...range }) ?? anyBehind.get({ ...range })) === undefined) return [];
+      if ((anyOverdue.get({ ...range }) ?? anyBeyond.get({ ...range })) === undefined) return [];
       const later = idsBetween(range, after, Number.MAX_SAFE_INTEGER, limit);
       return [...later, ...idsBetween(range, 0, after, limit - later.length)];
     },
     dueOf: (range, callerId, limit) => {
       const values = { ...valuesOf(range), callerId };
       const due = overdue.all({ ...values, limit });
-      due.push(...behind.all({ ...values, limit: limit - due.length }));
+      due.push(...beyond.all({ ...values, limit: limit - due.length }));
       return due.map(({ escrow_id }) => escrow_id);
     },
   };

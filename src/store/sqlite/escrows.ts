@@ -5,7 +5,7 @@ import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { type EscrowTerms, type PartyRole, refuseUnsaleable } from '../../domain/escrow-terms.ts';
 import { hasProviderIds, type PartyMembers, sameParty, unknownParties } from '../../domain/party.ts';
 import { planResolution } from '../../domain/resolution.ts';
-import { refuseViolations } from '../../domain/violation.ts';
+import { rejectViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
 import type { Database } from './connection.ts';
 import { deploymentSecret } from './deployment-secret.ts';
@@ -63,7 +63,7 @@ export function createEscrowHandlers(
       const callerId = owner ?? filedBy;
       const known = callerId && needed ? registered(callerId, terms, needed) : undefined;
       const { buyer, seller } = known ?? {};
-      refuseViolations([
+      rejectViolations([
         ...violations,
         ...(known ? unknownParties(known) : []),
         ...(buyer && seller ? sameParty(buyer.providerIds, seller.providerIds) : []),

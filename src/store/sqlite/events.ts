@@ -10,20 +10,20 @@ import { prepareRaw } from './statement.ts';
 
 /** Reads the events of a database. */
 export interface EventReads {
-  /** Events of a caller behind a sequence that are kept, oldest first: the first `limit` of them, or somewhat fewer. */
-  behind(callerId: number, after: number, limit: number): EventsBehind;
-  /** One of them; undefined if it is not kept, or never was. */
+  /** Returns the first kept events of a caller after a sequence, oldest first: `limit`, or somewhat fewer. */
+  after(callerId: number, after: number, limit: number): EventsAfter;
+  /** Returns one event; undefined if it has expired or does not exist. */
   at(callerId: number, sequence: number): Event | undefined;
-  /** The sequence of the newest event of a caller, or that before the gap of a restore; 0 if there was none. */
+  /** The sequence of a caller's newest event, or the end of a restore's gap; 0 if there is none. */
   newest(callerId: number): number;
-  /** The sequence of the oldest event of a caller that is kept; undefined if none is. */
+  /** The sequence of a caller's oldest kept event; undefined if there is none. */
   oldest(callerId: number): number | undefined;
 }
 
-/** Events behind a sequence. */
-export interface EventsBehind {
+/** Events after a sequence. */
+export interface EventsAfter {
   readonly events: readonly Event[];
-  /** Whether none that was between the sequence and these is gone. */
+  /** Whether no event between the sequence and these has expired. */
   readonly isWhole: boolean;
 }
 
@@ -35,7 +35,7 @@ interface EventRow {
 
 type ChainedEvent = LinedEvent & Event;
 
-/** Prepares the query of the rows from the one on that has a position, or is the first behind it. */
+/** Prepares the query of rows from the one with a position, or from the next one. */
 const createRowsFrom = (database: Database) =>
   prepareRaw<EventRow>(
     database,
@@ -65,7 +65,7 @@ export function createEventReads(database: Database): EventReads {
       .limit(1),
   );
 
-  /** The chain of a caller from one of its events backwards, as far as it is kept. */
+  /** Yields a caller's events from one backwards, as far as they are kept. */
   function* chainFrom(position: number): Generator<ChainedEvent> {
     let row: EventRow | undefined;
     let lines: readonly string[] = [];
@@ -81,11 +81,11 @@ export function createEventReads(database: Database): EventReads {
     }
   }
 
-  /** Where the chain of a caller is entered for the event of a sequence, or for the first behind it. */
+  /** The position at which to enter a caller's chain to reach the event of a sequence, or the first after it. */
   const entryTo = (callerId: number, sequence: number): number =>
     selectMark.get({ callerId, sequence })?.position ?? headOf(callerId).position;
 
-  /** Events behind a sequence, newest first; and whether the chain reaches it. */
+  /** Events after a sequence, newest first, and whether the chain reaches it. */
   function chainTo(callerId: number, after: number, from: number) {
     const events: ChainedEvent[] = [];
     for (const event of chainFrom(from)) {
@@ -97,27 +97,27 @@ export function createEventReads(database: Database): EventReads {
     return { events, isWhole: first.sequence === after + 1 };
   }
 
-  function behind(callerId: number, after: number, limit: number): EventsBehind {
+  function readAfter(callerId: number, after: number, limit: number): EventsAfter {
     if (headOf(callerId).sequence <= after) return { events: [], isWhole: true };
     const { events, isWhole } = chainTo(callerId, after, entryTo(callerId, after + limit));
     return { events: events.reverse().slice(0, limit).map(withoutLink), isWhole };
   }
 
   return {
-    behind,
+    after: readAfter,
     at: (callerId, sequence) => {
       const { events } = chainTo(callerId, sequence - 1, entryTo(callerId, sequence));
       const found = events.at(-1);
       return found?.sequence === sequence ? withoutLink(found) : undefined;
     },
     newest: (callerId) => headOf(callerId).sequence,
-    oldest: (callerId) => behind(callerId, 0, 1).events[0]?.sequence,
+    oldest: (callerId) => readAfter(callerId, 0, 1).events[0]?.sequence,
   };
 }
 
 const withoutLink = ({ previous: _, ...event }: ChainedEvent): Event => event;
 
-/** Handlers of what is read of events, and of those that nothing else tells. */
+/** Handlers that read the feed, and the one that warns of ending holds. */
 export function createEventHandlers(
   database: Database,
   events: EventReads,
@@ -130,18 +130,18 @@ export function createEventHandlers(
     database,
     database.select({ first: eventLog.first }).from(eventLog).orderBy(asc(eventLog.id)).limit(1),
   );
-  const told = (event: Event) => ({ ...event, caller: nameOf(event.callerId) });
+  const withCaller = (event: Event) => ({ ...event, caller: nameOf(event.callerId) });
 
-  function* allBehind(after: number): Generator<Event> {
+  function* allAfter(after: number): Generator<Event> {
     for (const { first, lines } of selectRows.iterate({ position: after + 1 }))
-      for (const [place, line] of lines.split('\n').entries()) {
+      for (const [index, line] of lines.split('\n').entries()) {
         const { previous: _, ...event } = readLine(line);
-        if (first + place > after) yield { ...event, position: first + place };
+        if (first + index > after) yield { ...event, position: first + index };
       }
   }
 
   const pageOf = (found: readonly Event[], end: number): EventPage => ({
-    events: found.map(told),
+    events: found.map(withCaller),
     next: end,
   });
 
@@ -149,7 +149,7 @@ export function createEventHandlers(
     ReadEvents: reads(({ callerId, after }) => {
       const newest = events.newest(callerId);
       if (after !== undefined && after > newest) throw eventsAhead(newest);
-      const { events: found, isWhole } = events.behind(callerId, after ?? 0, eventPageMax);
+      const { events: found, isWhole } = events.after(callerId, after ?? 0, eventPageMax);
       if (after !== undefined && !isWhole) throw eventsExpired(events.oldest(callerId));
       return pageOf(found, found.at(-1)?.sequence ?? newest);
     }),
@@ -158,12 +158,12 @@ export function createEventHandlers(
       if (after !== undefined && after > newest) throw eventsAhead(newest);
       const oldest = selectFirst.get({})?.first;
       if (after !== undefined && after + 1 < (oldest ?? newest + 1)) throw eventsExpired(oldest);
-      const found = allBehind(after ?? 0)
+      const found = allAfter(after ?? 0)
         .take(eventPageMax)
         .toArray();
       return pageOf(found, found.at(-1)?.position ?? newest);
     }),
-    TellEndingHolds: writes(({ nowMs, limit }) => {
+    WarnOfEndingHolds: writes(({ nowMs, limit }) => {
       const nowS = Math.floor(nowMs / 1_000);
       const ending = database
         .select()
@@ -180,14 +180,14 @@ export function createEventHandlers(
         .all();
       for (const { id, callerId, escrowId, filingNo, state, holdExpiresAtS } of ending) {
         database.update(escrow).set({ notifiedHoldEndS: holdExpiresAtS }).where(eq(escrow.id, id)).run();
-        outbox.tell({ type: 'escrow.hold_expiring', callerId, atMs: nowMs, filingNo, escrowId, state });
+        outbox.add({ type: 'escrow.hold_expiring', callerId, atMs: nowMs, filingNo, escrowId, state });
       }
       return ending.length;
     }),
   };
 }
 
-/** Names of callers, which never change. */
+/** Prepares the query of a caller's name. */
 function createNames(database: Database): (callerId: number) => string {
   const select = prepareRaw<{ name: string }>(
     database,

@@ -49,14 +49,14 @@ function newestSize(tree: VerifiedTree): number {
   return tree.size();
 }
 
-/** Reads size and roots of the tree of a database that nobody here serves. */
+/** Reads the tree of a database without a store. */
 export function createTreeReads(database: Database): ReadTree {
   const leaves = createLeaves(database);
   const handlers = createTreeHandlers(createVerifiedTree(leaves), leaves);
   return async (command) => handlers[command.kind].run(command);
 }
 
-/** Handlers of what is read of the evidence log. */
+/** Handlers of reads of the evidence log. */
 export function createEvidenceHandlers(
   database: Database,
   log: EvidenceLog,
@@ -106,7 +106,7 @@ export function createEvidenceHandlers(
     };
   }
 
-  /** A record behind it. */
+  /** A TRANSFER record. */
   function findLater(filingNo: string, sequence: number): LoggedRecord | undefined {
     const rows = database
       .select()

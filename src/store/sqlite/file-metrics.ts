@@ -12,7 +12,7 @@ export function readFileMetrics(database: string): StoreFiles {
   };
 }
 
-/** A file or folder may have been moved away, which others tell. */
+/** Undefined for a file that was moved away, which `findFault` reports. */
 function known(measure: () => number): number | undefined {
   try {
     return measure();

@@ -8,7 +8,7 @@ import { prepareRaw } from './statement.ts';
 
 /** Finds the filings of one caller: those of a year are a chain, in which each names the one before it. */
 export interface FilingChains {
-  /** The filings of a caller, of one year or of all, or those behind one of them; newest number first. */
+  /** The filings of a caller, of one year or of all, optionally after one of them; newest number first. */
   newestFirst(owner: number, year: number | undefined, from: number | undefined): Iterable<ListedFiling>;
 }
 
@@ -27,7 +27,7 @@ interface Link extends ListedFiling {
   readonly caller_id: number;
 }
 
-/** A year that no filing number has, and that is behind all that they have. */
+/** A year after all years of filing numbers. */
 const endOfYears = 10_000;
 
 /** The id of the filing that a caller filed last in a year; null if there is none. */

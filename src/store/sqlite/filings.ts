@@ -114,7 +114,7 @@ export function createFilingHandlers(
     throw clockError(fault);
   }
 
-  /** The last number of a year that was given out. */
+  /** The last number of a year that was issued. */
   function lastOf(year: number): string | undefined {
     const newest = log.newestFiling();
     if (newest !== undefined && yearOfFiling(newest) === year) return newest;
@@ -125,16 +125,16 @@ export function createFilingHandlers(
     return last;
   }
 
-  /** The last number of a year that was left out: by the log, or by a restoration whose event is not in it yet. */
+  /** The last number of a year that was skipped, according to the log or to a restoration that is not in the log yet. */
   const floorOf = (year: number) => Math.max(floors.get(year) ?? 0, log.index.skippedThrough(year));
 
-  /** What is answered for a filing that is marked as erased. */
+  /** The result for a filing that is marked as erased. */
   function erased(row: Pick<SourceRow, 'filingNo' | 'leafIndex'>): ApiError {
     check.erasure(row);
     return filingErased();
   }
 
-  /** What is answered for a number that is not stored. */
+  /** The result for a number that is not stored. */
   function absent(filingNo: string): undefined {
     check.absence(filingNo);
   }
@@ -159,7 +159,7 @@ export function createFilingHandlers(
         evidenceHash: hash,
       } as const;
       const logged = log.appendRecord(leaf);
-      outbox.tell({ type: 'filing.created', callerId, atMs: at.atMs, filingNo });
+      outbox.add({ type: 'filing.created', callerId, atMs: at.atMs, filingNo });
       insertFiling.run({ ...artwork, ...given, ...logged, callerId, filedAtS, year });
       return given;
     }),
@@ -172,7 +172,7 @@ export function createFilingHandlers(
     }),
     ListFilings: reads(({ filter: { owner, year }, page }) => {
       const listed = owner === undefined ? ofAnybody(year, page) : chains.newestFirst(owner, year, page.from);
-      // A page without one that is missing or was changed would be a lie, too.
+      // A page that leaves out a missing or changed filing would be wrong, too.
       const read = (id: number) => toFiling(check.filing(check.listed(selectById.get({ id }))));
       return keptOf(listed, page, check, read);
     }),
@@ -188,7 +188,7 @@ export function createFilingHandlers(
   };
 }
 
-/** Filings that a page of a list looks at, those that were erased included: it may then be short, and not the last. */
+/** Filings that a page reads, including erased ones. The page may then be short without being the last. */
 const listedMax = 1_000;
 
 /** A page of filings that are not erased. */
@@ -219,7 +219,7 @@ function keptOf(
 /** Before and after all numbers. */
 const allNumbers = { first: 'AS-0000-000000', end: 'AS-9999-999999' };
 
-/** Before all numbers of a year, and after those of the year before. A list may be asked for the year 1. */
+/** Sorts before all numbers of a year and after those of the previous one. The year may be 1. */
 const beginningOf = (year: number) => `AS-${String(year).padStart(4, '0')}-000000`;
 
 /** The first and the last number that a year can have. */
@@ -234,13 +234,13 @@ function numberedIn(year: number | undefined) {
   return between(filing.filingNo, from, to);
 }
 
-/** Behind the row that the page before ended with: in order of the numbers, which the index is in. */
+/** The rows after the last one of the previous page, in the order of the index: by number. */
 const before = ({ from }: PageQuery) =>
   from === undefined
     ? undefined
     : lt(filing.filingNo, sql`(SELECT filing_no FROM filing AS last WHERE last.id = ${from})`);
 
-/** What of a row, with the name of its caller, is the filing. */
+/** The filing of a row with the name of its caller. */
 export const toFiling = ({
   id,
   callerId,

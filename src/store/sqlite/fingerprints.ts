@@ -4,60 +4,60 @@ export interface Fingerprint {
   readonly low: number;
 }
 
-/** A number from 1 to 2^32 - 1 for each of many fingerprints, in few bytes: a hash table with open addressing. */
+/** A compact map from fingerprints to numbers from 1 to 2^32 - 1: a hash table with open addressing. */
 export interface FingerprintTable {
-  /** The number of a fingerprint, if it is there. */
+  /** The number of a fingerprint; undefined if it is not in the table. */
   get(fingerprint: Fingerprint): number | undefined;
-  /** How many fingerprints there are. */
+  /** The number of fingerprints. */
   size(): number;
-  /** Adds a fingerprint, or gives one that is there another number. */
+  /** Sets the number of a fingerprint. */
   set(fingerprint: Fingerprint, value: number): void;
 }
 
-/** Words of a slot: both halves of a fingerprint and its number, which is 0 in a slot that is free. */
-const slotWords = 3;
-const slotsAtFirst = 1_024;
+/** 32-bit words of an entry: both halves of a fingerprint and its number, which is 0 in a free entry. */
+const entryWords = 3;
+const entriesAtFirst = 1_024;
 
 export function createFingerprintTable(): FingerprintTable {
-  let words = new Uint32Array(slotsAtFirst * slotWords);
-  /** FairPool less one; their number is a power of two. */
-  let mask = slotsAtFirst - 1;
+  let words = new Uint32Array(entriesAtFirst * entryWords);
+  /** The number of entries, a power of two, minus one. */
+  let mask = entriesAtFirst - 1;
   let taken = 0;
 
-  /** Where a fingerprint is, or the free slot that it would take. */
-  function placeOf(high: number, low: number): number {
-    for (let slot = low & mask; ; slot = (slot + 1) & mask) {
-      const place = slot * slotWords;
-      if (words[place + 2] === 0 || (words[place] === high && words[place + 1] === low)) return place;
+  /** The offset of the entry of a fingerprint, or of the free entry for it. */
+  function offsetOf(high: number, low: number): number {
+    for (let entry = low & mask; ; entry = (entry + 1) & mask) {
+      const offset = entry * entryWords;
+      if (words[offset + 2] === 0 || (words[offset] === high && words[offset + 1] === low)) return offset;
     }
   }
 
   function put(high: number, low: number, value: number): void {
-    const place = placeOf(high, low);
-    if (words[place + 2] === 0) taken += 1;
-    words[place] = high;
-    words[place + 1] = low;
-    words[place + 2] = value;
+    const offset = offsetOf(high, low);
+    if (words[offset + 2] === 0) taken += 1;
+    words[offset] = high;
+    words[offset + 1] = low;
+    words[offset + 2] = value;
   }
 
-  /** Calls wait for it, so it makes no object for each. */
+  /** Doubles the table. It creates no object per entry, because calls wait for it. */
   function grow(): void {
     const before = words;
     words = new Uint32Array(before.length * 2);
     mask = mask * 2 + 1;
     taken = 0;
-    for (let place = 0; place < before.length; place += slotWords) {
-      const value = before[place + 2] ?? 0;
-      if (value !== 0) put(before[place] ?? 0, before[place + 1] ?? 0, value);
+    for (let offset = 0; offset < before.length; offset += entryWords) {
+      const value = before[offset + 2] ?? 0;
+      if (value !== 0) put(before[offset] ?? 0, before[offset + 1] ?? 0, value);
     }
   }
 
   return {
     size: () => taken,
-    get: ({ high, low }) => words[placeOf(high, low) + 2] || undefined,
+    get: ({ high, low }) => words[offsetOf(high, low) + 2] || undefined,
     set: ({ high, low }, value) => {
       put(high, low, value);
-      // Two thirds are taken at most, so that searches stay short.
+      // At most two thirds are used, so that searches stay short.
       if (taken * 3 > mask * 2) grow();
     },
   };

@@ -7,13 +7,13 @@ import type { Database } from './connection.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** How many forgotten keys a look-up sweeps away: more than one, so that the sweep overtakes the claims. */
+/** Expired keys that a lookup deletes: more than one, so that they cannot pile up. */
 const sweptPerLookUp = 2;
 
-/** Commands that give an instruction, which a repetition continues until it has ended. */
+/** Commands that return an instruction, whose current state a replay returns. */
 const instructing: ReadonlySet<Kind> = new Set(['OpenEscrow', 'PrepareResolution']);
 
-/** What is known of a key: it stood for another request; or what a repetition of the same one is given. */
+/** The state of a claimed key: it belongs to another request, or this is a replay with a stored result. */
 export type ClaimResult =
   | { readonly kind: 'REUSED' }
   | {
@@ -22,17 +22,17 @@ export type ClaimResult =
       readonly claimedBy: string | undefined;
     };
 
-/** Idempotency keys, each with what came of the call that claimed it. All verbs run inside a transaction. */
+/** Idempotency keys and the results of their calls. All methods run inside a transaction. */
 export interface IdempotencyKeys {
-  /** What is known of a key; undefined if nothing is. What is forgotten at `sweepAtS`, Unix seconds, is swept away. */
+  /** Looks a key up; undefined if it is free. Deletes some keys that have expired by `sweepAtS`, Unix seconds. */
   find(claim: IdempotencyClaim, sweepAtS: number): ClaimResult | undefined;
-  /** Keeps what came of a command for repetitions, unless they could do better. */
+  /** Stores the result of a command for replays, if it is DONE or a final error. */
   keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: CommandResult): void;
-  /** Replaces what is kept by what came of a further command of the same call, unless repetitions could do better. */
+  /** Replaces it by the result of a further command of the same call, on the same condition. */
   replace(claim: IdempotencyClaim, outcome: CommandResult): void;
 }
 
-/** The idempotency keys of a database; `findInstruction` reads an instruction as it is now. */
+/** The idempotency keys of a database. `findInstruction` reads the current state of an instruction. */
 export function createIdempotencyKeys(
   database: Database,
   findInstruction: (instructionId: string) => Instruction | undefined,
@@ -54,7 +54,7 @@ export function createIdempotencyKeys(
       .where(isKey),
   );
 
-  /** What a repetition of a call that gave an instruction is told: the instruction as it is now. */
+  /** The result for a replay of a call with an instruction: its current state. */
   function resultOf(instructionId: string, claimedBy: string | undefined): ClaimResult {
     const result = findInstruction(instructionId);
     if (result === undefined) throw new Error(`There is no instruction ${instructionId}.`);
@@ -95,5 +95,5 @@ export function createIdempotencyKeys(
 }
 
 function isKept(outcome: CommandResult): boolean {
-  return outcome.kind === 'DONE' || (outcome.kind === 'REFUSED' && isFinal(outcome.apiError.reason));
+  return outcome.kind === 'DONE' || (outcome.kind === 'REJECTED' && isFinal(outcome.apiError.reason));
 }

@@ -23,8 +23,8 @@ export function createIncidents(): Incidents {
         counts.damagedRecords += 1;
         errors = { ...errors, damage: errors.damage ?? error.message };
       } else if (isMachineFault(error) && !isBusy(error)) {
-        const lastRejection = `a ${access} failed: ${error.message}`;
-        errors = { ...errors, refusals: errors.refusals + 1, lastRejection };
+        const lastFailure = `a ${access} failed: ${error.message}`;
+        errors = { ...errors, failures: errors.failures + 1, lastFailure };
       }
     },
     counts: () => ({ ...counts }),
@@ -33,4 +33,4 @@ export function createIncidents(): Incidents {
 }
 
 /** What a store has met that was opened just now. */
-export const noStorageErrors: StorageErrors = { refusals: 0, lastRejection: undefined, damage: undefined };
+export const noStorageErrors: StorageErrors = { failures: 0, lastFailure: undefined, damage: undefined };

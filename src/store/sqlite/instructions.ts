@@ -4,37 +4,36 @@ import type { Database } from './connection.ts';
 import { escrowInstruction } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** One instruction as the ledger has it. */
+/** A row of an instruction. */
 export type InstructionRow = Readonly<InferSelectModel<typeof escrowInstruction>>;
 
-/** The ledger of instructions. All verbs run inside the effect that they belong to. */
+/** The instructions. All methods run inside an effect. */
 export interface InstructionLedger {
-  /** Writes an instruction down, before anybody gives it. */
+  /** Inserts an instruction as PREPARED. */
   prepare(orderId: number, kind: InstructionKind, instructionId: string, atMs: number): void;
-  /** Moves an open instruction on; false if it is not open. */
+  /** Changes the status of an open instruction. Returns false if it is not open. */
   move(instructionId: string, status: InstructionStatus, reason?: string | null): boolean;
-  /** All instructions of an order that are being given are without an answer from now on. */
+  /** Sets all SENT instructions of an order to UNKNOWN. */
   leaveOpen(orderId: number): void;
   find(instructionId: string): InstructionRow | undefined;
   freezeOf(orderId: number): InstructionRow;
   /** Oldest first. */
   openOf(orderId: number): InstructionRow[];
-  /** The kind of the last of them. */
+  /** The kind of the last open one. */
   lastOpenOf(orderId: number): InstructionKind | undefined;
   /** Whether the money of an order was paid, out or back. */
   hasPaid(orderId: number): boolean;
-  /** Whether an instruction to give it back was declined. */
+  /** Whether a REFUND or CANCEL was declined. */
   hasDeclinedReturn(orderId: number): boolean;
   /** The orders that have an open instruction, as a subquery. */
   ordersWithOpen(): SQLWrapper;
 }
 
-// Literals, so that SQLite sees that the partial index answers this.
+// Literals, so that SQLite can use the partial index.
 const isOpen = sql`${escrowInstruction.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`;
 const isThis = eq(escrowInstruction.instructionId, sql.placeholder('instructionId'));
 const ofOrder = eq(escrowInstruction.orderId, sql.placeholder('orderId'));
 
-/** The ledger of a database. */
 export function createInstructionLedger(database: Database): InstructionLedger {
   const select = () => database.select().from(escrowInstruction).$dynamic();
   const byId = select().where(isThis).prepare();

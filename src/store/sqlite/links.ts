@@ -7,7 +7,7 @@ import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { evidenceLink, filing } from './schema.ts';
 
-/** How many links that have expired are deleted with each that is added: more than one, so that the table does not grow. */
+/** Expired links that are deleted with each new one: more than one, so that the table does not grow. */
 const sweptPerLink = 2;
 
 const linkColumns = {
@@ -22,16 +22,16 @@ const linkColumns = {
 
 const toLink = ({ id: _, ...link }: StoredLink & { readonly id: number }): StoredLink => link;
 
-/** What handlers of links work with. */
+/** What the handlers of links need. */
 export interface LinkDependencies {
   readonly recordAudit: RecordAudit;
-  /** Throws FILING_NOT_FOUND for a record that is not there, or is erased. */
+  /** Throws FILING_NOT_FOUND for a record that does not exist or is erased. */
   readonly requireRecord: (named: EvidenceCommands['FindRecord']['takes']) => void;
   /** As `TrustedClock.notAfter`. */
   readonly notAfter: (nowS: number) => number;
 }
 
-/** Handlers of links to evidence. They are few beside filings, so nothing is prepared. */
+/** Handlers of links to evidence. They are rare, so no statement is prepared. */
 export function createLinkHandlers(
   database: Database,
   { recordAudit, requireRecord, notAfter }: LinkDependencies,
@@ -102,5 +102,5 @@ export function createLinkHandlers(
   };
 }
 
-/** What acts tell of a link: never its token. */
+/** A link as the audit log shows it: without its token. */
 const toldOf = ({ filingNo, sequence, expiresAtS }: StoredLink) => ({ filingNo, sequence, expiresAtS });

@@ -24,7 +24,7 @@ const openStates = ['UNPAID', 'FROZEN'] as const satisfies readonly OpenOrders['
 const finalStates = ['RELEASED', 'REFUNDED', 'CLOSED'] as const;
 type FinalState = (typeof finalStates)[number];
 
-/** The handler of what an operator watches. */
+/** The handler of metrics. */
 export function createMetricHandlers(database: Database, events: EventReads): Handlers<keyof MetricCommands> {
   const orders = createOrderCounts(database);
   const numbers = createNumberMetrics(database);
@@ -40,7 +40,7 @@ export function createMetricHandlers(database: Database, events: EventReads): Ha
     database
       .select({ rows: count().as('rows') })
       .from(escrow)
-      // A literal, so that SQLite sees that the partial index answers this.
+      // A literal, so that SQLite can use the partial index.
       .where(and(sql`${escrow.state} = 'FROZEN'`, lte(escrow.holdExpiresAtS, sql.placeholder('untilS')))),
   );
   const nextLookUp = prepareRaw<{ look_up_at_ms: number }>(
@@ -143,7 +143,7 @@ export function createNumberMetrics(database: Database): NumberMetrics {
 }
 
 function prepareOpenInstructions(database: Database): () => OpenInstructions[] {
-  // Literals, so that SQLite sees that the partial index answers this.
+  // Literals, so that SQLite can use the partial index.
   const some = database
     .select({
       orderId: escrowInstruction.orderId,
@@ -259,7 +259,7 @@ function createOrderCounts(
       settledOrders: settledOrders(firstOpen, last),
       openOrders: openStates.map((state) => ({
         state,
-        counts: edges.slice(1).map((after, place) => rowsOf(state, after, edges[place] ?? 0)),
+        counts: edges.slice(1).map((after, index) => rowsOf(state, after, edges[index] ?? 0)),
       })),
     };
   };

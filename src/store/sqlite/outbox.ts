@@ -7,45 +7,45 @@ import { placeholdersFor, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 /**
- * Takes what happened and writes it as events, inside the transaction that it happens in. An effect tells; then what it told is
- * kept or dropped, as its rows are; what was kept is written once, before the COMMIT.
+ * Collects the events of a transaction and writes them in it. An effect adds events; they are kept or dropped together with
+ * its rows. Kept events are written once, before COMMIT.
  */
 export interface Outbox {
-  tell(event: NewEvent): void;
-  /** Keeps what an effect told: it is done. */
+  add(event: NewEvent): void;
+  /** Keeps the events of an effect that is done. */
   keep(): void;
-  /** Forgets what an effect told: it was undone. */
+  /** Drops the events of an effect that was rolled back. */
   drop(): void;
-  /** Writes all that was told. */
+  /** Writes all kept events. */
   write(): void;
   committed(): void;
   rolledBack(): void;
   /**
-   * Whose events have been committed since it was last asked: their ids. Undefined if there are none. `ANYBODY` where another
-   * process wrote some; it looks for these if `looks` is true.
+   * Returns the ids of callers with events committed since the last call; undefined if there are none, `ANYBODY` if another
+   * process wrote some. It looks for those of other processes only if `looks` is true.
    */
   takeNews(looks: boolean): readonly number[] | 'ANYBODY' | undefined;
 }
 
-/** The id of the head of all events together: no caller has it. */
+/** The id of the head of all events. No caller has it. */
 export const everybody = 0;
 
 /** Events that share a row, at most: two such rows fill a page. */
 const eventsPerRow = 24;
 
-/** Every so many events of a caller, one is where its chain can be entered. */
+/** One event in so many of a caller has a mark at which its chain can be entered. */
 export const eventsPerMark = 64;
 
-/** Rows that are deleted for each transaction that writes events: twice as many as most of them add. */
+/** Expired rows that each transaction with events deletes: twice as many as most of them add. */
 const sweptPerWrite = 2;
 
-/** Heads of callers that are remembered, at most. */
+/** Callers whose heads are kept in memory, at most. */
 const headsMax = 10_000;
 
-/** Callers that are told by their ids, at most; more are anybody. */
+/** Caller ids that `takeNews` returns, at most. For more it returns ANYBODY. */
 const newsMax = 1_000;
 
-/** What a transaction wrote: events behind one position up to another. */
+/** The events that a transaction wrote: positions after `before` up to `to`. */
 interface Written {
   readonly before: number;
   readonly to: number;
@@ -59,7 +59,7 @@ interface Head {
 
 /** Prepares the query of the newest event of a caller. */
 export function headReader({ $client: client }: Database): (callerId: number) => Head {
-  // In the words of SQL, like what writes it: both are run for each caller of each transaction.
+  // Plain SQL, like the write: both run for each caller of each transaction.
   const select = client.prepare<[number], Head>(
     'SELECT sequence, position FROM event_head WHERE caller_id = ?',
   );
@@ -76,25 +76,25 @@ export function createOutbox(database: Database, dated: Pick<TrustedClock, 'notA
   );
   const sweep = createSweep(database);
   const pending: NewEvent[] = [];
-  /** How many of these are of effects that are done. */
+  /** How many of `pending` belong to effects that are done. */
   let kept = 0;
   /** What this transaction wrote. */
   let written: Written | undefined;
-  /** Whose events were committed and not asked for yet. */
+  /** Callers with committed events that `takeNews` has not returned yet. */
   const news = new Set<number>();
-  /** The heads of callers as of `known`, those that were needed. */
+  /** Heads of callers as of `known`. */
   const heads = new Map<number, Head>();
-  /** Up to which position it is known whose events there are. */
+  /** The position up to which the callers of events are known. */
   let known = headOf(everybody).position;
 
-  /** Gives each event its places behind `before`, and says whose they are. */
-  function placed(before: number): { readonly lines: string[]; readonly callers: ReadonlySet<number> } {
+  /** Numbers the pending events from `before` on; returns their lines and callers. */
+  function numbered(before: number): { readonly lines: string[]; readonly callers: ReadonlySet<number> } {
     if (before !== known || heads.size > headsMax) heads.clear();
     const callers = new Set<number>();
-    const lines = pending.map((event, place) => {
+    const lines = pending.map((event, index) => {
       const { callerId } = event;
       const head = heads.get(callerId) ?? headOf(callerId);
-      const [sequence, position] = [head.sequence + 1, before + 1 + place];
+      const [sequence, position] = [head.sequence + 1, before + 1 + index];
       if (sequence % eventsPerMark === 0) insertMark.run({ callerId, sequence, position });
       heads.set(callerId, { sequence, position });
       callers.add(callerId);
@@ -104,7 +104,7 @@ export function createOutbox(database: Database, dated: Pick<TrustedClock, 'notA
   }
 
   return {
-    tell: (event) => {
+    add: (event) => {
       pending.push(event);
     },
     keep: () => {
@@ -117,11 +117,11 @@ export function createOutbox(database: Database, dated: Pick<TrustedClock, 'notA
       const newest = pending.at(-1);
       if (newest === undefined) return;
       const before = headOf(everybody).position;
-      const { lines, callers } = placed(before);
+      const { lines, callers } = numbered(before);
       const newestAtS = Math.floor(newest.atMs / 1_000);
-      for (let place = 0; place < lines.length; place += eventsPerRow) {
-        const shared = lines.slice(place, place + eventsPerRow);
-        const first = before + 1 + place;
+      for (let index = 0; index < lines.length; index += eventsPerRow) {
+        const shared = lines.slice(index, index + eventsPerRow);
+        const first = before + 1 + index;
         insertRow.run({ id: first + shared.length - 1, first, newestAtS, lines: shared.join('\n') });
       }
       const newestPosition = before + lines.length;
@@ -138,7 +138,7 @@ export function createOutbox(database: Database, dated: Pick<TrustedClock, 'notA
     committed: () => {
       if (written === undefined) return;
       for (const callerId of written.callers) news.add(callerId);
-      // Otherwise another process wrote some between, which is found when it is looked for.
+      // If not, another process wrote events in between. takeNews(true) finds them.
       if (written.before === known) known = written.to;
       written = undefined;
     },
@@ -161,7 +161,7 @@ export function createOutbox(database: Database, dated: Pick<TrustedClock, 'notA
   };
 }
 
-/** Prepares what deletes the oldest rows that are older than a time, Unix seconds, with the marks in them. */
+/** Prepares the deletion of the oldest rows from before a time, Unix seconds, with their marks. */
 function createSweep(database: Database): (beforeS: number) => void {
   const selectOldest = prepareRaw<{ id: number; newest_at_s: number }>(
     database,

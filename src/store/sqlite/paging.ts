@@ -1,18 +1,18 @@
 import type { Page, PageQuery } from '../paging.ts';
 
-/** How many rows to read for a page: one more than it shows tells whether there is a next one. */
+/** Rows to read for a page: one more than it shows, to know whether there is a next page. */
 export const rowsFor = ({ size }: PageQuery): number => size + 1;
 
-/** How many bytes the items of a page have at most, as JSON. A page always has its first item. */
+/** Bytes of the items of a page as JSON, at most. A page always has its first item. */
 const pageBytesMax = 256 * 1_024;
 
-/** What an answer adds to an item: members that are not stored, and the longer forms of times and names. */
+/** Bytes that a response adds to an item: computed members, and the longer forms of times and names. */
 const addedBytes = 256;
 
-/** What an answer adds to each part of an item. */
+/** Bytes that a response adds to each part of an item. */
 const addedToPart = 32;
 
-/** Counts the bytes of a page: tells of each item, in their order, whether the page has room for it. */
+/** Counts the bytes of a page. Returns for each item, in order, whether it fits. */
 export function createRoom(): (item: unknown) => boolean {
   let bytes = 0;
   return (item) => {
@@ -44,7 +44,7 @@ export function pageOf<Row extends { readonly id: number }, T>(
   return { items, next: undefined };
 }
 
-/** How many bytes a value has as JSON in an answer, at most. */
+/** An upper bound of the bytes of a value as JSON. */
 function jsonBytes(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(JSON.stringify(value));
   // Bytes become a text, in which the longest escapes have six characters.

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
 import { callerNotFound } from '../../domain/caller.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
 import { type NewParty, type ProviderIds, partyNotFound } from '../../domain/party.ts';
-import { refuseViolations, type Violation } from '../../domain/violation.ts';
+import { rejectViolations, type Violation } from '../../domain/violation.ts';
 import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
@@ -11,16 +11,16 @@ import { pageOf, rowsFor } from './paging.ts';
 import { caller, filing, party } from './schema.ts';
 import { equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
 
-/** A party as registered. */
+/** A row of a party. */
 export interface PartyRow {
   readonly id: number;
   readonly providerIds: ProviderIds;
   readonly addedAtS: number;
 }
 
-/** The parties that orders are opened for. */
+/** Finds the parties of orders. */
 export interface PartyRegister {
-  /** A party of a caller, as it is known now. */
+  /** The current registration of a caller's party. */
   find(callerId: number, role: PartyRole, partyId: string): PartyRow | undefined;
   /** The provider ids of a party by its row, even if it was removed. */
   providerIdsOf(id: number): ProviderIds;
@@ -28,7 +28,7 @@ export interface PartyRegister {
   providerIdsForFiling(filingNo: string, role: PartyRole, partyId: string): ProviderIds | undefined;
 }
 
-// A literal, so that SQLite sees that the partial index answers this.
+// A literal, so that SQLite can use the partial index.
 const isKnown = sql`${party.removedAtS} IS NULL`;
 const isThis = and(
   eq(party.role, sql.placeholder('role')),
@@ -113,7 +113,7 @@ export function createPartyHandlers(
     return { before, isChanged: true, addedAtS: atS };
   }
 
-  /** Their ids by name; those that nobody is called are refused together with what else is wrong. */
+  /** Caller ids by name. Throws for unknown names, together with all other violations. */
   function idsOf(callers: readonly NamedCaller[], violations: readonly Violation[]): Map<string, number> {
     const ids = new Map<string, number>();
     const fields = new Map(callers.map(({ caller: name, field }) => [name, field]));
@@ -123,7 +123,7 @@ export function createPartyHandlers(
       if (id === undefined) faults.push({ field, rule: 'names no platform and no internal system' });
       else ids.set(name, id);
     }
-    refuseViolations([...violations, ...faults]);
+    rejectViolations([...violations, ...faults]);
     return ids;
   }
 
@@ -167,7 +167,7 @@ export function createPartyHandlers(
       for (const { caller: name, ...given } of parties) {
         const { before, isChanged } = put(ids.get(name) ?? callerOf(name), given, by.atS, isTrial);
         if (isChanged) changed.add(name);
-        // Whoever has money go elsewhere than before is to be found by what it was.
+        // The audit log must show where money went before it was redirected.
         if (isChanged && before !== undefined && !isTrial)
           recordAudit(by, 'party import', subjectOf(name, given), {
             before: before.providerIds,
@@ -190,7 +190,7 @@ const partyColumns = {
   addedAtS: party.addedAtS,
 };
 
-/** Along the ids and by no index, since a list that is read in pages would be sorted anew for each of them. */
+/** Ordered by id without an index: with one, SQLite would sort the list for every page. */
 const selectedBy = ({ caller: name, role }: PartyFilter, callerOf: (name: string) => number) => [
   isNull(party.removedAtS),
   name === undefined ? undefined : equalsWithoutIndex(party.callerId, callerOf(name)),
@@ -200,7 +200,7 @@ const selectedBy = ({ caller: name, role }: PartyFilter, callerOf: (name: string
 const subjectOf = (name: string, { role, partyId }: Omit<NewParty, 'providerIds'>): string =>
   `${role.toLowerCase()} ${partyId} of ${name}`;
 
-/** How many platforms an act names at most. */
+/** Platforms that an audit entry names, at most. */
 const namedMax = 20;
 
 function subjectsOf(names: ReadonlySet<string>): string {

@@ -9,22 +9,22 @@ import type { RecordCheck } from './record-check.ts';
 import { filing, provenanceRecord } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** What happened to filings after they were filed. */
+/** The TRANSFER records of filings. */
 export interface ProvenanceRecords {
   /**
-   * Appends a TRANSFER record to those of the filing, and tells its caller. Runs inside the effect that it belongs to. Throws
-   * RecordDamaged if the filing has fewer records than were recorded; so does `transfersOf`.
+   * Appends a TRANSFER record and adds its event. Runs inside an effect. Throws RecordDamaged if a record of the filing is
+   * missing; so does `transfersOf`.
    */
   appendTransfer(filingNo: string, at: BusinessTime): void;
-  /** Throws RecordDamaged if the filing, or a TRANSFER record of it, is not there. */
+  /** Throws RecordDamaged if the filing or one of its TRANSFER records is missing. */
   requireWhole(filingNo: string): void;
-  /** How many TRANSFER records a filing has. */
+  /** The number of TRANSFER records of a filing. */
   transfersOf(filingNo: string): number;
-  /** The records of a filing behind its source record, in order of happening, with what they keep of their leaves. */
+  /** The records of a filing after its source record, oldest first, with the salts and indexes of their leaves. */
   of(filingNo: string): StoredRecord[];
 }
 
-/** A record as it is stored. */
+/** A stored record. */
 export interface StoredRecord extends LaterRecord {
   /** Unix seconds; the time of its leaf. */
   readonly recordedAtS: number;
@@ -60,7 +60,7 @@ export function createProvenanceRecords(
       .from(provenanceRecord)
       .where(ofFiling),
   );
-  // Ordered here: with an ORDER BY, SQLite prepares the statement anew for each execution, which takes longer than all else.
+  // Sorted here: with ORDER BY, SQLite prepares the statement for each execution, which takes longest.
   const select = prepareRaw<StoredRow>(database, database.select().from(provenanceRecord).where(ofFiling));
   const selectCaller = prepareRaw<{ caller_id: number }>(
     database,
@@ -95,7 +95,7 @@ export function createProvenanceRecords(
       const logged = log.appendRecord({ ...leaf, evidenceHash });
       insertTransfer.run({ ...record, ...logged, filingNo, position, recordedAtS });
       const callerId = requireCaller(filingNo);
-      outbox.tell({ type: 'provenance.transferred', callerId, atMs, filingNo });
+      outbox.add({ type: 'provenance.transferred', callerId, atMs, filingNo });
     },
     requireWhole: (filingNo) => {
       requireCaller(filingNo);

@@ -19,13 +19,13 @@ import { pageOf } from './paging.ts';
 import { deployment, escrow } from './schema.ts';
 import { equalsWithoutIndex } from './statement.ts';
 
-/** Why an order waits that an operator stopped; the act of it says the operator's own reason. */
+/** The review of an order that an operator stopped. The audit entry has the operator's reason. */
 const stoppedByOperator = 'An operator stopped it.';
 
-/** The provider of databases that bear no name of one. */
+/** The provider of a database that names none. */
 const firstProvider = 'simulated';
 
-/** Handlers of what brings orders and the provider to agreement, and of orders as operators see them. */
+/** Handlers of reconciliation, and of orders for operators. */
 export function createReconciliationHandlers(
   database: Database,
   books: EscrowBooks,
@@ -34,7 +34,7 @@ export function createReconciliationHandlers(
   const { rows, instructions, history, toCase, requireRow, resolutionOf } = books;
   const isNewNotification = createNotificationMemory(database);
 
-  /** What the provider is still to be asked about, and what waits for a person. */
+  /** Orders that are due or need a review. */
   const isUnderWay = or(
     inArray(escrow.state, ['UNPAID', 'FROZEN']),
     inArray(escrow.id, instructions.ordersWithOpen()),
@@ -42,7 +42,7 @@ export function createReconciliationHandlers(
     isNotNull(escrow.review),
   );
 
-  /** Writes a person's decision about an order down, once it has been carried out; the order after it. */
+  /** Records a decision in the audit log and returns the new case. */
   function noteDecision(
     by: Actor,
     before: EscrowRow,
@@ -59,13 +59,13 @@ export function createReconciliationHandlers(
     return decided;
   }
 
-  /** Whether a person said that the money of an order was paid, out or back. */
+  /** Whether an operator confirmed that the money of an order was paid, out or back. */
   const isPaidByOperator = ({ id, state }: EscrowRow): boolean =>
     state !== 'CLOSED' && isByOperator({ history: history.of(id) });
 
   return {
     FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
-    NoteSent: writes(({ instructionId, lookUpAtMs }) => {
+    RecordSent: writes(({ instructionId, lookUpAtMs }) => {
       const orderId = instructions.find(instructionId)?.orderId;
       if (orderId === undefined || !instructions.move(instructionId, 'SENT')) {
         throw new Error(`${instructionId} is no open instruction.`);
@@ -73,7 +73,7 @@ export function createReconciliationHandlers(
       rows.makeDue(orderId, lookUpAtMs);
       return undefined;
     }),
-    NoteUnanswered: writes(({ escrowId, lookUpAtMs, notificationCount }) => {
+    RecordUnanswered: writes(({ escrowId, lookUpAtMs, notificationCount }) => {
       const row = requireRow(escrowId);
       rows.leaveOpen(row.id, lookUpAtMs, notificationCount);
       instructions.leaveOpen(row.id);
@@ -87,7 +87,7 @@ export function createReconciliationHandlers(
       );
       // What is left of these stays open.
       if (ended.some(({ instructionId }) => !open.delete(instructionId))) return undefined;
-      // Cancelled since the provider was asked: what it holds goes back.
+      // Cancelled since the provider request: the hold goes back.
       if (from === 'UNPAID' && to === 'FROZEN' && [...open.values()].includes('CANCEL')) return undefined;
       const updated = {
         ...{ id: row.id, from, to, nowMs: at.atMs },
@@ -129,8 +129,8 @@ export function createReconciliationHandlers(
       return undefined;
     }),
     ListDue: reads(({ after, callers, perCaller, ...range }) => {
-      const turn = rows.callersWithDue(range, after, callers);
-      return turn.flatMap((callerId) =>
+      const dueCallers = rows.callersWithDue(range, after, callers);
+      return dueCallers.flatMap((callerId) =>
         rows.dueOf(range, callerId, perCaller).map((escrowId) => ({ escrowId, callerId })),
       );
     }),
@@ -166,11 +166,11 @@ export function createReconciliationHandlers(
     }),
     CloseOrder: writes(({ by, escrowId, at }) => {
       const row = requireRow(escrowId);
-      // What was found before a person decided, or the provider was asked again, says nothing of now.
+      // A status from before a decision or a newer request is out of date.
       const found = row.review === null ? undefined : foundOf(row);
       const apiError = errorToClose({ escrowId, state: row.state, found });
       if (apiError !== undefined) throw stateConflict(apiError);
-      // A platform that has it cancelled has what it asked for.
+      // If the platform cancelled the order, it is closed as requested.
       for (const { instructionId, kind } of instructions.openOf(row.id))
         instructions.move(instructionId, instructionOutcomes[kind].VOID);
       rows.end(row.id, 'CLOSED', at.atMs);
@@ -185,7 +185,7 @@ export function createReconciliationHandlers(
       for (const { instructionId, status, reason } of plan.ended)
         instructions.move(instructionId, status, reason);
       const moves = row.state !== end;
-      // The provider is asked once more, so that a contradiction of the person's word is found.
+      // One more lookup finds out whether the provider contradicts the operator.
       rows.end(row.id, end, moves ? at.atMs : null);
       if (moves) books.moved(row, end, at, true);
       return noteDecision(by, row, 'END', evidence);

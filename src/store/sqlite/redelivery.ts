@@ -10,7 +10,7 @@ import {
   webhookDisabled,
 } from '../../domain/webhook.ts';
 import type { Command } from '../store.ts';
-import { type EventRange, type Redelivered, redeliveredPerUnit } from '../webhook-commands.ts';
+import { type EventRange, type Redelivered, redeliveredPerRequest } from '../webhook-commands.ts';
 import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { webhookDelivery } from './schema.ts';
@@ -19,17 +19,17 @@ import { isOpen, readEventTypes, type WebhookRow } from './webhooks.ts';
 
 type Which = Command<'Redeliver'>['which'];
 
-/** What of an endpoint sending again goes by. */
+/** The members of an endpoint that a redelivery needs. */
 type Receiver = Pick<WebhookRow, 'id' | 'callerId' | 'eventTypes' | 'status' | 'cursor'>;
 
-/** What sending again came to, and whether it changed anything. */
-type SentAgain = Redelivered & { readonly isChanged: boolean };
+/** The progress of a redelivery, and whether it changed anything. */
+type Redelivery = Redelivered & { readonly isChanged: boolean };
 
-/** Prepares what has events sent again, as `Redeliver` says. */
+/** Prepares the command `Redeliver`. */
 export function createRedelivery(
   database: Database,
   events: EventReads,
-): (webhook: Receiver, which: Which, nowMs: number) => SentAgain {
+): (webhook: Receiver, which: Which, nowMs: number) => Redelivery {
   const isOfWebhook = eq(webhookDelivery.webhook, sql.placeholder('webhook'));
   const selectStatus = prepareRaw<{ status: DeliveryStatus }>(
     database,
@@ -74,16 +74,13 @@ export function createRedelivery(
       }),
   );
 
-  /**
-   * Has an event sent at once, or behind the earlier ones of its resource that are not over; whether it was not to be sent so
-   * before.
-   */
+  /** Makes an event due, or WAITING if an earlier one of its resource is open. Returns whether that changed its delivery. */
   function send(webhook: number, event: Event, nowMs: number): boolean {
     const { sequence, type, atMs } = event;
-    const place = { webhook, resource: resourceOf(event), sequence };
-    const isFirst = selectEarlier.get(place) === undefined;
+    const key = { webhook, resource: resourceOf(event), sequence };
+    const isFirst = selectEarlier.get(key) === undefined;
     const changed = put.run({
-      ...place,
+      ...key,
       ...{ type, eventAtS: Math.floor(atMs / 1_000), attempts: 0, lastAttemptAtMs: null },
       status: isFirst ? 'PENDING' : 'WAITING',
       nextAttemptAtMs: isFirst ? nowMs : null,
@@ -96,21 +93,21 @@ export function createRedelivery(
     { id, callerId, eventTypes, cursor }: Receiver,
     sequence: number,
     nowMs: number,
-  ): SentAgain {
+  ): Redelivery {
     const newest = events.newest(callerId);
     if (sequence > newest) throw eventNotStored(newest);
     const event = events.at(callerId, sequence);
     if (event === undefined) throw eventNotKept();
     if (!isSent(readEventTypes(eventTypes), event.type)) throw typeNotSent(event.type);
-    // What is behind the cursor is sent anyway.
+    // Events after the cursor are going to be sent anyway.
     const isChanged = sequence <= cursor && send(id, event, nowMs);
     return { count: 1, rest: undefined, isChanged };
   }
 
-  function sendRange(webhook: Receiver, { after, upTo }: EventRange, nowMs: number): SentAgain {
+  function sendRange(webhook: Receiver, { after, upTo }: EventRange, nowMs: number): Redelivery {
     const { id, callerId, eventTypes } = webhook;
     const filter = readEventTypes(eventTypes);
-    const found = after < upTo ? events.behind(callerId, after, redeliveredPerUnit).events : [];
+    const found = after < upTo ? events.after(callerId, after, redeliveredPerRequest).events : [];
     const missed = found.filter(
       ({ type, sequence }) =>
         sequence <= upTo &&
@@ -123,12 +120,12 @@ export function createRedelivery(
     return { count: missed.length, rest, isChanged: changed.length > 0 };
   }
 
-  /** The sequence behind which the first event of a time or later is. Events are in the order of their times. */
+  /** The sequence before the first event at or after a time. Events are ordered by time. */
   function sequenceBefore(callerId: number, sinceMs: number): number {
     let [low, high] = [(events.oldest(callerId) ?? 1) - 1, events.newest(callerId)];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
-      const [next] = events.behind(callerId, middle, 1).events;
+      const [next] = events.after(callerId, middle, 1).events;
       if (next === undefined || next.atMs >= sinceMs) high = middle;
       else low = next.sequence;
     }

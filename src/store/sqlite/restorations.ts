@@ -11,7 +11,7 @@ import { DatabaseError } from './location.ts';
 import { everybody } from './outbox.ts';
 import { filing, type NumberKind, numberGap, numberSequence, restoration } from './schema.ts';
 
-/** Handlers of what a restored database has to know. */
+/** Handlers of restorations. */
 export function createRestorationHandlers(
   database: Database,
   log: EvidenceLog,
@@ -36,13 +36,13 @@ export function createRestorationHandlers(
   };
 }
 
-/** The last restoration of a database; undefined if it was never restored. */
+/** The last restoration of a database; undefined if there is none. */
 export function lastRestoration(database: Database): Restoration | undefined {
   const latest = database.select().from(restoration).orderBy(desc(restoration.id)).limit(1).get();
   return latest && { servedAtS: latest.servedAtS ?? undefined };
 }
 
-/** The last number of the gaps of each year. They are made before a store is opened, and never later. */
+/** The last skipped number of each year. Gaps are made only before a store is opened. */
 export function numberFloors(database: Database, kind: NumberKind): ReadonlyMap<number, number> {
   const rows = database
     .select({ year: numberGap.year, through: max(numberGap.through) })
@@ -53,34 +53,34 @@ export function numberFloors(database: Database, kind: NumberKind): ReadonlyMap<
   return new Map(rows.map(({ year, through }) => [year, through ?? 0]));
 }
 
-/** A restoration as it is to be noted. */
+/** A restoration to record. */
 export interface NewRestoration {
   readonly takenAtS: number;
   readonly restoredAtS: number;
-  /** The years of the numbers that may have been given out since the backup was taken. */
+  /** The years whose numbers may have been issued since the backup. */
   readonly years: readonly number[];
-  /** The last filing number that was given out, if somebody knows. */
+  /** The last filing number that was issued, if the operator knows it. */
   readonly numbersAfter: string | undefined;
   /** From 0 to 1. */
   readonly random: () => number;
 }
 
-/** Numbers that are left out. */
+/** Skipped numbers of a year. */
 export interface NumberGap {
   readonly kind: NumberKind;
   readonly year: number;
-  /** Of the year: the first number of the gap is the one behind. */
+  /** The last number before the gap. */
   readonly after: number;
   readonly through: number;
 }
 
-/** For stretches that are shorter; the clocks of two machines may differ as well. */
+/** The shortest period to assume, because the clocks of two machines may differ. */
 const stretchMinS = 86_400;
 
 /**
- * Notes that a database was restored: leaves out all numbers that may have been given out since, and some more at random, and
- * has the provider asked about each open order. Returns what is left out. Throws DatabaseError if no gap would be
- * safe, or if `numbersAfter` cannot be the last number.
+ * Records that a database was restored: skips all numbers that may have been issued since the backup and some more at random, and
+ * makes all open orders due. Returns the skipped numbers. Throws DatabaseError if no gap would be safe, or if `numbersAfter`
+ * cannot be the last number.
  */
 export function noteRestoration(database: Database, noted: NewRestoration): readonly NumberGap[] {
   const { takenAtS, restoredAtS } = noted;
@@ -103,7 +103,7 @@ export function noteRestoration(database: Database, noted: NewRestoration): read
         .run();
     for (const { kind, year, through: last } of real)
       if (kind === 'ESCROW') setEscrowSequence(database, year, last);
-    leaveOutEvents(database);
+    skipEvents(database);
     database.$client.exec(
       "UPDATE escrow SET look_up_at_ms = 0 WHERE state IN ('UNPAID', 'FROZEN') AND review IS NULL",
     );
@@ -111,10 +111,10 @@ export function noteRestoration(database: Database, noted: NewRestoration): read
   })();
 }
 
-/** Leaves out the places of events that may have been told since: none is told anew under the place, or the id, of another. */
-function leaveOutEvents(database: Database): void {
+/** Skips the sequences of events that may have been read since the backup, so that none is used for another event. */
+function skipEvents(database: Database): void {
   const { $client: client } = database;
-  // A caller that was made since is not known here; all that are have their events behind the gap.
+  // Callers that were added after the backup are not known here. All known ones continue after the gap.
   client.exec('INSERT OR IGNORE INTO event_head SELECT id, 0, 0 FROM caller');
   client.prepare('INSERT OR IGNORE INTO event_head VALUES (?, 0, 0)').run(everybody);
   client.prepare('UPDATE event_head SET sequence = sequence + ?').run(restoredEventsGap);
@@ -154,7 +154,7 @@ function safeFilingFloor(
   const times = timesOf(database, 'SELECT filed_at_s FROM filing ORDER BY filed_at_s');
   const floor = safeNumberFloor(after, filingSequenceMax, busiestStretch(times, stretchS));
   if (floor < filingSequenceMax) return floor;
-  // A year that has ended needs no numbers any more.
+  // No numbers are issued for a past year.
   if (isOver) return filingSequenceMax;
   throw new DatabaseError(
     `${year} has too few numbers left to leave out all that may have been given out since the backup, which ends with ` +
@@ -162,7 +162,7 @@ function safeFilingFloor(
   );
 }
 
-/** What is not safe ends in ESCROW_NUMBERS_EXHAUSTED for the rest of the year. */
+/** If no gap is safe, orders fail with ESCROW_NUMBERS_EXHAUSTED for the rest of the year. */
 function escrowGap(
   database: Database,
   year: number,
@@ -191,7 +191,7 @@ function timesOf(database: Database, query: string): readonly number[] {
   return database.$client.prepare<[], number>(query).pluck().all();
 }
 
-/** The last number of a year that was given out or left out. */
+/** The last number of a year that was issued or skipped. */
 function lastFiling(database: Database, year: number): number {
   const { last } = database
     .select({ last: max(filing.filingNo) })

@@ -17,7 +17,7 @@ interface ErasedRow {
   readonly leaf_index: number;
 }
 
-/** What stands in the place of what a platform told of a work. */
+/** The values that replace erased members. */
 const nothing: Required<Artwork> = {
   ...{ author: '', era: '', size: '', material: '', condition: '' },
   price: 0n,
@@ -29,7 +29,7 @@ const nothing: Required<Artwork> = {
  */
 const listedMax = 3_000;
 
-/** Handlers of erasing what was kept long enough. */
+/** Handlers of erasure. */
 export function createRetentionHandlers(
   database: Database,
   recordAudit: RecordAudit,
@@ -43,8 +43,8 @@ export function createRetentionHandlers(
     database.select({ before: endOfRetention(sql.placeholder('nowS')).as('before') }).from(sql`(SELECT 1)`),
   );
   /**
-   * Up to when what was recorded may go. The triggers go by the clock of SQLite, so both clocks have to say so; and both may be
-   * wrong by years, so no time counts that no filing was dated by yet and no operator accepted.
+   * The time before which records may be erased. The triggers use SQLite's clock, so both clocks have to agree. Both may be wrong
+   * by years, so a time counts only once a filing was dated by it or an operator accepted it.
    */
   const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, dated.read() ?? nowS) })?.before ?? 0;
   const expired = expiredBy(database, sql.placeholder('before'));
@@ -104,12 +104,12 @@ export function createRetentionHandlers(
       return { ...pageOf(rows, page, ({ id, ...found }) => found), beforeS };
     }),
     EraseFilings: writes(({ by, filingNos }) => {
-      // What is erased is overwritten in the file as well, also where that means to write a page more.
+      // Overwrites erased data in the file, too, even if that writes more pages.
       client.pragma('secure_delete = ON');
-      // The outcomes that idempotency keys were given have hashes of filings, and go when there is a next key.
+      // Stored results of idempotency keys contain hashes of filings.
       forgetOutcomes.run({ forgottenS: by.atS - idempotencyRetentionS });
       const before = endAt(by.atS);
-      // The time of the leaf that says so, which is never before the newest one.
+      // The time of the erasure's leaf, which is never before the newest one.
       const erasedAtS = Math.max(by.atS, log.newestS() ?? by.atS);
       const leaves: number[] = [];
       const gone: ExpiredFiling[] = [];
@@ -133,7 +133,7 @@ export function createRetentionHandlers(
   };
 }
 
-/** The earlier of two instants: the retention before the one that is given, and before the one that SQLite's clock tells. */
+/** The earlier of two instants: the retention period before `nowS`, and before SQLite's clock. */
 const endOfRetention = (nowS: SQL | ReturnType<typeof sql.placeholder>) =>
   sql<number>`min(unixepoch(${nowS}, 'unixepoch', ${ago}, ${margin}), unixepoch('now', ${ago}, ${margin}))`;
 
@@ -142,7 +142,7 @@ const ago = `-${retentionYears} years`;
 /** Five years before the 29th of February is the 1st of March for SQLite; and a day ends later in the west than in UTC. */
 const margin = '-1 day';
 
-/** Filings of which every record is as old, that have no open order, and that are not erased. */
+/** Filings that are not erased, whose records are all that old, and that have no open order. */
 function expiredBy(database: Database, before: SQL | ReturnType<typeof sql.placeholder>): SQL | undefined {
   const younger = database
     .select({ one: sql`1` })

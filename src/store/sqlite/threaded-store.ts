@@ -45,7 +45,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     if ('credentials' in response && response.credentials !== undefined) index.replace(response.credentials);
     if ('fault' in response) fault = response.fault;
     if ('storageErrors' in response) storageErrors.update(response.storageErrors);
-    if ('events' in response) listeners.tell(response.events);
+    if ('events' in response) listeners.notify(response.events);
     if (response.kind === 'OPENED') opening.resolve(response);
     else if (response.kind !== 'CHANGED') settle(response);
   }
@@ -121,13 +121,13 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     storageErrors: storageErrors.latest,
     onStorageError: storageErrors.add,
     onEvents: listeners.add,
-    unitsInFlight: inFlight,
+    requestsInFlight: inFlight,
     metrics: async () => {
-      const unitsInFlight = inFlight();
+      const requestsInFlight = inFlight();
       const response = await send({ kind: 'READ_METRICS' });
       if (response.kind !== 'METRICS')
         throw new Error(`The store sent ${response.kind} instead of its metrics.`);
-      return { ...response.metrics, unitsInFlight };
+      return { ...response.metrics, requestsInFlight };
     },
     lost: losing.promise,
     close: () => {

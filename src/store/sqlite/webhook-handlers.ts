@@ -2,7 +2,7 @@ import { and, asc, count, desc, eq, gt, gte, inArray, lt, type SQL, sql } from '
 import type { Actor } from '../../domain/audit-entry.ts';
 import { webhooksExhausted, webhooksMax } from '../../domain/webhook.ts';
 import {
-  deletedPerUnit,
+  deletedPerRequest,
   type StoredDelivery,
   type StoredWebhook,
   type WebhookChange,
@@ -32,13 +32,13 @@ const deliveryColumns = {
   error: webhookDelivery.error,
 };
 
-/** Deliveries that a page of those of one status looks at, at most: it may then be short, and not the last. */
+/** Deliveries that a page with a status filter reads, at most. The page may then be short without being the last. */
 const listedMax = 10_000;
 
-/** The commands by which endpoints are managed. */
+/** The commands that manage endpoints. */
 type ManagingCommands = Exclude<keyof WebhookCommands, 'ListSending' | 'ClaimDeliveries' | 'RecordAttempts'>;
 
-/** Handlers of managing endpoints. */
+/** Handlers of the commands that manage endpoints. */
 export function createWebhookHandlers(
   database: Database,
   rows: WebhookRows,
@@ -52,27 +52,26 @@ export function createWebhookHandlers(
     database.select({ webhooks: count() }).from(webhook).where(eq(webhook.callerId, owner)).get()?.webhooks ??
     0;
 
-  /** Sets whether it is sent anything, and tells whoever owns it if that is not who does it. */
+  /** Enables or disables an endpoint. If an operator disables it, its owner gets an event. */
   function setStatus(
     { id, callerId, webhookId }: WebhookRow,
     status: StoredWebhook['status'],
     by: Actor | undefined,
   ): void {
     if (status === 'ENABLED') {
-      const anew = { cursor: events.newest(callerId), failingSinceS: null, disabledReason: null };
+      const reset = { cursor: events.newest(callerId), failingSinceS: null, disabledReason: null };
       database
         .update(webhook)
-        .set({ status, ...anew })
+        .set({ status, ...reset })
         .where(eq(webhook.id, id))
         .run();
       return;
     }
     rows.disable(id, by === undefined ? 'a call disabled it' : 'an operator disabled it');
-    if (by !== undefined)
-      outbox.tell({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
+    if (by !== undefined) outbox.add({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
   }
 
-  /** The sequence of the last delivery that a page of those of one status looks at; undefined if it looks at all. */
+  /** The sequence of the last delivery that a page with a status filter reads; undefined if it reads all. */
   const lastLookedAt = (isListed: SQL | undefined): number | undefined =>
     database
       .select({ sequence: webhookDelivery.sequence })
@@ -141,8 +140,8 @@ export function createWebhookHandlers(
       if (status !== before.status) setStatus(before, status, by);
       const after = rows.find(name);
       if (by !== undefined && changeable.some((member) => before[member] !== after[member])) {
-        const told = { before: toldOfWebhook(before), after: toldOfWebhook(after) };
-        recordAudit(by, actionOf(before, after), before.webhookId, told);
+        const values = { before: auditedWebhook(before), after: auditedWebhook(after) };
+        recordAudit(by, actionOf(before, after), before.webhookId, values);
       }
       return toWebhook(after);
     }),
@@ -165,27 +164,27 @@ export function createWebhookHandlers(
         .select({ sequence: webhookDelivery.sequence })
         .from(webhookDelivery)
         .where(eq(webhookDelivery.webhook, row.id))
-        .limit(deletedPerUnit);
+        .limit(deletedPerRequest);
       const { changes } = database
         .delete(webhookDelivery)
         .where(and(eq(webhookDelivery.webhook, row.id), inArray(webhookDelivery.sequence, some)))
         .run();
-      if (changes === deletedPerUnit) return { isDone: false };
+      if (changes === deletedPerRequest) return { isDone: false };
       database.delete(webhook).where(eq(webhook.id, row.id)).run();
-      if (by !== undefined) recordAudit(by, 'webhook delete', row.webhookId, { before: toldOfWebhook(row) });
+      if (by !== undefined) recordAudit(by, 'webhook delete', row.webhookId, { before: auditedWebhook(row) });
       return { isDone: true };
     }),
     ListDeliveries: reads(({ status, page, ...name }) => {
       const { id, callerId } = rows.find(name);
-      const isBehind = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
-      const isListed = and(eq(webhookDelivery.webhook, id), isBehind);
+      const isAfterCursor = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
+      const isListed = and(eq(webhookDelivery.webhook, id), isAfterCursor);
       const last = status === undefined ? undefined : lastLookedAt(isListed);
-      const isLookedAt = last === undefined ? undefined : gte(webhookDelivery.sequence, last);
-      const isAsked = status === undefined ? undefined : equalsWithoutIndex(webhookDelivery.status, status);
+      const isRead = last === undefined ? undefined : gte(webhookDelivery.sequence, last);
+      const hasStatus = status === undefined ? undefined : equalsWithoutIndex(webhookDelivery.status, status);
       const found = database
         .select({ ...deliveryColumns, id: webhookDelivery.sequence })
         .from(webhookDelivery)
-        .where(and(isListed, isLookedAt, isAsked))
+        .where(and(isListed, isRead, hasStatus))
         .orderBy(desc(webhookDelivery.sequence))
         .limit(rowsFor(page))
         .all();
@@ -210,11 +209,11 @@ const actionOf = (before: WebhookRow, after: WebhookRow): string =>
       ? 'webhook enable'
       : 'webhook disable';
 
-/** What of an endpoint can be changed. */
+/** Members that ChangeWebhook can change. */
 const changeable = ['origin', 'eventTypes', 'description', 'status'] as const;
 
-/** What acts tell of an endpoint: never a secret, which its URL may have in path and query. */
-const toldOfWebhook = ({ caller: owner, origin, eventTypes, description, status }: WebhookRow) => ({
+/** An endpoint as the audit log shows it. Path and query of the URL may hold secrets, so only its origin is in it. */
+const auditedWebhook = ({ caller: owner, origin, eventTypes, description, status }: WebhookRow) => ({
   caller: owner,
   url: origin,
   eventTypes: readEventTypes(eventTypes) ?? ['*'],

@@ -1,5 +1,5 @@
 import { and, count, eq, gt, min, sql } from 'drizzle-orm';
-import { openDeliveriesMax, type WebhookMetrics, webhooksBehindMax } from '../metric-commands.ts';
+import { laggingWebhooksMax, openDeliveriesMax, type WebhookMetrics } from '../metric-commands.ts';
 import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { eventHead, webhook, webhookDelivery } from './schema.ts';
@@ -45,21 +45,21 @@ export function createWebhookMetrics(database: Database, events: EventReads): ()
       .from(webhook)
       .where(isHealthy),
   );
-  const behind = prepareRaw<{ caller_id: number; cursor: number }>(
+  const lagging = prepareRaw<{ caller_id: number; cursor: number }>(
     database,
     database
       .select({ callerId: webhook.callerId, cursor: webhook.cursor })
       .from(webhook)
       .innerJoin(eventHead, eq(eventHead.callerId, webhook.callerId))
       .where(and(isHealthy, gt(eventHead.sequence, webhook.cursor)))
-      .limit(webhooksBehindMax),
+      .limit(laggingWebhooksMax),
   );
 
   /** When the first event happened that a healthy endpoint was not looked at for, as of its cursor. */
   const firstBehindAtMs = (): number[] =>
-    behind
+    lagging
       .all({})
-      .flatMap(({ caller_id, cursor }) => events.behind(caller_id, cursor, 1).events[0]?.atMs ?? []);
+      .flatMap(({ caller_id, cursor }) => events.after(caller_id, cursor, 1).events[0]?.atMs ?? []);
 
   return () => {
     const counts = countEndpoints.get({});
@@ -80,7 +80,7 @@ function openCounts(database: Database): () => { readonly pending: number; reado
   const some = database
     .select({ status: webhookDelivery.status })
     .from(webhookDelivery)
-    // A literal, so that SQLite sees that the partial index answers this.
+    // A literal, so that SQLite can use the partial index.
     .where(sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`)
     .limit(openDeliveriesMax)
     .as('some');

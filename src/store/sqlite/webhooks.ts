@@ -28,24 +28,24 @@ const webhookColumns = {
   cursor: webhook.cursor,
 };
 
-/** An endpoint as the tables have it. */
+/** A row of an endpoint. */
 export type WebhookRow = Omit<StoredWebhook, 'eventTypes'> & {
-  /** Each word with a space behind it; empty for all. */
+  /** The types, each followed by a space; empty for all. */
   readonly eventTypes: string;
   readonly callerStatus: PlatformStatus;
-  /** The sequence up to which each event has its delivery, or is none that it is sent. */
+  /** The cursor: up to this sequence, each event has its delivery or is filtered out. */
   readonly cursor: number;
 };
 
-/** Endpoints, for whoever manages them and for whoever sends. */
+/** The rows of endpoints. */
 export interface WebhookRows {
   /** Throws WEBHOOK_NOT_FOUND. */
   find(name: WebhookName): WebhookRow;
-  /** The endpoint with the id of its row; undefined if it is gone. */
+  /** The endpoint with a row id; undefined if it was deleted. */
   byId(id: number): WebhookRow | undefined;
-  /** A query of endpoints, to narrow down. */
+  /** A query of all endpoints, to add conditions to. */
   select(): ReturnType<typeof selectFrom>;
-  /** Disables an endpoint; what is PENDING or WAITING for it has FAILED. `why` is for its owner. */
+  /** Disables an endpoint and sets its open deliveries to FAILED. `why` is for its owner. */
   disable(id: number, why: string): void;
 }
 
@@ -65,10 +65,10 @@ export const readEventTypes = (words: string): EventFilter =>
 const selectFrom = (database: Database) =>
   database.select(webhookColumns).from(webhook).innerJoin(caller, eq(caller.id, webhook.callerId)).$dynamic();
 
-/** That a delivery is not over. A literal, so that SQLite sees that the partial index answers it. */
+/** Whether a delivery is open. A literal, so that SQLite can use the partial index. */
 export const isOpen = sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`;
 
-/** The endpoints of a database. They change rarely, so nothing is prepared but what sending reads. */
+/** The endpoints of a database. They change rarely, so only the statements for sending are prepared. */
 export function createWebhookRows(database: Database): WebhookRows {
   const select = () => selectFrom(database);
   const selectById = prepareRaw<WebhookRow>(
@@ -101,7 +101,7 @@ export function createWebhookRows(database: Database): WebhookRows {
         .set({
           status: 'FAILED',
           nextAttemptAtMs: null,
-          // What the last attempt met is told with its answer; one that was never sent has nothing else to tell.
+          // A delivery that was tried keeps the error of its last attempt.
           error: sql`coalesce(${webhookDelivery.error}, ${`the webhook was disabled: ${why}`})`,
         })
         .where(and(eq(webhookDelivery.webhook, id), isOpen))
@@ -110,7 +110,7 @@ export function createWebhookRows(database: Database): WebhookRows {
   };
 }
 
-/** Replaces the seal of an endpoint: of the secret in force, of the one before or of the URL, if it is as given; whether it was. */
+/** Replaces the seal of an endpoint's current or previous secret, or of its URL. Returns whether one was still `from`. */
 export function replaceWebhookSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
   const [given, sealed] = [Buffer.from(from), Buffer.from(to)];
   const isNamed = eq(webhook.webhookId, keyId);

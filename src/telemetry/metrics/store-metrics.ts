@@ -21,13 +21,13 @@ export const storeMetrics: readonly MetricDefinition[] = [
     name: 'artseal_store_requests_in_flight',
     help: 'Requests that the store has accepted and not finished.',
     type: 'gauge',
-    read: ({ store }) => one(store?.unitsInFlight),
+    read: ({ store }) => one(store?.requestsInFlight),
   },
   {
     name: 'artseal_store_transaction_requests',
     help: 'Requests that shared one write transaction.',
     type: 'histogram',
-    read: ({ store }) => one(store?.transactionUnits),
+    read: ({ store }) => one(store?.transactionRequests),
   },
   {
     name: 'artseal_store_transaction_duration_seconds',

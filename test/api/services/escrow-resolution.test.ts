@@ -35,7 +35,7 @@ async function startFrozen(
 
 for (const name of doorNames) {
   for (const { kind, verb, other, state, transfers } of [paidOut, paidBack]) {
-    test(`${name}: a ${verb} ends as ${state}, with its history, and is told so ever after`, async (t) => {
+    test(`${name}: a ${verb} ends as ${state}, with its history, and stays so`, async (t) => {
       const provider = openTestProvider(t);
       const all = await startDoors(t, { provider });
       const door = all.doors[name];
@@ -48,7 +48,7 @@ for (const name of doorNames) {
       assert.equal((await door.open(filingNo)).state, 'FROZEN', 'the artwork can be sold again');
     });
 
-    test(`${name}: a second ${verb}, and a ${other} after it, are refused and pay nothing`, async (t) => {
+    test(`${name}: a second ${verb}, and a ${other} after it, are rejected and pay nothing`, async (t) => {
       const provider = openTestProvider(t);
       const all = await startDoors(t, { provider });
       const door = all.doors[name];
@@ -67,7 +67,7 @@ for (const name of doorNames) {
       assert.equal(await all.transfersOf(filingNo), transfers);
     });
 
-    test(`${name}: a ${verb} under way is not given twice; a ${other} meanwhile is refused`, async (t) => {
+    test(`${name}: a ${verb} under way is not sent twice; a ${other} meanwhile is rejected`, async (t) => {
       const provider = openTestProvider(t, { [kind]: 'SILENT' });
       const all = await startDoors(t, { provider, limits: { answerTimeoutMs: 20 } });
       const door = all.doors[name];
@@ -219,7 +219,7 @@ for (const name of doorNames) {
   });
 }
 
-test('of sales of one artwork at the same moment, through both doors, one is opened and held', async (t) => {
+test('of concurrent orders for one artwork, through both APIs, one is opened and held', async (t) => {
   const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
   const { doors, file } = await startDoors(t, { provider });
   const filingNo = await file();

@@ -10,7 +10,7 @@ const url = 'https://bank.example/confirm/1?session=a%20b';
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/;
 const timeoutMs = 60_000;
 
-test('where the buyer has to act, the answer says where, and so does each read until it is done', async (t) => {
+test('a required action of the buyer is in the response and in each read until it is done', async (t) => {
   const provider = openTestProvider(t);
   provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
   const { service, platform, file } = await startDoors(t, {
@@ -42,7 +42,7 @@ test('where the buyer has to act, the answer says where, and so does each read u
   assert.equal(provider.carriedOut('FREEZE'), 1);
 });
 
-test('a read tells until when a FROZEN order is held, and no longer once it is not', async (t) => {
+test('a read shows the end of the hold only while the order is FROZEN', async (t) => {
   const provider = openTestProvider(t);
   const holdExpiresAtMs = Date.parse('2026-12-01T08:00:00.750Z');
   provider.report((_, truth) => ({ ...truth, holdExpiresAtMs }));
@@ -69,7 +69,7 @@ for (const name of doorNames) {
   });
 }
 
-test('the history tells what became of the money after the release', async (t) => {
+test('the history shows what became of the money after the release', async (t) => {
   const provider = openTestProvider(t);
   const { service, platform, file } = await startDoors(t, { provider, limits: { pollMs: 10 } });
   const { json: opened } = await openEscrow(service, platform, await file());

@@ -94,7 +94,7 @@ for (const name of doorNames) {
     });
   }
 
-  test(`${name}: an order that cannot be stored is not told to the provider`, async (t) => {
+  test(`${name}: an order that cannot be stored is not sent to the provider`, async (t) => {
     const { doors, file, provider, disk } = await startOnBadDisk(t, 'FREEZE');
     const filingNo = await file();
     disk.failCommits();

@@ -106,7 +106,7 @@ async function openService(t: TestContext) {
 
 const heartbeat = (next: bigint) => [undefined, '', next];
 
-test('an event is told with its id, its time and what it is about', async (t) => {
+test('an event has its id, its time and its resource', async (t) => {
   const { gallery, file, list } = await openService(t);
   const filingNo = await file();
   const { events, next } = await list({}).answer;
@@ -177,7 +177,7 @@ test('a call that waits is answered with nothing when its time is over', async (
   assert.deepEqual([events, next], [[], 1n]);
 });
 
-test('whoever watches all is told what happens to each, by places that are none of any platform', async (t) => {
+test('a stream of all callers has the events of each, with positions as cursors', async (t) => {
   const { clock, gallery, other, file, watch } = await openService(t);
   const before = [await file(), await file(other)];
   const { next } = watch();
@@ -190,7 +190,7 @@ test('whoever watches all is told what happens to each, by places that are none 
   assert.deepEqual(await waiting, [filingNo, 'gallery', 3n]);
 });
 
-test('whoever watches one platform is told of that alone, by its sequences', async (t) => {
+test('a stream of one platform has only its events, with sequences as cursors', async (t) => {
   const { clock, other, file, watch } = await openService(t);
   await file(other);
   const filed = [await file(), await file()];
@@ -229,7 +229,7 @@ test('a token that acts for a platform watches that one, named or not, and no ot
   await assert.rejects(unknown.next(), apiError('PERMISSION_DENIED'));
 });
 
-test('a name that nobody has is not watched', async (t) => {
+test('an unknown name cannot be watched', async (t) => {
   const { watch } = await openService(t);
   const message = /^platform names no platform and no internal system/;
   await assert.rejects(watch({ platform: 'nobody' }).next(), apiError('NOT_FOUND', message));
@@ -243,23 +243,23 @@ test('a token needs the scope read to list and to watch', async (t) => {
 });
 
 for (const after of [-1n, 2n ** 53n, -(2n ** 63n)]) {
-  test(`nobody watches behind ${after}`, async (t) => {
+  test(`watching after ${after} is rejected`, async (t) => {
     const { watch } = await openService(t);
     const message = /^after must be an integer from 0 to 9007199254740991$/;
     await assert.rejects(watch({ after }).next(), apiError('VALIDATION_FAILED', message));
   });
 }
 
-test('nobody watches or lists behind what has not happened yet', async (t) => {
+test('a cursor after the newest event is rejected', async (t) => {
   const { file, list, watch } = await openService(t);
   await file();
-  const ahead = apiError('VALIDATION_FAILED', /^after must not be above 1/);
+  const ahead = apiError('VALIDATION_FAILED', /^after must be at most 1/);
   await assert.rejects(watch({ after: 2n }).next(), ahead);
   await assert.rejects(watch({ platform: 'gallery', after: 2n }).next(), ahead);
   await assert.rejects(list({ after: 2n }).answer, ahead);
 });
 
-test('a stream tells that it is there after 15 seconds of silence, and where to go on', async (t) => {
+test('a stream sends its cursor after 15 seconds of silence', async (t) => {
   const { clock, file, watch } = await openService(t);
   const { next } = watch();
   assert.deepEqual(await next(), heartbeat(0n));
@@ -282,7 +282,7 @@ test('a stream tells that it is there after 15 seconds of silence, and where to 
   await beats(1n);
 });
 
-test('places before what is kept are refused, and the oldest that is kept is a place to go on behind', async (t) => {
+test('an expired cursor is rejected, and the oldest kept event is a valid cursor', async (t) => {
   const { clock, file, list, watch } = await openService(t);
   for (let filing = 0; filing < 100; filing += 1) await file();
   clock.advance(eventRetentionS * 1_000 + 86_400_000);
@@ -304,7 +304,7 @@ test('places before what is kept are refused, and the oldest that is kept is a p
   assert.ok(events.length > 0 && kept.includes(events.at(-1)?.filingNo ?? ''));
 });
 
-test('a stream ends when nobody takes it any more, even while it waits', async (t) => {
+test('a stream ends when its client leaves, even while it waits', async (t) => {
   const { watch } = await openService(t);
   const { next, gone } = watch();
   await next();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CreateFilingRequest, FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { createFilingService, type FilingDependencies } from '../../../src/api/services/filing-service.ts';
-import { refuseViolations } from '../../../src/domain/violation.ts';
+import { rejectViolations } from '../../../src/domain/violation.ts';
 import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
 import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { fileArtwork, jsonWith } from '../../support/calls.ts';
@@ -21,7 +21,7 @@ const routes = createRoutes([FilingService]);
 function readFiling(body: string, query = ''): CreateFilingRequest {
   const target = parseRequestTarget(`/api/v1/filing${query}`);
   const { message, violations } = findRoute(routes, 'POST', target).read(target, Buffer.from(body));
-  refuseViolations([...violations, ...(operation.parse(message, internal).violations ?? [])]);
+  rejectViolations([...violations, ...(operation.parse(message, internal).violations ?? [])]);
   return message as CreateFilingRequest;
 }
 

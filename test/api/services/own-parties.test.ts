@@ -79,7 +79,7 @@ function openBank({ below }: Random): PaymentProvider & { readonly told: Told[] 
   };
 }
 
-test('in 10,000 random calls, whoever calls its buyers as others do never touches the money of theirs', {
+test('in 10,000 random calls, a platform with the same buyer ids as another never touches the money of the other', {
   timeout: 300_000,
 }, async (t) => {
   const random = createRandom();

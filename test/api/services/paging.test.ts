@@ -25,7 +25,7 @@ test('a token leads to the page that it was given for', () => {
   }
 });
 
-test('a token tells nothing of the place that it stands for', () => {
+test('a token reveals nothing of its position', () => {
   const places = [1, 2, 9, 1_000_000, Number.MAX_SAFE_INTEGER];
   assert.equal(new Set(places.map((next) => tokenFor(next).length)).size, 1, 'not even by its length');
   for (const next of places) {
@@ -42,7 +42,7 @@ function placeBytes(next: number): Buffer {
   return bytes;
 }
 
-test('a token that is altered, cut, lengthened or made up is refused', () => {
+test('a token that is altered, cut, lengthened or made up is rejected', () => {
   const given = tokenFor(12);
   const flipped = Array.from(Buffer.from(given, 'base64url').entries(), ([index, byte]) => {
     const bytes = Buffer.from(given, 'base64url');
@@ -61,7 +61,7 @@ test('a token that is altered, cut, lengthened or made up is refused', () => {
   }
 });
 
-test('a token of another list, other filters, another caller or another deployment is refused', () => {
+test('a token of another list, other filters, another caller or another deployment is rejected', () => {
   const request = { ...anyRequest, state: 1, filingNo: '' };
   const pageToken = token({ items: [], next: 3 }, request, caller);
   assert.deepEqual(check({ ...request, pageSize: 9, pageToken }, caller), [], 'pages may differ in size');

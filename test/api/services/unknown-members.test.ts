@@ -68,7 +68,7 @@ for (const { method, verb, template, hasBody } of routes) {
     ...(hasBody || Object.keys(over).length > 0 ? { body: JSON.stringify({ ...over, ...body }) } : {}),
   });
 
-  test(`${verb} ${template} refuses parameters that it does not have, naming each`, async (t) => {
+  test(`${verb} ${template} rejects unknown parameters, naming each`, async (t) => {
     const service = await startService(t);
     const ledger = openLedger(t, service);
     const platform = await service.platform();
@@ -82,7 +82,7 @@ for (const { method, verb, template, hasBody } of routes) {
   });
 
   if (verb === 'POST') {
-    test(`${verb} ${template} refuses members that it does not have, naming each`, async (t) => {
+    test(`${verb} ${template} rejects unknown members, naming each`, async (t) => {
       const service = await startService(t);
       const ledger = openLedger(t, service);
       const platform = await service.platform();
@@ -105,7 +105,7 @@ for (const { method, verb, template, hasBody } of routes) {
       }
     });
   } else if (verb === 'GET') {
-    test(`${verb} ${template} refuses a body`, async (t) => {
+    test(`${verb} ${template} rejects a body`, async (t) => {
       const service = await startService(t);
       const answer = await send(service.publicUrl, await service.platform(), {
         ...request(),
@@ -131,7 +131,7 @@ for (const { method, verb, template, hasBody } of routes) {
 }
 
 for (const { parent, name, methodKind } of methods) {
-  test(`the internal door refuses a field that ${parent.name}.${name} does not have`, async (t) => {
+  test(`the internal API rejects an unknown field of ${parent.name}.${name}`, async (t) => {
     const service = await startService(t);
     const body = '{"misspelt":1}';
     const [type, sent] = methodKind === 'unary' ? ['json', body] : ['connect+json', enveloped(body)];

@@ -5,7 +5,7 @@ import { type Delivery_Status, type Webhook, Webhook_Status } from '../../../gen
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { type Scope, scopes } from '../../../src/domain/token.ts';
 import { createKeyRing } from '../../../src/keys/key-ring.ts';
-import { resealSecrets } from '../../../src/keys/sealed-secrets.ts';
+import { reencryptSecrets } from '../../../src/keys/sealed-secrets.ts';
 import { tester } from '../../support/audit-log.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { startService } from '../../support/service.ts';
@@ -32,7 +32,7 @@ async function startTyped(t: TestContext, env: Record<string, string> = {}) {
 
 const shown = ({ webhook }: { readonly webhook?: Webhook | undefined }) => webhook ?? assert.fail();
 
-test('an internal system has endpoints of its own and sees all, one that acts for a platform those of that', async (t) => {
+test('an internal system has its own endpoints and sees all; one that acts for a platform sees those of the platform', async (t) => {
   const { gallery, ledger, forGallery } = await startTyped(t);
   const own = shown(await ledger.createWebhook({ url }));
   const theirs = shown(await forGallery.createWebhook({ url, eventTypes: ['*'] }));
@@ -85,7 +85,7 @@ test('what reads needs read alone, what writes webhook alone', async (t) => {
   await typedRefusal(operator.testWebhook({ webhookId }), 'PERMISSION_DENIED');
 });
 
-test('numbers that stand for no status are refused, and what is left out stays', async (t) => {
+test('unknown status numbers are rejected, and omitted members stay', async (t) => {
   const { ledger } = await startTyped(t);
   const created = shown(await ledger.createWebhook({ url, description: 'orders' }));
   const { webhookId } = created;
@@ -103,7 +103,7 @@ test('numbers that stand for no status are refused, and what is left out stays',
   await typedRefusal(ledger.rotateWebhookSecret({ webhookId, overlapSeconds: -1 }), 'VALIDATION_FAILED');
 });
 
-test('an endpoint that is added again, under its idempotency key, shows its secret though it was sealed anew', async (t) => {
+test('a replay of adding an endpoint shows its secret after re-encryption', async (t) => {
   const [k1, k2] = [hex(), hex()];
   const { service, ledger } = await startTyped(t, { ARTSEAL_MASTER_KEY: `k1:${k1}` });
   const headers = { 'Idempotency-Key': 'again' };
@@ -111,7 +111,7 @@ test('an endpoint that is added again, under its idempotency key, shows its secr
   const key = (name: string, text: string) => ({ name, key: Buffer.from(text, 'hex') });
   const { execute, keyRing } = service;
   const both = createKeyRing([key('k2', k2), key('k1', k1)]);
-  await resealSecrets(execute, both, tester, () => {});
+  await reencryptSecrets(execute, both, tester, () => {});
   keyRing.replace(createKeyRing([key('k2', k2)]));
   const again = await ledger.createWebhook({ url }, { headers });
   assert.deepEqual(again, first);

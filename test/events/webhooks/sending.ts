@@ -122,7 +122,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   const log: Record<string, unknown>[] = [];
   const sender = createSender({
     ...{ execute, attempt, random, message: options.message ?? messageOf },
-    requestsInFlight: options.requestsInFlight ?? store.unitsInFlight,
+    requestsInFlight: options.requestsInFlight ?? store.requestsInFlight,
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
     log: pino({ base: null, timestamp: false }, { write: (line: string) => log.push(JSON.parse(line)) }),

@@ -32,7 +32,7 @@ test('who asks before the next checkpoint waits for it, without asking the store
   const record = await named();
   const bundle = createBundles(publication).bundleOf(record, execute);
   await eventually('it waits', 60_000, () => publication.waiting() === 1);
-  assert.equal((await store.metrics()).unitsInFlight, 0);
+  assert.equal((await store.metrics()).requestsInFlight, 0);
   await publication.publish(execute);
   assert.equal(
     proven({ ...(await bundle) }, publication.verifierKeys()[0] ?? '').leaf.number,

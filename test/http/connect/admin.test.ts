@@ -203,7 +203,7 @@ test('a change of an agreement that breaks a rule is refused by its field, as a 
   const { admin } = await startWithOperator(t);
   await admin.createKey(trial);
   const refusals: [change: object, message: RegExp][] = [
-    [{}, /^tier is required where neither the monthly quota nor the cap on filings is to be changed/],
+    [{}, /^tier is required if neither monthlyQuota nor filingCap changes/],
     [{ filingCap: 0n }, /^filingCap must be an integer from 1 to 999999/],
     [{ filingCap: 1_000_000n }, /^filingCap must be an integer from 1 to 999999/],
     [{ filingCap: 5n, noFilingCap: true }, /^filingCap cannot be both a number and none/],

@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
-import { seal } from '../../../src/keys/seal.ts';
 import { perform } from '../../../src/store/store.ts';
 import { proven } from '../../evidence/log/outsider.ts';
 import { runHere } from '../../support/artseal.ts';
@@ -259,20 +258,6 @@ test('a link is listed without what opens it, and once revoked answered like one
     ],
   );
   assert.ok(!JSON.stringify(items).includes(gone.path.slice('/evidence/'.length)));
-});
-
-test('a link from before links had ids is good until it expires, and is not listed', async () => {
-  const { filingNo } = await file();
-  const numbers = Buffer.alloc(10);
-  numbers.writeBigUInt64BE(BigInt(Math.floor(clock.nowMs() / 1_000) + 60));
-  numbers.writeUInt16BE(1, 8);
-  const plain = Buffer.concat([numbers, Buffer.from(filingNo)]);
-  const token = seal(service.store.keyFor('evidence links'), plain, 'evidence link').toString('base64url');
-  assert.equal((await open(`/evidence/${token}`)).status, 200);
-  const target = `${evidencePath(filingNo)}/links`;
-  assert.deepEqual((await send(service.publicUrl, platform, { target })).json.links, []);
-  clock.advance(60_000);
-  assertRefused(await open(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
 });
 
 test('the operator lists and revokes links of any platform by command', async () => {

@@ -146,7 +146,7 @@ test('whoever asks for tiles without end holds up no signed call', async () => {
   let unitsMax = 0;
   const watching = (async () => {
     while (!isOver) {
-      unitsMax = Math.max(unitsMax, (await service.store.metrics()).unitsInFlight);
+      unitsMax = Math.max(unitsMax, (await service.store.metrics()).requestsInFlight);
       await new Promise(setImmediate);
     }
   })();

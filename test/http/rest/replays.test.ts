@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { redeliveredPerUnit } from '../../../src/store/webhook-commands.ts';
+import { redeliveredPerRequest } from '../../../src/store/webhook-commands.ts';
 import { authority, startReceiver } from '../../events/webhooks/receiver.ts';
 import { crashCopy } from '../../store/promises/fixtures.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -122,7 +122,7 @@ test('a redelivery in several units is repeated under its Idempotency-Key withou
   const path = `/${webhook.webhookId}`;
   const setStatus = (status: string) => call('PATCH', path, { status });
   await setStatus('DISABLED');
-  const events = 2 * redeliveredPerUnit + 7;
+  const events = 2 * redeliveredPerRequest + 7;
   const { execute } = service;
   const by = (await execute({ kind: 'FindPlatform', name: platform.caller })) ?? assert.fail();
   const at = { atMs: clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };

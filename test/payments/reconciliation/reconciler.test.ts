@@ -420,7 +420,7 @@ test('an instruction that is on disk and cannot be given now is not denied, and 
   await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
   await quiet();
-  const endFailing = kit.fail('NoteSent', unavailable('Disk full.'));
+  const endFailing = kit.fail('RecordSent', unavailable('Disk full.'));
   await kit.pass(slowMs);
   assert.equal((await release).status, 'PREPARED');
   endFailing();

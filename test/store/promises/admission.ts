@@ -9,6 +9,7 @@ import {
   crashCopy,
   fingerprint,
   nowS,
+  openGallery,
   openStore,
   refused,
   type StoreEngine,
@@ -44,15 +45,15 @@ async function isFree(store: Store, key: string): Promise<boolean> {
   return outcome.kind !== 'NOT_ADMITTED';
 }
 
-const notFound: Command<'NoteUnanswered'> = {
-  ...{ kind: 'NoteUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notificationCount: 0 },
+const notFound: Command<'RecordUnanswered'> = {
+  ...{ kind: 'RecordUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notificationCount: 0 },
 };
 /** Fails behind its first change, for no reason that anybody foresaw: there is no such caller. */
 const broken = toFile({ callerId: 99, caller: 'nobody' });
 
 /** Letting a call in, together with what it asks for. */
 export function admissionPromises(engine: StoreEngine): void {
-  test('a call is let in and carried out at once: nonce, key, quota and effect', async (t) => {
+  test('one request admits a call and runs its effect: nonce, key, quota and effect', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -64,9 +65,8 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.equal(await isFree(crashed, 'k'), false);
   });
 
-  test('NONCE_REUSED comes before everything else, and leaves nothing', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('NONCE_REUSED is checked first and changes nothing', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
     for (const key of ['k', 'another']) {
       const again = await store.execute({ admission: admission('n', key, 1), effect: toFile(by) });
@@ -76,9 +76,8 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.equal(await isFree(store, 'another'), true);
   });
 
-  test('IDEMPOTENCY_KEY_REUSED comes before the quota, and leaves nothing but the nonce', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('IDEMPOTENCY_KEY_REUSED is checked before the quota and consumes only the nonce', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
     const idempotency = { callerId: 1, key: 'k', requestId: 'first', fingerprint: new Uint8Array(32) };
     const again = await store.execute({
@@ -89,18 +88,16 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
   });
 
-  test('a replay comes before the quota: its nonce is spent, and it is not counted', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a replay is found before the quota: its nonce is consumed, and it does not count', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const first = await store.execute({ admission: admission('n', 'k', 1), effect: toFile(by) });
     const again = await store.execute({ admission: admission('m', 'k', 1), effect: toFile(by) });
     assert.deepEqual(again, { outcome: { ...first.outcome, isReplay: true }, calls: 1, claimedBy: 'first' });
     assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
   });
 
-  test('QUOTA_EXCEEDED leaves nothing but the nonce', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('QUOTA_EXCEEDED consumes only the nonce', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     await store.execute({ admission: admission('n', 'k', 1), effect: toFile(by) });
     const again = await store.execute({ admission: admission('m', 'another', 1), effect: toFile(by) });
     assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'QUOTA_EXCEEDED' }, calls: 1 });
@@ -108,18 +105,17 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.equal(await isFree(store, 'another'), true);
   });
 
-  test('an effect that is refused leaves the nonce spent, the quota counted, the key with the apiError', async (t) => {
+  test('a rejected effect consumes the nonce and the quota, and its key keeps the error', async (t) => {
     const store = await openStore(t, engine);
     const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect: notFound });
-    assert.equal(outcome.kind === 'REFUSED' && outcome.apiError.reason, 'ESCROW_NOT_FOUND');
+    assert.equal(outcome.kind === 'REJECTED' && outcome.apiError.reason, 'ESCROW_NOT_FOUND');
     assert.equal(calls, 1);
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
     assert.equal(await isFree(store, 'k'), false);
   });
 
-  test('an effect that fails leaves the nonce spent, the quota counted, the key free, and nothing of itself', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an effect that fails consumes the nonce and the quota, leaves the key free, and changes nothing', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     await assert.rejects(
       store.execute({ admission: admission('n', 'k'), effect: broken }),
       (error) => !(error instanceof ApiError),
@@ -129,7 +125,7 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.equal((await perform(store, toFile(by))).filingNo, 'AS-2026-000001');
   });
 
-  test('an admission by itself lets a call in that has no effect, and claims no key', async (t) => {
+  test('an admission without an effect admits the call and claims no key', async (t) => {
     const store = await openStore(t, engine);
     const { outcome, calls } = await store.execute({ admission: admission('n', 'k') });
     assert.deepEqual(outcome, { kind: 'DONE', result: undefined, isReplay: false });
@@ -138,7 +134,7 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.equal(await isFree(store, 'k'), true);
   });
 
-  test('Refuse refuses as it is told', async (t) => {
+  test('Reject fails with the given error', async (t) => {
     const store = await openStore(t, engine);
     const apiError = {
       reason: 'VALIDATION_FAILED',
@@ -146,9 +142,9 @@ export function admissionPromises(engine: StoreEngine): void {
       hints: {},
       violations: [{ field: 'author', rule: 'is required' }],
     } as const;
-    const effect = { kind: 'Refuse', apiError } as const;
+    const effect = { kind: 'Reject', apiError } as const;
     const { outcome } = await store.execute({ admission: admission('n', 'k'), effect });
-    assert.deepEqual(outcome, { kind: 'REFUSED', apiError, isReplay: false });
+    assert.deepEqual(outcome, { kind: 'REJECTED', apiError, isReplay: false });
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
     await refused(perform(store, effect), 'VALIDATION_FAILED');
   });

@@ -362,9 +362,9 @@ function secretsOf(command: object): string[] {
 }
 
 /** The log of what operators did. */
-export function actPromises(engine: StoreEngine): void {
+export function auditPromises(engine: StoreEngine): void {
   for (const [kind, prepare] of Object.entries(changes)) {
-    test(`${kind} leaves its act, and none where it changes nothing`, async (t) => {
+    test(`${kind} writes its audit entry, and none if it changes nothing`, async (t) => {
       const store = await openStore(t, engine);
       const { command, acts } = await prepare(store);
       const left = await actsOf(store, () => perform(store, command));
@@ -385,7 +385,7 @@ export function actPromises(engine: StoreEngine): void {
     });
   }
 
-  test('what is refused leaves no act', async (t) => {
+  test('a rejected command writes no audit entry', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
     const left = await actsOf(store, async () => {
@@ -403,7 +403,7 @@ export function actPromises(engine: StoreEngine): void {
     assert.deepEqual(left, []);
   });
 
-  test('a repetition under an idempotency key leaves no second act', async (t) => {
+  test('a replay writes no second audit entry', async (t) => {
     const store = await openStore(t, engine);
     const { keyId, callerId } = await addPlatform(store, 'gallery');
     const suspend = underKey(callerId, 'k', { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' });
@@ -418,7 +418,7 @@ export function actPromises(engine: StoreEngine): void {
     );
   });
 
-  test('an act survives a crash together with what it tells', async (t) => {
+  test('an audit entry survives a crash together with its change', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const { command, acts } = await changes.SetPlatformStatus(store);
@@ -429,7 +429,7 @@ export function actPromises(engine: StoreEngine): void {
     assert.equal((await actsIn(crashed))[0]?.action, acts[0]?.[0]);
   });
 
-  test('acts are listed newest first, page by page, since a time if that is given', async (t) => {
+  test('audit entries are listed newest first, in pages, since a time if one is given', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
     for (const atS of [10, 20, 30, 40]) {

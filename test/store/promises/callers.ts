@@ -175,7 +175,7 @@ export function callerPromises(engine: StoreEngine): void {
     assert.deepEqual([status, platformStatus], ['ACTIVE', 'SUSPENDED']);
   });
 
-  test('what names no platform is neither suspended nor resumed', async (t) => {
+  test('only a platform can be suspended or resumed', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
     await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
@@ -186,7 +186,7 @@ export function callerPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a changed agreement is one that could have been made anew, and all keys of the platform have it', async (t) => {
+  test('a changed agreement follows the rules of a new one and applies to all keys of the platform', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'museum');
@@ -239,7 +239,7 @@ export function callerPromises(engine: StoreEngine): void {
     await refused(set('ENTERPRISE'), 'VALIDATION_FAILED');
   });
 
-  test('a cap on filings is a part of the agreement, which keys and tokens of the platform are told', async (t) => {
+  test('a filing cap is part of the agreement, and keys and tokens of the platform have it', async (t) => {
     const store = await openStore(t, engine);
     const [platform, key] = [
       { name: 'gallery', tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 7 } as const,
@@ -268,7 +268,7 @@ export function callerPromises(engine: StoreEngine): void {
     await refused(set({ filingCap: 5, noFilingCap: true }), 'VALIDATION_FAILED');
   });
 
-  test('what names no platform has no agreement to change', async (t) => {
+  test('only a platform has an agreement to change', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
     await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });

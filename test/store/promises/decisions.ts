@@ -15,6 +15,7 @@ import {
   inNeed,
   oneUnitHeld,
   opened,
+  openGallery,
   openStore,
   orderIn,
   refused,
@@ -53,8 +54,7 @@ export function decisionPromises(engine: StoreEngine): void {
       const isConflict = isForgotten || (decision === 'RETURN' && kind === undefined);
       const outcome = isConflict ? 'is a conflict' : kind ? `prepares a ${kind}` : 'prepares nothing';
       test(`${decision} of an order that is ${state} ${outcome}`, async (t) => {
-        const store = await openStore(t, engine);
-        const by = await addPlatform(store, 'gallery');
+        const { store, by } = await openGallery(t, engine);
         const { escrowId } = await orderIn(store, by, state);
         await stopped(store, escrowId);
         const before = await caseOf(store, escrowId);
@@ -93,9 +93,8 @@ export function decisionPromises(engine: StoreEngine): void {
     }
   }
 
-  test('an order that waits for nobody is not decided about', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an order without a review cannot be decided', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     const before = await caseOf(store, escrowId);
     for (const decision of decisions) {
@@ -116,8 +115,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('one of two decisions made at once counts', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     await stopped(store, escrowId);
     const { instructionId } = workOf(by);
@@ -144,8 +142,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('a RELEASE that was not answered stays open beside what a decision gives back', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
     await stopped(store, escrowId);
@@ -171,8 +168,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('what the provider has said nothing of cannot be accepted, and can be asked about again', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await opened(store, by);
     await settled(store, escrowId, { review: { why: 'It is silent.', found: undefined } });
     const before = await caseOf(store, escrowId);
@@ -195,8 +191,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('what is held for a CLOSED order can be accepted once the provider declined to give it back', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await orderIn(store, by, 'CLOSED');
     await stopped(store, escrowId);
     const decide = (decision: Decision, instructionId: string) =>
@@ -209,8 +204,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('the hold of a FROZEN order can be given back though nothing was found since, that of another cannot', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const review = { why: 'It is silent.', found: undefined };
     const back = { kind: 'Decide', by: tester, decision: 'RETURN', nowMs: 1 } as const;
     const [held, unpaid] = [await frozen(store, by), await opened(store, by)];
@@ -227,8 +221,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('money that is on its way back is not given back a second time', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const refunding = await frozen(store, by);
     const { instructionId } = await perform(store, toResolve(by, 'REFUND', refunding.escrowId));
     const cancelling = await opened(store, by);
@@ -251,8 +244,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('an order that was given back after it closed is not given back a second time', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await orderIn(store, by, 'CLOSED');
     await settled(store, escrowId, { prepared: { instructionId: workOf(by).instructionId, kind: 'REFUND' } });
     await settled(store, escrowId, {});
@@ -269,8 +261,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('what is accepted is what was found, until the order stops again', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await opened(store, by);
     const acceptedAfter = async (decision: Decision) => {
       await stopped(store, escrowId);
@@ -293,8 +284,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('a status without an amount is accepted as it was found', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     await settled(store, escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
     const { accepted } = await perform(store, {
@@ -328,8 +318,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('cases are listed newest first: all, of a state, those that wait for a person', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const all: { escrowId: string; state: EscrowState; needsReview: boolean }[] = [];
     for (const needsReview of [true, false, true]) {
       for (const state of states) {
@@ -363,8 +352,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('an order that was decided about is not listed as waiting, and moves no others', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const ids: string[] = [];
     for (let count = 0; count < 4; count += 1) {
       const { escrowId } = await frozen(store, by);

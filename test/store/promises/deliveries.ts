@@ -84,7 +84,7 @@ const eventsOf = async (store: Store, { callerId }: StoredKey) =>
 
 /** What is sent to endpoints, and what becomes of it. */
 export function deliveryPromises(engine: StoreEngine): void {
-  test('a suspended platform is sent nothing, and what happened meanwhile once it is not', async (t) => {
+  test('a suspended platform gets nothing, and the missed events once it is resumed', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     const setStatus = (status: 'ACTIVE' | 'SUSPENDED') =>
@@ -103,7 +103,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await take(store, webhook)), [[1, 2, 3], false]);
   });
 
-  test('an endpoint is sent what happens behind its creation, in its order, once each, some at a time', async (t) => {
+  test('an endpoint gets the events since its creation in order, once each, in pages', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await addPlatform(store, 'gallery');
     await fileSome(store, gallery, 2);
@@ -134,7 +134,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await take(store, webhook, { underWay: [3, 4, 5, 6, 7] })), [[], false]);
   });
 
-  test('what was taken and not written down is to be sent again, as long as it is not under way', async (t) => {
+  test('a claimed delivery without a recorded attempt is claimed again, unless it is under way', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const { gallery, webhook } = await openGallery(store);
@@ -146,7 +146,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await take(crashed, webhook, { underWay: [1] })), [[3], false]);
   });
 
-  test('an endpoint is sent the types that it asked for alone, however many others there are', async (t) => {
+  test('an endpoint gets only the types that it subscribes to, however many others there are', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store, ['escrow.frozen']);
     await Promise.all(Array.from({ length: 300 }, () => fileOne(store, gallery)));
@@ -156,7 +156,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(await statusesOf(store, webhook), [[302, 'PENDING', 0, nowMs]]);
   });
 
-  test('an event waits for the earlier one of its resource, until that arrived or is given up', async (t) => {
+  test('an event waits for the earlier one of its resource until that is delivered or has failed', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store, [
       'escrow.frozen',
@@ -252,7 +252,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(many), [[2], true]);
   });
 
-  test('what comes of an attempt is told, and the same again changes nothing', async (t) => {
+  test('the result of an attempt is shown, and recording it again changes nothing', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 2);
@@ -351,7 +351,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.equal(told.length, 1);
   });
 
-  test('what was under way when its endpoint was disabled has arrived, or has failed; of one that is gone nothing is kept', async (t) => {
+  test('an attempt under way when its endpoint is disabled ends as delivered or failed; nothing is kept of a deleted endpoint', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 2);
@@ -367,7 +367,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.equal((await take(store, webhook)).webhook, undefined);
   });
 
-  test('what was given up when its endpoint was disabled is not sent again behind what followed, whatever comes of it late', async (t) => {
+  test('a delivery that failed when its endpoint was disabled is not retried after later events, whatever a late attempt reports', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 1);
@@ -379,7 +379,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual((await take(store, webhook, { nowMs: noon.atMs + 86_400_000 })).due, []);
   });
 
-  test('what is due later than anything is put off, by a clock that was set back, is due', async (t) => {
+  test('a delivery that is due later than any retry, after a clock was set back, is due at once', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 2);
@@ -391,7 +391,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await take(store, webhook)), [[1], false]);
   });
 
-  test('an event that is not kept any more has failed, what waits for it is due, and it begins behind those that were never taken', async (t) => {
+  test('the delivery of an expired event fails, the next one is due, and the cursor skips expired events', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store, ['escrow.frozen', 'escrow.released']);
     const { escrowId } = await frozen(store, gallery);
@@ -413,12 +413,12 @@ export function deliveryPromises(engine: StoreEngine): void {
     });
     assert.deepEqual(
       listed.items.map(({ sequence, error }) => [sequence, error]),
-      [[2, 'the event is not kept any more']],
+      [[2, 'the event has expired']],
     );
     assert.deepEqual(shortly(await take(store, idle, wanted)), [kept, false]);
   });
 
-  test('deliveries are deleted once their events are not kept any more, also of endpoints that are sent nothing', async (t) => {
+  test('deliveries are deleted once their events have expired, also of endpoints without traffic', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     const idle = await addWebhook(store, gallery);
@@ -438,7 +438,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(await statusesOf(store, idle), []);
   });
 
-  test('a clock that is set ahead deletes no deliveries, as long as no filing is dated by it', async (t) => {
+  test('a clock that is set ahead deletes no deliveries before a filing is dated by it', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 2);

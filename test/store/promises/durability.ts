@@ -19,6 +19,7 @@ import {
   newToken,
   newWebhook,
   noon,
+  openGallery,
   openStore,
   refused,
   type StoreEngine,
@@ -33,7 +34,7 @@ import {
 const nowS = 1_790_000_000;
 const month = '2026-11';
 
-/** The filings that a store opened on this folder has, oldest first. */
+/** The numbers of all filings, oldest first. */
 async function filingsIn(store: Store): Promise<string[]> {
   const page = { from: undefined, size: 100 };
   const { items } = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
@@ -60,9 +61,9 @@ const update = {
   lookUpAtMs: undefined,
 } as const;
 
-/** Each command that there is. */
+/** One of each command. */
 const commands: { readonly [K in Kind]: Command<K> } = {
-  Refuse: { kind: 'Refuse', apiError: { reason: 'NOT_FOUND', message: 'no', hints: {} } },
+  Reject: { kind: 'Reject', apiError: { reason: 'NOT_FOUND', message: 'no', hints: {} } },
   RewriteNothing: { kind: 'RewriteNothing' },
   FileArtwork: toFile(somebody),
   GetFiling: { kind: 'GetFiling', filingNo: 'AS-2026-000001', owner: undefined },
@@ -103,8 +104,13 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   GetEscrow: { kind: 'GetEscrow', escrowId: 'ES-2026-0000', owner: undefined },
   ListEscrows: { kind: 'ListEscrows', filter: anyOrder, page },
   FindInstruction: { kind: 'FindInstruction', instructionId: 'op' },
-  NoteSent: { kind: 'NoteSent', instructionId: 'op', lookUpAtMs: 1 },
-  NoteUnanswered: { kind: 'NoteUnanswered', escrowId: 'ES-2026-0000', lookUpAtMs: 1, notificationCount: 0 },
+  RecordSent: { kind: 'RecordSent', instructionId: 'op', lookUpAtMs: 1 },
+  RecordUnanswered: {
+    kind: 'RecordUnanswered',
+    escrowId: 'ES-2026-0000',
+    lookUpAtMs: 1,
+    notificationCount: 0,
+  },
   UpdateOrder: { kind: 'UpdateOrder', update, at: noon },
   FindCase: { kind: 'FindCase', escrowId: 'ES-2026-0000' },
   UseProvider: { kind: 'UseProvider', name: 'stripe' },
@@ -169,7 +175,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   EraseFilings: { kind: 'EraseFilings', by: tester, filingNos: [] },
   ReadEvents: { kind: 'ReadEvents', callerId: 1, after: undefined },
   ReadAllEvents: { kind: 'ReadAllEvents', after: undefined },
-  TellEndingHolds: { kind: 'TellEndingHolds', nowMs: 1, limit: 1 },
+  WarnOfEndingHolds: { kind: 'WarnOfEndingHolds', nowMs: 1, limit: 1 },
   AddWebhook: { kind: 'AddWebhook', owner: 1, webhook: newWebhook() },
   ListWebhooks: { kind: 'ListWebhooks', owner: undefined, page },
   FindWebhook: { kind: 'FindWebhook', ...webhook },
@@ -195,9 +201,9 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ListAuditLog: { kind: 'ListAuditLog', sinceS: undefined, page },
 };
 
-/** What survives, and what a closed store does. */
+/** Durability, and what a closed store does. */
 export function durabilityPromises(engine: StoreEngine): void {
-  test('a unit survives a crash once it has resolved, what it read as well', async (t) => {
+  test('a request that has resolved survives a crash, and so does what it read', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -208,7 +214,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.deepEqual(await filingsIn(crashed), ['AS-2026-000001']);
   });
 
-  test('a crash leaves all of a unit or nothing, and the numbers go on from there', async (t) => {
+  test('a crash leaves all of a request or nothing, and the numbers continue from there', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -251,32 +257,26 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.equal(await fileOne(crashed, by), `AS-2026-00000${2 + filed}`);
   });
 
-  test('a unit sees every unit that resolved before', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a request sees every request that resolved before', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { filingNo } = await perform(store, toFile(by));
     const found = await perform(store, { kind: 'GetFiling', filingNo, owner: by.callerId });
     assert.equal(found?.caller, 'gallery');
     assert.equal((await perform(store, { kind: 'GetProvenance', filingNo }))?.records.length, 1);
   });
 
-  test('a write of nothing is done, and changes nothing', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a request without an effect, or one that rewrites nothing, is done and changes nothing', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const filed = fileOne(store, by);
-    assert.equal(await perform(store, { kind: 'RewriteNothing' }), undefined);
+    const outcome = { kind: 'DONE', result: undefined, isReplay: false };
+    const effect = { kind: 'RewriteNothing' } as const;
+    for (const request of [{}, { admission: { nowS } }, { effect }])
+      assert.deepEqual((await store.execute(request)).outcome, outcome);
     assert.equal(await filed, 'AS-2026-000001');
     assert.deepEqual(await filingsIn(store), ['AS-2026-000001']);
   });
 
-  test('a unit of nothing is done', async (t) => {
-    const store = await openStore(t, engine);
-    const outcome = { kind: 'DONE', result: undefined, isReplay: false };
-    assert.deepEqual((await store.execute({})).outcome, outcome);
-    assert.deepEqual((await store.execute({ admission: { nowS } })).outcome, outcome);
-  });
-
-  test('units that are refused or fail leave the others of their turn alone', async (t) => {
+  test('requests that are rejected or fail do not affect those submitted with them', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -284,7 +284,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const [filed, , , admitted] = await Promise.all([
       perform(store, toFile(by)),
       refused(perform(store, commands.UpdateOrder), 'ESCROW_NOT_FOUND'),
-      assert.rejects(perform(store, commands.NoteSent), /is no open instruction/),
+      assert.rejects(perform(store, commands.RecordSent), /is no open instruction/),
       isAdmitted(store, { nowS, nonce }),
     ]);
     assert.deepEqual([filed.filingNo, admitted], ['AS-2026-000001', true]);
@@ -293,34 +293,18 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.equal(await isAdmitted(crashed, { nowS, nonce }), false);
   });
 
-  test('closing carries out what was submitted', async (t) => {
+  test('closing runs what was submitted, also when two close it at once, and may be repeated', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
     const filed = perform(store, toFile(by));
-    await store.close();
+    await Promise.all([store.close(), store.close()]);
     assert.equal((await filed).filingNo, 'AS-2026-000001');
+    await store.close();
     assert.deepEqual(await filingsIn(await openStore(t, engine, crashCopy(t, dataDir))), ['AS-2026-000001']);
   });
 
-  test('a store may be closed by two at once, and again', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
-    const filed = perform(store, toFile(by));
-    await Promise.all([store.close(), store.close(), filed]);
-    await store.close();
-  });
-
-  test('a closed store refuses every command and every admission with UNAVAILABLE', async (t) => {
-    const store = await openStore(t, engine);
-    await store.close();
-    for (const command of Object.values(commands)) await refused(perform(store, command), 'UNAVAILABLE');
-    const nonce = { keyId: 1, nonce: 'n' };
-    await refused(store.execute({ admission: { nowS, nonce } }), 'UNAVAILABLE');
-    await refused(store.execute({}), 'UNAVAILABLE');
-  });
-
-  test('a closed store still knows keys and tokens, whose calls it then refuses', async (t) => {
+  test('a closed store rejects all requests with UNAVAILABLE, and still finds keys and tokens', async (t) => {
     const store = await openStore(t, engine);
     const { apiKey } = await addPlatform(store, 'gallery');
     const token = newToken();
@@ -328,10 +312,14 @@ export function durabilityPromises(engine: StoreEngine): void {
     const known = () => [store.findKey(apiKey)?.caller, store.findToken(token.sha256)?.caller];
     assert.deepEqual(known(), ['gallery', 'ledger']);
     await store.close();
+    for (const command of Object.values(commands)) await refused(perform(store, command), 'UNAVAILABLE');
+    const nonce = { keyId: 1, nonce: 'n' };
+    await refused(store.execute({ admission: { nowS, nonce } }), 'UNAVAILABLE');
+    await refused(store.execute({}), 'UNAVAILABLE');
     assert.deepEqual(known(), ['gallery', 'ledger']);
   });
 
-  test('what is submitted while the store closes is kept, or refused with UNAVAILABLE', async (t) => {
+  test('a request that is submitted while the store closes is kept, or rejected with UNAVAILABLE', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -344,11 +332,11 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.deepEqual(await filingsIn(await openStore(t, engine, dataDir)), await late);
   });
 
-  test('many units of one turn are all kept', async (t) => {
+  test('thousands of requests that are submitted together are all kept', async (t) => {
     const store = await openStore(t, engine);
-    const places = Array.from({ length: 5_000 }, (_, place) => String(place));
+    const nonces = Array.from({ length: 5_000 }, (_, index) => String(index));
     const spend = (nonce: string) => isAdmitted(store, { nowS, nonce: { keyId: 1, nonce } });
-    assert.ok((await Promise.all(places.map(spend))).every(Boolean));
-    assert.ok((await Promise.all(places.map(spend))).every((granted) => !granted));
+    assert.ok((await Promise.all(nonces.map(spend))).every(Boolean));
+    assert.ok((await Promise.all(nonces.map(spend))).every((granted) => !granted));
   });
 }

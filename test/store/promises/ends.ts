@@ -5,12 +5,12 @@ import { type OrderEnd, orderEnds } from '../../../src/domain/resolution.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import {
-  addPlatform,
   caseOf,
   due,
   frozen,
   oneUnitHeld,
   opened,
+  openGallery,
   openStore,
   orderIn,
   refused,
@@ -42,8 +42,7 @@ export function endPromises(engine: StoreEngine): void {
   for (const state of states.filter(isOpen)) {
     for (const end of orderEnds) {
       test(`an order that is ${state} ends as ${end}, marked, and its artwork can be sold again`, async (t) => {
-        const store = await openStore(t, engine);
-        const by = await addPlatform(store, 'gallery');
+        const { store, by } = await openGallery(t, engine);
         const { escrowId, filingNo } = await orderIn(store, by, state);
         if (state === 'FROZEN') await perform(store, toResolve(by, 'RELEASE', escrowId));
         await stopped(store, escrowId);
@@ -70,8 +69,7 @@ export function endPromises(engine: StoreEngine): void {
 
   for (const state of states.filter((each) => !isOpen(each))) {
     test(`an order that is ${state} ends where it waits, as ${state} alone, and is not asked about`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+      const { store, by } = await openGallery(t, engine);
       const { escrowId, filingNo } = await orderIn(store, by, state);
       for (const end of orderEnds)
         await refused(perform(store, ending(escrowId, end)), 'ESCROW_STATE_CONFLICT');
@@ -88,16 +86,15 @@ export function endPromises(engine: StoreEngine): void {
     });
   }
 
-  test('an instruction that is open ends with the order: whoever waits for it learns how', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an open instruction ends with the order, and its call gets the end', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     for (const [end, expected] of [
       ['REFUNDED', ['DECLINED', 'An operator of the registry ended the order as REFUNDED.']],
       ['RELEASED', ['CONFIRMED', undefined]],
     ] as const) {
       const { escrowId } = await frozen(store, by);
       const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
-      await perform(store, { kind: 'NoteSent', instructionId, lookUpAtMs: 1 });
+      await perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs: 1 });
       await perform(store, ending(escrowId, end));
       assert.deepEqual(await statusOf(store, instructionId), expected);
     }
@@ -106,8 +103,7 @@ export function endPromises(engine: StoreEngine): void {
   for (const end of orderEnds) {
     const isPaid = end !== 'CLOSED';
     test(`what is held for an order that a person ended as ${end} is ${isPaid ? 'not ' : ''}given back`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+      const { store, by } = await openGallery(t, engine);
       const { escrowId } = await frozen(store, by);
       await perform(store, ending(escrowId, end));
       await stopped(store, escrowId);
@@ -120,8 +116,7 @@ export function endPromises(engine: StoreEngine): void {
   }
 
   test('what a person accepted is what an order that they end as RELEASED was paid', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     for (const [end, accepted] of [
       ['REFUNDED', undefined],
       ['RELEASED', oneUnitHeld],

@@ -12,6 +12,7 @@ import {
   fulfilledOf,
   noon,
   opened,
+  openGallery,
   openStore,
   orderIn,
   refused,
@@ -38,8 +39,7 @@ const idsOf = async (store: Store, filter: Partial<typeof anyOrder>, size: numbe
 /** Opening, finding and listing escrow orders. */
 export function escrowPromises(engine: StoreEngine): void {
   test('an order opens UNPAID, with its terms and its FREEZE, and is found as answered', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     const amount = BigInt(Number.MAX_SAFE_INTEGER);
     const asked = { ...terms(filingNo), amount, buyerId: ' 买方 \u{1F58C}' };
@@ -95,9 +95,8 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [{ instructionId, kind, status }]);
   });
 
-  test('an order tells which instruction is under way, a CANCEL as a REFUND', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an order shows its open instruction, a CANCEL as a REFUND', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const pendingOf = async (id: string) => {
       const [listed] = (
         await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: { from: undefined, size: 1 } })
@@ -126,8 +125,7 @@ export function escrowPromises(engine: StoreEngine): void {
   });
 
   test('only the caller that filed may open an order; without an owner anybody may', async (t) => {
-    const store = await openStore(t, engine);
-    const mine = await addPlatform(store, 'gallery');
+    const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, mine);
     const open = (number: string, owner: number | undefined) =>
@@ -142,8 +140,7 @@ export function escrowPromises(engine: StoreEngine): void {
     const active = state === 'UNPAID' || state === 'FROZEN';
     const others = active ? 'keeps others from' : 'lets another one';
     test(`an order that is ${state} ${others} opening`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+      const { store, by } = await openGallery(t, engine);
       const { filingNo, escrowId } = await orderIn(store, by, state);
       const work = workOf(by);
       const again = perform(store, {
@@ -167,8 +164,7 @@ export function escrowPromises(engine: StoreEngine): void {
     });
 
     test(`an order that is ${state} has been ${waysTo[state].join(', ')}`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+      const { store, by } = await openGallery(t, engine);
       const { escrowId } = await orderIn(store, by, state);
       const found = await perform(store, { kind: 'GetEscrow', escrowId, owner: by.callerId });
       assert.equal(found?.state, state);
@@ -189,8 +185,7 @@ export function escrowPromises(engine: StoreEngine): void {
   });
 
   test('of orders opened at once for one filing, one is stored', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     const calls = [1, 2, 3, 4].map(() => opened(store, by, filingNo));
     assert.equal(await fulfilledOf(calls, 'ESCROW_ACTIVE'), 1);
@@ -208,9 +203,8 @@ export function escrowPromises(engine: StoreEngine): void {
     await refused(opened(one, by, filingNo), 'ESCROW_ACTIVE');
   });
 
-  test('escrow ids never repeat and do not tell the next one', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('escrow ids never repeat and do not reveal the next one', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const filed = await Promise.all(Array.from({ length: 200 }, () => perform(store, toFile(by))));
     const orders = await Promise.all(filed.map(({ filingNo }) => opened(store, by, filingNo)));
     const ids = orders.map(({ escrowId }) => escrowId);
@@ -221,8 +215,7 @@ export function escrowPromises(engine: StoreEngine): void {
   });
 
   test('an owner finds and lists its own orders alone, newest first; no owner all', async (t) => {
-    const store = await openStore(t, engine);
-    const mine = await addPlatform(store, 'gallery');
+    const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const ids: string[] = [];
     for (const by of [mine, other, mine, other, mine]) ids.push((await opened(store, by)).escrowId);
@@ -248,8 +241,7 @@ export function escrowPromises(engine: StoreEngine): void {
   });
 
   test('orders are listed by owner, state and filing, each alone and all together', async (t) => {
-    const store = await openStore(t, engine);
-    const mine = await addPlatform(store, 'gallery');
+    const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filings = [await fileOne(store, mine), await fileOne(store, mine), await fileOne(store, other)];
     const all: { escrowId: string; owner: number; state: string; filingNo: string }[] = [];
@@ -287,8 +279,7 @@ export function escrowPromises(engine: StoreEngine): void {
   });
 
   test('each order of a list has its own history', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     for (const state of states) await orderIn(store, by, state);
     const { items } = await perform(store, {
       kind: 'ListEscrows',
@@ -302,8 +293,7 @@ export function escrowPromises(engine: StoreEngine): void {
   });
 
   test('what is opened while somebody turns pages moves nothing', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const ids: string[] = [];
     for (let count = 0; count < 4; count += 1) ids.push((await frozen(store, by)).escrowId);
     const filter = { ...anyOrder, state: 'FROZEN' } as const;

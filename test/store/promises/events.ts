@@ -18,6 +18,7 @@ import {
   noon,
   nowS,
   opened,
+  openGallery,
   openStore,
   refused,
   resolved,
@@ -62,9 +63,8 @@ const fileMany = (store: Store, by: CallerRef, count: number) =>
 
 /** What happened is told, to whom it happened, in order. */
 export function eventPromises(engine: StoreEngine): void {
-  test('a filing, an order through its life and a transfer are told in order, with what they are about', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a filing, an order through its life and a transfer have events in order, with their resources', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, filingNo } = await frozen(store, by);
     await resolved(store, by, escrowId, 'RELEASE');
     const { callerId, caller } = by;
@@ -77,9 +77,8 @@ export function eventPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('orders that are refunded, closed or stopped are told, by the provider as by a person', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('refunded, closed and stopped orders have events, whether by the provider or an operator', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const first = await frozen(store, by);
     await resolved(store, by, first.escrowId, 'REFUND');
     const second = await opened(store, by);
@@ -102,7 +101,7 @@ export function eventPromises(engine: StoreEngine): void {
     );
   });
 
-  test('an order is told to whom opened it, the transfer to whom filed', async (t) => {
+  test('the caller that opened an order gets its events, the caller that filed gets the transfer', async (t) => {
     const store = await openStore(t, engine);
     const [gallery, house] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'house')];
     const filingNo = await fileOne(store, gallery);
@@ -120,13 +119,12 @@ export function eventPromises(engine: StoreEngine): void {
     assert.deepEqual(typesOf(await eventsOf(store, house.callerId)), ['escrow.frozen', 'escrow.released']);
   });
 
-  test('a hold that ends within a day is told once for each end that the provider says', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a hold that ends within a day has one event for each end that the provider reports', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await opened(store, by);
     const end = noon.atMs + (holdWarningS + 60) * 1_000;
     await settled(store, escrowId, { to: 'FROZEN', holdExpiresAtMs: end });
-    const tell = (nowMs: number) => perform(store, { kind: 'TellEndingHolds', nowMs, limit: 10 });
+    const tell = (nowMs: number) => perform(store, { kind: 'WarnOfEndingHolds', nowMs, limit: 10 });
     assert.equal(await tell(noon.atMs), 0, 'more than a day before');
     assert.equal(await tell(noon.atMs + 60_000), 1);
     assert.equal(await tell(noon.atMs + 120_000), 0, 'again');
@@ -143,7 +141,7 @@ export function eventPromises(engine: StoreEngine): void {
     );
   });
 
-  test('a rotated key and used up parts of the quota are told', async (t) => {
+  test('a rotated key and quota thresholds have events', async (t) => {
     const store = await openStore(t, engine);
     const { callerId, keyId } = await addPlatform(store, 'gallery');
     await perform(store, { kind: 'RotateKey', by: tester, keyId, key: newKey(), endsAtS: nowS });
@@ -163,12 +161,12 @@ export function eventPromises(engine: StoreEngine): void {
     assert.equal((await eventsOf(store, callerId)).length, 3, 'without a limit');
   });
 
-  test('what is refused is not told, though its part of the quota is', async (t) => {
+  test('a rejected call has no event, but its quota threshold has', async (t) => {
     const store = await openStore(t, engine);
     const { callerId, caller } = await addPlatform(store, 'gallery');
     const quota = { callerId, month: '2026-11', limit: 1, take: true };
     const apiError = { reason: 'NOT_FOUND', message: 'no', hints: {} } as const;
-    await store.execute({ admission: { nowS, quota }, effect: { kind: 'Refuse', apiError } });
+    await store.execute({ admission: { nowS, quota }, effect: { kind: 'Reject', apiError } });
     await acceptClock(store, time('2026-11-22T12:00:00+00:00'));
     await refused(
       perform(store, toFile({ callerId, caller }, time('2016-11-21T12:00:00+00:00'))),
@@ -198,7 +196,7 @@ export function eventPromises(engine: StoreEngine): void {
     assert.ok(page.events.length <= eventPageMax);
   });
 
-  test('a place ahead of all events is refused', async (t) => {
+  test('a cursor after the newest event is rejected', async (t) => {
     const store = await openStore(t, engine);
     const { callerId, caller } = await addPlatform(store, 'gallery');
     await refused(perform(store, { kind: 'ReadEvents', callerId, after: 1 }), 'VALIDATION_FAILED');
@@ -208,9 +206,8 @@ export function eventPromises(engine: StoreEngine): void {
     await refused(perform(store, { kind: 'ReadAllEvents', after: 2 }), 'VALIDATION_FAILED');
   });
 
-  test('events are kept for 30 days; a place behind which some are gone is refused', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('events are kept for 30 days; a cursor before expired events is rejected', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const later = (days: number) =>
       time(new Date(noon.atMs + days * 86_400_000).toISOString().replace('.000Z', '+00:00'));
     await fileMany(store, by, 100);
@@ -228,7 +225,7 @@ export function eventPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a clock that is set ahead deletes no events, as long as no filing is dated by it', async (t) => {
+  test('a clock that is set ahead deletes no events before a filing is dated by it', async (t) => {
     const store = await openStore(t, engine);
     const { callerId, caller } = await addPlatform(store, 'gallery');
     await fileOne(store, { callerId, caller });
@@ -238,7 +235,7 @@ export function eventPromises(engine: StoreEngine): void {
     assert.deepEqual(typesOf(await eventsOf(store, callerId)), ['filing.created', 'usage.threshold']);
   });
 
-  test('who listens is told whose events there are, those of another process too', async (t) => {
+  test('listeners get the callers with new events, also those of another process', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -257,7 +254,7 @@ export function eventPromises(engine: StoreEngine): void {
     assert.equal(heard.length, 2);
   });
 
-  test('what was answered is told behind a crash', async (t) => {
+  test('events of resolved requests survive a crash', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');

@@ -154,7 +154,7 @@ export function evidencePromises(engine: StoreEngine): void {
     }
   });
 
-  test('links of a filing are listed newest first until they expire, to its owner and to whoever sees all', async (t) => {
+  test('links of a filing are listed newest first until they expire, to its owner and to internal systems', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
     const [filingNo, another] = [await fileOne(store, by), await fileOne(store, by)];
@@ -187,7 +187,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.equal(await perform(store, { kind: 'FindLink', linkId: 'el_9' }), undefined);
   });
 
-  test('a link is revoked by the owner of its filing or whoever sees all, and stays so', async (t) => {
+  test('the owner of a filing or an internal system revokes a link, for good', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
     const [filingNo, another] = [await fileOne(store, by), await fileOne(store, by)];
@@ -238,7 +238,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.equal(await isThere('el_new'), true);
   });
 
-  test('what is refused leaves no leaf, and those of one transaction follow each other', async (t) => {
+  test('a rejected command leaves no leaf, and the leaves of one transaction are consecutive', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     const outcomes = await Promise.allSettled([
@@ -315,14 +315,14 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.deepEqual(consistency?.map(hex), [hex(leafHash(leaves[4] ?? ''))]);
   });
 
-  test('a filing whose time is behind the newest record is refused, and nothing is stored', async (t) => {
+  test('a filing dated before the newest record is rejected, and nothing is stored', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     await fileOne(store, by, later(0.9));
     const before = await allLeaves(store);
     const filing = underKey(by.callerId, 'k', toFile(by, later(-1)));
     const { outcome } = await store.execute(filing);
-    assert.ok(outcome.kind === 'REFUSED');
+    assert.ok(outcome.kind === 'REJECTED');
     assert.deepEqual([outcome.apiError.reason, outcome.apiError.hints], ['UNAVAILABLE', { retryAfterS: 1 }]);
     assert.match(outcome.apiError.message, /the clock is 1 s behind the newest record.*artseal clock accept/);
     assert.deepEqual(await allLeaves(store), before);

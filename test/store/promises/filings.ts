@@ -15,6 +15,7 @@ import {
   fileOne,
   frozen,
   noon,
+  openGallery,
   openStore,
   painting,
   refused,
@@ -39,8 +40,7 @@ const firstOfAYear = vectors.filter(({ record }) => record.filingNo.endsWith('-0
 export function filingPromises(engine: StoreEngine): void {
   for (const { name, record, hash } of firstOfAYear) {
     test(`the evidence hash covers what is stored and answered: ${name}`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+      const { store, by } = await openGallery(t, engine);
       const { filingNo, timestamp, price, ...texts } = record;
       const filing = await perform(store, {
         kind: 'FileArtwork',
@@ -54,8 +54,7 @@ export function filingPromises(engine: StoreEngine): void {
   }
 
   test('anybody can recompute the evidence hash from what find answers', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const found = await perform(store, {
       kind: 'GetFiling',
       filingNo: await fileOne(store, by),
@@ -68,8 +67,7 @@ export function filingPromises(engine: StoreEngine): void {
   });
 
   test('a filing is found exactly as it was sent and answered', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const artwork = {
       author: ' \u00e9 is not e\u0301 ',
       era: '\u{1F58C} "近现代" \\',
@@ -97,8 +95,7 @@ export function filingPromises(engine: StoreEngine): void {
   });
 
   test('an owner finds its own filings alone; no owner finds all', async (t) => {
-    const store = await openStore(t, engine);
-    const mine = await addPlatform(store, 'gallery');
+    const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, mine);
     assert.equal(
@@ -118,8 +115,7 @@ export function filingPromises(engine: StoreEngine): void {
   });
 
   test('a list is newest first, page by page, each filing once, the last page full or not', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => perform(store, toFile(by))));
     const newestFirst = filed.map(({ filingNo }) => filingNo).reverse();
     for (const size of [1, 2, 4, 5, 6, 7, 100]) {
@@ -135,7 +131,7 @@ export function filingPromises(engine: StoreEngine): void {
     }
   });
 
-  test('filings beyond a cap of the year are refused, however many come at once, and counted in their own year', async (t) => {
+  test('filings beyond the cap of their year are rejected, also concurrent ones', async (t) => {
     const store = await openStore(t, engine);
     const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'museum')];
     const cap = { filings: 5, endsInS: 77 };
@@ -186,8 +182,7 @@ export function filingPromises(engine: StoreEngine): void {
   });
 
   test('what is filed while somebody turns pages moves nothing', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     for (let count = 0; count < 4; count += 1) await perform(store, toFile(by));
     const first = await perform(store, {
       kind: 'ListFilings',
@@ -208,8 +203,7 @@ export function filingPromises(engine: StoreEngine): void {
   });
 
   test('an owner lists its own filings alone, with full pages', async (t) => {
-    const store = await openStore(t, engine);
-    const mine = await addPlatform(store, 'gallery');
+    const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     for (const by of [mine, other, other, mine, other, mine]) await perform(store, toFile(by));
     const pages = await allPages(
@@ -224,8 +218,7 @@ export function filingPromises(engine: StoreEngine): void {
   });
 
   test('a year lists the filings of its numbers alone, newest first, with full pages', async (t) => {
-    const store = await openStore(t, engine);
-    const mine = await addPlatform(store, 'gallery');
+    const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const [first, last] = [time('2026-01-01T00:00:00+08:00'), time('2026-12-31T23:59:59-05:00')];
     // The years of the numbers, which differ from those in UTC, and the years are not filed in order.
@@ -292,8 +285,7 @@ export function filingPromises(engine: StoreEngine): void {
   });
 
   test('a filing has its SUBMITTED record, dated where the business is done', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by, time('2026-11-22T00:15:00+08:00'));
     assert.deepEqual(await perform(store, { kind: 'GetProvenance', filingNo }), {
       filingNo,
@@ -303,9 +295,8 @@ export function filingPromises(engine: StoreEngine): void {
     assert.equal(await perform(store, { kind: 'GetProvenance', filingNo: 'AS-2026-999999' }), undefined);
   });
 
-  test('provenance tells what happened in its order, to anybody', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('anyone can read provenance, oldest record first', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     for (const day of ['2026-11-22', '2026-11-22', '2026-12-01']) {
       const at = time(`${day}T10:00:00+00:00`);

@@ -68,6 +68,17 @@ export async function openStore(
   return store;
 }
 
+/** Opens a store with the platform `gallery`. */
+export async function openGallery(test: Cleanup, engine: StoreEngine) {
+  const store = await openStore(test, engine);
+  return { store, by: await addPlatform(store, 'gallery') };
+}
+
+/** Records that the provider did not respond about an order, which has had no notification. */
+export async function unanswered(store: Store, escrowId: string, lookUpAtMs: number): Promise<void> {
+  await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
+}
+
 /** What a crash at this moment would leave: a copy of the folder, as it is on disk. */
 export function crashCopy(test: Cleanup, dataDir: string): string {
   const copy = join(temporaryFolder(test), 'copy');

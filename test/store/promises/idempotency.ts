@@ -12,6 +12,7 @@ import {
   newKey,
   newToken,
   nowS,
+  openGallery,
   openStore,
   orderIn,
   type StoreEngine,
@@ -25,8 +26,8 @@ import {
 const other = new Uint8Array(32).fill(2);
 const reused = { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' };
 
-const refusing = (reason: Reason): Command<'Refuse'> => ({
-  kind: 'Refuse',
+const refusing = (reason: Reason): Command<'Reject'> => ({
+  kind: 'Reject',
   apiError: { reason, message: `because of ${reason}`, hints: { retryAfterS: 3 } },
 });
 
@@ -70,9 +71,8 @@ export function idempotencyPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a command under a key takes effect once, and each repetition is told what the first was told', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a command under a key takes effect once, and each replay gets the first result', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { keyId } = by;
     const token = newToken();
     const { filingNo } = await orderIn(store, by, 'CLOSED');
@@ -107,9 +107,8 @@ export function idempotencyPromises(engine: StoreEngine): void {
     assert.equal(listed.items.length, 2);
   });
 
-  test('a repetition is told what the first was told, though things have changed since', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a replay gets the first result even if the state has changed since', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { keyId } = by;
     const suspend = underKey(1, 'k', { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' });
     await done(store, suspend);
@@ -124,21 +123,19 @@ export function idempotencyPromises(engine: StoreEngine): void {
   for (const [reason, { http }] of Object.entries(reasons) as [Reason, { http: number }][]) {
     const isFinal = !passing.includes(http);
     const repeated = isFinal ? 'is told so again' : 'carries it out anew';
-    test(`who repeats a call that was refused with ${reason} ${repeated}`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+    test(`a replay of a call that failed with ${reason} ${repeated}`, async (t) => {
+      const { store, by } = await openGallery(t, engine);
       const first = await store.execute(underKey(1, 'k', refusing(reason)));
       const { apiError } = refusing(reason);
-      assert.deepEqual(first.outcome, { kind: 'REFUSED', apiError, isReplay: false });
+      assert.deepEqual(first.outcome, { kind: 'REJECTED', apiError, isReplay: false });
       const again = await store.execute(underKey(1, 'k', toFile(by)));
-      if (isFinal) assert.deepEqual(again.outcome, { kind: 'REFUSED', apiError, isReplay: true });
+      if (isFinal) assert.deepEqual(again.outcome, { kind: 'REJECTED', apiError, isReplay: true });
       else assert.equal(toldBy(again), 'AS-2026-000001');
     });
   }
 
-  test('fields that broke a rule are told to repetitions, the first apiError whatever has changed since', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a replay gets the violations of the first call, even if the state has changed since', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { filingNo, escrowId } = await orderIn(store, by, 'UNPAID');
     const violations = [{ field: 'amount', rule: 'must be at least 1' }];
     const invalid = underKey(1, 'invalid', toOpen(by, filingNo, { violations }));
@@ -147,8 +144,8 @@ export function idempotencyPromises(engine: StoreEngine): void {
       Promise.all([invalid, conflicting].map(async (unit) => (await store.execute(unit)).outcome));
     const first = await told();
     assert.partialDeepStrictEqual(first, [
-      { kind: 'REFUSED', apiError: { reason: 'VALIDATION_FAILED', violations }, isReplay: false },
-      { kind: 'REFUSED', apiError: { reason: 'ESCROW_ACTIVE' }, isReplay: false },
+      { kind: 'REJECTED', apiError: { reason: 'VALIDATION_FAILED', violations }, isReplay: false },
+      { kind: 'REJECTED', apiError: { reason: 'ESCROW_ACTIVE' }, isReplay: false },
     ]);
     await settled(store, escrowId, { to: 'CLOSED' });
     assert.deepEqual(
@@ -157,9 +154,8 @@ export function idempotencyPromises(engine: StoreEngine): void {
     );
   });
 
-  test('of units submitted at once under a key, the first counts, and what differs from it is refused', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('of concurrent requests under a key, the first takes effect, and those that differ are rejected', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const same = () => store.execute(underKey(1, 'k', toFile(by)));
     const different = () => store.execute(underKey(1, 'k', toFile(by), { fingerprint: other }));
     assert.deepEqual((await Promise.all([same(), different(), same(), different()])).map(toldBy), [
@@ -170,9 +166,8 @@ export function idempotencyPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('each caller has keys of its own, and a key is told from others by each of its characters', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('keys are per caller, and every character of a key counts', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const told = [];
     for (const [callerId, key] of [
       [1, 'k'],
@@ -188,16 +183,14 @@ export function idempotencyPromises(engine: StoreEngine): void {
   });
 
   test('a command that fails leaves its key to any other one', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     await assert.rejects(store.execute(underKey(1, 'k', toFile({ callerId: 99, caller: 'nobody' }))));
     const free = await store.execute(underKey(1, 'k', toFile(by), { fingerprint: other }));
     assert.equal(toldBy(free), 'AS-2026-000001');
   });
 
   test('a key is remembered for its time, counted from the first call under it, and then free', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const at = async (key: string, atS: number, fingerprint?: Uint8Array) =>
       toldBy(
         await store.execute(underKey(1, key, toFile(by), { nowS: atS, ...(fingerprint && { fingerprint }) })),
@@ -213,16 +206,14 @@ export function idempotencyPromises(engine: StoreEngine): void {
   });
 
   test('a key stays what it is when the clock is set back', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     await done(store, underKey(1, 'k', toFile(by)));
     const earlier = await store.execute(underKey(1, 'k', toFile(by), { nowS: nowS - 86_400 }));
     assert.equal(toldBy(earlier), 'AS-2026-000001 again');
   });
 
   test('what is claimed while the clock may have to be set back forgets nothing that is needed then', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const at = (key: string, atS: number) =>
       store.execute(underKey(1, key, toFile(by), { nowS: atS, sweepAtS: nowS })).then(toldBy);
     const ahead = nowS + idempotencyRetentionS + 1;

@@ -61,7 +61,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.equal(store.findKey(second.apiKey)?.status, 'ACTIVE');
   });
 
-  test('what names no key or token is refused', async (t) => {
+  test('an unknown key or token is rejected', async (t) => {
     const store = await openStore(t, engine);
     const { apiKey } = await addPlatform(store, 'gallery');
     for (const unknown of ['', 'key_unknown', apiKey]) {
@@ -220,7 +220,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a token for a platform tells whom it acts for, and whether that is suspended', async (t) => {
+  test('a token for a platform has the platform and its status', async (t) => {
     const store = await openStore(t, engine);
     const { callerId } = await addPlatform(store, 'gallery');
     const token = newToken({ platform: 'gallery' });

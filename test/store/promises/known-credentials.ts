@@ -65,7 +65,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a change is seen as soon as its unit resolved, by whoever read the key just before', async (t) => {
+  test('a change is visible once its request has resolved, even if the key was read just before', async (t) => {
     const store = await openStore(t, engine);
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
     for (const status of ['SUSPENDED', 'ACTIVE', 'SUSPENDED', 'ACTIVE'] as const) {

@@ -14,6 +14,7 @@ import {
   noon,
   nowS,
   opened,
+  openGallery,
   openStore,
   orderIn,
   type StoreEngine,
@@ -81,8 +82,7 @@ export function metricPromises(engine: StoreEngine): void {
   });
 
   test('the numbers that a year gave out are those of the year that is asked for', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     await fileOne(store, by, time('2027-01-01T00:00:00+00:00'));
     await acceptClock(store, noon);
@@ -94,7 +94,7 @@ export function metricPromises(engine: StoreEngine): void {
     assert.deepEqual([next.filingNumbers, next.escrowNumbers], [1, 0]);
   });
 
-  test('the platform is told of that has used the greatest share of its cap on filings', async (t) => {
+  test('metrics name the platform that has used most of its filing cap', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'without a cap');
     const [large, small] = [await addPlatform(store, 'large'), await addPlatform(store, 'small')];
@@ -112,8 +112,7 @@ export function metricPromises(engine: StoreEngine): void {
   });
 
   test('each order counts in the state that it is in, wherever it was when it was counted before', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     for (const state of ['RELEASED', 'CLOSED', 'REFUNDED', 'RELEASED'] as const)
       await orderIn(store, by, state);
     assert.deepEqual(countsOf(await metricsOf(store)), {
@@ -131,9 +130,8 @@ export function metricPromises(engine: StoreEngine): void {
     }
   });
 
-  test('open orders are told apart by how long ago they were opened', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('open orders are grouped by age', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const filingNo = () => fileOne(store, by);
     const openAgo = async (seconds: number) => {
       const at = { ...noon, atMs: noon.atMs - seconds * 1_000 };
@@ -147,8 +145,7 @@ export function metricPromises(engine: StoreEngine): void {
   });
 
   test('an order that was opened by a clock that was ahead is counted once', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     for (const secondsAgo of [700, -90_000, 4_000, 90_000, 10]) {
       const at = { ...noon, atMs: noon.atMs - secondsAgo * 1_000 };
       await perform(store, toOpen(by, await fileOne(store, by), { at }));
@@ -157,8 +154,7 @@ export function metricPromises(engine: StoreEngine): void {
   });
 
   test('orders that wait for a person are counted, and when the next one is due', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const [first, second] = [await opened(store, by), await opened(store, by)];
     await settled(store, first.escrowId, { to: 'FROZEN', lookUpAtMs: noon.atMs + 5_000 });
     await settled(store, second.escrowId, { to: 'FROZEN', lookUpAtMs: noon.atMs + 7_000 });
@@ -169,8 +165,7 @@ export function metricPromises(engine: StoreEngine): void {
   });
 
   test('holds that lapse within a day are counted as long as their orders are FROZEN', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const endsAfter = async (ms: number) => {
       const { escrowId } = await opened(store, by);
       const holdExpiresAtMs = noon.atMs + ms;
@@ -187,15 +182,14 @@ export function metricPromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, ending)).order.holdExpiresAtMs, undefined);
   });
 
-  test('open instructions are told by kind and by how far they have come', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('open instructions are grouped by kind and status', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const [silent] = [await opened(store, by), await opened(store, by)];
     const { escrowId, holdId: instructionId } = silent;
-    await perform(store, { kind: 'NoteSent', instructionId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs: 1 });
     const { notificationCount } = await caseOf(store, escrowId);
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount });
+      await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs: 1, notificationCount });
     }
     const { openInstructions } = await metricsOf(store);
     const sorted = openInstructions.toSorted((one, other) => one.status.localeCompare(other.status));
@@ -231,9 +225,8 @@ export function metricPromises(engine: StoreEngine): void {
     assert.equal((await metricsOf(store)).newestEvent, 4);
   });
 
-  test('webhooks are healthy, failing or disabled, and it is told since when the longest failing one fails', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('webhooks are healthy, failing or disabled, and metrics show since when the longest failing one fails', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const [first, second, third] = [
       await addWebhook(store, by),
       await addWebhook(store, by),
@@ -256,8 +249,7 @@ export function metricPromises(engine: StoreEngine): void {
   });
 
   test('deliveries that did not arrive are counted, those that wait for earlier ones by themselves', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const webhook = await addWebhook(store, by);
     const { escrowId } = await opened(store, by);
     for (const to of ['FROZEN', 'RELEASED'] as const) await settled(store, escrowId, { to });
@@ -273,7 +265,7 @@ export function metricPromises(engine: StoreEngine): void {
     });
   });
 
-  test('it is told since when healthy webhooks wait, for what nobody took or what is due', async (t) => {
+  test('metrics show since when healthy webhooks have something to send', async (t) => {
     const store = await openStore(t, engine);
     const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
     const [first, second] = [await addWebhook(store, gallery), await addWebhook(store, other)];
@@ -295,31 +287,31 @@ export function metricPromises(engine: StoreEngine): void {
     assert.equal(await waitsSinceMs(), takenMs + 6_000);
   });
 
-  test('the store tells what it wrote, what it remembers and how large it is', async (t) => {
+  test('the store counts its transactions, nonces and bytes', async (t) => {
     const store = await openStore(t, engine);
     const { id } = await addPlatform(store, 'gallery');
     const before = await store.metrics();
     await Promise.all(['a', 'b', 'c'].map((nonce) => spend(store, id, nonce)));
     const { files, ...after } = await store.metrics();
     const total = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0);
-    for (const metric of ['transactionUnits', 'transactionSeconds', 'commitSeconds'] as const) {
+    for (const metric of ['transactionRequests', 'transactionSeconds', 'commitSeconds'] as const) {
       assert.equal(total(after[metric].counts) - total(before[metric].counts), 1, metric);
       assert.ok(after[metric].sum > before[metric].sum, metric);
     }
-    assert.equal(after.transactionUnits.sum - before.transactionUnits.sum, 3);
+    assert.equal(after.transactionRequests.sum - before.transactionRequests.sum, 3);
     assert.equal(after.nonces - before.nonces, 3);
-    assert.equal(after.unitsInFlight, 0);
+    assert.equal(after.requestsInFlight, 0);
     assert.ok((files?.databaseBytes ?? 0) > 0);
     assert.ok((files?.logBytes ?? 0) > 0);
     assert.ok((files?.freeBytes ?? 0) > 0);
     const submitted = [spend(store, id, 'd'), spend(store, id, 'e')];
-    assert.equal((await Promise.all([store.metrics(), ...submitted]))[0].unitsInFlight, 2);
+    assert.equal((await Promise.all([store.metrics(), ...submitted]))[0].requestsInFlight, 2);
   });
 
   test('what only reads counts as no transaction', async (t) => {
     const store = await openStore(t, engine);
-    const before = (await store.metrics()).transactionUnits;
+    const before = (await store.metrics()).transactionRequests;
     await metricsOf(store);
-    assert.deepEqual((await store.metrics()).transactionUnits, before);
+    assert.deepEqual((await store.metrics()).transactionRequests, before);
   });
 }

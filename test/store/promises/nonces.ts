@@ -48,7 +48,7 @@ export function noncePromises(engine: StoreEngine): void {
     }
   });
 
-  test('a refused claim does not prolong the memory', async (t) => {
+  test('a rejected nonce is not remembered longer', async (t) => {
     const store = await openStore(t, engine);
     const claim = claimer(store, 1);
     assert.equal(await claim('n', start), true);

@@ -14,6 +14,7 @@ import {
   neededNames,
   noon,
   opened,
+  openGallery,
   openStore,
   resolved,
   type StoreEngine,
@@ -32,8 +33,7 @@ const retentionMs = notificationRetentionS * 1_000;
 /** What the provider tells of its own accord. */
 export function notificationPromises(engine: StoreEngine): void {
   test('a notification makes its order due, and changes nothing else', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const [{ escrowId, holdId }, other] = [await frozen(store, by), await frozen(store, by)];
     await settled(store, escrowId, { lookUpAtMs: nowMs + 60_000 });
     await settled(store, other.escrowId, { lookUpAtMs: nowMs + 60_000 });
@@ -51,8 +51,7 @@ export function notificationPromises(engine: StoreEngine): void {
   });
 
   test('a notification about a buyer makes the RELEASED orders due that were opened since', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const others = { customer: 'cus_2', paymentMethod: 'pm_1' };
     await perform(store, toRegister('gallery'));
     await perform(store, toRegister('gallery', { partyId: 'buyer-2', providerIds: others }));
@@ -83,8 +82,7 @@ export function notificationPromises(engine: StoreEngine): void {
   });
 
   test('a notification about a buyer that comes while a RELEASE is under way has the order asked about after it', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     await perform(store, toRegister('gallery'));
     await perform(store, toRegister('gallery', { role: 'SELLER' }));
     const over = { parties: neededNames, at: noon };
@@ -101,8 +99,7 @@ export function notificationPromises(engine: StoreEngine): void {
   });
 
   test('a notification counts once, however often it comes, and whatever it is about then', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const [one, other] = [await opened(store, by), await frozen(store, by)];
     assert.equal(
       await perform(store, {

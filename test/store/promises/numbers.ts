@@ -8,6 +8,7 @@ import {
   fileOne,
   fulfilledOf,
   noon,
+  openGallery,
   openStore,
   painting,
   refused,
@@ -23,8 +24,7 @@ const numbers = (first: number, count: number) =>
 /** Filing numbers: consecutive, without gap or double. */
 export function numberPromises(engine: StoreEngine): void {
   test('filings of one turn are numbered from 000001 in the order in which they were called', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filed = await Promise.all(numbers(1, 50).map(() => perform(store, toFile(by))));
     assert.deepEqual(
       filed.map(({ filingNo }) => filingNo),
@@ -33,8 +33,7 @@ export function numberPromises(engine: StoreEngine): void {
   });
 
   test('each year counts for itself, and the year is that of the timestamp', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     assert.equal(await fileOne(store, by, time('2026-12-31T23:59:59+08:00')), 'AS-2026-000001');
     // Both are still 2026 in UTC.
     assert.equal(await fileOne(store, by, time('2027-01-01T00:00:00+08:00')), 'AS-2027-000001');
@@ -43,8 +42,7 @@ export function numberPromises(engine: StoreEngine): void {
   });
 
   test('a filing that fails half-way takes no number and leaves nothing', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const nobody = { callerId: 99, caller: 'nobody' };
     const calls = [by, nobody, by, nobody, by].map((caller) => perform(store, toFile(caller)));
     const settled = await Promise.allSettled(calls);
@@ -58,9 +56,8 @@ export function numberPromises(engine: StoreEngine): void {
     assert.equal(await fileOne(store, by), 'AS-2026-000004');
   });
 
-  test('commands that are refused in between leave no gap', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('rejected commands leave no gap', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const first = await fileOne(store, by);
     await perform(store, toOpen(by, first));
     const filed: Promise<{ filingNo: string }>[] = [];

@@ -15,6 +15,7 @@ import {
   noon,
   nowS,
   opened,
+  openGallery,
   openStore,
   orderIn,
   refused,
@@ -26,6 +27,7 @@ import {
   toListDue,
   toOpen,
   toResolve,
+  unanswered,
   underKey,
   workOf,
 } from './fixtures.ts';
@@ -44,8 +46,7 @@ async function assertDueAt(store: Store, escrowId: string, atMs: number): Promis
 /** Instructions: preparing, giving and asking about them. */
 export function operationPromises(engine: StoreEngine): void {
   test('a REFUND of an UNPAID order is confirmed where a person closes the order meanwhile', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
     const { instructionId } = await perform(store, toResolve(by, 'REFUND', escrowId));
     await perform(store, { kind: 'CloseOrder', by: tester, escrowId, at: noon });
@@ -55,10 +56,9 @@ export function operationPromises(engine: StoreEngine): void {
   });
 
   test('a REFUND of an UNPAID order prepares a CANCEL, once, and the order is due', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: noon.atMs + 9 });
+    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: noon.atMs + 9 });
     const nextAction = { url: 'https://bank.example/1', untilMs: noon.atMs + 60_000 };
     await settled(store, escrowId, { ended: [], nextAction, lookUpAtMs: noon.atMs + 9 });
     const cancel = await perform(store, toResolve(by, 'REFUND', escrowId, { owner: by.callerId }));
@@ -73,8 +73,7 @@ export function operationPromises(engine: StoreEngine): void {
 
   for (const kind of kinds) {
     test(`a ${kind} is prepared for a FROZEN order once: who asks again gets that one`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+      const { store, by } = await openGallery(t, engine);
       const { escrowId } = await frozen(store, by);
       const work = workOf(by);
       const prepared = await perform(store, {
@@ -95,9 +94,8 @@ export function operationPromises(engine: StoreEngine): void {
       assert.equal(prepared.order.state, 'FROZEN');
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
         if (status === 'SENT')
-          await perform(store, { kind: 'NoteSent', instructionId: work.instructionId, lookUpAtMs: 1 });
-        if (status === 'UNKNOWN')
-          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
+          await perform(store, { kind: 'RecordSent', instructionId: work.instructionId, lookUpAtMs: 1 });
+        if (status === 'UNKNOWN') await unanswered(store, escrowId, 1);
         const again = await perform(store, toResolve(by, kind, escrowId));
         assert.deepEqual(again, { ...prepared, status });
       }
@@ -105,15 +103,13 @@ export function operationPromises(engine: StoreEngine): void {
     });
 
     test(`a ${kind} keeps a ${otherThan(kind)} from being prepared while it is under way`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+      const { store, by } = await openGallery(t, engine);
       const { escrowId } = await frozen(store, by);
       const { instructionId } = await perform(store, toResolve(by, kind, escrowId));
       const other = otherThan(kind);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN']) {
-        if (status === 'SENT') await perform(store, { kind: 'NoteSent', instructionId, lookUpAtMs: 1 });
-        if (status === 'UNKNOWN')
-          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
+        if (status === 'SENT') await perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs: 1 });
+        if (status === 'UNKNOWN') await unanswered(store, escrowId, 1);
         const conflicting = perform(store, toResolve(by, other, escrowId));
         await refused(conflicting, 'ESCROW_STATE_CONFLICT');
       }
@@ -126,8 +122,7 @@ export function operationPromises(engine: StoreEngine): void {
     for (const state of states.filter((each) => each !== 'FROZEN')) {
       if (kind === 'REFUND' && state === 'UNPAID') continue;
       test(`a ${kind} of an order that is ${state} is a conflict, and nothing is prepared`, async (t) => {
-        const store = await openStore(t, engine);
-        const by = await addPlatform(store, 'gallery');
+        const { store, by } = await openGallery(t, engine);
         const { escrowId } = await orderIn(store, by, state);
         const before = await caseOf(store, escrowId);
         const work = workOf(by);
@@ -150,9 +145,8 @@ export function operationPromises(engine: StoreEngine): void {
       });
     }
 
-    test(`a ${kind} of another owner's order, or of none, finds no order`, async (t) => {
-      const store = await openStore(t, engine);
-      const mine = await addPlatform(store, 'gallery');
+    test(`a ${kind} of another owner's order, or of none, is not found`, async (t) => {
+      const { store, by: mine } = await openGallery(t, engine);
       const other = await addPlatform(store, 'auction house');
       const { escrowId } = await frozen(store, mine);
       const prepare = (id: string, owner: number | undefined) =>
@@ -163,31 +157,29 @@ export function operationPromises(engine: StoreEngine): void {
       assert.equal((await prepare(escrowId, undefined)).order.caller, 'gallery');
     });
 
-    test(`of calls to ${kind} at once, and to do the other, one instruction comes`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+    test(`concurrent calls to ${kind}, and one to do the other, prepare one instruction`, async (t) => {
+      const { store, by } = await openGallery(t, engine);
       const { escrowId } = await frozen(store, by);
-      const ask = (asked: (typeof kinds)[number]) => perform(store, toResolve(by, asked, escrowId));
-      const first = ask(kind);
-      const conflicting = refused(ask(otherThan(kind)), 'ESCROW_STATE_CONFLICT');
-      const prepared = await Promise.all([first, ask(kind), ask(kind)]);
+      const resolve = (as: (typeof kinds)[number]) => perform(store, toResolve(by, as, escrowId));
+      const first = resolve(kind);
+      const conflicting = refused(resolve(otherThan(kind)), 'ESCROW_STATE_CONFLICT');
+      const prepared = await Promise.all([first, resolve(kind), resolve(kind)]);
       await conflicting;
       assert.equal(new Set(prepared.map(({ instructionId }) => instructionId)).size, 1);
       assert.equal((await caseOf(store, escrowId)).open.length, 1);
     });
 
-    test(`a ${kind} repeated under its key goes on with the first one, and is told its end`, async (t) => {
-      const store = await openStore(t, engine);
-      const by = await addPlatform(store, 'gallery');
+    test(`a replay of a ${kind} returns the first instruction and its end`, async (t) => {
+      const { store, by } = await openGallery(t, engine);
       const { escrowId, filingNo } = await frozen(store, by);
       const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, kind, escrowId)));
       const { result: first, isReplay } = await repeat();
       const { instructionId } = first;
       assert.equal(isReplay, false);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
-        if (status === 'SENT') await perform(store, { kind: 'NoteSent', instructionId, lookUpAtMs: 1 });
+        if (status === 'SENT') await perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs: 1 });
         if (status === 'UNKNOWN') {
-          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
+          await unanswered(store, escrowId, 1);
         }
         assert.deepEqual(await repeat(), { kind: 'DONE', result: { ...first, status }, isReplay: false });
       }
@@ -204,9 +196,8 @@ export function operationPromises(engine: StoreEngine): void {
     });
   }
 
-  test('a key remembers the instruction that was under way when its call came', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a key stores the instruction that was open when its call came', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
     const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, 'RELEASE', escrowId)));
@@ -218,7 +209,7 @@ export function operationPromises(engine: StoreEngine): void {
     });
   });
 
-  test('an order opened again under its key is the first one, whatever became of it', async (t) => {
+  test('a replay of an opening returns the first order in its current state; another request does not', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -233,6 +224,10 @@ export function operationPromises(engine: StoreEngine): void {
       result: { instructionId, status: 'CONFIRMED', order: { state: 'FROZEN' } },
       isReplay: true,
     });
+    const fingerprint = new Uint8Array(32).fill(2);
+    const another = underKey(by.callerId, 'k', toOpen(by, filingNo), { fingerprint });
+    const reused = { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' };
+    assert.deepEqual((await store.execute(another)).outcome, reused);
     await resolved(store, by, order.escrowId, 'REFUND');
     assert.partialDeepStrictEqual(await repeat(await openStore(t, engine, dataDir)), {
       result: { instructionId, order: { state: 'REFUNDED' } },
@@ -240,9 +235,8 @@ export function operationPromises(engine: StoreEngine): void {
     });
   });
 
-  test('a repetition is not counted, whether its instruction is under way or has ended, and needs nothing of the quota', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a replay does not count against the quota, whether its instruction is open or has ended', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { callerId } = by;
     const filingNo = await fileOne(store, by);
     const quota = { callerId, month: '2026-11', limit: 1, take: true };
@@ -257,21 +251,8 @@ export function operationPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual(await repeat(), { outcome: { isReplay: true }, calls: 1 });
   });
 
-  test('a key that has its instruction stands for no other request', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
-    const filingNo = await fileOne(store, by);
-    await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo)));
-    const fingerprint = new Uint8Array(32).fill(2);
-    const { outcome } = await store.execute(
-      underKey(by.callerId, 'k', toOpen(by, filingNo), { fingerprint }),
-    );
-    assert.deepEqual(outcome, { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' });
-  });
-
-  test('an opening that was refused leaves its key without an instruction: it tells the apiError', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('the key of a rejected opening keeps the error', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, filingNo } = await opened(store, by);
     const open = async () => (await store.execute(underKey(by.callerId, 'k', toOpen(by, filingNo)))).outcome;
     const first = await open();
@@ -280,9 +261,8 @@ export function operationPromises(engine: StoreEngine): void {
     assert.deepEqual(await open(), { ...first, isReplay: true });
   });
 
-  test('an opening that was not permitted can be tried again under its key', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an opening that was not permitted can be retried with the same key', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, by);
     const open = async (owner: number | undefined) =>
@@ -291,23 +271,21 @@ export function operationPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual(await open(undefined), { kind: 'DONE', isReplay: false });
   });
 
-  test('a key that was forgotten after its time opens anew', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an expired key opens another order', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     const openAt = async (atS: number) =>
       (await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo), { nowS: atS }))).result;
     const first = await openAt(nowS);
     await settled(store, first.order.escrowId, { to: 'CLOSED' });
     assert.equal((await openAt(nowS + idempotencyRetentionS - 1)).instructionId, first.instructionId);
-    const anew = await openAt(nowS + idempotencyRetentionS);
-    assert.notEqual(anew.instructionId, first.instructionId);
-    assert.notEqual(anew.order.escrowId, first.order.escrowId);
+    const later = await openAt(nowS + idempotencyRetentionS);
+    assert.notEqual(later.instructionId, first.instructionId);
+    assert.notEqual(later.order.escrowId, first.order.escrowId);
   });
 
   test('each caller has keys of its own, and calls without a key share nothing', async (t) => {
-    const store = await openStore(t, engine);
-    const mine = await addPlatform(store, 'gallery');
+    const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const ids: string[] = [];
     for (const by of [mine, other]) {
@@ -318,27 +296,26 @@ export function operationPromises(engine: StoreEngine): void {
     assert.equal(new Set(ids).size, 6);
   });
 
-  test('an instruction that is given is SENT, its order due when an answer should have come', async (t) => {
+  test('a sent instruction is SENT, and its order is due when a response should have come', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     await assertDueAt(store, escrowId, noon.atMs);
-    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 5_000 });
+    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 5_000 });
     assert.equal((await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status, 'SENT');
     await assertDueAt(store, escrowId, 5_000);
-    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 6_000, notificationCount: 0 });
-    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 7_000 });
+    await unanswered(store, escrowId, 6_000);
+    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 7_000 });
     assert.equal((await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status, 'SENT');
     assert.equal((await caseOf(store, escrowId)).failedAttempts, 1);
     await assertDueAt(store, escrowId, 7_000);
   });
 
-  test('an instruction that ended, or is none, is not given', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an instruction that has ended or does not exist cannot be sent', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await frozen(store, by);
-    await assert.rejects(perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 5_000 }));
+    await assert.rejects(perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 5_000 }));
     await assert.rejects(
-      perform(store, { kind: 'NoteSent', instructionId: 'no instruction', lookUpAtMs: 5_000 }),
+      perform(store, { kind: 'RecordSent', instructionId: 'no instruction', lookUpAtMs: 5_000 }),
     );
     assert.equal(
       (await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status,
@@ -346,23 +323,17 @@ export function operationPromises(engine: StoreEngine): void {
     );
     assert.deepEqual(await due(store, 6_000, 9_000), []);
     await settled(store, escrowId, { to: 'CLOSED' });
-    await assert.rejects(perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 5_000 }));
+    await assert.rejects(perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 5_000 }));
   });
 
-  test('what the provider did not answer is UNKNOWN, counted, and due again', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an instruction without a response is UNKNOWN, counted, and due again', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
     const { instructionId } = workOf(by);
-    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 });
     await settled(store, escrowId, { ended: [], prepared: { instructionId, kind: 'CANCEL' } });
     for (const times of [1, 2, 3]) {
-      await perform(store, {
-        kind: 'NoteUnanswered',
-        escrowId,
-        lookUpAtMs: 1_000 * times,
-        notificationCount: 0,
-      });
+      await unanswered(store, escrowId, 1_000 * times);
       const found = await caseOf(store, escrowId);
       assert.equal(found.failedAttempts, times);
       assert.deepEqual(
@@ -371,46 +342,31 @@ export function operationPromises(engine: StoreEngine): void {
       );
       await assertDueAt(store, escrowId, 1_000 * times);
     }
-    await refused(
-      perform(store, { kind: 'NoteUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notificationCount: 0 }),
-      'ESCROW_NOT_FOUND',
-    );
+    await refused(unanswered(store, 'ES-2026-', 1), 'ESCROW_NOT_FOUND');
   });
 
-  test('what is left open of one order is no matter of others', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a missing response to one order does not affect others', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const [one, other] = [await opened(store, by), await opened(store, by)];
-    await perform(store, { kind: 'NoteSent', instructionId: one.holdId, lookUpAtMs: 1 });
-    await perform(store, { kind: 'NoteSent', instructionId: other.holdId, lookUpAtMs: 2 });
+    await perform(store, { kind: 'RecordSent', instructionId: one.holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'RecordSent', instructionId: other.holdId, lookUpAtMs: 2 });
     const before = await caseOf(store, other.escrowId);
-    await perform(store, {
-      kind: 'NoteUnanswered',
-      escrowId: one.escrowId,
-      lookUpAtMs: 9,
-      notificationCount: 0,
-    });
+    await unanswered(store, one.escrowId, 9);
     assert.deepEqual(await caseOf(store, other.escrowId), before);
     await assertDueAt(store, other.escrowId, 2);
   });
 
-  test('a start makes every order with an open instruction due, and no other', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('a start makes all orders with an open instruction due, and no others', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const orders = new Map<string, string>();
     for (const state of states) orders.set(state, (await orderIn(store, by, state)).escrowId);
     const releasing = await frozen(store, by);
     await perform(store, toResolve(by, 'RELEASE', releasing.escrowId));
     const sent = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', instructionId: sent.holdId, lookUpAtMs: 90_000 });
+    await perform(store, { kind: 'RecordSent', instructionId: sent.holdId, lookUpAtMs: 90_000 });
     const unknown = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', instructionId: unknown.holdId, lookUpAtMs: 90_000 });
-    await perform(store, {
-      kind: 'NoteUnanswered',
-      escrowId: unknown.escrowId,
-      lookUpAtMs: 90_000,
-      notificationCount: 0,
-    });
+    await perform(store, { kind: 'RecordSent', instructionId: unknown.holdId, lookUpAtMs: 90_000 });
+    await unanswered(store, unknown.escrowId, 90_000);
     const waiting = await opened(store, by);
     await stopped(store, waiting.escrowId);
     await perform(store, { kind: 'ResumeOpen', nowMs: 1_000 });
@@ -429,13 +385,12 @@ export function operationPromises(engine: StoreEngine): void {
     await assertDueAt(store, escrowId, 5_000);
   });
 
-  test('what is due longest comes first, and what a clock set back put off comes last', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('orders are listed by due time; those that a clock set back put off come last', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const at = new Map<string, number>();
     for (const lookUpAtMs of [500, 100, 9_000, 300, 2_000, 5_001, 5_000, 200]) {
       const { escrowId, holdId } = await opened(store, by);
-      await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs });
+      await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs });
       at.set(escrowId, lookUpAtMs);
     }
     await frozen(store, by);
@@ -459,7 +414,7 @@ export function operationPromises(engine: StoreEngine): void {
     );
   });
 
-  test('callers have turns, and those orders are apart of which the last attempt failed', async (t) => {
+  test('callers are listed in rotation, and orders whose last attempt failed are separate', async (t) => {
     const store = await openStore(t, engine);
     const names = ['idle', 'gallery', 'museum', 'dealer'];
     const [idle = assert.fail(), ...active] = await Promise.all(
@@ -472,8 +427,8 @@ export function operationPromises(engine: StoreEngine): void {
     const ordered = async (by: CallerRef, lookUpAtMs: number, hasFailed = false) => {
       const { escrowId, holdId } = await opened(store, by);
       if (hasFailed)
-        await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
-      else await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs });
+        await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
+      else await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs });
       return { escrowId, callerId: by.callerId };
     };
     const first = [await ordered(gallery, 1), await ordered(gallery, 2), await ordered(gallery, 3)];
@@ -495,11 +450,10 @@ export function operationPromises(engine: StoreEngine): void {
     assert.deepEqual(await list({ hasFailed: true, nowMs: 9 }), []);
   });
 
-  test('nothing but a decision makes an order due that waits for a person', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('only a decision makes an order due that needs a review', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 });
     await stopped(store, escrowId, 'The amounts differ.');
     const assertNotDue = async (after: string) => {
       assert.deepEqual(await due(store, 1_000, 1_000), [], after);
@@ -508,9 +462,9 @@ export function operationPromises(engine: StoreEngine): void {
     await assertNotDue('stopped');
     await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
     await assertNotDue('resume');
-    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 });
     await assertNotDue('send');
-    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
+    await unanswered(store, escrowId, 1);
     await assertNotDue('leaveOpen');
     await perform(store, { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs: 1 });
     await assertNotDue('notified');

@@ -14,6 +14,7 @@ import {
   noon,
   oneUnitHeld,
   opened,
+  openGallery,
   openStore,
   orderIn,
   refused,
@@ -24,6 +25,7 @@ import {
   time,
   toResolve,
   transfersOf,
+  unanswered,
   workOf,
 } from './fixtures.ts';
 
@@ -98,8 +100,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   }
 
   test('an update that ends what is not open any more, or never was, is not made', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await frozen(store, by);
     const another = await opened(store, by);
     const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
@@ -127,8 +128,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('of updates made at once from one state, one is made, and one TRANSFER is appended', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { filingNo, escrowId } = await frozen(store, by);
     await perform(store, toResolve(by, 'RELEASE', escrowId));
     const found = await caseOf(store, escrowId);
@@ -166,8 +166,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('a TRANSFER is dated by its release, where the business is done', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { filingNo, escrowId } = await frozen(store, by);
     await settled(store, escrowId, { to: 'RELEASED' }, later);
     const provenance = await perform(store, { kind: 'GetProvenance', filingNo });
@@ -175,10 +174,9 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('instructions end as the update says, and the one that it prepares is open', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 });
     const { instructionId: cancelId } = workOf(by);
     await settled(store, escrowId, { ended: [], prepared: { instructionId: cancelId, kind: 'CANCEL' } });
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [
@@ -212,8 +210,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('an order that was cancelled since the provider was asked does not come to be FROZEN', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await opened(store, by);
     const asked = await caseOf(store, escrowId);
     await perform(store, toResolve(by, 'REFUND', escrowId));
@@ -255,8 +252,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   test('attempts in vain are counted until the provider is heard', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
-    for (let times = 0; times < 3; times += 1)
-      await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 7, notificationCount: 0 });
+    for (let times = 0; times < 3; times += 1) await unanswered(store, escrowId, 7);
     await settled(store, escrowId, { ended: [], resetsAttempts: false });
     assert.equal((await caseOf(store, escrowId)).failedAttempts, 3);
     await settled(store, escrowId, { ended: [], resetsAttempts: true });
@@ -290,14 +286,14 @@ export function orderUpdatePromises(engine: StoreEngine): void {
       nowMs: later.atMs,
     });
     await perform(store, {
-      kind: 'NoteUnanswered',
+      kind: 'RecordUnanswered',
       escrowId,
       lookUpAtMs: later.atMs + 300_000,
       notificationCount,
     });
     assert.deepEqual(await due(store, later.atMs, Number.MAX_SAFE_INTEGER), [escrowId]);
     await perform(store, {
-      kind: 'NoteUnanswered',
+      kind: 'RecordUnanswered',
       escrowId,
       lookUpAtMs: later.atMs + 300_000,
       notificationCount: notificationCount + 1,
@@ -306,8 +302,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('review stops the looking up, and lasts until a person has decided', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
     const review = { why: 'It differs.', found: oneUnitHeld };
     await settled(store, escrowId, { ended: [], review, lookUpAtMs: 1 });
@@ -342,8 +337,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('an update of which a part is impossible is not made at all', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
     const before = await toldOf(store, escrowId);
     // The name of the new instruction is taken.
@@ -358,7 +352,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     assert.deepEqual(await toldOf(store, escrowId), before);
   });
 
-  test('an update of no order is refused', async (t) => {
+  test('an update of an unknown order is rejected', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     const nowhere: OrderUpdate = { ...settlementOf(await caseOf(store, escrowId)), escrowId: 'ES-2026-' };

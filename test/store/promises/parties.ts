@@ -14,6 +14,7 @@ import {
   knownAs,
   neededNames,
   newToken,
+  openGallery,
   openStore,
   refused,
   type StoreEngine,
@@ -77,7 +78,7 @@ async function fieldsRefused(promise: Promise<unknown>): Promise<readonly string
 
 /** Whom the buyerIds and sellerIds of each platform name. */
 export function partyPromises(engine: StoreEngine): void {
-  test('a party is registered for a platform or an internal system, and told of as it was given', async (t) => {
+  test('a party is registered for a platform or an internal system and returned as given', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
     await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
@@ -99,7 +100,7 @@ export function partyPromises(engine: StoreEngine): void {
     assert.equal((await listed(store, { caller: 'gallery', role: 'SELLER' })).length, 0);
   });
 
-  test('nobody has parties who is called nothing', async (t) => {
+  test('an unknown caller has no parties', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
     for (const caller of ['', 'Gallery', 'ledger']) {
@@ -113,7 +114,7 @@ export function partyPromises(engine: StoreEngine): void {
     assert.deepEqual(await actsOf(store), []);
   });
 
-  test('a party is replaced and removed, and each change is an act of its tester', async (t) => {
+  test('a party is replaced and removed, and each change has an audit entry', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
     await perform(store, toRegister('gallery'));
@@ -137,9 +138,8 @@ export function partyPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('an order is opened for parties of its platform alone, and another platform is not told who has them', async (t) => {
-    const store = await openStore(t, engine);
-    const mine = await addPlatform(store, 'gallery');
+  test('an order needs parties of its platform, and the error does not reveal those of others', async (t) => {
+    const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     await registerBoth(store, 'gallery');
     const parties = neededNames;
@@ -173,8 +173,7 @@ export function partyPromises(engine: StoreEngine): void {
   });
 
   test('a party has to be known by all the names that the provider needs', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     await registerBoth(store, 'gallery');
     const parties = { BUYER: ['user', 'wallet'], SELLER: ['account'] };
     const filingNo = await fileOne(store, by);
@@ -183,9 +182,8 @@ export function partyPromises(engine: StoreEngine): void {
     await perform(store, toOpen(by, filingNo, { parties }));
   });
 
-  test('a buyer and a seller that are one at the provider are refused together, and nothing is opened', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an order whose buyer and seller are the same at the provider is rejected', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     const parties = { BUYER: ['user', 'wallet'], SELLER: ['user', 'wallet'] };
     const open = () => perform(store, toOpen(by, filingNo, { parties }));
@@ -214,8 +212,7 @@ export function partyPromises(engine: StoreEngine): void {
   });
 
   test('an order keeps the parties that it was opened for, whatever becomes of them', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     await registerBoth(store, 'gallery');
     const filingNo = await fileOne(store, by);
     const { order } = await perform(store, toOpen(by, filingNo, { parties: neededNames }));
@@ -235,9 +232,8 @@ export function partyPromises(engine: StoreEngine): void {
     assert.deepEqual(await fieldsRefused(perform(store, again)), ['sellerId']);
   });
 
-  test('an order from before there were parties has those of whoever filed the artwork', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+  test('an order without registered parties has those of the caller that filed the artwork', async (t) => {
+    const { store, by } = await openGallery(t, engine);
     await addPlatform(store, 'auction house');
     const ledger = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
     const filingNo = await fileOne(store, by);
@@ -254,7 +250,7 @@ export function partyPromises(engine: StoreEngine): void {
     assert.deepEqual(await partiesOf(), [another, knownAs.SELLER]);
   });
 
-  test('an import adds and replaces, removes nothing, counts, and is one act, and one for each that was replaced', async (t) => {
+  test('an import adds and replaces, removes nothing, and has one audit entry, and one per replaced party', async (t) => {
     const store = await openStore(t, engine);
     for (const name of ['gallery', 'auction house']) await addPlatform(store, name);
     for (const partyId of ['same', 'changed', 'left'])
@@ -299,7 +295,7 @@ export function partyPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('an import is refused for all that is wrong with it, and changes nothing', async (t) => {
+  test('an import is rejected with all violations and changes nothing', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
     const parties = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { addPlatform, noon, openStore, orderIn, type StoreEngine, settled, states } from './fixtures.ts';
+import { noon, openGallery, orderIn, type StoreEngine, settled, states } from './fixtures.ts';
 
 const dayMs = 86_400_000;
 
@@ -14,8 +14,7 @@ async function listed(store: Store, shares: number, sinceMs: number): Promise<(r
 /** Which RELEASED orders there are to look up. */
 export function releasedPromises(engine: StoreEngine): void {
   test('each RELEASED order is in one share, neighbours are in different ones, and no other order is in any', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const released: string[] = [];
     for (let count = 0; count < 6; count += 1) released.push((await orderIn(store, by, 'RELEASED')).escrowId);
     for (const state of states.filter((each) => each !== 'RELEASED')) await orderIn(store, by, state);
@@ -31,8 +30,7 @@ export function releasedPromises(engine: StoreEngine): void {
   });
 
   test('a RELEASED order is listed that came to be so since then, or of whose money there was news', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { escrowId } = await orderIn(store, by, 'RELEASED');
     const since = async (ms: number) => (await listed(store, 1, ms)).flat();
     assert.deepEqual(await since(noon.atMs), [escrowId]);

@@ -11,7 +11,7 @@ import {
   allPages,
   anyFiling,
   fileOne,
-  openStore,
+  openGallery,
   resolved,
   type StoreEngine,
   settled,
@@ -65,8 +65,7 @@ async function leavesOf(store: Store): Promise<readonly string[]> {
 /** Erasing what was kept long enough. */
 export function retentionPromises(engine: StoreEngine): void {
   test('what may be erased: every record is over five years old, and no order is open', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const [long, old, young] = [yearsAgo(7, 0), yearsAgo(5, -2), yearsAgo(5, 2)];
     const [plain, sold, soldLately, beingSold] = [
       await fileOne(store, by, long),
@@ -106,8 +105,7 @@ export function retentionPromises(engine: StoreEngine): void {
   });
 
   test('neither clock by itself makes a retention end', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const [old, young] = [
       await fileOne(store, by, yearsAgo(5, -2)),
       await fileOne(store, by, yearsAgo(5, 2)),
@@ -121,8 +119,7 @@ export function retentionPromises(engine: StoreEngine): void {
   });
 
   test('on the 29th of February nothing goes a day early, nor anywhere where the 1st of March begins later', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const [last, first] = [
       await fileOne(store, by, time('2019-02-27T06:00:00+00:00')),
       await fileOne(store, by, time('2019-03-01T06:00:00+00:00')),
@@ -135,8 +132,7 @@ export function retentionPromises(engine: StoreEngine): void {
   });
 
   test('a clock that is ahead of the newest filing makes no retention end, before an operator accepts it', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const old = await fileOne(store, by, yearsAgo(6, 0));
     assert.deepEqual(await expiredIn(store), []);
     assert.deepEqual(await erase(store, [old]), []);
@@ -146,8 +142,7 @@ export function retentionPromises(engine: StoreEngine): void {
   });
 
   test('what a call under an Idempotency-Key was answered goes with what is erased', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const at = yearsAgo(6, 0);
     const filedS = Math.floor(at.atMs / 1000);
     const file = () => store.execute(underKey(by.callerId, 'key-1', toFile(by, at), { nowS: filedS }));
@@ -161,8 +156,7 @@ export function retentionPromises(engine: StoreEngine): void {
   });
 
   test('an erased filing says so to those who ask for it, and is in no list', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const at = yearsAgo(6, 0);
     const numbers: string[] = [];
@@ -193,8 +187,7 @@ export function retentionPromises(engine: StoreEngine): void {
   });
 
   test('numbers, leaves and proofs are what they were, and a leaf lists those of which the records went', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const at = yearsAgo(6, 0);
     const [first, second] = [await fileOne(store, by, at), await fileOne(store, by, at)];
     await acceptClock(store, yearsAgo(0, 0));
@@ -220,8 +213,7 @@ export function retentionPromises(engine: StoreEngine): void {
   });
 
   test('no record is erased whose leaf is younger, though a clock that was set back took it', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by, yearsAgo(7, 0));
     const { order } = await perform(store, toOpen(by, filingNo, { at: yearsAgo(7, 0) }));
     await settled(store, order.escrowId, { to: 'FROZEN' }, yearsAgo(7, 0));

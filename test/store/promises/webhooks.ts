@@ -7,8 +7,8 @@ import { redeliver } from '../../../src/store/redelivery.ts';
 import { type Command, executorOf, perform, type Store } from '../../../src/store/store.ts';
 import {
   type DeliveryResult,
-  deletedPerUnit,
-  redeliveredPerUnit,
+  deletedPerRequest,
+  redeliveredPerRequest,
   type StoredDelivery,
   type StoredWebhook,
 } from '../../../src/store/webhook-commands.ts';
@@ -119,7 +119,7 @@ async function fileSome(store: Store, by: StoredKey, count: number, at = noon): 
 
 /** Where events are sent, and what is sent again. */
 export function webhookPromises(engine: StoreEngine): void {
-  test('an endpoint is told of as it was added, to its owner alone and to whoever sees all', async (t) => {
+  test('an endpoint is returned as added, only to its owner and to internal systems', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const other = await addPlatform(store, 'auction house');
@@ -169,7 +169,7 @@ export function webhookPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a caller has so many endpoints at most, whoever else has some, and another once one is deleted', async (t) => {
+  test('a caller has at most `webhooksMax` endpoints, and may add another once one is deleted', async (t) => {
     const store = await openStore(t, engine);
     const [gallery, other] = [await galleryIn(store), await addPlatform(store, 'auction house')];
     const added: StoredWebhook[] = [];
@@ -189,16 +189,16 @@ export function webhookPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery);
-    const count = 2 * deletedPerUnit + 7;
+    const count = 2 * deletedPerRequest + 7;
     await Promise.all(Array.from({ length: count }, () => perform(store, toFile(gallery))));
     await perform(store, { kind: 'ClaimDeliveries', id: webhook.id, nowMs, limit: count, underWay: [] });
     assert.deepEqual(await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) }), { isDone: false });
-    assert.equal((await deliveriesOf(store, webhook)).length, count - deletedPerUnit);
+    assert.equal((await deliveriesOf(store, webhook)).length, count - deletedPerRequest);
     await deleteWebhook(executorOf(store), nameOf(webhook));
     await refused(found(store, webhook), 'WEBHOOK_NOT_FOUND');
   });
 
-  test('no endpoint has the place of one that was deleted', async (t) => {
+  test('the id of a deleted endpoint is not used again', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const gone = await addWebhook(store, gallery);
@@ -207,7 +207,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.ok(added.id > gone.id, 'what is under way to the first would count for the second');
   });
 
-  test('what is given of an endpoint is changed, the rest stays', async (t) => {
+  test('given members of an endpoint change, the others stay', async (t) => {
     const store = await openStore(t, engine);
     const before = await addWebhook(store, await galleryIn(store));
     assert.deepEqual(await change(store, before, {}), before);
@@ -222,7 +222,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.deepEqual(await found(store, before), all);
   });
 
-  test('another secret takes the place of the one in force, which is good until then', async (t) => {
+  test('a rotation replaces the current secret, which stays valid until the overlap ends', async (t) => {
     const store = await openStore(t, engine);
     const first = await addWebhook(store, await galleryIn(store));
     const rotate = (secret: number, previousEndsAtS: number) =>
@@ -240,7 +240,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.deepEqual([sealedSecret, previousSecret, previousEndsAtS], [Buffer.of(2), Buffer.of(1), 200]);
   });
 
-  test('seals of both secrets and of the URL of an endpoint are replaced where they are as given', async (t) => {
+  test('seals of both secrets and of the URL of an endpoint are replaced unless they changed', async (t) => {
     const store = await openStore(t, engine);
     const first = await addWebhook(store, await galleryIn(store));
     const { webhookId: keyId } = first;
@@ -268,7 +268,7 @@ export function webhookPromises(engine: StoreEngine): void {
     );
   });
 
-  test('a repetition under an idempotency key is given the endpoint that the first call added', async (t) => {
+  test('a replay returns the endpoint that the first call added', async (t) => {
     const store = await openStore(t, engine);
     const { callerId } = await galleryIn(store);
     const add = () => underKey(callerId, 'k', { kind: 'AddWebhook', owner: callerId, webhook: newWebhook() });
@@ -279,7 +279,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.equal(items.length, 1);
   });
 
-  test('an endpoint is sent what happens behind its adding, and disabled nothing', async (t) => {
+  test('an endpoint gets events from its creation on, and none while disabled', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     await fileOne(store, gallery);
@@ -302,7 +302,7 @@ export function webhookPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('what waits for another event has failed with it where an endpoint is disabled, and says so', async (t) => {
+  test('disabling an endpoint fails waiting deliveries, too, and says so', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery, { eventTypes: ['escrow.frozen', 'escrow.released'] });
@@ -331,7 +331,7 @@ export function webhookPromises(engine: StoreEngine): void {
     );
   });
 
-  test('the owner is told of being disabled by an operator, not of doing it itself', async (t) => {
+  test('the owner gets an event if an operator disables its endpoint, not if it does so itself', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery);
@@ -361,7 +361,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.equal(last.items[0]?.action, 'webhook enable');
   });
 
-  test('an endpoint has not failed yet at another URL', async (t) => {
+  test('a new URL resets the failures of an endpoint', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery);
@@ -404,7 +404,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await deliveriesOf(store, other)), [[1, 'DELIVERED', 1, null]]);
   });
 
-  test('an event is sent again, whatever became of it, its attempts counted anew', async (t) => {
+  test('any event can be sent again, with its attempts reset', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery);
@@ -429,7 +429,7 @@ export function webhookPromises(engine: StoreEngine): void {
     await refused(again(store, webhook, { sinceMs: nowMs }), 'WEBHOOK_DISABLED');
   });
 
-  test('what is sent again keeps the order of its resource', async (t) => {
+  test('redelivered events keep the order of their resource', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery, { eventTypes: ['escrow.frozen', 'escrow.released'] });
@@ -452,7 +452,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.equal(second?.status, 'PENDING', 'it is due once the one before it arrived');
   });
 
-  test('all of a time and later that did not arrive are sent again, what happened while it was disabled included', async (t) => {
+  test('all undelivered events since a time are sent again, including those while it was disabled', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery);
@@ -483,18 +483,18 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.equal(await since(nowMs - eventRetentionS * 1_000), 4);
   });
 
-  test('many are sent again some at a time', async (t) => {
+  test('a redelivery of many events takes several requests', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery, { eventTypes: ['filing.created'] });
-    const filed = 2 * redeliveredPerUnit + 7;
+    const filed = 2 * redeliveredPerRequest + 7;
     await change(store, webhook, { status: 'DISABLED' });
     await Promise.all(Array.from({ length: filed }, () => perform(store, toFile(gallery))));
     await change(store, webhook, { status: 'ENABLED' });
     const asked = { kind: 'Redeliver', ...nameOf(webhook), nowMs } as const;
     const first = await perform(store, { ...asked, which: { sinceMs: noon.atMs } });
-    const rest = { after: redeliveredPerUnit, upTo: filed };
-    assert.deepEqual(first, { count: redeliveredPerUnit, rest });
+    const rest = { after: redeliveredPerRequest, upTo: filed };
+    assert.deepEqual(first, { count: redeliveredPerRequest, rest });
     assert.equal(await again(store, webhook, { sinceMs: noon.atMs }), filed);
     assert.equal((await deliveriesOf(store, webhook, 'PENDING')).length, filed);
   });

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { perform } from '../../src/store/store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { writeTransfers } from '../support/transfers.ts';
+import { sqliteInThisThread } from './engines.ts';
+import {
+  addPlatform,
+  anyOrder,
+  fileOne,
+  frozen,
+  opened,
+  openStore,
+  refused,
+  resolved,
+  transfersOf,
+} from './promises/fixtures.ts';
+
+test('an artwork has at most 10,000 transfers, a refund is none, and then no order opens for it', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const store = await openStore(t, sqliteInThisThread, dataDir);
+  const by = await addPlatform(store, 'gallery');
+  const [filingNo, other] = [await fileOne(store, by), await fileOne(store, by)];
+  await writeTransfers(dataDir, filingNo, 9_999);
+  const refunded = await frozen(store, by, filingNo);
+  await resolved(store, by, refunded.escrowId, 'REFUND');
+  const { escrowId } = await frozen(store, by, filingNo);
+  await refused(opened(store, by, filingNo), 'ESCROW_ACTIVE');
+  await resolved(store, by, escrowId, 'RELEASE');
+  assert.equal(await transfersOf(store, filingNo), 10_000);
+  await refused(opened(store, by, filingNo), 'TRANSFERS_EXHAUSTED');
+  const page = { from: undefined, size: 100 };
+  const { items } = await perform(store, { kind: 'ListEscrows', filter: anyOrder, page });
+  assert.equal(items.length, 2, 'the rejected orders are not stored');
+  await opened(store, by, other);
+});
