@@ -51,7 +51,7 @@ async function assertCancelled(
     const found = metrics
       .labelsOf('artseal_calls_total')
       .filter(
-        (labels) => labels.door === listener && labels.operation === operation && labels.reason !== 'OK',
+        (labels) => labels.listener === listener && labels.operation === operation && labels.reason !== 'OK',
       )
       .map(({ reason }) => reason);
     return found.length > 0 && found;

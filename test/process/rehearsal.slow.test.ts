@@ -80,7 +80,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
     });
     assert.equal(values('artseal_backup_taken_seconds'), Date.parse(takenAt) / 1_000);
     assert.equal(
-      values('artseal_certificate_end_seconds', { door: 'public' }),
+      values('artseal_certificate_end_seconds', { listener: 'public' }),
       Date.parse(expiredAt) / 1_000,
     );
     const [over] = logged(running, 'the certificate has expired: clients reject it');

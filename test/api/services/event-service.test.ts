@@ -253,7 +253,7 @@ for (const after of [-1n, 2n ** 53n, -(2n ** 63n)]) {
 test('a cursor after the newest event is rejected', async (t) => {
   const { file, list, watch } = await openService(t);
   await file();
-  const ahead = apiError('VALIDATION_FAILED', /^after must be at most 1/);
+  const ahead = apiError('VALIDATION_FAILED', /^after must not be above 1/);
   await assert.rejects(watch({ after: 2n }).next(), ahead);
   await assert.rejects(watch({ platform: 'gallery', after: 2n }).next(), ahead);
   await assert.rejects(list({ after: 2n }).answer, ahead);

@@ -83,7 +83,7 @@ for (const [name, make] of Object.entries(makers)) {
     assert.deepEqual(
       lines.map(({ client, door, code, msg }) => ({ client, door, code, msg })),
       ['ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'].map((code) => ({
-        ...{ client: '127.0.0.1', door: 'internal', code, msg: 'a TLS handshake failed' },
+        ...{ client: '127.0.0.1', listener: 'internal', code, msg: 'a TLS handshake failed' },
       })),
     );
   });

@@ -265,7 +265,7 @@ test('the operator lists and revokes links of any platform by command', async ()
   const { linkId, path } = (await share(filingNo)).json;
   const env = { ARTSEAL_DATA_DIR: service.dataDir };
   const { printed } = await runHere(['evidence', 'links', filingNo], env);
-  assert.match(printed.join('\n'), new RegExp(`^${linkId}  ${filingNo}/1  made .*  expires `));
+  assert.match(printed.join('\n'), new RegExp(`^${linkId}  ${filingNo}/1  created .*  expires `));
   const revoked = await runHere(['evidence', 'revoke-link', linkId, '--reason', 'leaked', '--json'], env);
   assert.equal(JSON.parse(revoked.printed.join()).linkId, linkId);
   assertRefused(await open(path), 404, 'NOT_FOUND', /revoked/);
