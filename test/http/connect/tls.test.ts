@@ -81,7 +81,7 @@ for (const [name, make] of Object.entries(makers)) {
     await eventually('both are logged', limitMs, () => service.logLines.length >= before + 2);
     const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
     assert.deepEqual(
-      lines.map(({ client, door, code, msg }) => ({ client, door, code, msg })),
+      lines.map(({ client, listener, code, msg }) => ({ client, listener, code, msg })),
       ['ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'].map((code) => ({
         ...{ client: '127.0.0.1', listener: 'internal', code, msg: 'a TLS handshake failed' },
       })),
