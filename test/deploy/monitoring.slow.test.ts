@@ -120,7 +120,7 @@ test('rules and dashboard ask for metrics that there are, and no metric is left 
 });
 
 test('promtool finds nothing wrong with the metrics of a server', { skip }, async () => {
-  const { metricsAddress } = await startService(fileScope);
+  const { metricsAddress } = await startService(fileScope, { env: { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' } });
   const { text: input } = await scrape(`http://${metricsAddress}/metrics`);
   const { status, stdout, stderr } = spawnSync(installed('promtool') ?? '', ['check', 'metrics'], {
     input,

@@ -288,7 +288,7 @@ test('of a full disk and of a restored registry /readyz, metrics, check and log 
   const restored = await saidOf(again, into, 'restored');
   const refused = await send(again.publicUrl, { apiKey, apiSecret }, filing);
   assert.equal(refused.status, 503);
-  const untilS = Number(/up to (\d+) are refused/.exec(refused.json.message)?.[1]);
+  const untilS = Number(/X-Timestamp up to (\d+),/.exec(refused.json.message)?.[1]);
   const takenFrom = utcTimestamp((untilS + 1) * 1_000);
   const words = `signed calls are rejected until ${takenFrom}`;
   assert.deepEqual(
