@@ -8,6 +8,7 @@ import type { Violation } from './violation.ts';
  */
 export const scopes = ['read', 'file', 'escrow', 'webhook', 'link', 'operate'] as const;
 
+/** What a token may do. */
 export type Scope = (typeof scopes)[number];
 
 /** The scopes of signed calls: all except `operate`. */
@@ -49,6 +50,7 @@ export function scopesIn(words: readonly string[]): Scope[] {
 /** Whether a word is a scope. */
 export const isScope = (word: string): word is Scope => (scopes as readonly string[]).includes(word);
 
+/** Whether a token still works. */
 export type TokenStatus = 'VALID' | 'EXPIRED' | 'REVOKED';
 
 /** A token's status at `nowS`, Unix seconds. A token expires without a write. */

@@ -281,7 +281,7 @@ test('a page token shows nothing, and is good for its list and its caller alone,
     const { nextPageToken } = (await get(one, `${list}?pageSize=1`)).json;
     tokens.push(nextPageToken);
     const foreign = await get(other, `${list}?pageToken=${nextPageToken}`);
-    assertRefused(foreign, 400, 'VALIDATION_FAILED', /^pageToken must be the nextPageToken/);
+    assertRefused(foreign, 400, 'VALIDATION_FAILED', /^pageToken must be a nextPageToken of the same list/);
     assert.equal((await get(one, `${list}?pageToken=${nextPageToken}`)).status, 200);
     assert.equal((await get(one, `${list}?pageToken=`)).status, 200, 'the first page');
   }
