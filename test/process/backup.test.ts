@@ -90,7 +90,7 @@ test('a backup that is taken while the service is written to holds up no call an
   const restored = await runCommand(['restore', target, '--into', into], {});
   assert.equal(restored.code, 0, restored.stderr);
   assert.match(restored.stdout, /skipped: AS-\d{4}-\d{6} to AS-\d{4}-50\d{4}/);
-  assert.match(restored.stdout, /keys, tokens .* since .* works again/);
+  assert.match(restored.stdout, /keys, tokens and suspensions are those of the backup: revoke and suspend again/);
   const raw = new Sqlite(join(into, 'artseal.db'));
   t.after(() => raw.close());
   const kept = raw.prepare<[], string>('SELECT filing_no FROM filing ORDER BY filing_no').pluck().all();
@@ -164,7 +164,7 @@ test('tar opens a backup, and sha256sum finds all of it right', {
   const folder = temporaryFolder(t);
   const target = join(folder, 'b.tar');
   const taken = await runCommand(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
-  assert.match(taken.stdout, /it holds the sandbox's own master key \(its secrets are sealed under: main\)/);
+  assert.match(taken.stdout, /it contains the master key of the sandbox \(its secrets are sealed under: main\)/);
   execFileSync('tar', ['xf', target, '-C', folder]);
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
   const names = ['artseal.db', 'simulated-provider.db', 'sandbox-credentials.json', 'master-key'];
@@ -220,7 +220,7 @@ test('serve takes backups by itself, makes up for a missed one, and ends with on
   // Not due: asked, and nothing taken.
   const rotate = ['backup', 'rotate', '--into', folder, '--keep', '1'];
   const young = await runCommand([...rotate, '--if-older-than', '24h'], { ARTSEAL_DATA_DIR: dataDir });
-  assert.match(young.stdout, /not taken, the last one is young enough/);
+  assert.match(young.stdout, /not taken: the last one is young enough/);
   assert.deepEqual(readdirSync(folder), [taken]);
 
   // A folder that is missing, as on a disk that was not mounted, is an error in the log.
@@ -257,7 +257,7 @@ test('a command of a newer version beside an older server changes nothing and sa
   assertOneLine(listed, 1, new RegExp(apiError));
   assert.match(
     (await runCommand(['upgrade', '--check'], env)).stdout,
-    /an artseal serves it: stop that first/,
+    /a server runs on it: stop it first/,
   );
   await service.stop('SIGTERM');
   raw.pragma(`user_version = ${newestSchema}`);

@@ -77,7 +77,7 @@ describe('the first start of an empty sandbox', { concurrency: 2, timeout: 300_0
     ).json;
     for (const [place, action] of ['token create', 'key create'].entries()) {
       assert.equal(entries[place].action, action);
-      assert.equal(entries[place].reason, 'the first start of a sandbox');
+      assert.equal(entries[place].reason, 'first start of a sandbox');
       assert.match(entries[place].actor, /^user \S+ \(\d+\)$/);
     }
   });

@@ -52,7 +52,7 @@ test('an older database forks the log once an operator accepts it, and the fork 
 
   const told = await fork();
   assert.deepEqual([told.code, told.stderr], [3, '']);
-  assert.match(told.stdout, /the database is behind.*\n(.*\n)?CAREFUL: .*gives numbers out again/);
+  assert.match(told.stdout, /the database is behind.*\n(.*\n)?CAREFUL: .*gives out numbers a second time/);
   const name = `${before.origin}/2`;
   assert.ok(
     told.stdout.includes(`--accept would begin the log ${name}, with a new key; nothing was changed`),

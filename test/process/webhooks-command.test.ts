@@ -145,8 +145,8 @@ test('redeliver sends one event, or all undelivered ones since a time', async ()
 
 test('errors name the arguments of the command', async () => {
   const rejected: [words: string[], code: number, message: RegExp][] = [
-    [['show', 'wh_9'], 1, /WEBHOOK_NOT_FOUND: WEBHOOK_ID names no webhook\. artseal webhooks list shows/],
-    [['list', '--platform', 'nobody'], 1, /NOT_FOUND: .* artseal platform list shows/],
+    [['show', 'wh_9'], 1, /WEBHOOK_NOT_FOUND: WEBHOOK_ID names no webhook\. See artseal webhooks list/],
+    [['list', '--platform', 'nobody'], 1, /NOT_FOUND: .* See artseal platform list/],
     [['list', '--status', 'BROKEN'], 2, /takes --status ENABLED\|DISABLED, not 'BROKEN'/],
     [['deliveries', 'wh_1', '--status', 'SENT'], 2, /takes --status PENDING\|WAITING\|DELIVERED\|FAILED/],
     [['redeliver', 'wh_1', '--sequence', '0'], 2, /takes --sequence as a whole number of 1 or more/],
