@@ -90,7 +90,10 @@ test('a backup that is taken while the service is written to holds up no call an
   const restored = await runCommand(['restore', target, '--into', into], {});
   assert.equal(restored.code, 0, restored.stderr);
   assert.match(restored.stdout, /skipped: AS-\d{4}-\d{6} to AS-\d{4}-50\d{4}/);
-  assert.match(restored.stdout, /keys, tokens and suspensions are those of the backup: revoke and suspend again/);
+  assert.match(
+    restored.stdout,
+    /keys, tokens and suspensions are those of the backup: revoke and suspend again/,
+  );
   const raw = new Sqlite(join(into, 'artseal.db'));
   t.after(() => raw.close());
   const kept = raw.prepare<[], string>('SELECT filing_no FROM filing ORDER BY filing_no').pluck().all();
@@ -164,7 +167,10 @@ test('tar opens a backup, and sha256sum finds all of it right', {
   const folder = temporaryFolder(t);
   const target = join(folder, 'b.tar');
   const taken = await runCommand(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
-  assert.match(taken.stdout, /it contains the master key of the sandbox \(its secrets are sealed under: main\)/);
+  assert.match(
+    taken.stdout,
+    /it contains the master key of the sandbox \(its secrets are sealed under: main\)/,
+  );
   execFileSync('tar', ['xf', target, '-C', folder]);
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
   const names = ['artseal.db', 'simulated-provider.db', 'sandbox-credentials.json', 'master-key'];
@@ -255,10 +261,7 @@ test('a command of a newer version beside an older server changes nothing and sa
   const listed = await runBounded(t, ['key', 'list'], env);
   const apiError = `schema ${earlierSchema}\\), and another artseal serves it: use the commands of that version`;
   assertOneLine(listed, 1, new RegExp(apiError));
-  assert.match(
-    (await runCommand(['upgrade', '--check'], env)).stdout,
-    /a server runs on it: stop it first/,
-  );
+  assert.match((await runCommand(['upgrade', '--check'], env)).stdout, /a server runs on it: stop it first/);
   await service.stop('SIGTERM');
   raw.pragma(`user_version = ${newestSchema}`);
   raw.close();
