@@ -153,10 +153,19 @@ function bodyMisfits(content: Content, { headers, json, text }: LiveAnswer): str
   const type = String(headers['content-type']);
   const body = content[type];
   if (body === undefined) return [`Content-Type ${type} does not occur`];
-  return misfits(closed(body.schema), type.startsWith('text/') ? text : json);
+  return misfits(closedOnce(body.schema), type.startsWith('text/') ? text : json);
 }
 
-/** A schema whose objects have the described members alone, as every answer has today. */
+const closedSchemas = new WeakMap<Schema, Schema>();
+
+/** The closed form of a schema of the document. Each one is made once, because ajv compiles every new object. */
+function closedOnce(schema: Schema): Schema {
+  const made = closedSchemas.get(schema) ?? closed(schema);
+  closedSchemas.set(schema, made);
+  return made;
+}
+
+/** A schema whose objects have the described members alone, as every response has today. */
 function closed(schema: Schema): Schema {
   const { properties, items } = schema;
   return {
