@@ -95,7 +95,6 @@ const verify: Action = {
     if (faults.length > 0) return exitCodes.failed;
     for (const line of described(file, manifest)) terminal.print(line);
     terminal.print('sound: checksums, indexes, evidence hashes and the evidence log are right');
-    if (manifest.formatVersion === 1) terminal.print(withoutChecksum);
     return exitCodes.done;
   },
 };
@@ -174,9 +173,6 @@ function described(file: string, manifest: Manifest): string[] {
     ...(keys === '' ? [] : [holdsMasterKeys ? holding(keys) : lacking(keys)]),
   ];
 }
-
-const withoutChecksum =
-  'its manifest has no checksum, for an earlier artseal took it: what it says was compared with the files, but that version';
 
 const holding = (keys: string): string =>
   `it contains the master key of the sandbox (its secrets are sealed under: ${keys})`;

@@ -4,8 +4,7 @@ import type { DatabaseFacts, NotedGap } from '../../store/sqlite/snapshot.ts';
 /** The first file of a backup: what is in it and what it was taken from. */
 export interface Manifest {
   readonly format: 'artseal-backup';
-  /** 2 has checksums behind the manifest; 1, of earlier programs, has none of the manifest. */
-  readonly formatVersion: 1 | 2;
+  readonly formatVersion: typeof formatVersion;
   /** RFC 3339 in UTC. */
   readonly takenAt: string;
   /** Version and commit of the program that made it. */
@@ -27,35 +26,38 @@ export interface BackedUpFile {
   readonly sha256: string;
 }
 
-/** As it is called in the archive. */
+/** The format of the archive: the manifest, the checksums, then the files. */
+export const formatVersion = 2;
+/** The name of the manifest in the archive. */
 export const manifestName = 'manifest.json';
-/** What the checksums behind it are called in the archive. */
+/** The name of the checksums, which follow the manifest in the archive. */
 export const checksumsName = 'SHA256SUMS';
-/** Bytes of a manifest, at most. */
+/** Largest size of a manifest, in bytes. */
 export const manifestBytesMax = 1_048_576;
 
-/** The checksums of a manifest, as its bytes are in the archive, and of its files: a line each, which `sha256sum -c` reads. */
+/** The checksums of the bytes of a manifest and of its files, in the format of `sha256sum -c`. */
 export function checksumsOf(manifest: Uint8Array, files: readonly BackedUpFile[]): Buffer {
   const sha256 = createHash('sha256').update(manifest).digest('hex');
   const lines = [{ name: manifestName, sha256 }, ...files].map((file) => `${file.sha256}  ${file.name}\n`);
   return Buffer.from(lines.join(''));
 }
 
-/** Reads the text of a manifest. Throws Error with what is wrong, worded to follow the name of the backup. */
+/** Reads the text of a manifest. Throws Error if it is wrong; the message follows the name of the backup. */
 export function parseManifest(text: string): Manifest {
   const read: unknown = attempt(() => JSON.parse(text));
   if (!isRecord(read)) throw new Error('has a damaged manifest');
-  const { format, formatVersion } = read;
-  if (format !== 'artseal-backup') throw new Error('is no backup of artseal');
-  if (formatVersion !== 1 && formatVersion !== 2)
-    throw new Error(`was made by a newer artseal (format ${formatVersion})`);
+  if (read.format !== 'artseal-backup') throw new Error('is no backup of artseal');
+  if (read.formatVersion !== formatVersion)
+    throw new Error(
+      `has the backup format ${read.formatVersion}; this artseal reads format ${formatVersion}`,
+    );
   if (!isManifest(read)) throw new Error('has a damaged manifest');
   return read;
 }
 
 type Check = (value: unknown) => boolean;
 
-/** Whether a value has all members of a shape, each as its check wants it. */
+/** Whether a value has all members of a shape, and each passes its check. */
 function hasShape<Shape>(checks: { readonly [Name in keyof Shape]-?: Check }) {
   return (value: unknown): value is Shape =>
     isRecord(value) && Object.entries<Check>(checks).every(([name, isSound]) => isSound(value[name]));

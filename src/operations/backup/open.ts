@@ -24,7 +24,7 @@ import {
 import { isDatabase, memberNames } from './members.ts';
 import { listTar, readMember, TarError, type TarMember } from './tar.ts';
 
-/** A backup whose parts are where its manifest says; their contents are not looked at yet. */
+/** A backup whose files are where its manifest says; their contents are not checked yet. */
 export interface OpenBackup {
   readonly manifest: Manifest;
   /** With the files of the manifest, in their order. */
@@ -32,19 +32,18 @@ export interface OpenBackup {
 }
 
 /**
- * Opens a backup. Throws BackupError if it is none, cut off, holds other files than a backup has, or any byte but those
- * of its files changed; in a backup of format 1 the manifest may have.
+ * Opens a backup. Throws BackupError if the file is no backup, is cut off, has other files than a backup has, or if any
+ * byte outside the contents of its files has changed.
  */
 export async function openBackup(file: string): Promise<OpenBackup> {
   try {
-    const [first, ...others] = listTar(file);
+    const [first, checksums, ...members] = listTar(file);
     if (first?.name !== manifestName || first.bytes > manifestBytesMax)
       throw new TarError('is no backup of artseal');
     const text = await contentOf(file, first);
     const manifest = parseManifest(text.toString('utf8'));
-    const { files, takenAt, formatVersion, holdsMasterKeys } = manifest;
-    if (formatVersion === 2) await refuseUnlessHolding(checksumsOf(text, files), file, others[0]);
-    const members = formatVersion === 2 ? others.slice(1) : others;
+    const { files, takenAt, holdsMasterKeys } = manifest;
+    await refuseUnlessHolding(checksumsOf(text, files), file, checksums);
     const takenAtS = Math.floor(Date.parse(takenAt) / 1000);
     // The names are a closed list, so none of them leads out of the folder that they are unpacked into.
     const isAsManifested =
@@ -56,7 +55,7 @@ export async function openBackup(file: string): Promise<OpenBackup> {
       new Set(files.map(({ name }) => name)).size === files.length &&
       files.some(({ name }) => name === databaseName) &&
       files.some(({ name }) => name === ownMasterKeyName) === holdsMasterKeys &&
-      [first, ...others].every(({ mtimeS }) => mtimeS === takenAtS);
+      [first, checksums, ...members].every((member) => member?.mtimeS === takenAtS);
     if (!isAsManifested) throw new TarError('holds something else than its manifest says');
     return { manifest, members };
   } catch (error) {

@@ -10,7 +10,14 @@ import { isDamage } from '../../store/sqlite/failure.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import { copyDatabase, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';
 import { BackupError, type Progress } from './backup-error.ts';
-import { type BackedUpFile, checksumsName, checksumsOf, type Manifest, manifestName } from './manifest.ts';
+import {
+  type BackedUpFile,
+  checksumsName,
+  checksumsOf,
+  formatVersion,
+  type Manifest,
+  manifestName,
+} from './manifest.ts';
 import { isDatabase, memberNames } from './members.ts';
 import { type TarSource, writeTar } from './tar.ts';
 
@@ -118,7 +125,7 @@ async function describe(
   for (const source of kept) files.push(await describeFile(source));
   return {
     format: 'artseal-backup',
-    formatVersion: 2,
+    formatVersion,
     takenAt: new Date(nowMs).toISOString(),
     artseal: [buildInfo.version, buildInfo.commit].join(' ').trim(),
     database,

@@ -18,7 +18,7 @@ import { BackupError } from '../../../src/operations/backup/backup-error.ts';
 import { checksumsOf, type Manifest } from '../../../src/operations/backup/manifest.ts';
 import { openBackup } from '../../../src/operations/backup/open.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
-import { listTar, type TarSource, writeTar } from '../../../src/operations/backup/tar.ts';
+import { type TarSource, writeTar } from '../../../src/operations/backup/tar.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { faultsInLog } from '../../../src/store/sqlite/log-check.ts';
 import { perform } from '../../../src/store/store.ts';
@@ -64,7 +64,7 @@ function withByteChanged(t: TestContext, file: string, offset: number): string {
   return copy;
 }
 
-test('a backup is sound and tells what it holds', async (t) => {
+test('a backup is sound and describes its contents', async (t) => {
   const { manifest, faults } = await verifyBackup(await makeBackup(t), unwatched);
   assert.deepEqual(faults, []);
   assert.deepEqual(
@@ -81,32 +81,30 @@ test('a backup is sound and tells what it holds', async (t) => {
   assert.equal(manifest.takenAt, '2026-11-21T12:00:00.000Z');
 });
 
-/** One bit; and those by which the number of the format differs from that before. */
-const masks = [0x10, 0x03];
+/** How many bytes are tried: every seventh, so that each header and each line of the manifest has several. */
+const byteStep = 7;
 
-test('a backup is not opened where any byte is changed that is not of the files in it', async (t) => {
+test('a backup is not opened if a byte outside the contents of its files has changed', async (t) => {
   const file = await makeBackup(t);
   const { members } = await openBackup(file);
   const bytes = readFileSync(file);
   const isOfFile = (place: number) =>
     members.some(({ offset, bytes: length }) => place >= offset && place < offset + length);
-  const places = [...bytes.keys()].filter((place) => !isOfFile(place));
-  assert.ok(places.length > 4_000);
+  const places = [...bytes.keys()].filter((place) => place % byteStep === 0 && !isOfFile(place));
+  assert.ok(places.length > 600);
   const archive = openSync(file, 'r+');
   t.after(() => closeSync(archive));
   const put = (byte: number, place: number) => writeSync(archive, Buffer.of(byte), 0, 1, place);
   for (const place of places) {
     const byte = bytes.readUInt8(place);
-    for (const mask of masks) {
-      put(byte ^ mask, place);
-      await assert.rejects(openBackup(file), BackupError, `byte ${place} ^ ${mask}`);
-    }
+    put(byte ^ 0x10, place);
+    await assert.rejects(openBackup(file), BackupError, `byte ${place}`);
     put(byte, place);
   }
   await openBackup(file);
 });
 
-test('a byte of a file that changed is found', async (t) => {
+test('a changed byte of a file is found', async (t) => {
   const file = await makeBackup(t);
   const { members } = await openBackup(file);
   assert.equal(members.length, 3);
@@ -118,7 +116,7 @@ test('a byte of a file that changed is found', async (t) => {
   }
 });
 
-test('a backup that is cut off anywhere, or goes on behind its end, is refused', async (t) => {
+test('a backup is refused if it is cut off anywhere, or has bytes after its end', async (t) => {
   const file = await makeBackup(t);
   const whole = readFileSync(file).length;
   for (const bytes of [0, 100, 512, 2_000, whole - 1_024, whole - 512, whole - 1]) {
@@ -141,7 +139,7 @@ async function sourcesOf(file: string): Promise<readonly TarSource[]> {
   }));
 }
 
-/** An archive of a manifest, its checksums unless told otherwise, and these files. */
+/** An archive of a manifest, its checksums and these files. */
 async function packed(
   t: TestContext,
   manifest: object,
@@ -154,61 +152,34 @@ async function packed(
     { name: 'manifest.json', from: text },
     { name: 'SHA256SUMS', from: checksums(text) },
   ];
-  await writeTar(
-    target,
-    [...head.filter(({ from }) => from.length > 0), ...sources],
-    noon.atMs / 1000,
-    unwatched,
-  );
+  await writeTar(target, [...head, ...sources], noon.atMs / 1000, unwatched);
   return target;
 }
 
-/** What has no checksums is without the file of them, as before there was one. */
-const noChecksums = () => Buffer.alloc(0);
-
-/** A backup as it was made before there were checksums of the manifest. */
-async function madeEarlier(t: TestContext, file: string, over: object = {}): Promise<string> {
-  const { manifest } = await openBackup(file);
-  return packed(t, { ...manifest, formatVersion: 1, ...over }, await sourcesOf(file), noChecksums);
-}
-
-test('a backup of the first format, without checksums of its manifest, is sound and is restored', async (t) => {
-  const earlier = await madeEarlier(t, await makeBackup(t));
-  assert.deepEqual(
-    listTar(earlier).map(({ name }) => name),
-    ['manifest.json', 'artseal.db', 'sandbox-credentials.json', 'master-key'],
-  );
-  const { manifest, faults } = await verifyBackup(earlier, unwatched);
-  assert.deepEqual([manifest.formatVersion, faults], [1, []]);
-  const { into } = await restored(t, earlier, { numbersAfter: 'AS-2026-000002' });
-  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000003');
-});
-
-test('no backup passes for one of the first format while it has checksums, nor without them for one of the second', async (t) => {
+test('a backup is refused if its manifest and checksums do not agree, or if it has another format', async (t) => {
   const file = await makeBackup(t);
   const { manifest } = await openBackup(file);
   const sources = await sourcesOf(file);
   await openBackup(await packed(t, manifest, sources));
-  const first = { ...manifest, formatVersion: 1 };
-  await assert.rejects(openBackup(await packed(t, first, sources)), /something else than its manifest says/);
-  for (const checksums of [noChecksums, () => checksumsOf(Buffer.from('another'), manifest.files)]) {
-    const changed = await packed(t, manifest, sources, checksums);
+  for (const checksums of ['', checksumsOf(Buffer.from('another'), manifest.files)]) {
+    const changed = await packed(t, manifest, sources, () => Buffer.from(checksums));
     await assert.rejects(openBackup(changed), /its manifest\.json and SHA256SUMS do not agree/);
   }
   const newer = await packed(t, { ...manifest, formatVersion: 3 }, sources);
-  await assert.rejects(openBackup(newer), /made by a newer artseal \(format 3\)/);
+  await assert.rejects(openBackup(newer), /has the backup format 3; this artseal reads format 2/);
 });
 
-test('a manifest without checksum is refused where it contradicts the archive or lacks anything', async (t) => {
+test('a manifest is refused if it contradicts the archive or lacks a member', async (t) => {
   const file = await makeBackup(t);
   const { manifest } = await openBackup(file);
+  const sources = await sourcesOf(file);
   const { database, files } = manifest;
   for (const over of [
     { takenAt: '2026-11-21T12:00:01.000Z' },
     { holdsMasterKeys: false },
     { files: files.slice(0, -1) },
   ]) {
-    const changed = await madeEarlier(t, file, over);
+    const changed = await packed(t, { ...manifest, ...over }, sources);
     await assert.rejects(openBackup(changed), /something else than its manifest says/, JSON.stringify(over));
   }
   const gap = { kind: 'FILING', year: 2026, after: 1, through: '2', restoredAtS: 1 };
@@ -232,7 +203,7 @@ test('a manifest without checksum is refused where it contradicts the archive or
     { files: files.map((of) => ({ ...of, bytes: 1.5 })) },
     { files: files.map((of) => ({ ...of, sha256: '' })) },
   ]) {
-    const changed = await madeEarlier(t, file, over);
+    const changed = await packed(t, { ...manifest, ...over }, sources, () => Buffer.from('not read'));
     await assert.rejects(openBackup(changed), /has a damaged manifest/, JSON.stringify(over));
   }
 });
@@ -248,7 +219,7 @@ async function forged(t: TestContext, file: string, names: readonly string[], ma
   return packed(t, { ...manifest, holdsMasterKeys, files }, sources);
 }
 
-test('files with other names than those of a backup are refused, so that none gets out of the folder', async (t) => {
+test('a backup with any other file name is refused, so that no file leaves the folder', async (t) => {
   const file = await makeBackup(t);
   for (const [names, manifestNames] of [
     [['artseal.db', '../../escaped']],
@@ -278,7 +249,7 @@ test('files with other names than those of a backup are refused, so that none ge
   await restored(t, await forged(t, file, ['artseal.db']));
 });
 
-test('links and folders in an archive are refused', async (t) => {
+test('links and folders in an archive are rejected', async (t) => {
   const file = await makeBackup(t);
   const [database] = (await openBackup(file)).members;
   assert.ok(database);
@@ -307,11 +278,11 @@ async function tampered(t: TestContext, sql: string): Promise<string> {
   return backedUp(t, original.dataDir);
 }
 
-test('what is no regular file is refused unopened: to open a pipe would wait for ever', async () => {
+test('a file that is no regular file is not opened: to open a pipe could wait for ever', async () => {
   await assert.rejects(openBackup('/dev/null'), { message: '/dev/null is no regular file.' });
 });
 
-test('a filing that is not what was hashed is named', async (t) => {
+test('a filing that differs from its evidence hash is named', async (t) => {
   const backup = await tampered(t, "UPDATE filing SET author = 'somebody else'");
   assert.deepEqual(await faultsOf(backup), ['AS-2026-000001 is not what its evidence hash was made of']);
   await assert.rejects(restored(t, backup), /AS-2026-000001 is not what its evidence hash was made of/);
@@ -443,7 +414,7 @@ const wrongRows: Readonly<Record<string, readonly [sql: string, faults: readonly
   ],
 };
 
-test('what is wrong with a row of leaves is named by the leaf', async (t) => {
+test('a fault in a row of leaves is named by its leaf', async (t) => {
   const dataDir = temporaryFolder(t);
   const { file, store } = await openRegistryIn(t, dataDir);
   await Promise.all(Array.from({ length: 9 }, () => file()));
@@ -452,12 +423,12 @@ test('what is wrong with a row of leaves is named by the leaf', async (t) => {
     const database = join(temporaryFolder(t), 'artseal.db');
     copyFileSync(join(dataDir, 'artseal.db'), database);
     forced(database, sql);
-    // Those behind it are hashed with what is in its place, so they are named, too.
+    // The hashes of later leaves include it, so these are named as well.
     assert.deepEqual(faultsInLog(database).slice(0, 1), faults, what);
   }
 });
 
-test('however many records name the leaves of others, they are faults', async (t) => {
+test('records that name the leaves of others are faults, however many there are', async (t) => {
   const dataDir = temporaryFolder(t);
   const { file, store } = await openRegistryIn(t, dataDir);
   await Promise.all(Array.from({ length: 250 }, () => file()));
@@ -491,7 +462,7 @@ function forced(database: string, sql: string): void {
   raw.close();
 }
 
-test('what is wrong with the evidence log is named, and nothing where nothing is', async (t) => {
+test('every fault of the evidence log is named, and a sound log has none', async (t) => {
   const dataDir = await loggedRegistry(t);
   assert.deepEqual(await faultsOf(await backedUp(t, dataDir)), []);
   for (const [what, [sql, fault]] of Object.entries(wrongLogs)) {
@@ -513,7 +484,7 @@ test('what is wrong with the evidence log is named, and nothing where nothing is
   assert.match((await faultsOf(await backedUp(t, forged.dataDir))).join(), /record 2 of .* commits to/);
 });
 
-test('an index that does not agree with its table is found', async (t) => {
+test('an index that disagrees with its table is found', async (t) => {
   const backup = await tampered(
     t,
     "UPDATE sqlite_schema SET sql = replace(sql, '(`filing_no`)', '(`hash`)') WHERE name = 'filing_filing_no_unique'",
@@ -530,7 +501,7 @@ test('a backup of a newer version is refused before it is restored', async (t) =
   assert.match((await faultsOf(await backedUp(t, original.dataDir))).join(), /newer artseal \(schema 99/);
 });
 
-test('of a damaged database no backup is made', async (t) => {
+test('no backup is taken of a damaged database', async (t) => {
   const original = await newRegistry(t);
   await original.file();
   await original.store.close();
@@ -545,7 +516,7 @@ test('of a damaged database no backup is made', async (t) => {
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('a backup is refused where its name is taken, its folder missing, or the disk too full', async (t) => {
+test('no backup is taken if its file exists, its folder is missing, or the disk is too full', async (t) => {
   const { dataDir } = await newRegistry(t);
   const folder = temporaryFolder(t);
   const target = join(folder, 'backup.tar');
@@ -559,15 +530,15 @@ test('a backup is refused where its name is taken, its folder missing, or the di
   assert.deepEqual(readdirSync(folder), ['backup.tar']);
 });
 
-test('work that is given up leaves nothing', async (t) => {
+test('a backup that is cancelled leaves no file', async (t) => {
   const { dataDir } = await newRegistry(t);
   for (const until of ['copying', 'checking', 'packing']) {
     const folder = temporaryFolder(t);
     const progress = (step: string) => {
-      if (step.startsWith(until)) throw new Error('given up');
+      if (step.startsWith(until)) throw new Error('cancelled');
     };
     const order = { dataDir, target: join(folder, 'backup.tar'), nowMs: noon.atMs, progress };
-    await assert.rejects(takeBackup(order), /given up/);
+    await assert.rejects(takeBackup(order), /cancelled/);
     assert.deepEqual(readdirSync(folder), []);
   }
 });
