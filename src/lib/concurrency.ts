@@ -1,0 +1,114 @@
+/** Counts by key, from 0. A key whose count is 0 takes no memory. */
+export interface Counts<Key> {
+  of(key: Key): number;
+  add(key: Key, by: number): void;
+}
+
+export function createCounts<Key>(): Counts<Key> {
+  const counts = new Map<Key, number>();
+  const of = (key: Key) => counts.get(key) ?? 0;
+  return {
+    of,
+    add: (key, by) => {
+      const count = of(key) + by;
+      if (count === 0) counts.delete(key);
+      else counts.set(key, count);
+    },
+  };
+}
+
+/** The bounds of a `KeyedLimit`. */
+export interface KeyedLimits {
+  readonly perKey: number;
+  readonly total?: number;
+  /** Slots of the total that only keys without another slot may take. */
+  readonly keptForOthers?: number;
+}
+
+/** Limits how much runs at the same time, for each key and in total. The function that frees a slot works once. */
+export interface KeyedLimit<Key> {
+  /** Takes a slot. Returns the function that frees it; undefined if no slot is free for the key. */
+  tryTake(key: Key): (() => void) | undefined;
+  /**
+   * Waits for a slot: keys take turns, and a key's calls keep their order. Resolves to the function that frees the slot.
+   * `onWait` gets a function that leaves the queue; the promise then never resolves.
+   */
+  take(key: Key, onWait?: (leave: () => void) => void): Promise<() => void>;
+  /** How many slots are taken. */
+  taken(): number;
+  takenBy(key: Key): number;
+  /** Resolves when no slot is taken. */
+  idle(): Promise<void>;
+}
+
+/** Starts a call that waited, with the function that frees its slot. */
+type Start = (free: () => void) => void;
+
+export function createKeyedLimit<Key>(limits: KeyedLimits): KeyedLimit<Key> {
+  const { perKey, total = Number.POSITIVE_INFINITY, keptForOthers = 0 } = limits;
+  const counts = createCounts<Key>();
+  /** The calls that wait, the oldest first. The key that waited longest comes first. */
+  const queues = new Map<Key, Set<Start>>();
+  const idleWaiters: (() => void)[] = [];
+  let taken = 0;
+
+  function tryTake(key: Key): (() => void) | undefined {
+    const own = counts.of(key);
+    const isFree = own === 0 ? taken < total : own < perKey && total - taken > keptForOthers;
+    if (!isFree) return undefined;
+    count(key, 1);
+    let isTaken = true;
+    return () => {
+      if (isTaken) count(key, -1);
+      isTaken = false;
+    };
+  }
+
+  function count(key: Key, by: 1 | -1): void {
+    taken += by;
+    counts.add(key, by);
+    if (by === -1) startNext();
+    if (taken === 0) for (const resolve of idleWaiters.splice(0)) resolve();
+  }
+
+  function startNext(): void {
+    for (const [key, queue] of queues) {
+      const free = tryTake(key);
+      if (free === undefined) continue;
+      const [start] = queue;
+      queues.delete(key);
+      queues.set(key, queue);
+      leave(key, start);
+      start?.(free);
+      return;
+    }
+  }
+
+  function leave(key: Key, start: Start | undefined): void {
+    const queue = queues.get(key);
+    if (start !== undefined) queue?.delete(start);
+    if (queue?.size === 0) queues.delete(key);
+  }
+
+  return {
+    tryTake,
+    take: (key, onWait) => {
+      const { promise, resolve } = Promise.withResolvers<() => void>();
+      const free = tryTake(key);
+      if (free !== undefined) resolve(free);
+      else {
+        queues.set(key, (queues.get(key) ?? new Set()).add(resolve));
+        onWait?.(() => leave(key, resolve));
+      }
+      return promise;
+    },
+    taken: () => taken,
+    takenBy: counts.of,
+    idle: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      if (taken === 0) resolve();
+      else idleWaiters.push(resolve);
+      return promise;
+    },
+  };
+}
