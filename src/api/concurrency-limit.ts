@@ -1,5 +1,6 @@
 import { ApiError, unavailable } from '../domain/reason.ts';
 import { apiErrorData } from '../domain/violation.ts';
+import { createKeyedLimit } from '../lib/concurrency.ts';
 import type { Execute } from '../store/store.ts';
 import type { Call } from './operation.ts';
 
@@ -16,7 +17,7 @@ export interface ConcurrencyLimitRules {
 
 /** Limits how much runs at the same time: for each key, so that one cannot use up the others' share, and in all. */
 export interface ConcurrencyLimit<Key> {
-  /** Counts one more. Call the returned function once, when it ends. Throws RATE_LIMITED, UNAVAILABLE. */
+  /** Counts one more. Call the returned function when it ends. Throws RATE_LIMITED, UNAVAILABLE. */
   enter(key: Key): () => void;
   /** How many run now. */
   taken(): number;
@@ -60,25 +61,14 @@ export function createConcurrencyLimit<Key>({
   tooMany,
   full,
 }: ConcurrencyLimitRules): ConcurrencyLimit<Key> {
-  const takenBy = new Map<Key, number>();
-  let taken = 0;
-
-  function leave(key: Key): void {
-    taken -= 1;
-    const left = (takenBy.get(key) ?? 0) - 1;
-    if (left > 0) takenBy.set(key, left);
-    else takenBy.delete(key);
-  }
-
+  const limit = createKeyedLimit<Key>({ perKey: ofEach, total: ofAll });
   return {
     enter: (key) => {
-      const own = takenBy.get(key) ?? 0;
-      if (own >= ofEach) throw new ApiError('RATE_LIMITED', tooMany, { retryAfterS });
-      if (taken >= ofAll) throw unavailable(full);
-      taken += 1;
-      takenBy.set(key, own + 1);
-      return () => leave(key);
+      if (limit.takenBy(key) >= ofEach) throw new ApiError('RATE_LIMITED', tooMany, { retryAfterS });
+      const leave = limit.tryTake(key);
+      if (leave === undefined) throw unavailable(full);
+      return leave;
     },
-    taken: () => taken,
+    taken: limit.taken,
   };
 }
