@@ -11,12 +11,12 @@ import {
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
+import { createKeyedLimit } from '../../lib/concurrency.ts';
 import type { Instruction } from '../../store/escrow-commands.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import type { EscrowCase, OrderUpdate } from '../../store/reconciliation-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import type { PaymentOrder, PaymentProvider } from '../provider.ts';
-import { createKeyedMutex } from './keyed-mutex.ts';
 import { jittered, type ReconciliationLimits, retryDelayMs } from './limits.ts';
 
 /** Brings orders and the provider to agreement. Everything that is said to the provider is said here. */
@@ -87,7 +87,7 @@ export function reasonOf(error: unknown): string {
 /** A reconciler between this store and this provider. */
 export function createReconciler(dependencies: ReconcilerDependencies): Reconciler {
   const { execute, provider, currency, clock, now, newInstructionId, random, limits, log } = dependencies;
-  const turns = createKeyedMutex();
+  const turns = createKeyedLimit<string>({ perKey: 1 });
   const waiting = new Set<(why: string) => void>();
   let isStopped = false;
 
@@ -98,6 +98,16 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     const agreed = { amount: accepted?.amount ?? order.amount, currency: accepted?.currency ?? currency };
     return { holdId, escrowId, ...agreed, buyerId, sellerId, buyer, seller, openedAtMs, reference };
   };
+
+  /** Runs one piece of work at a time for each order. Calls and orders in recovery bound how many wait. */
+  async function inTurn<T>(escrowId: string, work: () => Promise<T>): Promise<T> {
+    const end = await turns.take(escrowId);
+    try {
+      return await work();
+    } finally {
+      end();
+    }
+  }
 
   async function caseOf(escrowId: string): Promise<EscrowCase> {
     const found = await execute({ kind: 'FindCase', escrowId });
@@ -301,7 +311,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
 
   return {
     carryOut: (instruction) =>
-      turns.run(instruction.order.escrowId, async () => {
+      inTurn(instruction.order.escrowId, async () => {
         const { instructionId, order } = instruction;
         const { escrowId } = order;
         try {
@@ -318,7 +328,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
         }
       }),
     recover: (escrowId) =>
-      turns.run(escrowId, async () => {
+      inTurn(escrowId, async () => {
         const before = await caseOf(escrowId);
         // What happens to money after its release is recorded, whether or not a person has decided about the last of it.
         if (before.review !== undefined && before.order.state !== 'RELEASED') return;
@@ -330,14 +340,14 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
         }
       }),
     lookUpReleased: (escrowId) =>
-      turns.run(escrowId, async () => {
+      inTurn(escrowId, async () => {
         const before = await caseOf(escrowId);
         const payment = await lookUp(before);
         // A provider knows nothing of orders that were released at the one before it.
         if (payment.status === 'ABSENT' || planFor(before, payment).review === undefined) return;
         await updateOrder(before, payment);
       }),
-    isBusy: turns.isBusy,
+    isBusy: (escrowId) => turns.takenBy(escrowId) > 0,
     stop: async () => {
       isStopped = true;
       for (const giveUp of waiting) giveUp(closing);

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
+import { createKeyedLimit } from '../../lib/concurrency.ts';
 import type { DueOrder } from '../../store/reconciliation-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { createFairQueue, type FairQueue } from './fair-queue.ts';
 import type { ReconciliationLimits } from './limits.ts';
 import { type Reconciler, reasonOf } from './reconciler.ts';
 
@@ -27,11 +27,17 @@ export interface RecoveryDependencies {
 /** Recovery by polling: a notification, another process and the passing of time all just make an order due. */
 export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   const { execute, reconciler, clock, limits, log } = dependencies;
-  /** One for first attempts, so that none of them ever waits for an order that failed before. */
-  const lanes = [
-    { hasFailed: false, lane: createFairQueue(limits) },
-    { hasFailed: true, lane: createFairQueue(limits) },
-  ];
+  /** Orders that have not failed have slots of their own, so that none of them waits for an order that failed before. */
+  const queues = [false, true].map((hasFailed) => ({
+    hasFailed,
+    slots: createKeyedLimit<number>({
+      perKey: limits.atOncePerCaller,
+      total: limits.atOnce,
+      keptForOthers: limits.keptForOthers,
+    }),
+    /** The caller that had its turn last; 0 at first. */
+    lastCaller: 0,
+  }));
   let cancel = () => {};
   let isStopped = false;
   /** Why the last look at what is due failed; undefined if it did not. */
@@ -48,14 +54,13 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     else log.error({ err: error }, 'the orders that are due cannot be read');
   }
 
-  async function recover(order: DueOrder, lane: FairQueue): Promise<void> {
-    const { escrowId } = order;
+  async function recover({ escrowId }: DueOrder, free: () => void): Promise<void> {
     try {
       await reconciler.recover(escrowId);
     } catch (error) {
       log.warn({ escrowId, why: reasonOf(error) }, 'an order is not settled yet');
     } finally {
-      lane.end(order);
+      free();
     }
   }
 
@@ -65,11 +70,18 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     // What is due later than anything is ever put off comes from a clock that was set back.
     const horizonMs = nowMs + 2 * Math.max(limits.quietLookUpMs, limits.longestRetryMs);
     const { atOnce: callers, atOncePerCaller: perCaller } = limits;
-    for (const { hasFailed, lane } of lanes) {
-      const after = lane.lastCaller();
+    for (const queue of queues) {
+      const { hasFailed, slots, lastCaller: after } = queue;
       const due = await execute({ kind: 'ListDue', hasFailed, nowMs, horizonMs, after, callers, perCaller });
       const idle = due.filter(({ escrowId }) => !reconciler.isBusy(escrowId));
-      for (const order of lane.begin(idle)) void recover(order, lane);
+      for (const [round, orders] of inRounds(idle).entries()) {
+        for (const order of orders) {
+          // A caller has its turn also if it has no slot left, so that the same callers are not listed forever.
+          if (round === 0 && slots.taken() < limits.atOnce) queue.lastCaller = order.callerId;
+          const free = slots.tryTake(order.callerId);
+          if (free !== undefined) void recover(order, free);
+        }
+      }
     }
   }
 
@@ -93,6 +105,13 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
       cancel();
     },
   };
+}
+
+/** The first order of each caller, then the second one of each, and so on. */
+function inRounds(orders: readonly DueOrder[]): DueOrder[][] {
+  const queues = [...Map.groupBy(orders, ({ callerId }) => callerId).values()];
+  const count = Math.max(0, ...queues.map(({ length }) => length));
+  return Array.from({ length: count }, (_, nth) => queues.flatMap((queue) => queue[nth] ?? []));
 }
 
 /** Whether the store said that it cannot be used now, which needs no stack. */
