@@ -1,8 +1,8 @@
 import type { Clock } from '../../domain/clock.ts';
 import { dueHorizonMs } from '../../domain/webhook.ts';
+import { createCounts } from '../../lib/concurrency.ts';
 import { backoffMs } from '../../lib/timing.ts';
 import type { DeliveryResult, DueDelivery, SendingWebhook } from '../../store/webhook-commands.ts';
-import { createCounts } from './counts.ts';
 import type { Backoff } from './limits.ts';
 
 /** An endpoint with the deliveries that were claimed for it. Times are those of the monotonic clock, unless noted. */
@@ -59,7 +59,7 @@ export interface EndpointQueues {
 export function createEndpointQueues(backoff: Backoff): EndpointQueues {
   const queues = new Map<number, EndpointQueue>();
   const byCaller = new Map<number, Set<EndpointQueue>>();
-  const lengths = createCounts();
+  const lengths = createCounts<number>();
   let length = 0;
 
   function count({ callerId }: EndpointQueue, by: number): void {

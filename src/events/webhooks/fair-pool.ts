@@ -1,4 +1,4 @@
-import { createCounts } from './counts.ts';
+import { createCounts } from '../../lib/concurrency.ts';
 import type { SendingLimits } from './limits.ts';
 
 /** The permission to send one request to an endpoint. */
@@ -38,8 +38,8 @@ export function createFairPool(
   const healthy = newPool(false, limits.atOnce, limits.atOncePerEndpoint);
   const failing = newPool(true, limits.atOnceFailing, 1);
   const pools = [healthy, failing];
-  const takenByEndpoint = createCounts();
-  const takenByCaller = createCounts();
+  const takenByEndpoint = createCounts<number>();
+  const takenByCaller = createCounts<number>();
 
   function cancel({ id, callerId }: Pick<Permit, 'id' | 'callerId'>): void {
     for (const { waiting } of pools) {
