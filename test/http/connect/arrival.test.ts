@@ -16,7 +16,7 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from '../../../ge
 import { createTypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import { createSwitchedReadiness } from '../../support/readiness.ts';
 import { ledger } from '../../support/tokens.ts';
-import { openBareDoor } from './bare-listener.ts';
+import { openBareListener } from './bare-listener.ts';
 import { enveloped } from './raw-call.ts';
 
 /** The internal door before no operation: whoever comes that far fails. */
@@ -36,7 +36,7 @@ async function openDoor(
     draining: draining.signal,
     ...(arrivalMs === undefined ? {} : { arrivalMs }),
   });
-  return (await openBareDoor(t, typedCalls)).baseUrl;
+  return (await openBareListener(t, typedCalls)).baseUrl;
 }
 
 interface Part {

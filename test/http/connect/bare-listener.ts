@@ -10,7 +10,7 @@ import { listenLocally } from '../../support/local-server.ts';
 import { openObserver } from '../../support/observer.ts';
 
 /** How long the connections of a test's door last. */
-export interface DoorPatience extends Partial<ConnectionTimeouts> {
+export interface ListenerTimeouts extends Partial<ConnectionTimeouts> {
   /** How long the headers of a request may take, in milliseconds. */
   readonly headersMs?: number;
   /** How long a client may take nothing of a response, in milliseconds. */
@@ -19,10 +19,10 @@ export interface DoorPatience extends Partial<ConnectionTimeouts> {
 }
 
 /** The internal listener alone, with calls of the test's own. */
-export async function openBareDoor(
+export async function openBareListener(
   t: TestContext,
   typedCalls: TypedCalls,
-  { headersMs, stalledMs, tls, ...timeout }: DoorPatience = {},
+  { headersMs, stalledMs, tls, ...timeout }: ListenerTimeouts = {},
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });

@@ -1,73 +1,74 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { test } from 'node:test';
 import { fromBinary } from '@bufbuild/protobuf';
 import { ErrorInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
+import { fileArtwork } from '../../support/calls.ts';
+import { fileScope } from '../../support/file-scope.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const buf = join(root, 'node_modules', '.bin', 'buf');
+const service = await startService(fileScope);
+const authorization = ['-H', `Authorization: Bearer ${await service.token()}`];
+const withSchema = ['curl', '--schema', '.'];
 
-interface CurlResult {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs buf curl as an operator would, with the schema in the folder or with what the service says of itself. */
-function bufCurl(words: readonly string[], schema = ['--schema', '.']): Promise<CurlResult> {
-  const { promise, resolve } = Promise.withResolvers<CurlResult>();
-  execFile(buf, ['curl', ...schema, ...words], { cwd: root }, (error, stdout, stderr) => {
+/** Sends a message to a method of FilingService, as an operator would. buf takes the schema from the server. */
+function bufCurl(words: readonly string[], method: string, message: string) {
+  const { promise, resolve } = Promise.withResolvers<{ code: number; stdout: string; stderr: string }>();
+  const url = `${service.internalUrl}/artseal.v1.FilingService/${method}`;
+  execFile(buf, [...words, '-d', message, url], { cwd: root }, (error, stdout, stderr) => {
     resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
   });
   return promise;
 }
 
-/** The reason in the ErrorInfo of an error as buf curl prints it. */
-function reasonIn(stderr: string): string {
+for (const [name, words] of Object.entries({
+  'Connect over HTTP/1.1, schema by grpc.reflection.v1': ['--reflect-protocol', 'grpc-v1'],
+  'gRPC-Web over HTTP/1.1, schema by grpc.reflection.v1alpha': [
+    ...['--protocol', 'grpcweb', '--reflect-protocol', 'grpc-v1alpha'],
+  ],
+})) {
+  test(`buf curl files an artwork: ${name}`, async () => {
+    const reflecting = ['curl', ...words, '--reflect-header', '*', ...authorization];
+    const filed = await bufCurl(reflecting, 'CreateFiling', JSON.stringify(artwork));
+    assert.equal(filed.code, 0, filed.stderr);
+    assert.match(JSON.parse(filed.stdout).filingNo, /^AS-\d{4}-\d{6}$/);
+  });
+}
+
+test('buf curl shows the code and the reason of an error', async () => {
+  const { code, stderr } = await bufCurl([...withSchema, ...authorization], 'GetFiling', '{"filingNo":"x"}');
+  // buf's exit code is eight times the status code; not_found is 5.
+  assert.equal(code, 5 * 8, stderr);
   const [info] = JSON.parse(stderr).details;
   assert.equal(info.type, 'google.rpc.ErrorInfo');
-  return fromBinary(ErrorInfoSchema, Buffer.from(info.value, 'base64')).reason;
-}
+  assert.equal(fromBinary(ErrorInfoSchema, Buffer.from(info.value, 'base64')).reason, 'FILING_NOT_FOUND');
+});
 
-const ways: Record<string, readonly string[]> = {
-  'Connect over HTTP/1.1': ['--protocol', 'connect'],
-  'Connect over HTTP/2': ['--protocol', 'connect', '--http2-prior-knowledge'],
-  'gRPC over HTTP/2': ['--protocol', 'grpc', '--http2-prior-knowledge'],
-  'gRPC-Web over HTTP/1.1': ['--protocol', 'grpcweb'],
-  'gRPC-Web over HTTP/2': ['--protocol', 'grpcweb', '--http2-prior-knowledge'],
-};
-
-for (const [name, words] of Object.entries(ways)) {
-  test(`buf curl is answered and refused: ${name}`, async (t) => {
-    const service = await startService(t);
-    const authorization = ['-H', `Authorization: Bearer ${await service.token()}`];
-    const url = (method: string) => `${service.internalUrl}/artseal.v1.FilingService/${method}`;
-    const [filed, refused, unauthenticated] = await Promise.all([
-      bufCurl([...words, ...authorization, '-d', JSON.stringify(artwork), url('CreateFiling')]),
-      bufCurl([...words, ...authorization, '-d', '{"filingNo":"AS-1999-000001"}', url('GetFiling')]),
-      bufCurl([...words, '-d', '{}', url('ListFilings')]),
-    ]);
-    assert.equal(filed.code, 0, filed.stderr);
-    assert.match(JSON.parse(filed.stdout).filingNo, /^AS-\d{4}-000001$/);
-    // buf's exit code is the status code times eight: not_found is 5, unauthenticated 16.
-    assert.equal(refused.code, 5 * 8, refused.stderr);
-    assert.equal(reasonIn(refused.stderr), 'FILING_NOT_FOUND');
-    assert.equal(unauthenticated.code, 16 * 8, unauthenticated.stderr);
-    assert.equal(reasonIn(unauthenticated.stderr), 'AUTH_HEADER_MISSING');
-  });
-}
-
-for (const version of ['grpc-v1', 'grpc-v1alpha']) {
-  test(`buf curl needs no schema, since the service describes itself: ${version}`, async (t) => {
-    const service = await startService(t);
-    const reflecting = ['--reflect-protocol', version, '--reflect-header', '*'];
-    const authorization = ['-H', `Authorization: Bearer ${await service.token()}`];
-    const url = `${service.internalUrl}/artseal.v1.FilingService/CreateFiling`;
-    const filed = await bufCurl([...authorization, '-d', JSON.stringify(artwork), url], reflecting);
-    assert.equal(filed.code, 0, filed.stderr);
-    assert.match(JSON.parse(filed.stdout).filingNo, /^AS-\d{4}-000001$/);
-  });
-}
+test('buf curl prints events as they happen, over gRPC', async (t) => {
+  const gallery = await service.platform();
+  const url = `${service.internalUrl}/artseal.v1.EventService/WatchEvents`;
+  const words = ['--protocol', 'grpc', '--http2-prior-knowledge', ...authorization];
+  const message = JSON.stringify({ platform: gallery.caller });
+  const program = spawn(buf, [...withSchema, ...words, '-d', message, url], { cwd: root });
+  t.after(() => program.kill('SIGKILL'));
+  const printed = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
+  let text = '';
+  const read = async () => {
+    for (; ; text += (await printed.next()).value) {
+      try {
+        const response = JSON.parse(text);
+        text = '';
+        return response;
+      } catch {}
+    }
+  };
+  assert.deepEqual(await read(), {});
+  const { filingNo } = (await fileArtwork(service, gallery)).json;
+  const { event, platform, next } = await read();
+  assert.deepEqual([event.filingNo, event.sequence, platform, next], [filingNo, '1', gallery.caller, '1']);
+});

@@ -2,40 +2,40 @@ import type { Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { TestService } from '../../support/service.ts';
 
-/** How long a service may take over an end that it waits for nobody for, before it is taken to hang. */
+/** How long closing may take when it waits for no client; a service that takes longer hangs. */
 const giveUpMs = 60_000;
+/** How long closing waits for open connections: `drainTimeoutMs` of src/app/listeners.ts. */
+const drainTimeoutMs = 10_000;
 
-/** How a service came to its end. */
+/** What ended the closing of a service. */
 export type Ending = 'by itself' | 'by force' | 'when the clients were gone';
 
 const realSetTimeout = setTimeout;
 
 interface Closing {
   readonly closed: Promise<true>;
-  /** Lets the time for calls in flight go by. */
+  /** Ends the time for open connections. */
   force(): void;
 }
 
-/** Begins to close a service whose timeout does not end until `force`: the timers that it then sets stand still. */
+/** Begins to close a service, which waits for open connections until `force`. */
 function beginClosing(test: TestContext, service: TestService): Closing {
-  const held: (() => void)[] = [];
-  const mocked = test.mock.method(globalThis, 'setTimeout', ((callback: () => void) => {
-    held.push(callback);
+  const { promise: forced, resolve: force } = Promise.withResolvers<void>();
+  const mocked = test.mock.method(globalThis, 'setTimeout', ((callback: () => void, ms?: number) => {
+    if (ms !== drainTimeoutMs) return realSetTimeout(callback, ms);
+    void forced.then(callback);
     return realSetTimeout(() => {}).unref();
   }) as typeof setTimeout);
-  const closed = service.close().then((): true => true);
-  mocked.mock.restore();
-  return {
-    closed,
-    force: () => {
-      for (const callback of held) callback();
-    },
-  };
+  const closed = service.close().then((): true => {
+    mocked.mock.restore();
+    return true;
+  });
+  return { closed, force };
 }
 
 /**
- * Closes a service whose timeout does not end, then ends its timeout, and then destroys the clients: which of them
- * it took.
+ * Closes a service. If it waits for open connections, ends their time, and if it still waits, destroys the clients.
+ * Returns which of them was needed.
  */
 export async function closingOf(
   test: TestContext,
@@ -51,7 +51,7 @@ export async function closingOf(
   return 'when the clients were gone';
 }
 
-/** Closes a service and ends its timeout at once: whether it ended before its clients went. */
+/** Closes a service and ends the time for open connections. Returns whether it closed before its clients went. */
 export async function endsByForce(
   test: TestContext,
   service: TestService,

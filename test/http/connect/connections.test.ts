@@ -16,12 +16,12 @@ import { allReceived, openSocket } from '../../support/raw-talk.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { bearer, errorOf, typedClients } from '../../support/typed-clients.ts';
-import { type DoorPatience, openBareDoor } from './bare-listener.ts';
+import { type ListenerTimeouts, openBareListener } from './bare-listener.ts';
 import { closedWindow, openWindow, ping, pingHead, requestHeaders } from './raw-http2.ts';
 import { transports } from './transports.ts';
 
 /** The listener alone, which lets whoever shows a token in, and answers everybody: at once, or as the path says. */
-async function openDoor(t: TestContext, timeout: DoorPatience): Promise<string> {
+async function openDoor(t: TestContext, timeout: ListenerTimeouts): Promise<string> {
   const typedCalls: TypedCalls = (asked, response, trace) => {
     if (asked.headers.authorization !== undefined) setCaller(trace, 'ledger');
     const answer: Writable = response;
@@ -29,7 +29,7 @@ async function openDoor(t: TestContext, timeout: DoorPatience): Promise<string> 
     else if (asked.url === '/large') answer.write(Buffer.alloc(1_000_000));
     else setImmediate(() => answer.end('x'));
   };
-  const { baseUrl } = await openBareDoor(t, typedCalls, timeout);
+  const { baseUrl } = await openBareListener(t, typedCalls, timeout);
   return baseUrl;
 }
 
@@ -49,7 +49,7 @@ for (const [name, first, again] of [
 
 test('calls that wait behind those without a token end their connection, though these are answered by then', async (t) => {
   const answerSoon: TypedCalls = (_, response) => process.nextTick(() => response.end());
-  const { baseUrl } = await openBareDoor(t, answerSoon, { unauthenticatedMs: 600_000, idleMs: 600_000 });
+  const { baseUrl } = await openBareListener(t, answerSoon, { unauthenticatedMs: 600_000, idleMs: 600_000 });
   const socket = await openSocket(baseUrl);
   t.after(() => socket.destroy());
   socket.resume().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(9));
@@ -149,7 +149,7 @@ test('a caller who does not read loses the largest connections when too much is 
     setCaller(event, headers.authorization ?? '');
     endWith(response as ServerResponse, Buffer.alloc(Number(url?.slice(1))));
   };
-  const { server, baseUrl } = await openBareDoor(t, typedCalls, { stalledMs: 600_000 });
+  const { server, baseUrl } = await openBareListener(t, typedCalls, { stalledMs: 600_000 });
   const slow = await askUnread(t, baseUrl, 'slow', '/8000000');
   const small = await askUnread(t, baseUrl, 'hostile', '/5000000');
   for (let count = 0; count < 6; count += 1) await askUnread(t, baseUrl, 'hostile', '/7000000');
@@ -166,7 +166,7 @@ test('a caller who does not read loses the largest connections when too much is 
 test('a client that reads slowly reads its answer to the end', async (t) => {
   const bytes = 12_000_000;
   const typedCalls: TypedCalls = (_, response) => endWith(response as ServerResponse, Buffer.alloc(bytes));
-  const { baseUrl } = await openBareDoor(t, typedCalls, { stalledMs: 1_500 });
+  const { baseUrl } = await openBareListener(t, typedCalls, { stalledMs: 1_500 });
   const socket = await openSocket(baseUrl);
   t.after(() => socket.destroy());
   socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');

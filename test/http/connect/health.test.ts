@@ -13,7 +13,7 @@ import { openSocket } from '../../support/raw-talk.ts';
 import { createSwitchedReadiness } from '../../support/readiness.ts';
 import { startService } from '../../support/service.ts';
 import { typedRefusal } from '../../support/typed-clients.ts';
-import { openBareDoor } from './bare-listener.ts';
+import { openBareListener } from './bare-listener.ts';
 import { closingOf } from './closing-support.ts';
 import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
@@ -110,7 +110,7 @@ async function openDoor(t: TestContext) {
     readiness,
     draining: draining.signal,
   });
-  const { baseUrl } = await openBareDoor(t, typedCalls);
+  const { baseUrl } = await openBareListener(t, typedCalls);
   return { draining, readiness, baseUrl };
 }
 

@@ -10,7 +10,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
 import { startService } from '../../support/service.ts';
 import { bearer, typedClients, typedRefusal } from '../../support/typed-clients.ts';
-import { openBareDoor } from './bare-listener.ts';
+import { openBareListener } from './bare-listener.ts';
 import { framesOfAnswer } from './h2-frames.ts';
 import {
   connectAnswer,
@@ -193,7 +193,9 @@ for (const [what, bytes, message] of [
 }
 
 test('headers that come too slowly are refused with a reason', async (t) => {
-  const { baseUrl: slowUrl } = await openBareDoor(t, () => assert.fail('No call came.'), { headersMs: 50 });
+  const { baseUrl: slowUrl } = await openBareListener(t, () => assert.fail('No call came.'), {
+    headersMs: 50,
+  });
   const { status, headers, json } = await rawAnswer(slowUrl, 'GET / HTTP/1.1\r\nHost: x\r\n');
   assert.deepEqual([status, headers.connection, json.code], [504, 'close', 'deadline_exceeded']);
   assert.equal(json.details[0].debug.reason, 'TIMEOUT');

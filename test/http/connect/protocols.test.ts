@@ -4,37 +4,21 @@ import { Escrow_State, Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts'
 import { Filing_Status } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceRecord_Event } from '../../../gen/artseal/v1/provenance_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
-import { makeAuthority, trust } from '../../support/certificates.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
-import { type TransportMaker, transports } from './transports.ts';
+import { transports } from './transports.ts';
 
-const makers: Record<string, TransportMaker> = {
-  'the client that comes with the service': createTypedTransport,
-  ...transports,
-};
+const service = await startService(fileScope);
+const token = await service.token();
 
-const authority = makeAuthority(fileScope);
-trust(fileScope, authority);
-const { certificateFile, keyFile } = authority.issue('door');
-const withTls = { ARTSEAL_INTERNAL_TLS_CERT: certificateFile, ARTSEAL_INTERNAL_TLS_KEY: keyFile };
-
-const ways = Object.entries(makers).flatMap(([name, transport]) => [
-  { name, transport, env: {} },
-  { name: `${name}, with TLS`, transport, env: withTls },
-]);
-
-for (const { name, transport, env } of ways) {
-  test(`an internal system files, sells and asks for provenance: ${name}`, async (t) => {
-    const service = await startService(t, { env });
-    const { filings, escrows, provenance } = typedClients(
-      transport(service.internalUrl, await service.token()),
-    );
+for (const [name, transport] of Object.entries(transports)) {
+  test(`an internal system files, sells and reads provenance: ${name}`, async () => {
+    const { filings, escrows, provenance } = typedClients(transport(service.internalUrl, token));
     const price = BigInt(Number.MAX_SAFE_INTEGER);
     const filed = await filings.createFiling({ ...artwork, author: '齐白石 \u{1F58C}', price });
-    assert.match(filed.filingNo, /^AS-\d{4}-000001$/);
+    assert.match(filed.filingNo, /^AS-\d{4}-\d{6}$/);
     assert.equal(filed.status, Filing_Status.SUBMITTED);
     const { filing } = await filings.getFiling({ filingNo: filed.filingNo });
     assert.equal(filing?.author, '齐白石 \u{1F58C}');
@@ -56,11 +40,9 @@ for (const { name, transport, env } of ways) {
     assert.equal(retentionYears, 5);
   });
 
-  test(`a apiError has its status code, its reason and the request id: ${name}`, async (t) => {
-    const service = await startService(t, { env });
-    const { filings, escrows } = typedClients(transport(service.internalUrl, await service.token()));
-    await typedRefusal(filings.getFiling({ filingNo: 'AS-2026-000001' }), 'FILING_NOT_FOUND');
-    await typedRefusal(escrows.getEscrow({ escrowId: 'ES-2026-0000' }), 'ESCROW_NOT_FOUND');
+  test(`an error has its status code, its reason and the request id: ${name}`, async () => {
+    const { filings } = typedClients(transport(service.internalUrl, token));
+    await typedRefusal(filings.getFiling({ filingNo: 'AS-1999-000001' }), 'FILING_NOT_FOUND');
     const { message } = await typedRefusal(
       filings.createFiling({ ...artwork, price: -1n }),
       'VALIDATION_FAILED',
@@ -70,9 +52,8 @@ for (const { name, transport, env } of ways) {
     await typedRefusal(unknown.filings.listFilings({}), 'AUTH_HEADER_INVALID');
   });
 
-  test(`every answer has a request id of its own: ${name}`, async (t) => {
-    const service = await startService(t, { env });
-    const { filings } = typedClients(transport(service.internalUrl, await service.token()));
+  test(`every response has a request id of its own: ${name}`, async () => {
+    const { filings } = typedClients(transport(service.internalUrl, token));
     const ids: (string | null)[] = [];
     const onHeader = (headers: Headers) => ids.push(headers.get('X-Request-Id'));
     for (let call = 0; call < 3; call += 1) {
@@ -83,16 +64,14 @@ for (const { name, transport, env } of ways) {
   });
 }
 
-test('calls at the same time on one HTTP/2 connection are all answered, each number once', async (t) => {
-  const service = await startService(t);
-  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+test('concurrent calls on one HTTP/2 connection are all answered, and each gets a number of its own', async () => {
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, token));
   const price = BigInt(artwork.price);
-  const filed = await Promise.all(
-    Array.from({ length: 300 }, () => filings.createFiling({ ...artwork, price })),
-  );
-  const places = filed.map(({ filingNo }) => Number(filingNo.slice(-6)));
+  const calls = Array.from({ length: 90 }, () => filings.createFiling({ ...artwork, price }));
+  const numbers = (await Promise.all(calls)).map(({ filingNo }) => Number(filingNo.slice(-6)));
+  const first = Math.min(...numbers);
   assert.deepEqual(
-    places.toSorted((a, b) => a - b),
-    Array.from({ length: 300 }, (_, place) => place + 1),
+    numbers.toSorted((a, b) => a - b),
+    Array.from({ length: 90 }, (_, place) => first + place),
   );
 });

@@ -20,7 +20,7 @@ import { holdsNone } from '../../support/local-server.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { bearer, errorOf, sending, typedClients, typedRefusal } from '../../support/typed-clients.ts';
-import { openBareDoor } from './bare-listener.ts';
+import { openBareListener } from './bare-listener.ts';
 import { closingOf } from './closing-support.ts';
 
 const limitMs = 60_000;
@@ -120,7 +120,7 @@ test('HTTP/2 is preferred, and HTTP/1.1 is spoken with whoever asks for it or fo
 const impatient = () => ({ unauthenticatedMs: 200, tls: frontOf(door, { protocols: ['h2', 'http/1.1'] }) });
 
 test('a connection without a token is ended, also where its handshake is not done', async (t) => {
-  const { server, baseUrl } = await openBareDoor(t, () => assert.fail('it is called'), impatient());
+  const { server, baseUrl } = await openBareListener(t, () => assert.fail('it is called'), impatient());
   const { hostname: host, port } = new URL(baseUrl);
   const session = connectHttp2(baseUrl, { ca });
   const pinging = setInterval(() => session.destroyed || session.ping(() => {}), 20);
@@ -134,7 +134,7 @@ test('a connection without a token is ended, also where its handshake is not don
 });
 
 test('whoever shakes hands without end keeps nobody out', async (t) => {
-  const { baseUrl } = await openBareDoor(
+  const { baseUrl } = await openBareListener(
     t,
     (request, response, event) => {
       setCaller(event, 'ledger');

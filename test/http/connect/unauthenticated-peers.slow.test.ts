@@ -18,15 +18,15 @@ import {
 } from './raw-http2.ts';
 import { connectOverHttp1 } from './transports.ts';
 
-/** What peers without a token may keep alive in a service, in bytes. */
+/** Memory that clients without a token may keep alive, in bytes. */
 const heldBytesMax = 64 * 1_048_576;
-/** What the process may have grown by at any time, in bytes: with what is not collected yet, and room that is free again. */
+/** Largest growth of the process, in bytes: includes garbage, and memory that is free again. */
 const grownBytesMax = 2 * heldBytesMax;
 const peers = 200;
 
 const { internalUrl: baseUrl, token, weigh } = await startWeighedService(fileScope);
 
-/** Asserts that an honest caller who has no connection yet is answered, over both HTTP versions. */
+/** Asserts that the server answers an honest client on new connections of both HTTP versions. */
 async function assertAnswersTheHonest(calls = 1): Promise<void> {
   for (const transport of [connectOverHttp1(baseUrl, token), createTypedTransport(baseUrl, token)]) {
     const { filings } = typedClients(transport);
@@ -51,13 +51,13 @@ function headersOf(bytes: number, more: Record<string, string> = {}): Record<str
   };
 }
 
-/** 100 streams, each of which begins as `stream` says. */
+/** 100 streams; `stream` makes the first frames of each. */
 const onEveryStream = (stream: (id: number) => Buffer): Buffer =>
   Buffer.concat([closedWindow, ...Array.from({ length: 100 }, (_, place) => stream(2 * place + 1)), ping]);
 
 const wrongToken = { authorization: `Bearer it_${'0'.repeat(64)}` };
 
-/** What each connection of an attack sends. */
+/** The bytes that each connection of an attack sends. */
 const attacks: Record<string, Buffer> = {
   'headers of 48 KB and no token': onEveryStream((id) => requestHeaders(id, headersOf(48_000))),
   'headers of 12 KB and a wrong token': onEveryStream((id) =>
@@ -81,7 +81,7 @@ const attacks: Record<string, Buffer> = {
   ),
 };
 
-/** Sends bytes over a connection of their own; resolves once they are read, or the connection is cut off. */
+/** Sends bytes over a new connection; resolves once the server has read them or closed the connection. */
 async function attack(bytes: Buffer): Promise<Socket> {
   const socket = await openSocket(baseUrl);
   const { promise: isRead, resolve } = Promise.withResolvers<void>();
@@ -99,11 +99,11 @@ async function attack(bytes: Buffer): Promise<Socket> {
   return socket;
 }
 
-/** So many connections under attack at the same time. */
+/** Attacks over all connections at the same time. */
 const attackWith = (bytes: Buffer): Promise<Socket[]> =>
   Promise.all(Array.from({ length: peers }, () => attack(bytes)));
 
-// The heap of a service that has only started has not its working size yet, and would reach it under attack.
+// The heap reaches its working size here, not under attack.
 for (let round = 0; round < 4; round += 1) await assertAnswersTheHonest(300);
 const before = await weigh();
 
@@ -121,10 +121,10 @@ for (const [name, bytes] of Object.entries(attacks)) {
   });
 }
 
-/** What breaks a connection that has only begun: PING is of no stream (RFC 9113 section 6.7). */
+/** A protocol error right after the preface: PING has no stream (RFC 9113 section 6.7). */
 const broken = Buffer.concat([openWindow, frame(frameTypes.ping, 0, 1, Buffer.alloc(8))]);
 
-test('connections that break the protocol leave nothing behind', async () => {
+test('connections that break the protocol leave nothing in memory', async () => {
   const { held: heldBefore } = await weigh();
   for (let round = 0; round < 750; round += 1) {
     await Promise.all(
