@@ -9,7 +9,7 @@ import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { holdsNone } from '../../support/local-server.ts';
 import { allReceived, openSocket } from '../../support/raw-talk.ts';
-import { openBareDoor as openBareInternalListener } from '../connect/bare-listener.ts';
+import { openBareListener as openBareInternalListener } from '../connect/bare-listener.ts';
 import { openBareListener } from './bare-listener.ts';
 
 /** The public API alone; /late is answered once its client has closed its half, whatever else as soon as it is read. */
