@@ -158,7 +158,7 @@ export const settings = {
     'ARTSEAL_DRAIN_DELAY',
     '0',
     parseDrainDelay,
-    'seconds, up to 60, that the server goes on serving after SIGTERM while it reports that it is not ready',
+    'seconds, up to 60, that the server keeps serving after SIGTERM while /readyz fails',
   ),
   buyerDeadline: row(
     'ARTSEAL_BUYER_DEADLINE',
@@ -170,7 +170,7 @@ export const settings = {
     'ARTSEAL_BACKUP_DIR',
     '',
     asItIs,
-    'folder on another disk for backups that the server takes; unset for none',
+    'folder on another disk for backups that the server takes',
   ),
   backupEvery: row(
     'ARTSEAL_BACKUP_EVERY',
@@ -189,7 +189,7 @@ export const settings = {
     'ARTSEAL_TLOG_WITNESSES_FILE',
     '',
     parseWitnesses,
-    'file of witnesses that cosign the evidence log, a line each: verifier key, blank, URL; unset for none',
+    'file of witnesses that cosign the evidence log, a line each: verifier key, blank, URL',
     publicFile,
   ),
   logWitnessesRequired: row(
@@ -202,13 +202,13 @@ export const settings = {
     'ARTSEAL_TLOG_REFUSE_ROLLED_BACK',
     '',
     yesOrNo,
-    'yes or no: whether to reject filings while a witness reports a rollback of the log; unset: yes if witnesses are required',
+    'yes or no: reject filings while a witness reports a rollback of the log; unset: yes if witnesses are required',
   ),
   logTsaUrl: row(
     'ARTSEAL_TLOG_TSA_URL',
     '',
     parseHttpUrl,
-    'URL of an RFC 3161 time-stamping authority for the evidence log; unset for none',
+    'URL of an RFC 3161 time-stamping authority for the evidence log',
   ),
   logTsaEvery: row(
     'ARTSEAL_TLOG_TSA_EVERY',
@@ -227,7 +227,7 @@ export const settings = {
     'ARTSEAL_WEBHOOK_NETWORKS',
     '',
     parseNetworks,
-    'private networks that webhooks may be sent to (10.20.0.0/16), separated by commas; unset: public addresses alone, ' +
+    'private networks that webhooks may be sent to (10.20.0.0/16), separated by commas; unset: public addresses, ' +
       'and loopback in a sandbox that listens on loopback and has no webhook proxy',
   ),
   // The URL of a proxy may contain a password.
@@ -235,14 +235,14 @@ export const settings = {
     'ARTSEAL_WEBHOOK_PROXY',
     '',
     parseProxy,
-    'forward proxy for webhooks, http:// or https://, with user and password if needed; unset for none',
+    'forward proxy for webhooks, http:// or https://, with user and password if needed',
     secret,
   ),
   webhookCa: row(
     'ARTSEAL_WEBHOOK_CA',
     '',
     parseAuthorities,
-    'PEM file: authorities to trust for webhook endpoints and that proxy, beside the public ones; unset for none',
+    'PEM file: authorities to trust for webhook endpoints and that proxy, beside the public ones',
     publicFile,
   ),
   provider: row(

@@ -70,7 +70,7 @@ export const mangopay: ProviderKind<MangopaySettings> = {
     hookSecret: {
       variable: 'ARTSEAL_MANGOPAY_HOOK_SECRET',
       fallback: '',
-      meaning: 'what stands behind ?secret= in the URL of every hook, made up by you',
+      meaning: 'secret of your choice, which the URL of every hook ends with: ?secret=…',
       secret: true,
       read: (secret) =>
         matching(secret, /^[A-Za-z0-9_-]{32,128}$/, 'must be 32 to 128 letters, digits, - and _'),
@@ -78,7 +78,7 @@ export const mangopay: ProviderKind<MangopaySettings> = {
     url: {
       variable: 'ARTSEAL_MANGOPAY_URL',
       fallback: originOfEnvironment,
-      meaning: `where Mangopay is: ${originOfEnvironment}, ${origins.production} in production and ${origins.sandbox} in a sandbox; another place, such as a stand-in, in a sandbox only`,
+      meaning: `address of Mangopay: ${originOfEnvironment} is ${origins.production} in production and ${origins.sandbox} in a sandbox; only a sandbox can use another`,
       // It may hold a password.
       secret: true,
       read: readUrl,

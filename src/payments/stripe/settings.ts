@@ -48,13 +48,13 @@ export const stripe: ProviderKind<StripeSettings> = {
       variable: 'ARTSEAL_STRIPE_RETURN_URL',
       fallback: 'none',
       meaning:
-        'page that a buyer comes back to who had to confirm a payment (3-D Secure); none: no buyer is asked',
+        'page that buyers return to after they confirm a payment (3-D Secure); none: no buyer is asked',
       read: (text, environment) => (text === 'none' ? undefined : readReturnUrl(text, environment)),
     },
     url: {
       variable: 'ARTSEAL_STRIPE_URL',
       fallback: stripeUrl,
-      meaning: 'where Stripe is; another place, such as a stand-in, in a sandbox only',
+      meaning: 'address of Stripe; only a sandbox can use another',
       // It may hold a password.
       secret: true,
       read: (text, environment) => readOrigin(text, stripeUrl, environment),
