@@ -66,7 +66,7 @@ export function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute |
     if (evidence === undefined) {
       throw new ApiError(
         'NOT_FOUND',
-        'This link has expired, was revoked, or is not whole: ask whoever gave it to you for another.',
+        'This link has expired, was revoked, or is incomplete. Ask the person who sent it for a new one.',
       );
     }
     const { json, file } = evidence;
