@@ -285,7 +285,7 @@ test('a stream sends its cursor after 15 seconds of silence', async (t) => {
 test('an expired cursor is rejected, and the oldest kept event is a valid cursor', async (t) => {
   const { clock, file, list, watch } = await openService(t);
   for (let filing = 0; filing < 100; filing += 1) await file();
-  clock.advance(eventRetentionS * 1_000 + 86_400_000);
+  clock.leap(eventRetentionS * 1_000 + 86_400_000);
   const kept: string[] = [];
   for (let filing = 0; filing < 100; filing += 1) kept.push(await file());
 

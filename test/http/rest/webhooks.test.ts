@@ -271,7 +271,7 @@ test('the secret before is told as long as it is good', async (t) => {
   const { json } = await post(`${path}/secret`, { overlapSeconds: 3_600 });
   const previousSecretExpiresAt = '2026-11-21T13:00:00+00:00';
   assert.deepEqual(json.webhook, { ...webhook, previousSecretExpiresAt });
-  clock.advance(3_600_000 - 1);
+  clock.leap(3_600_000 - 1);
   assert.deepEqual((await call(path)).json, json.webhook);
   clock.advance(1);
   assert.deepEqual((await call(path)).json, webhook);
@@ -328,7 +328,7 @@ test('a test is sent at once, signed with the secrets in force, and what came of
   const { secret: next } = (await post(`${path}/secret`, {})).json;
   await tried();
   for (const good of [secret, next]) assert.equal(verified(good).type, 'webhook.test');
-  clock.advance(dayMs);
+  clock.leap(dayMs);
   await tried();
   verified(next);
   assert.throws(() => verified(secret), /BAD_SIGNATURE|signature/);
