@@ -183,15 +183,28 @@ test('a wrong signature for a suspended key does not show that it is suspended',
   assertRefused(answer, 401, 'SIGNATURE_INVALID');
 });
 
-test('the server always creates the request id itself', async () => {
+test('headers of proxies change neither the request id nor the signed request', async () => {
   const own = '00000000-0000-7000-8000-000000000000';
-  const headers = { 'X-Request-Id': own };
+  const headers = {
+    Forwarded: 'for=192.0.2.1;host=elsewhere.example;proto=http',
+    'X-Forwarded-For': '127.0.0.1',
+    'X-Forwarded-Host': 'elsewhere.example',
+    'X-Forwarded-Prefix': '/elsewhere',
+    'X-HTTP-Method-Override': 'GET',
+    'X-Original-URL': '/elsewhere',
+    'X-Rewrite-URL': '/elsewhere',
+    'X-Request-Id': own,
+  };
   const answers = [
     await fileArtwork(service, platform, { headers }),
     await fileArtwork(service, platform, { headers: { ...headers, 'X-Nonce': undefined } }),
+    await fileArtwork(service, platform, { headers: { ...headers, 'X-Signature': '0'.repeat(64) } }),
   ];
-  const ids = answers.map((answer) => answer.headers['x-request-id']);
-  assert.equal(new Set([own, ...ids]).size, 3);
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 401, 401],
+  );
+  assert.equal(new Set([own, ...answers.map((answer) => answer.headers['x-request-id'])]).size, 4);
 });
 
 test('after all these errors the filing numbers have no gap', async () => {

@@ -11,78 +11,12 @@ import { heldConnections, holdsNone } from '../../support/local-server.ts';
 import { rawAnswer, rawExchange } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
 import { assertRefused } from '../../support/rejected.ts';
-import { artwork } from '../../support/samples.ts';
-import { startService, type TestService } from '../../support/service.ts';
-import { headersOf, send } from '../../support/signed-request.ts';
 import { type BareListener, openBareListener } from './bare-listener.ts';
-
-const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
-
-async function assertServes(service: TestService): Promise<void> {
-  const answer = await send(service.publicUrl, await service.platform(), filing);
-  assert.equal(answer.status, 200, answer.text);
-}
-
-const halfRequest = 'POST /api/v1/filing HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{';
-const halfCall =
-  'POST /artseal.v1.FilingService/ListFilings HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{';
-const connectMethod = 'CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n';
-
-for (const [what, bytes] of Object.entries({ halfRequest, halfCall, connectMethod })) {
-  test(`a client that resets its connection takes nobody else down: ${what}`, async (t) => {
-    const service = await startService(t);
-    for (const url of [service.publicUrl, service.internalUrl]) {
-      for (let attempt = 0; attempt < 20; attempt += 1) {
-        const socket = await openSocket(url);
-        socket.write(bytes + bytes, () => socket.resetAndDestroy());
-        await once(socket, 'close');
-      }
-    }
-    await assertServes(service);
-  });
-}
-
-test('a body in chunks of one byte is read as any other', async (t) => {
-  const service = await startService(t);
-  const platform = await service.platform();
-  const { 'Content-Type': _, ...signed } = headersOf(platform, filing);
-  const headers = Object.entries({ ...signed, 'Content-Type': 'application/json' });
-  const chunks = Array.from(filing.body, (byte) => `1\r\n${byte}\r\n`).join('');
-  const socket = await openSocket(service.publicUrl);
-  const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  socket.write(
-    `POST /api/v1/filing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${head}Transfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
-  );
-  let answer = '';
-  for await (const chunk of socket) answer += chunk;
-  assert.match(answer, /^HTTP\/1\.1 200 /);
-});
-
-test('a number of sixty thousand digits is refused for its size', async (t) => {
-  const service = await startService(t);
-  const price = `1${'0'.repeat(60_000)}1`;
-  const body = JSON.stringify({ ...artwork, price: 0 }).replace('"price":0', `"price":${price}`);
-  const answer = await send(service.publicUrl, await service.platform(), { target: filing.target, body });
-  assert.equal(answer.json.code, 'VALIDATION_FAILED');
-  assert.match(answer.json.message, /^price must be a whole number/);
-});
-
-test('requests sent ahead of their answers are answered one after the other', async (t) => {
-  const service = await startService(t);
-  const socket = await openSocket(service.publicUrl);
-  socket.write(getOpenApi.repeat(30) + getOpenApi.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
-  let answers = '';
-  for await (const chunk of socket) answers += chunk;
-  const statuses = answers.match(/HTTP\/1\.1 \d+/g) ?? [];
-  assert.deepEqual(
-    statuses,
-    Array.from({ length: 31 }, () => 'HTTP/1.1 200'),
-  );
-});
 
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
 const getOpenApi = 'GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n';
+const connectMethod = 'CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n';
 const anyCall = 'GET /any HTTP/1.1\r\nHost: x\r\n\r\n';
 
 const done: SignedCalls = async () => ({ status: 200, headers: {}, body: '{}' });
