@@ -25,12 +25,6 @@ const stamp = (differenceS = 0) => String(nowS() + differenceS);
 const file = (options: { nonce?: string; timestamp?: string } = {}, by = platform) =>
   fileArtwork(service, by, { timestamp: stamp(), ...options });
 
-/** Sets the wall clock, and has the operator accept it: otherwise filings stop after a jump. */
-async function setClock(wallMs: number): Promise<void> {
-  clock.setWall(wallMs);
-  await service.execute({ kind: 'AcceptClock', by: { ...tester, atS: nowS() } });
-}
-
 /** test/api/credentials.test.ts has all cases. */
 for (const [what, timestamp, message] of [
   ['301 s old', () => stamp(-301), /300 seconds/],
@@ -69,12 +63,12 @@ test('a replayed request is rejected and files nothing', async () => {
   assert.equal(ledger.calls(platform.caller), calls);
 });
 
-test('exactly one of a hundred identical concurrent requests succeeds', async () => {
+test('exactly one of twenty identical concurrent requests succeeds', async () => {
   const request = { nonce: newNonce(), timestamp: stamp() };
   const before = ledger.holdings();
-  const answers = await Promise.all(Array.from({ length: 100 }, () => file(request)));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => file(request)));
   const refused = answers.filter(({ status }) => status !== 200);
-  assert.equal(refused.length, 99);
+  assert.equal(refused.length, 19);
   for (const answer of refused) assertRefused(answer, 401, 'NONCE_REUSED');
   assert.deepEqual(ledger.holdings(), { ...before, filings: before.filings + 1 });
 });
@@ -108,17 +102,14 @@ test('nonces that differ in case alone are different', async () => {
     assert.equal((await file({ nonce: each })).status, 200);
 });
 
+/** test/store/promises/nonces.ts has clocks that jump, and what is kept for how long. */
 test('a nonce can be used again after 660 seconds', async () => {
-  for (const startS of [0, 100, 329, 330, 500]) {
-    clock.advance(startS * 1_000);
-    const nonce = newNonce();
-    assert.equal((await file({ nonce })).status, 200);
-    clock.advance(659_000);
-    assertRefused(await file({ nonce }), 401, 'NONCE_REUSED');
-    clock.advance(1_000);
-    assert.equal((await file({ nonce })).status, 200, `${startS} s`);
-    assertRefused(await file({ nonce }), 401, 'NONCE_REUSED');
-  }
+  const nonce = newNonce();
+  assert.equal((await file({ nonce })).status, 200);
+  clock.advance(659_000);
+  assertRefused(await file({ nonce }), 401, 'NONCE_REUSED');
+  clock.advance(1_000);
+  assert.equal((await file({ nonce })).status, 200);
 });
 
 test('a request dated 300 s ahead is never accepted twice while its timestamp is valid', async () => {
@@ -130,70 +121,6 @@ test('a request dated 300 s ahead is never accepted twice while its timestamp is
   }
   clock.advance(1_000);
   assertRefused(await file(request), 401, 'TIMESTAMP_EXPIRED');
-});
-
-test('old nonces are deleted as new ones are stored', async () => {
-  for (let call = 0; call < 20; call += 1) await file();
-  clock.advance(3_600_000);
-  const calls = 150;
-  await Promise.all(Array.from({ length: calls }, () => file()));
-  assert.equal(ledger.nonces(), calls);
-});
-
-test('a used nonce stays used when the clock is set back', async () => {
-  const nonce = newNonce();
-  assert.equal((await file({ nonce })).status, 200);
-  const wallMs = clock.nowMs();
-  for (const backS of [1, 100, 300, 600, 659]) {
-    clock.setWall(wallMs - backS * 1_000);
-    assertRefused(await file({ nonce }), 401, 'NONCE_REUSED');
-  }
-  clock.setWall(wallMs);
-});
-
-test('old nonces are deleted also after the clock was set ahead and back', async () => {
-  const wallMs = clock.nowMs();
-  await setClock(wallMs + 86_400_000);
-  assert.equal((await file()).status, 200);
-  await setClock(wallMs);
-  for (let call = 0; call < 20; call += 1) await file();
-  const spent = ledger.nonces();
-  for (let round = 0; round < 10; round += 1) {
-    clock.advance(3_600_000);
-    await Promise.all(Array.from({ length: 150 }, () => file()));
-  }
-  assert.ok(spent > 150);
-  assert.ok(ledger.nonces() <= 2 * 150 + 1, `${ledger.nonces()} nonces`);
-});
-
-test('a request is never accepted twice when the clock is set ahead by hours and back', async () => {
-  const request = { nonce: newNonce(), timestamp: stamp() };
-  assert.equal((await file(request)).status, 200);
-  const wallMs = clock.nowMs();
-  for (let jump = 0; jump < 3; jump += 1) {
-    await setClock(wallMs + 18_000_000);
-    assertRefused(await file(request), 401, 'TIMESTAMP_EXPIRED');
-    for (let burst = 0; burst < 3; burst += 1) {
-      await Promise.all(Array.from({ length: 100 }, () => file()));
-      clock.advance(1_000);
-    }
-    await setClock(wallMs + 1_000 * jump);
-    assertRefused(await file(request), 401, 'NONCE_REUSED');
-  }
-  await setClock(wallMs);
-});
-
-test('after the clock was set ahead and back, a nonce can be used again after 660 seconds', async () => {
-  const wallMs = clock.nowMs();
-  await setClock(wallMs + 86_400_000);
-  assert.equal((await file()).status, 200);
-  await setClock(wallMs);
-  const nonce = newNonce();
-  assert.equal((await file({ nonce })).status, 200);
-  assertRefused(await file({ nonce }), 401, 'NONCE_REUSED');
-  clock.advance(660_000);
-  const again = await file({ nonce });
-  assert.equal(again.status, 200, again.text);
 });
 
 test('a request is rejected if its timestamp expires before its body arrives', async (t) => {

@@ -68,18 +68,6 @@ for (const number of unknown) {
   });
 }
 
-test('the date of a record is that of the business time zone', async (t) => {
-  const clock = createManualClock(Date.UTC(2026, 11, 31, 16, 0, 0));
-  const shanghai = await startService(t, { clock, env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
-  const by = await shanghai.platform();
-  const timestamp = String(clock.nowMs() / 1_000);
-  const filed = await fileArtwork(shanghai, by, { timestamp });
-  assert.equal(filed.json.timestamp, '2027-01-01T00:00:00+08:00');
-  assert.equal(filed.json.filingNo, 'AS-2027-000001');
-  const asked = await askProvenance(shanghai, by, filed.json.filingNo, { timestamp });
-  assert.deepEqual(asked.json.records, [{ event: 'SUBMITTED', at: '2027-01-01' }]);
-});
-
 test('each released escrow adds one TRANSFER, on its own day and after what was before', async (t) => {
   const clock = createManualClock(Date.UTC(2026, 2, 1, 12));
   const sold = await startService(t, { clock });
@@ -88,7 +76,7 @@ test('each released escrow adds one TRANSFER, on its own day and after what was 
   const { filingNo: number } = (await fileArtwork(sold, by, now())).json;
   const days = ['2026-03-02', '2026-03-03', '2026-03-04'];
   for (const day of days) {
-    clock.advance(86_400_000);
+    clock.leap(86_400_000);
     const { escrowId } = (await openEscrow(sold, by, number, {}, now())).json;
     const released = await releaseEscrow(sold, by, escrowId, now());
     assert.equal(released.json.history.at(-1).at, `${day}T12:00:00+00:00`);
