@@ -1,46 +1,32 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { is } from 'drizzle-orm';
-import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
+import {
+  BaseSQLiteDatabase,
+  getTableConfig,
+  SQLiteInsertBuilder,
+  SQLiteSelectBase,
+  SQLiteSelectBuilder,
+  SQLiteTable,
+  SQLiteUpdateBuilder,
+} from 'drizzle-orm/sqlite-core';
+import { createCallTransaction } from '../../src/store/sqlite/call-transaction.ts';
+import { watchCredentials } from '../../src/store/sqlite/credentials.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { createIncidents } from '../../src/store/sqlite/incidents.ts';
 import * as schema from '../../src/store/sqlite/schema.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox } from './promises/fixtures.ts';
 
-const root = join(import.meta.dirname, '..', '..');
-const engine = join(root, 'src', 'store', 'sqlite');
 const tables = Object.values(schema).filter((value) => is(value, SQLiteTable));
 
-function openMigrated(t: TestContext) {
-  const { $client: client } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
-  t.after(() => client.close());
-  return client;
+function open(t: TestContext) {
+  const database = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(() => database.$client.close());
+  return database;
 }
 
-test('drizzle-kit finds nothing to generate: the migrations say what the schema says', (t) => {
-  const folder = temporaryFolder(t);
-  cpSync(join(engine, 'migrations'), join(folder, 'migrations'), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  const config = { dialect: 'sqlite', schema: join(engine, 'schema.ts'), out: './migrations' };
-  writeFileSync(join(folder, 'drizzle.config.json'), JSON.stringify(config));
-  const files = () =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter((name) => !name.startsWith('node_modules'))
-      .sort();
-  const before = files();
-  const kit = join(root, 'node_modules', 'drizzle-kit', 'bin.cjs');
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [kit, 'generate', '--config', 'drizzle.config.json'],
-    { cwd: folder, encoding: 'utf8' },
-  );
-  assert.equal(status, 0, stderr);
-  assert.match(stdout, /No schema changes/);
-  assert.deepEqual(files(), before);
-});
+const openMigrated = (t: TestContext) => open(t).$client;
 
 test('the migrations make the tables and columns of the schema, and no others', (t) => {
   const client = openMigrated(t);
@@ -117,4 +103,35 @@ test('a commit is on disk before it is answered: write-ahead log, synchronous FU
   const client = openMigrated(t);
   const value = (name: string) => client.pragma(name, { simple: true });
   assert.deepEqual(['journal_mode', 'synchronous', 'foreign_keys'].map(value), ['wal', 2, 1]);
+});
+
+test('SQLite can prepare each statement of the handlers, which is prepared at its first use', (t) => {
+  const queries: { toSQL(): { readonly sql: string } }[] = [];
+  const watch = (prototype: object, method: string, see: (query: object, result: never) => void) => {
+    const original = Reflect.get(prototype, method);
+    t.mock.method(prototype as Record<string, () => unknown>, method, function (this: object, ...values: []) {
+      const result = original.apply(this, values);
+      see(this, result as never);
+      return result;
+    });
+  };
+  const collect = (_: object, query: never) => queries.push(query);
+  watch(SQLiteSelectBuilder.prototype, 'from', collect);
+  watch(SQLiteInsertBuilder.prototype, 'values', collect);
+  watch(SQLiteInsertBuilder.prototype, 'select', collect);
+  watch(SQLiteUpdateBuilder.prototype, 'set', collect);
+  watch(BaseSQLiteDatabase.prototype, 'delete', collect);
+  // A subquery may name columns of the query around it.
+  const subqueries = new Set<object>();
+  let outer: object | undefined;
+  watch(SQLiteSelectBase.prototype, 'getSQL', (query) => query !== outer && subqueries.add(query));
+  const database = open(t);
+  createCallTransaction(database, createIncidents());
+  watchCredentials(database);
+  assert.ok(queries.length > 100, `${queries.length}`);
+  const texts = queries.map((query) => {
+    outer = query;
+    return { query, text: query.toSQL().sql };
+  });
+  for (const { query, text } of texts) if (!subqueries.has(query)) database.$client.prepare(text);
 });

@@ -3,6 +3,7 @@ import type { StoredKey, StoredToken } from '../caller-commands.ts';
 import { keyColumns, tokenColumns, tokenPlatform } from './callers.ts';
 import type { Database } from './connection.ts';
 import { apiKey, caller, serviceToken } from './schema.ts';
+import { prepareMapped } from './statement.ts';
 
 /** All keys, and all tokens that are not revoked: what authentication needs, some megabytes at most. */
 export interface Credentials {
@@ -20,18 +21,17 @@ export interface CredentialWatch {
 
 /** Watches a database: every commit of another connection counts as a change. */
 export function watchCredentials(database: Database): CredentialWatch {
-  const keys = database
-    .select(keyColumns)
-    .from(apiKey)
-    .innerJoin(caller, eq(caller.id, apiKey.callerId))
-    .prepare();
-  const tokens = database
-    .select({ ...tokenColumns, sha256: serviceToken.sha256 })
-    .from(serviceToken)
-    .innerJoin(caller, eq(caller.id, serviceToken.callerId))
-    .leftJoin(tokenPlatform, eq(tokenPlatform.id, serviceToken.platformId))
-    .where(isNull(serviceToken.revokedAtS))
-    .prepare();
+  const keys = prepareMapped(
+    database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)),
+  );
+  const tokens = prepareMapped(
+    database
+      .select({ ...tokenColumns, sha256: serviceToken.sha256 })
+      .from(serviceToken)
+      .innerJoin(caller, eq(caller.id, serviceToken.callerId))
+      .leftJoin(tokenPlatform, eq(tokenPlatform.id, serviceToken.platformId))
+      .where(isNull(serviceToken.revokedAtS)),
+  );
   const dataVersion = database.$client.prepare('PRAGMA data_version').pluck();
   let seenVersion: unknown;
   let isTouched = true;

@@ -25,7 +25,7 @@ import type { PageQuery } from '../paging.ts';
 import type { Database } from './connection.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow, escrowChange, escrowInstruction, party } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { prepareMapped, prepareRaw } from './statement.ts';
 
 const columns = { ...getTableColumns(escrow), caller: caller.name };
 
@@ -121,21 +121,20 @@ const at = sql`${sql.placeholder('lookUpAtMs')}`;
 export function createEscrowRows(database: Database): EscrowRows {
   const select = () =>
     database.select(columns).from(escrow).innerJoin(caller, eq(caller.id, escrow.callerId)).$dynamic();
-  const byEscrowId = select()
-    .where(eq(escrow.escrowId, sql.placeholder('escrowId')))
-    .prepare();
-  const byId = select().where(isThis).prepare();
-  const active = database
-    .select({ escrowId: escrow.escrowId, callerId: escrow.callerId })
-    .from(escrow)
-    .where(
-      and(
-        eq(escrow.filingNo, sql.placeholder('filingNo')),
-        // Literals, so that SQLite can use the partial index.
-        sql`${escrow.state} IN ('UNPAID', 'FROZEN')`,
+  const byEscrowId = prepareMapped(select().where(eq(escrow.escrowId, sql.placeholder('escrowId'))));
+  const byId = prepareMapped(select().where(isThis));
+  const active = prepareMapped(
+    database
+      .select({ escrowId: escrow.escrowId, callerId: escrow.callerId })
+      .from(escrow)
+      .where(
+        and(
+          eq(escrow.filingNo, sql.placeholder('filingNo')),
+          // Literals, so that SQLite can use the partial index.
+          sql`${escrow.state} IN ('UNPAID', 'FROZEN')`,
+        ),
       ),
-    )
-    .prepare();
+  );
   const insert = prepareRaw<{ id: number }>(
     database,
     database

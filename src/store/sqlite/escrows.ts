@@ -15,7 +15,7 @@ import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing } from './schema.ts';
-import { equalsWithoutIndex } from './statement.ts';
+import { equalsWithoutIndex, prepareMapped } from './statement.ts';
 
 /** Handlers of what callers ask for: to open an order, to have its money paid out or back, to read orders. */
 export function createEscrowHandlers(
@@ -27,11 +27,12 @@ export function createEscrowHandlers(
   const { rows, instructions, history, provenance, parties, toEscrow } = books;
   const { findRow, requireRow, requireInstruction } = books;
   const nextNumber = createEscrowSequence(database);
-  const selectFiling = database
-    .select()
-    .from(filing)
-    .where(eq(filing.filingNo, sql.placeholder('filingNo')))
-    .prepare();
+  const selectFiling = prepareMapped(
+    database
+      .select()
+      .from(filing)
+      .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
+  );
 
   /** The filing that an order is for, compared with the evidence log; undefined if there is none. */
   function findFiling(filingNo: string) {

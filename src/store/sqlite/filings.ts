@@ -26,7 +26,7 @@ import { createProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 /** The columns of a Filing with those of the store's own. */
@@ -75,9 +75,7 @@ export function createFilingHandlers(
   );
   const filings = () =>
     database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
-  const selectById = filings()
-    .where(eq(filing.id, sql.placeholder('id')))
-    .prepare();
+  const selectById = prepareMapped(filings().where(eq(filing.id, sql.placeholder('id'))));
   const numberOf = (id: number) =>
     database.select({ filingNo: filing.filingNo }).from(filing).where(eq(filing.id, id)).get()?.filingNo;
 

@@ -5,7 +5,7 @@ import type { Instruction } from '../escrow-commands.ts';
 import { type CommandResult, type IdempotencyClaim, idempotencyRetentionS, type Kind } from '../store.ts';
 import type { Database } from './connection.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
 
 /** Expired keys that a lookup deletes: more than one, so that they cannot pile up. */
 const sweptPerLookUp = 2;
@@ -44,7 +44,7 @@ export function createIdempotencyKeys(
     database,
     database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptPerLookUp),
   );
-  const select = database.select().from(keyRow).where(isKey).prepare();
+  const select = prepareMapped(database.select().from(keyRow).where(isKey));
   const insert = prepareRaw(database, database.insert(keyRow).values(placeholdersFor(keyRow)));
   const update = prepareRaw(
     database,

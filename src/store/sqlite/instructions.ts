@@ -2,7 +2,7 @@ import { and, asc, desc, eq, type InferSelectModel, inArray, type SQLWrapper, sq
 import type { InstructionKind, InstructionStatus } from '../../domain/escrow.ts';
 import type { Database } from './connection.ts';
 import { escrowInstruction } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
 
 /** A row of an instruction. */
 export type InstructionRow = Readonly<InferSelectModel<typeof escrowInstruction>>;
@@ -36,11 +36,9 @@ const ofOrder = eq(escrowInstruction.orderId, sql.placeholder('orderId'));
 
 export function createInstructionLedger(database: Database): InstructionLedger {
   const select = () => database.select().from(escrowInstruction).$dynamic();
-  const byId = select().where(isThis).prepare();
-  const freeze = select()
-    .where(and(ofOrder, sql`${escrowInstruction.kind} = 'FREEZE'`))
-    .prepare();
-  const open = select().where(and(ofOrder, isOpen)).orderBy(asc(escrowInstruction.id)).prepare();
+  const byId = prepareMapped(select().where(isThis));
+  const freeze = prepareMapped(select().where(and(ofOrder, sql`${escrowInstruction.kind} = 'FREEZE'`)));
+  const open = prepareMapped(select().where(and(ofOrder, isOpen)).orderBy(asc(escrowInstruction.id)));
   const lastOpen = prepareRaw<{ kind: InstructionKind }>(
     database,
     database
@@ -51,9 +49,11 @@ export function createInstructionLedger(database: Database): InstructionLedger {
       .limit(1),
   );
   const ended = (kinds: InstructionKind[], status: InstructionStatus) =>
-    select()
-      .where(and(ofOrder, inArray(escrowInstruction.kind, kinds), eq(escrowInstruction.status, status)))
-      .prepare();
+    prepareMapped(
+      select().where(
+        and(ofOrder, inArray(escrowInstruction.kind, kinds), eq(escrowInstruction.status, status)),
+      ),
+    );
   const paid = ended(['RELEASE', 'REFUND'], 'CONFIRMED');
   const declinedReturn = ended(['REFUND', 'CANCEL'], 'DECLINED');
   const insert = prepareRaw(

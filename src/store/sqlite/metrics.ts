@@ -17,7 +17,7 @@ import { type Handlers, reads } from './handlers.ts';
 import { everybody, headReader } from './outbox.ts';
 import { numberFloors } from './restorations.ts';
 import { apiKey, caller, escrow, escrowInstruction, filing, latestFiling, numberSequence } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { prepareMapped, prepareRaw } from './statement.ts';
 import { createWebhookMetrics } from './webhook-metrics.ts';
 
 const openStates = ['UNPAID', 'FROZEN'] as const satisfies readonly OpenOrders['state'][];
@@ -156,18 +156,19 @@ function prepareOpenInstructions(database: Database): () => OpenInstructions[] {
     .orderBy(asc(escrowInstruction.orderId))
     .limit(openInstructionsMax)
     .as('some');
-  const statement = database
-    .select({
-      kind: some.kind,
-      status: sql<OpenInstructions['status']>`${some.status}`,
-      count: count(),
-      failedAttempts: sql<number>`sum(${escrow.failedAttempts})`,
-      oldestAtMs: sql<number>`min(${some.preparedAtMs})`,
-    })
-    .from(some)
-    .innerJoin(escrow, eq(escrow.id, some.orderId))
-    .groupBy(some.kind, some.status)
-    .prepare();
+  const statement = prepareMapped(
+    database
+      .select({
+        kind: some.kind,
+        status: sql<OpenInstructions['status']>`${some.status}`,
+        count: count(),
+        failedAttempts: sql<number>`sum(${escrow.failedAttempts})`,
+        oldestAtMs: sql<number>`min(${some.preparedAtMs})`,
+      })
+      .from(some)
+      .innerJoin(escrow, eq(escrow.id, some.orderId))
+      .groupBy(some.kind, some.status),
+  );
   return () => statement.all();
 }
 

@@ -10,7 +10,7 @@ import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { prepareMapped, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 interface ErasedRow {
@@ -48,11 +48,12 @@ export function createRetentionHandlers(
    */
   const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, dated.read() ?? nowS) })?.before ?? 0;
   const expired = expiredBy(database, sql.placeholder('before'));
-  const selectExpired = database
-    .select()
-    .from(filing)
-    .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired))
-    .prepare();
+  const selectExpired = prepareMapped(
+    database
+      .select()
+      .from(filing)
+      .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired)),
+  );
   const eraseFiling = prepareRaw<ErasedRow>(
     database,
     database
@@ -73,10 +74,11 @@ export function createRetentionHandlers(
     database,
     database.delete(idempotencyKey).where(lte(idempotencyKey.claimedAtS, sql.placeholder('forgottenS'))),
   );
-  const records = database
-    .select({ records: sql<number>`1 + count(*)` })
-    .from(provenanceRecord)
-    .where(eq(provenanceRecord.filingNo, filing.filingNo));
+  const records = () =>
+    database
+      .select({ records: sql<number>`1 + count(*)` })
+      .from(provenanceRecord)
+      .where(eq(provenanceRecord.filingNo, filing.filingNo));
 
   /**
    * Erases one filing, if that may be; the leaves of the records that went. Throws RecordDamaged if the filing, its age, or its
@@ -95,7 +97,7 @@ export function createRetentionHandlers(
     ListExpired: reads(({ nowS, page }) => {
       const beforeS = endAt(nowS);
       const rows = database
-        .select({ id: filing.id, filingNo: filing.filingNo, records: sql<number>`(${records})` })
+        .select({ id: filing.id, filingNo: filing.filingNo, records: sql<number>`(${records()})` })
         .from(filing)
         .where(and(gt(filing.id, page.from ?? 0), expiredBy(database, sql`${beforeS}`)))
         .orderBy(asc(filing.id))

@@ -1,3 +1,4 @@
+import type Sqlite from 'better-sqlite3';
 import {
   type Column,
   getTableColumns,
@@ -14,7 +15,7 @@ import type { Database } from './connection.ts';
 /** Values for the placeholders of a query, by their names. */
 type Values = Readonly<Record<string, unknown>>;
 
-/** A query of the hot path, prepared once. */
+/** A query of the hot path, which is prepared at its first use: a start uses few of all queries. */
 export interface RawStatement<Row> {
   /** Runs it; how many rows it changed. */
   run(values: Values): number;
@@ -27,21 +28,62 @@ export interface RawStatement<Row> {
 }
 
 /**
- * Prepares a query that drizzle built for the driver itself: what drizzle does at each execution of a query of
- * its own costs more than SQLite takes over these.
+ * Makes a statement of a query that drizzle built and the driver executes: what drizzle does at each execution of a query
+ * costs more than SQLite takes for these.
  */
 export function prepareRaw<Row>(database: Database, query: { toSQL(): Query }): RawStatement<Row> {
-  const { sql, params } = query.toSQL();
-  const statement = database.$client.prepare<unknown[], Row>(sql);
-  const names = params.map(placeholderName);
-  const bind = (values: Values) =>
-    names.map((name, index) => (name === undefined ? params[index] : values[name]));
+  let prepared: Prepared<Row> | undefined;
+  function statement(): Prepared<Row> {
+    prepared ??= prepare<Row>(database, query.toSQL());
+    return prepared;
+  }
   return {
-    run: (values) => statement.run(...bind(values)).changes,
-    get: (values) => statement.get(...bind(values)),
-    all: (values) => statement.all(...bind(values)),
-    iterate: (values) => statement.iterate(...bind(values)),
+    run: (values) => {
+      const { execute, bind } = statement();
+      return execute.run(...bind(values)).changes;
+    },
+    get: (values) => {
+      const { execute, bind } = statement();
+      return execute.get(...bind(values));
+    },
+    all: (values) => {
+      const { execute, bind } = statement();
+      return execute.all(...bind(values));
+    },
+    iterate: (values) => {
+      const { execute, bind } = statement();
+      return execute.iterate(...bind(values));
+    },
   };
+}
+
+/** A statement of the driver, and how its parameters get their values. */
+interface Prepared<Row> {
+  readonly execute: Sqlite.Statement<unknown[], Row>;
+  readonly bind: (values: Values) => unknown[];
+}
+
+function prepare<Row>({ $client: client }: Database, { sql, params }: Query): Prepared<Row> {
+  const names = params.map(placeholderName);
+  return {
+    execute: client.prepare<unknown[], Row>(sql),
+    bind: (values) => names.map((name, index) => (name === undefined ? params[index] : values[name])),
+  };
+}
+
+/** A query whose rows drizzle maps to those of the schema. */
+interface MappedQuery<Row> {
+  prepare(): { get(values?: Values): Row | undefined; all(values?: Values): Row[] };
+}
+
+/** Prepares such a query at its first use. */
+export function prepareMapped<Row>(query: MappedQuery<Row>): ReturnType<MappedQuery<Row>['prepare']> {
+  let prepared: ReturnType<MappedQuery<Row>['prepare']> | undefined;
+  const statement = () => {
+    prepared ??= query.prepare();
+    return prepared;
+  };
+  return { get: (values) => statement().get(values), all: (values) => statement().all(values) };
 }
 
 /** The name of a placeholder; undefined for a parameter that has its value. */
