@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
-import { runHere } from '../../support/artseal.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
-import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { assertRefused } from '../../support/rejected.ts';
@@ -17,7 +15,7 @@ const ledger = openLedger(fileScope, service);
 const list = (by: ApiCredentials, query = '', listener: { readonly publicUrl: string } = service) =>
   send(listener.publicUrl, by, { target: `/api/v1/events${query}` });
 
-test('events tell what happened to a filing and to its sale, in order, and nothing of others', async () => {
+test('a platform lists the events of its filing and of the sale, in order, and none of others', async () => {
   const gallery = await service.platform();
   const { filingNo, timestamp } = (await fileArtwork(service, gallery)).json;
   const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
@@ -29,8 +27,8 @@ test('events tell what happened to a filing and to its sale, in order, and nothi
   const [filed] = json.events;
   assert.match(filed.id, /^evt_[0-9a-f]{32}$/);
   assert.deepEqual(filed, { id: filed.id, sequence: 1, type: 'filing.created', at: timestamp, filingNo });
-  const told = json.events.map(({ id: _, at: _1, ...event }: { id: string; at: string }) => event);
-  assert.deepEqual(told, [
+  const events = json.events.map(({ id: _, at: _1, ...event }: { id: string; at: string }) => event);
+  assert.deepEqual(events, [
     { sequence: 1, type: 'filing.created', filingNo },
     { sequence: 2, type: 'escrow.frozen', filingNo, escrowId, state: 'FROZEN' },
     { sequence: 3, type: 'escrow.released', filingNo, escrowId, state: 'RELEASED' },
@@ -42,14 +40,14 @@ test('events tell what happened to a filing and to its sale, in order, and nothi
   assert.deepEqual((await list(gallery, '?after=0')).json, json);
 });
 
-test('a platform to which nothing has happened has no events, and begins at 0', async () => {
+test('a platform without events gets none, and the cursor 0', async () => {
   assert.deepEqual((await list(await service.platform())).json, { events: [], next: 0 });
 });
 
-test('a call that waits is answered as soon as something happens', async () => {
+test('a call that waits returns as soon as there is an event', async () => {
   const gallery = await service.platform();
   const waiting = list(gallery, '?after=0&waitSeconds=30');
-  // Once another one is answered, this one has been taken.
+  // When this later call returns, the server has accepted the earlier one.
   await list(gallery);
   const { filingNo } = (await fileArtwork(service, gallery)).json;
   const { json } = await waiting;
@@ -57,17 +55,7 @@ test('a call that waits is answered as soon as something happens', async () => {
   assert.equal(json.next, 1);
 });
 
-test('a call that waits is answered when another process writes an event', async () => {
-  const gallery = await service.platform();
-  const waiting = list(gallery, '?waitSeconds=30');
-  await list(gallery);
-  const rotated = await runHere(['key', 'rotate', gallery.keyId], { ARTSEAL_DATA_DIR: service.dataDir });
-  assert.equal(rotated.code, 0, rotated.errors.join());
-  const [event] = (await waiting).json.events;
-  assert.deepEqual([event.type, event.keyId], ['key.rotated', gallery.keyId]);
-});
-
-test('of calls that wait ten are kept waiting, and one more has the oldest answered at once', async () => {
+test('ten calls may wait; one more makes the oldest return at once', async () => {
   const gallery = await service.platform();
   const order: number[] = [];
   const waitAs = (number: number) =>
@@ -78,7 +66,7 @@ test('of calls that wait ten are kept waiting, and one more has the oldest answe
   const waiting: Promise<unknown>[] = [];
   for (let number = 1; number <= 10; number += 1) {
     waiting.push(waitAs(number));
-    // Whoever does not wait, and whoever waits for another, ends no waiting.
+    // A call that does not wait ends no waiting call.
     assert.deepEqual((await list(gallery)).json.events, []);
   }
   waiting.push(waitAs(11));
@@ -90,11 +78,11 @@ test('of calls that wait ten are kept waiting, and one more has the oldest answe
   assert.equal(answers.filter((answer) => JSON.stringify(answer) === JSON.stringify(empty)).length, 1);
 });
 
-test('closing answers those who wait at once, with what there is', async (t) => {
+test('closing the service makes waiting calls return at once, with the events that there are', async (t) => {
   const closing = await startService(t);
   const gallery = await closing.platform();
   const waiting = [1, 2, 3].map(() => list(gallery, '?waitSeconds=30', closing));
-  // Once another one is answered, these have been taken.
+  // When this later call returns, the server has accepted the earlier ones.
   await list(gallery, '', closing);
   assert.equal(await closingOf(t, closing), 'by itself');
   for (const { status, json } of await Promise.all(waiting)) {
@@ -102,7 +90,7 @@ test('closing answers those who wait at once, with what there is', async (t) => 
   }
 });
 
-test('listing is free of the quota, whatever it comes to, and tells how much is left of it', async () => {
+test('listing uses no quota, even if it fails, and reports how much is left', async () => {
   const gallery = await service.platform('ENTERPRISE', 2);
   const left = async (query: string) => {
     const { status, headers } = await list(gallery, query);
@@ -121,33 +109,19 @@ test('listing is free of the quota, whatever it comes to, and tells how much is 
   assert.equal(ledger.calls(gallery.caller), 2);
 });
 
-test('a nonce is spent by listing as by any call', async () => {
+test('a wrong parameter is named', async () => {
   const gallery = await service.platform();
-  const again = { target: '/api/v1/events', nonce: 'once' };
-  assert.equal((await send(service.publicUrl, gallery, again)).status, 200);
-  assertRefused(await send(service.publicUrl, gallery, again), 401, 'NONCE_REUSED');
+  for (const [query, message] of [
+    ['?after=-1', /^after must be an integer from 0 to 9007199254740991$/],
+    ['?after=9007199254740992', /^after must be a whole number not above 9007199254740991$/],
+    ['?after=1.5', /^after must be a whole number$/],
+    ['?after=', /^after must not be empty/],
+    ['?after=1', /^after must not be above 0, the cursor of the newest event$/],
+    ['?after=1&waitSeconds=30', /^after must not be above 0/],
+    ['?waitSeconds=-1', /^waitSeconds must be an integer from 0 to 30$/],
+    ['?waitSeconds=31', /^waitSeconds must be an integer from 0 to 30$/],
+    ['?waitSeconds=soon', /^waitSeconds must be a whole number/],
+    ['?after=-1&waitSeconds=31', /^after must be .*; waitSeconds must be /],
+  ] as const)
+    assertRefused(await list(gallery, query), 400, 'VALIDATION_FAILED', message);
 });
-
-test('the rate holds for listing as for any call', async (t) => {
-  const still = await startService(t, { clock: createManualClock() });
-  const trial = await still.platform('TRIAL');
-  for (let call = 1; call <= 10; call += 1) assert.equal((await list(trial, '', still)).status, 200);
-  assertRefused(await list(trial, '', still), 429, 'RATE_LIMITED');
-});
-
-for (const [query, message] of [
-  ['?after=-1', /^after must be an integer from 0 to 9007199254740991$/],
-  ['?after=9007199254740992', /^after must be a whole number not above 9007199254740991$/],
-  ['?after=1.5', /^after must be a whole number$/],
-  ['?after=', /^after must not be empty/],
-  ['?after=1', /^after must not be above 0, the cursor of the newest event$/],
-  ['?after=1&waitSeconds=30', /^after must not be above 0/],
-  ['?waitSeconds=-1', /^waitSeconds must be an integer from 0 to 30$/],
-  ['?waitSeconds=31', /^waitSeconds must be an integer from 0 to 30$/],
-  ['?waitSeconds=soon', /^waitSeconds must be a whole number/],
-  ['?after=-1&waitSeconds=31', /^after must be .*; waitSeconds must be /],
-] as const) {
-  test(`events are not listed with ${query}`, async () => {
-    assertRefused(await list(await service.platform(), query), 400, 'VALIDATION_FAILED', message);
-  });
-}

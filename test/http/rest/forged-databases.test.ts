@@ -7,41 +7,42 @@ import { markFileName } from '../../../src/evidence/log/verification.ts';
 import { type Command, perform } from '../../../src/store/store.ts';
 import { time, toFile, toOpen } from '../../store/promises/fixtures.ts';
 import { runHere } from '../../support/artseal.ts';
+import { tester } from '../../support/audit-log.ts';
 import { fileArtwork, getEscrow, openEscrow, refundEscrow, releaseEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { copyFolder } from '../../support/copy-folder.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../../support/forgeries.ts';
-import { type FilingRow, forgeIn, leafOfFiling, rewriteLeaf } from '../../support/forging.ts';
+import { appendForged, type FilingRow, forgeIn, leafOfFiling, rewriteLeaf } from '../../support/forging.ts';
 import { publishAll } from '../../support/publication.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-/** What a service that is started on a forged database does. */
-interface Noticed {
-  /** The start is refused with these words, or /readyz says them; undefined if it is ready. */
+/** What notices a forgery. */
+interface Effects {
+  /** The error of the start, or of /readyz; undefined if the service is ready. */
   readonly start?: RegExp;
-  /** Whether provenance of the forged filing is RECORD_DAMAGED. */
+  /** Whether reading the provenance of the forged filing fails with RECORD_DAMAGED. */
   readonly read?: boolean;
-  /** Whether the evidence of one of its records is. */
+  /** Whether the evidence of one of its records does. */
   readonly evidence?: boolean;
-  /** Whether a new order for it is. */
+  /** Whether a new order for it does. */
   readonly order?: boolean;
-  /** Whether a list of all filings is. */
+  /** Whether a list of all filings does. */
   readonly list?: boolean;
-  /** Whether the list of the platform is. */
+  /** Whether the list of the platform does. */
   readonly ownList?: boolean;
-  /** Whether a new filing is. */
+  /** Whether a new filing does. */
   readonly file?: boolean;
-  /** What `artseal check` says; undefined if it names what was forged. */
+  /** The fault that `artseal check` finds; undefined if it names what was forged. */
   readonly check?: RegExp;
-  /** What `artseal log audit` says of what is published then; undefined if the log contradicts nothing. */
+  /** The error of `artseal log audit` on what is then published; undefined if it finds no contradiction. */
   readonly audit?: RegExp;
 }
 
 /** By the names of the forgeries. */
-const noticed: Readonly<Record<string, Noticed>> = {
+const effects: Readonly<Record<string, Effects>> = {
   'row, leaf text and leaf hash': { start: /does not agree with what was published/ },
   'whole tree and kept checkpoint': {
     start: /does not agree with what was published/,
@@ -66,8 +67,12 @@ const noticed: Readonly<Record<string, Noticed>> = {
   log_key: { start: /master key does not open the secret of/ },
 };
 
+const noDamage = { read: false, evidence: false, order: false, list: false, ownList: false, file: false };
+
 const registry = await makeForgeableRegistry(fileScope);
 const afternoon = time('2026-11-21T15:00:00+00:00');
+/** The number of the next filing in the registry. */
+const nextNumber = 'AS-2026-500006';
 
 function copyOfRegistry(t: TestContext): string {
   const dataDir = join(temporaryFolder(t), 'data');
@@ -75,14 +80,9 @@ function copyOfRegistry(t: TestContext): string {
   return dataDir;
 }
 
-/** A service on a copy of the registry, forged if `forge` does. */
-async function startOn(t: TestContext, forge: (file: string) => void, hasMark = true): Promise<TestService> {
-  const dataDir = copyOfRegistry(t);
-  assert.ok(existsSync(join(dataDir, markFileName)));
-  if (!hasMark) rmSync(join(dataDir, markFileName));
-  forge(join(dataDir, 'artseal.db'));
-  return startService(t, { dataDir, clock: createManualClock(forgeableAtMs) });
-}
+/** Starts a service on a data folder of the time of the registry. */
+const startOn = (t: TestContext, dataDir: string, clock = createManualClock(forgeableAtMs)) =>
+  startService(t, { dataDir, clock });
 
 async function faultsOf(service: TestService): Promise<string> {
   const answer = await fetch(`${service.publicUrl}/readyz`);
@@ -90,14 +90,13 @@ async function faultsOf(service: TestService): Promise<string> {
   return answer.status === 200 ? '' : `${evidence} ${service.logLines.join('\n')}`;
 }
 
-async function assertStarts(t: TestContext, start: RegExp | undefined, starting: Promise<TestService>) {
+async function assertStarts(start: RegExp | undefined, starting: Promise<TestService>) {
   const service = await starting.catch((error: Error) => error);
   if (service instanceof Error) {
     assert.match(service.message, start ?? /^$/);
     return undefined;
   }
   assert.match(await faultsOf(service), start ?? /^$/);
-  t.after(() => service.close());
   return service;
 }
 
@@ -106,12 +105,21 @@ function auditOf({ publication, publicUrl }: TestService) {
   return runHere(['log', 'audit', `${publicUrl}/log/`, ...keys], {});
 }
 
-/** Whether the store refuses a command with RECORD_DAMAGED, and counts it. */
-async function isDamaged(service: TestService, command: Command): Promise<boolean> {
-  const count = async () => (await service.store.metrics()).incidents.damagedRecords;
+/** The fault of the evidence log that `artseal check` finds. */
+async function faultByCheck(dataDir: string): Promise<string> {
+  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
+  const { code, printed } = await runHere(['check', '--json'], { ARTSEAL_DATA_DIR: dataDir, ...addresses });
+  assert.equal(code, 1);
+  const found = printed.map((line) => JSON.parse(line));
+  return found.find(({ part, level }) => part === 'evidence log' && level === 'fault')?.text ?? '';
+}
+
+/** Whether a command fails with RECORD_DAMAGED, which the store counts. */
+async function isDamaged({ store }: TestService, command: Command): Promise<boolean> {
+  const count = async () => (await store.metrics()).incidents.damagedRecords;
   const before = await count();
   try {
-    await perform(service.store, command);
+    await perform(store, command);
     return false;
   } catch (error) {
     assert.ok(error instanceof ApiError, String(error));
@@ -121,79 +129,61 @@ async function isDamaged(service: TestService, command: Command): Promise<boolea
   }
 }
 
+const page = { from: undefined, size: 100 };
+const listOf = (owner: number | undefined) =>
+  ({ kind: 'ListFilings', filter: { owner, year: undefined }, page }) as const;
+const by = (callerId: number) => ({ callerId, caller: 'a platform' });
+const toFileNow = toFile(by(1), afternoon);
+
 test('every forgery has a row in the table', () => {
   assert.deepEqual(
     forgeries.map(({ name }) => name),
-    Object.keys(noticed),
+    Object.keys(effects),
   );
 });
 
-test('the registry is ready before anything is forged, with its mark and without', async (t) => {
+test('without a forgery the registry is ready and readable, with its mark and without', async (t) => {
   for (const hasMark of [true, false]) {
-    const service = await startOn(t, () => {}, hasMark);
+    const dataDir = copyOfRegistry(t);
+    assert.ok(existsSync(join(dataDir, markFileName)));
+    if (!hasMark) rmSync(join(dataDir, markFileName));
+    const service = await startOn(t, dataDir);
     assert.equal(await faultsOf(service), '');
-    const filter = { owner: undefined, year: undefined };
-    const listed = await perform(service.store, {
-      kind: 'ListFilings',
-      ...{ filter, page: { from: undefined, size: 100 } },
-    });
-    for (const { filingNo } of listed.items)
-      assert.ok((await perform(service.store, { kind: 'GetProvenance', filingNo })) !== undefined);
-    assert.equal(await isDamaged(service, toFile({ callerId: 1, caller: 'a' }, afternoon)), false);
-    await service.close();
+    for (const { filingNo } of (await perform(service.store, listOf(undefined))).items)
+      assert.equal(await isDamaged(service, { kind: 'GetProvenance', filingNo }), false);
+    assert.equal((await perform(service.store, toFileNow)).filingNo, nextNumber);
   }
 });
 
 for (const { name, what, forge } of forgeries) {
-  const { start, check, audit, ...reads } = noticed[name] ?? {};
+  const { start, check, audit, ...damage } = effects[name] ?? {};
 
-  test(`${name}: start, reads and filings are refused as the table says (${what})`, async (t) => {
-    let forged = '';
-    const starting = startOn(t, (file) => {
-      forged = forge(file);
-    });
-    const service = await assertStarts(t, start, starting);
+  test(`${name}: what the table says notices the forgery, and nothing else (${what})`, async (t) => {
+    const dataDir = copyOfRegistry(t);
+    const forged = forge(join(dataDir, 'artseal.db'));
+    assert.match(await faultByCheck(dataDir), check ?? new RegExp(RegExp.escape(forged)));
+    const clock = createManualClock(forgeableAtMs);
+    const service = await assertStarts(start, startOn(t, dataDir, clock));
     if (service === undefined) return;
-    const [filingNo] = /AS-\d{4}-\d{6}/.exec(forged) ?? [];
-    const page = { from: undefined, size: 100 };
-    const list = (owner: number | undefined) =>
-      isDamaged(service, { kind: 'ListFilings', filter: { owner, year: undefined }, page });
-    const by = (callerId: number) => ({ callerId, caller: 'a platform' });
-    const owners = [1, 2];
-    const lists = await Promise.all(owners.map(list));
-    const damagedOf = (command: Command) => isDamaged(service, command);
-    const evidence = [1, 2, 3].map((sequence) => ({
-      ...({ kind: 'FindRecord', sequence, owner: undefined } as const),
-      filingNo: filingNo ?? 'AS-2026-000001',
-    }));
+    const [filingNo = 'AS-2026-000001'] = /AS-\d{4}-\d{6}/.exec(forged) ?? [];
+    const areDamaged = (commands: readonly Command[]) =>
+      Promise.all(commands.map((command) => isDamaged(service, command)));
+    const evidence = [1, 2, 3].map(
+      (sequence) => ({ kind: 'FindRecord', sequence, owner: undefined, filingNo }) as const,
+    );
     assert.deepEqual(
       {
-        read: filingNo !== undefined && (await isDamaged(service, { kind: 'GetProvenance', filingNo })),
-        evidence: (await Promise.all(evidence.map(damagedOf))).includes(true),
+        read: await isDamaged(service, { kind: 'GetProvenance', filingNo }),
+        evidence: (await areDamaged(evidence)).includes(true),
         order:
-          name !== 'number_gap' && (await damagedOf(toOpen(by(1), filingNo ?? '', { owner: undefined }))),
-        list: await list(undefined),
-        ownList: lists.some(Boolean),
-        file: await isDamaged(service, toFile(by(1), afternoon)),
+          name !== 'number_gap' && (await isDamaged(service, toOpen(by(1), filingNo, { owner: undefined }))),
+        list: await isDamaged(service, listOf(undefined)),
+        ownList: (await areDamaged([1, 2].map(listOf))).includes(true),
+        file: await isDamaged(service, toFileNow),
       },
-      {
-        ...{ read: false, evidence: false, order: false, list: false },
-        ...{ ownList: false, file: false },
-        ...reads,
-      },
+      { ...noDamage, ...damage },
     );
-  });
-}
-
-for (const { name, forge } of forgeries) {
-  const { start, audit } = noticed[name] ?? {};
-  if (start !== undefined) continue;
-
-  test(`${name}: artseal log audit finds what the signed log contradicts, and nothing else`, async (t) => {
-    const dataDir = copyOfRegistry(t);
-    forge(join(dataDir, 'artseal.db'));
-    const clock = createManualClock(forgeableAtMs);
-    const service = await startService(t, { dataDir, clock });
+    if (start !== undefined) return;
     await publishAll(service, clock);
     const { code, errors } = await auditOf(service);
     assert.equal(code, audit === undefined ? 0 : 7);
@@ -201,7 +191,67 @@ for (const { name, forge } of forgeries) {
   });
 }
 
-test('a release over a TRANSFER that was deleted is refused before any money moves', async (t) => {
+test('a gap that was shortened does not assign a number again', async (t) => {
+  const dataDir = copyOfRegistry(t);
+  forgeries.find(({ name }) => name === 'number_gap')?.forge(join(dataDir, 'artseal.db'));
+  const service = await startOn(t, dataDir);
+  assert.equal((await perform(service.store, toFileNow)).filingNo, nextNumber);
+});
+
+test('a forgery in the database of a running service is noticed by what depends on it', async (t) => {
+  const dataDir = copyOfRegistry(t);
+  const service = await startOn(t, dataDir);
+  const file = join(dataDir, 'artseal.db');
+  const forgeOne = (query: string, change: (filingNo: string) => string): string =>
+    forgeIn(file, (client) => {
+      const filingNo = String(client.prepare(query).pluck().get());
+      client.exec(change(filingNo));
+      return filingNo;
+    });
+
+  forgeOne('SELECT max(id) FROM filing', (id) => `UPDATE filing SET caller_id = 99 WHERE id = ${id}`);
+  assert.equal(await isDamaged(service, listOf(undefined)), true, 'the caller of a filing is missing');
+
+  const sold = forgeOne(
+    'SELECT filing_no FROM provenance_record GROUP BY filing_no HAVING count(*) = 2',
+    (filingNo) => `DELETE FROM provenance_record WHERE filing_no = '${filingNo}' AND position = 2`,
+  );
+  const order = toOpen(by(1), sold, { owner: undefined });
+  assert.equal(await isDamaged(service, order), true, 'a TRANSFER before the last one is missing');
+
+  const older = forgeOne(
+    `SELECT filing_no FROM filing WHERE filed_at_s > unixepoch('2026-01-01') AND id < (SELECT max(id) FROM filing)
+      AND filing_no NOT IN (SELECT filing_no FROM provenance_record) LIMIT 1`,
+    (filingNo) =>
+      `UPDATE filing SET filed_at_s = filed_at_s - 6 * 366 * 86400 WHERE filing_no = '${filingNo}'`,
+  );
+  const erasure = { by: { ...tester, atS: forgeableAtMs / 1_000 }, filingNos: [older] };
+  assert.equal(await isDamaged(service, { kind: 'EraseFilings', ...erasure }), true, 'a filing is backdated');
+  forgeIn(file, (client) => {
+    const hash = client.prepare(`SELECT hash FROM filing WHERE filing_no = '${older}'`).pluck().get();
+    assert.notEqual(hash, '', 'it is not erased');
+  });
+});
+
+test('the next start finds a leaf that another process appended with a wrong hash', async (t) => {
+  const dataDir = copyOfRegistry(t);
+  const service = await startOn(t, dataDir);
+  forgeIn(join(dataDir, 'artseal.db'), (client) => {
+    const other = (sequence: number) => `{"kind":"OTHER","number":"LOG","sequence":${sequence},"time":1}`;
+    const index = appendForged(client, other(1));
+    appendForged(client, other(2));
+    client.prepare('UPDATE log_leaf SET data = ? WHERE id = ?').run(other(3), index);
+  });
+  await perform(service.store, { kind: 'GetTree' });
+  await perform(service.store, { kind: 'GetProvenance', filingNo: 'AS-2026-999999' });
+  await service.close();
+  assert.match(
+    await faultsOf(await startOn(t, dataDir)),
+    /leaf \d+ of the evidence log is not what was recorded/,
+  );
+});
+
+test('a release over a deleted TRANSFER is rejected before any money moves', async (t) => {
   const service = await startService(t);
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
@@ -217,32 +267,6 @@ test('a release over a TRANSFER that was deleted is refused before any money mov
   assert.equal((await refundEscrow(service, platform, escrowId)).json.state, 'REFUNDED');
 });
 
-for (const { name, forge } of forgeries) {
-  test(`${name}: artseal check has a fault that names it`, async (t) => {
-    const dataDir = copyOfRegistry(t);
-    const forged = forge(join(dataDir, 'artseal.db'));
-    const env = {
-      ARTSEAL_DATA_DIR: dataDir,
-      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
-      ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
-    };
-    const { code, printed } = await runHere(['check', '--json'], env);
-    assert.equal(code, 1);
-    const found = printed.map((line) => JSON.parse(line));
-    const fault = found.find(({ part, level }) => part === 'evidence log' && level === 'fault');
-    assert.match(fault?.text ?? '', noticed[name]?.check ?? new RegExp(RegExp.escape(forged)));
-  });
-}
-
-test('a gap that was shortened gives no number out again', async (t) => {
-  const forgery = forgeries.find(({ name }) => name === 'number_gap');
-  const service = await startOn(t, (file) => forgery?.forge(file));
-  const untouched = await startOn(t, () => {});
-  const command = toFile({ callerId: 1, caller: 'a' }, afternoon);
-  const [one, other] = [await perform(service.store, command), await perform(untouched.store, command)];
-  assert.equal(one.filingNo, other.filingNo);
-});
-
 /** More leaves than a tile has. */
 const manyFilings = 300;
 
@@ -252,8 +276,8 @@ async function makeLargeRegistry(t: TestContext) {
   const service = await startService(t, { clock });
   const { caller } = await service.platform();
   const found = await perform(service.store, { kind: 'FindPlatform', name: caller });
-  const by = { callerId: found?.callerId ?? 0, caller };
-  const filed = Array.from({ length: manyFilings }, () => perform(service.store, toFile(by, afternoon)));
+  const toFileMany = toFile({ callerId: found?.callerId ?? 0, caller }, afternoon);
+  const filed = Array.from({ length: manyFilings }, () => perform(service.store, toFileMany));
   await Promise.all(filed);
   await publishAll(service, clock);
   await service.close();
@@ -269,13 +293,13 @@ async function makeLargeRegistry(t: TestContext) {
   return { ...service, forged, neighbour, start: () => startService(t, { clock, dataDir: service.dataDir }) };
 }
 
-test('a forged leaf of a large log keeps the service from being ready, and its record alone from being read', async (t) => {
+test('a service with a forged leaf in a large log is not ready, and only the forged record is unreadable', async (t) => {
   const { start, dataDir, forged, neighbour } = await makeLargeRegistry(t);
   const mark = join(dataDir, markFileName);
   const provenanceOf = (filingNo: string) => ({ kind: 'GetProvenance', filingNo }) as const;
 
   const marked = await start();
-  assert.equal(await faultsOf(marked), '', 'what the mark covers is compared when it is read');
+  assert.equal(await faultsOf(marked), '', 'a record that the mark covers is checked when it is read');
   assert.equal(await isDamaged(marked, provenanceOf(forged)), true);
   assert.equal(await isDamaged(marked, provenanceOf(neighbour)), false);
   const { code, errors } = await auditOf(marked);

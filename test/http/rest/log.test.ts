@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
+import { fileScope } from '../../support/file-scope.ts';
 import { rawExchange } from '../../support/raw-http.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, newNonce, type RestAnswer, send } from '../../support/signed-request.ts';
 import { openTestProvider } from '../../support/simulator.ts';
+
+const service = await startService(fileScope, {
+  provider: openTestProvider(fileScope, { FREEZE: 'LOST' }),
+  env: { ARTSEAL_TRUSTED_PROXIES: '127.0.0.0/8,::1' },
+});
+
+/** The log line of a call. */
+function lineOf({ headers }: RestAnswer) {
+  const lines = service.logLines.map((line) => JSON.parse(line));
+  return lines.find(({ requestId }) => requestId === headers['x-request-id']);
+}
 
 const marked = {
   author: 'marked-author',
@@ -15,8 +27,7 @@ const marked = {
   price: 987_654_321,
 };
 
-test('each call leaves one line that tells what became of it, and nothing that is confidential', async (t) => {
-  const service = await startService(t, { provider: openTestProvider(t, { FREEZE: 'LOST' }) });
+test('each call leaves one log line with its result, and nothing confidential', async () => {
   const platform = await service.platform();
   const confidential = new Set<string>([platform.apiSecret, ...Object.values(marked).map(String)]);
   const answers: RestAnswer[] = [];
@@ -67,13 +78,8 @@ test('each call leaves one line that tells what became of it, and nothing that i
   assert.doesNotMatch(log, /marked/);
 });
 
-test('a line names the caller once it is identified and the operation once it is found', async (t) => {
-  const service = await startService(t);
+test('a line names the caller if it is authenticated and the operation if it is found', async () => {
   const platform = await service.platform();
-  const lineOf = ({ headers }: RestAnswer) =>
-    service.logLines
-      .map((line) => JSON.parse(line))
-      .find(({ requestId }) => requestId === headers['x-request-id']);
   const filed = lineOf(await fileArtwork(service, platform));
   assert.equal(filed.caller, platform.caller);
   assert.equal(filed.operation, 'artseal.v1.FilingService/CreateFiling');
@@ -86,60 +92,55 @@ test('a line names the caller once it is identified and the operation once it is
   assert.equal(lost.operation, undefined);
 });
 
-test('a line tells where the call came from, and of a refused one which key it claimed', async (t) => {
-  const proxies = { ARTSEAL_TRUSTED_PROXIES: '127.0.0.0/8,::1' };
-  const service = await startService(t, { env: proxies });
+test('a line names the client, and the claimed key if the call was rejected', async () => {
   const platform = await service.platform();
   const target = '/api/v1/filing';
-  const lineOf = async (headers: Record<string, string>) => {
-    const { headers: answered } = await send(service.publicUrl, platform, { target, headers });
-    const line = service.logLines.find((text) => text.includes(String(answered['x-request-id'])));
-    return JSON.parse(line ?? '');
-  };
+  const lineOfCall = async (headers: Record<string, string>) =>
+    lineOf(await send(service.publicUrl, platform, { target, headers }));
   const forged = { 'X-Signature': '0'.repeat(64) };
 
-  const admitted = await lineOf({ 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' });
+  const admitted = await lineOfCall({ 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' });
   assert.equal(admitted.client, '198.51.100.7');
   assert.equal(admitted.caller, platform.caller);
   assert.equal(admitted.claimedKey, undefined);
 
-  const refused = await lineOf({ ...forged, 'X-Forwarded-For': 'marked' });
+  const refused = await lineOfCall({ ...forged, 'X-Forwarded-For': 'marked' });
   assert.equal(refused.client, '127.0.0.1');
   assert.equal(refused.caller, undefined);
   assert.equal(refused.claimedKey, platform.apiKey);
 
   const unknown = `ak_live_${'0a'.repeat(16)}`;
-  assert.equal((await lineOf({ 'X-Api-Key': unknown })).claimedKey, unknown);
+  assert.equal((await lineOfCall({ 'X-Api-Key': unknown })).claimedKey, unknown);
   for (const claimed of [platform.apiSecret, `${unknown}0`, 'marked', 'a'.repeat(10_000)]) {
-    assert.equal((await lineOf({ 'X-Api-Key': claimed })).claimedKey, undefined, claimed);
+    assert.equal((await lineOfCall({ 'X-Api-Key': claimed })).claimedKey, undefined, claimed);
   }
   const log = service.logLines.join('\n');
   assert.doesNotMatch(log, /marked|aaaa/);
   assert.ok(!log.includes(platform.apiSecret));
 });
 
-test('an order that is pending is logged as a warning with its cause, a apiError is not', async (t) => {
-  const service = await startService(t, { provider: openTestProvider(t, { FREEZE: 'LOST' }) });
+test('a pending order is logged as a warning with its cause, an error of the caller is not', async () => {
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
-  await openEscrow(service, platform, filingNo);
-  await openEscrow(service, platform, 'none');
-  const lines = service.logLines.map((line) => JSON.parse(line));
-  const [filed, pending, refused] = lines.filter(({ requestId }) => requestId !== undefined);
+  const before = service.logLines.length;
+  const pending = lineOf(await openEscrow(service, platform, filingNo));
+  const refused = lineOf(await openEscrow(service, platform, 'none'));
   const [info, warning] = [30, 40];
-  assert.deepEqual([filed.level, pending.level, refused.level], [info, warning, info]);
+  assert.deepEqual([pending.level, refused.level], [warning, info]);
+  const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
   const cause = lines.find(({ why }) => why !== undefined);
   assert.equal(cause.level, warning);
   assert.match(cause.why, /connection to the simulated provider broke/);
   assert.match(cause.escrowId, /^ES-/);
 });
 
-test('bytes that are no request leave a line without a byte of theirs', async (t) => {
-  const service = await startService(t);
+test('bytes that are not a request leave a line that contains none of them', async () => {
+  const before = service.logLines.length;
   await rawExchange(service.publicUrl, 'marked-garbage\r\nX-Signature: marked\r\n\r\n');
-  assert.equal(service.logLines.length, 1);
-  const { client, status, reason } = JSON.parse(String(service.logLines[0]));
-  const told = { client: '127.0.0.1', status: 400, reason: 'BAD_REQUEST_TARGET' };
-  assert.deepEqual({ client, status, reason }, told);
+  const [line = '', ...more] = service.logLines.slice(before);
+  assert.deepEqual(more, []);
+  const { client, status, reason } = JSON.parse(line);
+  const expected = { client: '127.0.0.1', status: 400, reason: 'BAD_REQUEST_TARGET' };
+  assert.deepEqual({ client, status, reason }, expected);
   assert.doesNotMatch(service.logLines.join(), /marked/);
 });
