@@ -1,27 +1,31 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createTiles, parseTile, tilePath } from '../../../src/evidence/log/tiles.ts';
-import { type Execute, executorOf } from '../../../src/store/store.ts';
-import { sqliteInThisThread } from '../../store/engines.ts';
-import { openStore } from '../../store/promises/fixtures.ts';
-import { fileScope } from '../../support/file-scope.ts';
-import { writeLeaves } from '../../support/leaves.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
+import type { Command, Execute } from '../../../src/store/store.ts';
 import { hashOfLeaf, rootOf } from '../verifier/small-log.ts';
 
 const size = 65_536 + 300;
-const dataDir = temporaryFolder(fileScope);
-await (await openStore(fileScope, sqliteInThisThread, dataDir)).close();
-const leaves = writeLeaves(dataDir, size);
-const store = await openStore(fileScope, sqliteInThisThread, dataDir);
-
+const leaves = Array.from({ length: size }, (_, index) => `leaf ${index} `.padEnd(160, 'x'));
 const leafHashes = leaves.map(hashOfLeaf);
 const level1 = Array.from({ length: 257 }, (_, n) => rootOf(leafHashes.slice(n * 256, (n + 1) * 256)));
 const level2 = [rootOf(level1.slice(0, 256))];
 const levels = [leafHashes, level1, level2] as const;
 
-/** Tiles of a log of which so many leaves are published. */
-function tilesOf(published: number, execute: Execute = executorOf(store)) {
+/** A store with these leaves, and how many commands it executed. */
+function createLeafStore() {
+  const count = { of: 0 };
+  const execute = (async (command: Command) => {
+    count.of += 1;
+    if (command.kind === 'ReadLeaves') return leaves.slice(command.index, command.index + command.width);
+    assert.ok(command.kind === 'ReadSubtrees');
+    const { level, place, width } = command;
+    return Buffer.concat(levels[level / 8]?.slice(place, place + width) ?? []);
+  }) as Execute;
+  return { count, execute };
+}
+
+/** The tiles of a log with so many published leaves. */
+function tilesOf(published: number, { execute } = createLeafStore()) {
   const current = () => ({ origin: '', size: published, root: new Uint8Array(), note: '' });
   return createTiles({ execute, publication: { current } });
 }
@@ -38,7 +42,7 @@ function entriesIn(bytes: Uint8Array): string[] {
   return entries;
 }
 
-test('a path names a tile as C2SP tlog-tiles has it', () => {
+test('a path names a tile as C2SP tlog-tiles defines', () => {
   for (const [path, tile] of [
     ['0/000', { level: 0, place: 0, width: 256 }],
     ['0/999', { level: 0, place: 999, width: 256 }],
@@ -52,7 +56,7 @@ test('a path names a tile as C2SP tlog-tiles has it', () => {
   }
 });
 
-test('any other way to write it names none', () => {
+test('no other form is the path of a tile', () => {
   for (const path of [
     ...[
       '',
@@ -90,8 +94,8 @@ test('any other way to write it names none', () => {
     assert.equal(parseTile(path), undefined, path);
 });
 
-for (const published of [1, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, size]) {
-  test(`the tiles of ${published} leaves are those that were published, and no more`, async () => {
+for (const published of [1, 255, 256, 257, 512, 65_535, 65_536, size]) {
+  test(`of ${published} published leaves there are these tiles, and no more`, async () => {
     const tiles = tilesOf(published);
     for (const [level, hashes] of levels.entries()) {
       const whole = Math.floor(published / 256 ** level);
@@ -120,7 +124,7 @@ for (const published of [1, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, siz
   });
 }
 
-test('a partial tile is the beginning of every later one of its place', async () => {
+test('a partial tile is the beginning of all later ones of its index', async () => {
   for (const level of [0, 1, 'entries'] as const) {
     const full = (await tilesOf(size).read(tilePath({ level, place: 0, width: 256 }))) ?? assert.fail();
     for (const width of [1, 2, 44, 255]) {
@@ -134,32 +138,24 @@ test('a partial tile is the beginning of every later one of its place', async ()
 });
 
 test('nothing is published before the first checkpoint', async () => {
-  const tiles = createTiles({ execute: executorOf(store), publication: { current: () => undefined } });
+  const tiles = createTiles({ ...createLeafStore(), publication: { current: () => undefined } });
   assert.equal(await tiles.read('0/000.p/1'), undefined);
 });
 
-/** Carries out commands, and counts them. */
-function counting() {
-  const count = { of: 0 };
-  const execute: Execute = (command) => {
-    count.of += 1;
-    return executorOf(store)(command);
-  };
-  return { count, execute };
-}
-
-test('a tile is read once by those who ask for it together or again', async () => {
-  const { count, execute } = counting();
-  const tiles = tilesOf(size, execute);
+test('concurrent and later readers of a tile share one read of the store', async () => {
+  const store = createLeafStore();
+  const { count } = store;
+  const tiles = tilesOf(size, store);
   const together = await Promise.all(Array.from({ length: 20 }, () => tiles.read('entries/000')));
   assert.equal(new Set(together).size, 1);
   assert.equal(await tiles.read('entries/000'), together[0]);
   assert.equal(count.of, 1);
 });
 
-test('what is kept has a bound in bytes, and who was asked for longest ago goes first', async () => {
-  const { count, execute } = counting();
-  const tiles = tilesOf(size, execute);
+test('the cache has a limit in bytes, and drops the least recently used tile first', async () => {
+  const store = createLeafStore();
+  const { count } = store;
+  const tiles = tilesOf(size, store);
   const read = (place: number, width = 256) => tiles.read(tilePath({ level: 'entries', place, width }));
   let bytes = (await read(0))?.length ?? 0;
   for (const width of [256, 255])
@@ -175,7 +171,7 @@ test('what is kept has a bound in bytes, and who was asked for longest ago goes 
   assert.equal(count.of, before + 1);
 });
 
-test('a tile that was published and is not there is a fault, and is asked for again', async () => {
+test('a published tile that the store lacks is an error, and the next call reads again', async () => {
   const tiles = tilesOf(size + 300);
   const place = Math.floor(size / 256);
   for (let time = 0; time < 2; time += 1) {
@@ -184,7 +180,7 @@ test('a tile that was published and is not there is a fault, and is asked for ag
   }
 });
 
-test('what is kept of a short tile is no part of a larger buffer', async () => {
+test('a cached short tile has a buffer of its own', async () => {
   const tiles = tilesOf(size);
   for (const path of ['0/000.p/1', '1/000.p/2', 'entries/000.p/1']) {
     const bytes = await tiles.read(path);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { perform } from '../../../src/store/store.ts';
@@ -11,6 +10,7 @@ import { tester } from '../../support/audit-log.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
+import { forgeIn } from '../../support/forging.ts';
 import { assertDocumented } from '../../support/openapi.ts';
 import { publishAll } from '../../support/publication.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
@@ -55,10 +55,10 @@ async function sell(): Promise<string> {
   return filingNo;
 }
 
-/** The verifier key, as anybody is told it. */
+/** The published verifier key. */
 const vkey = async () => (await open('/log/vkey')).text.trimEnd();
 
-test('a filing is proven to whoever has nothing but its bundle and the verifier key', async () => {
+test('the bundle and the verifier key prove a filing', async () => {
   const { filingNo, hash, timestamp } = await file();
   const { status, json } = await askEvidence(filingNo);
   assert.equal(status, 200);
@@ -72,7 +72,7 @@ test('a filing is proven to whoever has nothing but its bundle and the verifier 
   assert.ok(index < size);
 });
 
-test('a filing with characters that are refused today is read and proven as before', async () => {
+test('a filing with characters that are rejected today can still be read and proven', async () => {
   const author = 'Qi \u202eihsiaB\u200b';
   const by = await service.execute({ kind: 'FindKey', keyId: platform.keyId });
   const atMs = clock.nowMs();
@@ -86,7 +86,7 @@ test('a filing with characters that are refused today is read and proven as befo
   assert.equal(record.author, author);
 });
 
-test('a transfer is proven as well, by its place among the records of the filing', async () => {
+test('a transfer is proven by its sequence', async () => {
   const filingNo = await sell();
   const { record, leaf } = proven((await askEvidence(filingNo, '?sequence=2')).json, await vkey());
   const { at } = record;
@@ -97,22 +97,21 @@ test('a transfer is proven as well, by its place among the records of the filing
   assert.equal(proven(first.json, await vkey()).leaf.kind, 'FILING');
 });
 
-test('many that ask right after they filed all wait for the checkpoint, and are given evidence', async (t) => {
+test('more calls than may run at a time wait for the checkpoint of what was just filed', async (t) => {
   const ticking = await startService(t);
   const by = await ticking.platform();
   const filed = await Promise.all(Array.from({ length: 30 }, () => fileArtwork(ticking, by)));
-  const numbers = filed.map(({ json }) => json.filingNo);
   const bundles = await Promise.all(
-    numbers.map((filingNo) => send(ticking.publicUrl, by, { target: evidencePath(filingNo) })),
+    filed.map(({ json }) => send(ticking.publicUrl, by, { target: evidencePath(json.filingNo) })),
   );
   const key = (await open('/log/vkey', ticking)).text.trimEnd();
   assert.deepEqual(
     bundles.map(({ json }) => proven(json, key).leaf.number),
-    numbers,
+    filed.map(({ json }) => json.filingNo),
   );
 });
 
-test('evidence is given to the owner alone, and to internal systems that may read', async () => {
+test('only the owner and internal systems with the scope read get evidence', async () => {
   const { filingNo } = await file();
   const other = await service.platform();
   assertRefused(await askEvidence(filingNo, '', other), 404, 'FILING_NOT_FOUND');
@@ -149,7 +148,7 @@ test('evidence is given to the owner alone, and to internal systems that may rea
   await typedRefusal((await clientFor({ scopes: ['file'] })).getEvidence({ filingNo }), 'PERMISSION_DENIED');
 });
 
-test('what names no record is refused, naming what is wrong', async () => {
+test('a request that names no record is rejected with the reason', async () => {
   const { filingNo } = await file();
   for (const sequence of ['0', '-1', '10002', '1.5', 'x', ''])
     assertRefused(
@@ -175,11 +174,11 @@ test('what names no record is refused, naming what is wrong', async () => {
   assertRefused(await share('AS-1999-000001'), 404, 'FILING_NOT_FOUND');
 });
 
-test('whoever has a link is given the same evidence, as a file, and nobody is told the token', async () => {
+test('a link returns the same evidence as a file, and no log has its token', async () => {
   const filingNo = await sell();
-  const told = await share(filingNo, { sequence: 2, expiresInSeconds: 60 });
-  const { path, expiresAt } = told.json;
-  assert.deepEqual(Object.keys(told.json).sort(), ['expiresAt', 'linkId', 'path']);
+  const shared = await share(filingNo, { sequence: 2, expiresInSeconds: 60 });
+  const { path, expiresAt } = shared.json;
+  assert.deepEqual(Object.keys(shared.json).sort(), ['expiresAt', 'linkId', 'path']);
   assert.match(path, /^\/evidence\/[A-Za-z0-9_-]{80}$/);
   const leftMs = Date.parse(expiresAt) - clock.nowMs();
   assert.ok(leftMs > 0 && leftMs <= 60_000, expiresAt);
@@ -197,7 +196,7 @@ test('whoever has a link is given the same evidence, as a file, and nobody is to
   assert.ok(days > 6.9 && days <= 7);
 });
 
-test('a link that was altered in any place opens nothing', async () => {
+test('an altered link opens nothing', async () => {
   const { filingNo } = await file();
   const { path } = (await share(filingNo)).json;
   const bytes = Buffer.from(path.slice('/evidence/'.length), 'base64url');
@@ -207,7 +206,7 @@ test('a link that was altered in any place opens nothing', async () => {
     return other.toString('base64url');
   });
   for (const token of [
-    ...altered.filter((_, at) => at % 7 === 0),
+    ...altered.filter((_, at) => at % 20 === 0),
     altered.at(-1),
     '',
     `${path}=`,
@@ -217,7 +216,7 @@ test('a link that was altered in any place opens nothing', async () => {
   assert.equal((await open(path)).status, 200);
 });
 
-test('a link is listed without what opens it, and once revoked answered like one that never was', async () => {
+test('a link is listed without its token, and a revoked one is like an unknown one', async () => {
   const { filingNo } = await file();
   const [kept, gone] = [(await share(filingNo)).json, (await share(filingNo)).json];
   const target = `${evidencePath(filingNo)}/links`;
@@ -273,7 +272,7 @@ test('the operator lists and revokes links of any platform by command', async ()
   assert.deepEqual([unknown.code, unknown.errors], [1, ['artseal: LINK_NOT_FOUND: LINK_ID names no link.']]);
 });
 
-test('the same request for a link under its Idempotency-Key is given the same link', async () => {
+test('a request for a link that is repeated under its Idempotency-Key returns the same link', async () => {
   const { filingNo } = await file();
   const headers = { 'Idempotency-Key': `link-of-${filingNo}` };
   const first = await share(filingNo, {}, platform, headers);
@@ -283,61 +282,27 @@ test('the same request for a link under its Idempotency-Key is given the same li
   assertRefused(await share(filingNo, { sequence: 2 }, platform, headers), 422, 'IDEMPOTENCY_KEY_REUSED');
 });
 
-/** Changes the database of a service behind its back. */
-function tamper({ dataDir }: Pick<TestService, 'dataDir'>, trigger: string, change: string): void {
-  const client = new Sqlite(join(dataDir, 'artseal.db'));
-  const sql = client.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck().get(trigger) as string;
-  client.exec(`BEGIN; DROP TRIGGER ${trigger}; ${change}; ${sql}; COMMIT;`);
-  client.close();
-}
+test('a record that was changed in the database is not served as evidence, and the log names it', async () => {
+  const { filingNo } = await file();
+  const { path } = (await share(filingNo)).json;
+  forgeIn(join(service.dataDir, 'artseal.db'), (client) =>
+    client.prepare("UPDATE filing SET author = 'X' WHERE filing_no = ?").run(filingNo),
+  );
+  const before = service.logLines.length;
+  assertRefused(await askEvidence(filingNo), 500, 'RECORD_DAMAGED', /operator/);
+  assertRefused(await open(path), 500, 'RECORD_DAMAGED');
+  const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
+  const errors = lines.filter(({ reason }) => reason === 'RECORD_DAMAGED');
+  assert.deepEqual(
+    errors.map(({ level, err }) => [level, err.message.includes(filingNo)]),
+    [
+      [50, true],
+      [50, true],
+    ],
+  );
+});
 
-const forgeries: readonly (readonly [what: string, trigger: string, change: (no: string) => string])[] = [
-  ['author', 'filing_never_changes', (no) => `UPDATE filing SET author = 'X' WHERE filing_no = '${no}'`],
-  [
-    'hash',
-    'filing_never_changes',
-    (no) => `UPDATE filing SET hash = lower(hex(randomblob(32))) WHERE filing_no = '${no}'`,
-  ],
-  [
-    'salt',
-    'filing_never_changes',
-    (no) => `UPDATE filing SET salt = randomblob(32) WHERE filing_no = '${no}'`,
-  ],
-  [
-    'leaf',
-    'filing_never_changes',
-    (no) => `UPDATE filing SET leaf_index = leaf_index - 1 WHERE filing_no = '${no}'`,
-  ],
-  [
-    'time of the leaf',
-    'log_leaf_never_changes',
-    (no) => `UPDATE log_leaf SET data = replace(data, '"time":1', '"time":2') WHERE data LIKE '%${no}%'`,
-  ],
-];
-
-for (const [what, trigger, change] of forgeries) {
-  test(`a record whose ${what} was changed in the database is not served as evidence, and the log says so`, async () => {
-    const { filingNo } = await file();
-    const { path } = (await share(filingNo)).json;
-    assert.equal((await askEvidence(filingNo)).status, 200);
-    tamper(service, trigger, change(filingNo));
-    const before = service.logLines.length;
-    assertRefused(await askEvidence(filingNo), 500, 'RECORD_DAMAGED', /operator/);
-    assertRefused(await open(path), 500, 'RECORD_DAMAGED');
-    const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
-    const errors = lines.filter(({ reason }) => reason === 'RECORD_DAMAGED');
-    assert.equal(errors.length, 2);
-    for (const { level, err } of errors) {
-      assert.equal(level, 50);
-      assert.match(
-        err.message,
-        new RegExp(`${filingNo}|Leaf [0-9]+ of the evidence log is not what was recorded`),
-      );
-    }
-  });
-}
-
-test('a link opens nothing from the moment at which it ends; evidence of what was erased says so', async (t) => {
+test('an expired link opens nothing, and the evidence of an erased filing says that it was erased', async (t) => {
   const past = createManualClock(Date.parse('2020-03-01T12:00:00Z'));
   const old = await startService(t, { clock: past });
   const by = await old.platform();
@@ -357,6 +322,7 @@ test('a link opens nothing from the moment at which it ends; evidence of what wa
   past.advance(1);
   assertRefused(await open(short.path, old), 404, 'NOT_FOUND', /expired/);
   assert.equal((await open(long.path, old)).status, 200);
+  assertRefused(await open(long.path), 404, 'NOT_FOUND', /expired/);
 
   const now = { ...tester, atS: Math.floor(Date.parse('2025-04-01T12:00:00Z') / 1_000) };
   await perform(old.store, { kind: 'AcceptClock', by: now });
@@ -368,15 +334,4 @@ test('a link opens nothing from the moment at which it ends; evidence of what wa
     await open(long.path, old),
   ])
     assertRefused(answer, 404, 'FILING_NOT_FOUND', /erased/);
-});
-
-test('a link of another deployment opens nothing here', async (t) => {
-  const other = await startService(t, { clock });
-  const by = await other.platform();
-  const { filingNo } = (await fileArtwork(other, by)).json;
-  const target = `${evidencePath(filingNo)}/links`;
-  const { path } = (await send(other.publicUrl, by, { target, body: '{}' })).json;
-  await publishAll(other, clock);
-  assert.equal((await open(path, other)).status, 200);
-  assertRefused(await open(path), 404, 'NOT_FOUND');
 });

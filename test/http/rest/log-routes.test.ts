@@ -11,7 +11,7 @@ let isPublished = true;
 const asked: string[] = [];
 const listener = await openBareListener(
   fileScope,
-  async () => assert.fail('An open route asks for no signature.'),
+  async () => assert.fail('An open route needs no signature.'),
   {
     log: {
       checkpoint: () => (isPublished ? note : undefined),
@@ -34,7 +34,7 @@ const ask = (path: string, method = 'GET') =>
 
 const immutable = 'public, max-age=31536000, immutable';
 
-test('checkpoint, keys, tiles and links are answered with the headers that they are kept by', async () => {
+test('checkpoint, keys, tiles and links have the right caching headers', async () => {
   for (const [path, type, cache, text, origin] of [
     ['/log/checkpoint', 'text/plain; charset=utf-8', 'no-cache', note, '*'],
     [
@@ -62,7 +62,7 @@ test('checkpoint, keys, tiles and links are answered with the headers that they 
   assert.equal(headers['content-disposition'], 'attachment; filename="evidence-1.json"');
 });
 
-test('they take GET and HEAD alone, and no query', async () => {
+test('they accept only GET and HEAD, and no query', async () => {
   for (const path of ['/log/checkpoint', '/log/vkey', '/log/tile/0/000', '/evidence/good']) {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
       const refused = await ask(path, method);
@@ -73,7 +73,7 @@ test('they take GET and HEAD alone, and no query', async () => {
   }
 });
 
-test('what is not there is told as any error is, to pages of other origins as well, and is not kept', async () => {
+test('an unknown path is an ordinary error, also for pages of other origins, and is not cached', async () => {
   asked.length = 0;
   const paths = [
     'tile/0/001',
@@ -97,13 +97,13 @@ test('what is not there is told as any error is, to pages of other origins as we
     assertRefused(await ask(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
 });
 
-test('before the first checkpoint there is none', async () => {
+test('before the first checkpoint the path is not found', async () => {
   isPublished = false;
   assertRefused(await ask('/log/checkpoint'), 404, 'NOT_FOUND');
   isPublished = true;
 });
 
-test('who comes while too many read is told when to come again', async () => {
+test('while too many read, the response says when to try again', async () => {
   const refused = await ask('/log/tile/busy');
   assertRefused(refused, 503, 'UNAVAILABLE');
   assert.equal(refused.headers['retry-after'], '1');

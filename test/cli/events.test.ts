@@ -6,7 +6,6 @@ import { openRegistry } from '../../src/operations/registry.ts';
 import { toFile } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
 import { tester } from '../support/audit-log.ts';
-import { runCommand } from '../support/command.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -79,9 +78,9 @@ test('all events are shown in order, each with its position and subject', async 
     [rotated?.type, rotated?.keyId, rotated?.sequence],
     ['key.rotated', platforms[0]?.keyId, filedMax],
   );
-  const { stdout } = await runCommand(['events'], env);
+  const { printed } = await events();
   assert.match(
-    stdout,
+    printed.join('\n'),
     new RegExp(`^ +1 {2}\\S+ {2}filing\\.created +platform-1 {2}#1 {2}${first?.filingNo}$`, 'm'),
   );
 });

@@ -10,14 +10,15 @@ import { send } from '../support/signed-request.ts';
 
 const target = '/api/v1/webhooks';
 const url = 'https://gallery.example/hooks/unspoken-path?token=unspoken-query';
-/** Whether a file of a data folder has a part of the URL that is a secret. */
+
+/** The files of a data folder that have the secret part of the URL. */
 function filesWithUrl(dataDir: string): readonly string[] {
   return readableNames(dataDir)
     .filter((name) => readFileSync(join(dataDir, name)).includes('unspoken'))
     .sort();
 }
 
-/** A registry of a platform with an endpoint, which is not served. */
+/** A service, and a platform of it with an endpoint. */
 async function withEndpoint(t: TestContext) {
   const masterKey = newMasterKeyText().trim();
   const service = await startService(t, { env: { ARTSEAL_MASTER_KEY: masterKey } });
@@ -30,7 +31,7 @@ async function withEndpoint(t: TestContext) {
   return { service, gallery, webhookId, dataDir, env };
 }
 
-test('the URL of a webhook is in no file as plain text, and its owner reads it whole', async (t) => {
+test('no file has the URL of a webhook as plain text, and its owner reads all of it', async (t) => {
   const { service, gallery, webhookId, dataDir } = await withEndpoint(t);
   assert.deepEqual(filesWithUrl(dataDir), []);
   const one = `${target}/${webhookId}`;
@@ -44,7 +45,7 @@ test('the URL of a webhook is in no file as plain text, and its owner reads it w
   assert.ok(!service.logLines.join('').includes('unspoken'));
 });
 
-test('operators are shown the origin alone of the URL of a webhook', async (t) => {
+test('operators see only the origin of the URL of a webhook', async (t) => {
   const { service, webhookId, env } = await withEndpoint(t);
   await service.close();
   for (const words of [['list'], ['show', webhookId], ['list', '--json'], ['disable', webhookId]]) {

@@ -5,7 +5,6 @@ import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import { toFile } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
-import { runCommand } from '../support/command.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -66,9 +65,10 @@ const idsOf = async (...words: string[]) =>
 const lastEntry = async () => JSON.parse((await runHere(['audit-log', '--json'], env)).printed[0] ?? '');
 
 test('list shows all webhooks, those of a platform, and those with a status', async () => {
-  const { code, stdout } = await runCommand(['webhooks', 'list'], env);
+  const { code, printed } = await webhooks('list');
+  const text = printed.join('\n');
   assert.equal(code, 0);
-  assert.match(stdout, /^wh_1 {2}ENABLED {3}platform-1 {2}https:\/\/wh_1\.example$/m);
+  assert.match(text, /^wh_1 {2}ENABLED {3}platform-1 {2}https:\/\/wh_1\.example$/m);
   assert.deepEqual(await idsOf(), ['wh_1', 'wh_2', 'wh_3']);
   assert.deepEqual(await idsOf('--platform', 'platform-2'), ['wh_3']);
   assert.deepEqual(await idsOf('--status', 'DISABLED'), []);
@@ -84,7 +84,7 @@ test('list shows all webhooks, those of a platform, and those with a status', as
       createdAt: '2027-01-15T08:00:00+00:00',
     },
   ]);
-  assert.ok(!stdout.includes('whsec_'));
+  assert.ok(!text.includes('whsec_'));
   const shown = [await webhooks('list'), await webhooks('show', 'wh_1'), await webhooks('list', '--json')];
   assert.doesNotMatch(JSON.stringify(shown), /unspoken/);
 });
@@ -114,10 +114,10 @@ test('deliveries are shown with their responses, newest first', async () => {
 });
 
 test('the operator disables, enables and deletes a webhook, each with an audit entry', async () => {
-  const disabled = await runCommand(['webhooks', 'disable', 'wh_2', '--reason', 'asked to'], env);
-  assert.match(disabled.stdout, /^wh_2 {2}DISABLED {2}platform-1 .* {2}disabled: /);
+  const disabled = await webhooks('disable', 'wh_2', '--reason', 'on request');
+  assert.match(disabled.printed.join(), /^wh_2 {2}DISABLED {2}platform-1 .* {2}disabled: /);
   const { action, subject, reason } = await lastEntry();
-  assert.deepEqual([action, subject, reason], ['webhook disable', 'wh_2', 'asked to']);
+  assert.deepEqual([action, subject, reason], ['webhook disable', 'wh_2', 'on request']);
   assert.deepEqual(await idsOf('--status', 'DISABLED'), ['wh_2']);
   const result = await webhooks('redeliver', 'wh_2', '--since', '1h');
   assert.equal(result.code, 1);

@@ -10,7 +10,7 @@ import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
 
-test('an older database forks the log once an operator accepts it, and the fork names the last checkpoint', {
+test('the log of an older database is forked once an operator accepts it, and the fork names the last checkpoint', {
   timeout: 300_000,
 }, async (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
@@ -43,18 +43,21 @@ test('an older database forks the log once an operator accepts it, and the fork 
   assert.equal(before.size, 5);
   copyFileSync(`${database}.copy`, database);
   for (const lost of ['-wal', '-shm']) rmSync(`${database}${lost}`, { force: true });
-  const behind = await runBounded(t, ['serve'], env);
+  const older = await runBounded(t, ['serve'], env);
   assertOneLine(
-    behind,
+    older,
     1,
     /the database is behind .* 3 leaves, .* checkpoint of 5\..* evidence fork --accept/,
   );
 
-  const told = await fork();
-  assert.deepEqual([told.code, told.stderr], [3, '']);
-  assert.match(told.stdout, /the database is behind.*\n(.*\n)?CAREFUL: .*gives out numbers a second time/);
+  const proposal = await fork();
+  assert.deepEqual([proposal.code, proposal.stderr], [3, '']);
+  assert.match(
+    proposal.stdout,
+    /the database is behind.*\n(.*\n)?CAREFUL: .*gives out numbers a second time/,
+  );
   const name = `${before.origin}/2`;
-  assert.ok(told.stdout.includes(`nothing was changed: --accept begins the log ${name} with a new key`));
+  assert.ok(proposal.stdout.includes(`nothing was changed: --accept begins the log ${name} with a new key`));
   assert.equal(readFileSync(file, 'utf8'), last);
 
   const accepted = await fork('--accept', '--reason', 'the disk died');
