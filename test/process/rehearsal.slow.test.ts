@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readBackupStatus } from '../../src/operations/backup/status.ts';
 import { fileArtwork } from '../support/calls.ts';
-import { makeExpired } from '../support/certificates.ts';
+import { makeSelfSigned } from '../support/certificates.ts';
 import { runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { type FilingRow, forgeIn, leafOfFiling } from '../support/forging.ts';
@@ -60,7 +60,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
   // As after a restore, or when it is lost: all leaves are compared at the start.
   rmSync(join(dataDir, 'log-verified'));
 
-  const expired = makeExpired(temporaryFolder(t));
+  const expired = makeSelfSigned(temporaryFolder(t), { days: -1 });
   const tls = {
     ARTSEAL_PUBLIC_TLS_CERT: expired.certificateFile,
     ARTSEAL_PUBLIC_TLS_KEY: expired.keyFile,

@@ -22,8 +22,8 @@ type Scope = Pick<TestContext, 'after'>;
 /** The authority of receivers, and a certificate of hooks.example and the names and addresses of loopback. */
 export const authority = makeAuthority(fileScope);
 export const certificate = authority.issue('receiver', 2, [
-  ...['DNS:hooks.example', 'DNS:localhost', 'DNS:any.localhost'],
-  ...['IP:127.0.0.1', 'IP:0.0.0.0', 'IP:::ffff:7f00:1', 'IP:127.0.0.2'],
+  ...['hooks.example', 'localhost', 'any.localhost'],
+  ...['127.0.0.1', '0.0.0.0', '::ffff:7f00:1', '127.0.0.2'],
 ]);
 
 /** A server. */

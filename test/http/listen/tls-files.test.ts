@@ -33,14 +33,11 @@ const sealed = createPrivateKey(own.key).export({
 });
 const torn = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
 
-/** A certificate whose RSA key is shorter than OpenSSL takes. */
+/** A certificate whose RSA key is too short for OpenSSL. */
 function weak(): Partial<TlsFiles> {
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 512 });
-  const key = file(String(privateKey.export({ type: 'pkcs8', format: 'pem' })));
-  const certificate = join(folder, 'weak.pem');
-  const words = ['req', '-x509', '-new', '-key', key, '-subj', '/CN=weak', '-days', '2', '-out', certificate];
-  execFileSync('openssl', words, { stdio: 'ignore' });
-  return { certificate, key };
+  const keys = generateKeyPairSync('rsa', { modulusLength: 512 });
+  const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(fileScope), { keys });
+  return { certificate: certificateFile, key: keyFile };
 }
 
 function pipe(): string {
