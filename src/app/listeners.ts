@@ -25,30 +25,30 @@ import type { Service } from './service.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
 const drainTimeoutMs = 10_000;
-/** How often closing looks for connections that fell idle, in milliseconds. */
+/** How often closing closes the connections that are idle, in milliseconds. */
 const idleCheckMs = 50;
 
-/** Where both doors are, once they are open. */
+/** The addresses of both listeners. */
 export interface ListenerAddresses {
   /** host:port as bound. */
   readonly publicAddress: string;
-  /** http or https before it. */
+  /** With http or https. */
   readonly publicUrl: string;
   /** host:port as bound, or unix:/path. */
   readonly internalAddress: string;
-  /** http or https before host:port, or unix:/path. */
+  /** With http or https, or unix:/path. */
   readonly internalUrl: string;
 }
 
-/** Both doors of a service. */
+/** Both listeners of a service. */
 export interface Listeners {
-  /** Accepts connections from now on. Rejects with a message that names the setting of an address that cannot be had. */
+  /** Starts to accept connections. Rejects with a message that names the setting of an address that cannot be used. */
   open(addresses: Pick<Config, 'publicAddress' | 'internalAddress'>): Promise<ListenerAddresses>;
-  /** Accepts no more, and waits for the calls in flight, but not for ever. */
+  /** Accepts no more connections. Waits at most `drainTimeoutMs` for the calls in flight. */
   close(): Promise<void>;
 }
 
-/** What the doors work with. */
+/** What the listeners work with. */
 export interface ListenerDependencies {
   readonly store: Store;
   readonly clock: Clock;
@@ -59,11 +59,11 @@ export interface ListenerDependencies {
   readonly openCalls: OpenCalls;
   readonly tls: TlsListeners;
   readonly observers: Observers;
-  /** RFC 3339; /version tells it. */
+  /** RFC 3339; shown at /version. */
   readonly startedAt: string;
 }
 
-/** Both doors, closed as yet. */
+/** Creates both listeners; `open` opens them. */
 export function createListeners(dependencies: ListenerDependencies): Listeners {
   const { tls, observers } = dependencies;
   const { log } = observers;
@@ -124,7 +124,7 @@ function internalListenerOf(dependencies: ListenerDependencies, draining: AbortS
   });
 }
 
-/** Has a server listen; the address as bound. The message of a failure names the setting. */
+/** Listens, and returns the address as bound. Rejects with a message that names the setting. */
 export async function listenAt(
   server: Server,
   address: ListenAddress,
@@ -140,12 +140,12 @@ export async function listenAt(
   }
 }
 
-/** Stops accepting and waits for the calls in flight, but not for ever. */
+/** Accepts no more connections, waits for the calls in flight, and cuts off those that take too long. */
 async function stop(server: Server, log: Logger, destroyMore: () => void = () => {}): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, 'close');
   server.close();
-  // A connection falls idle when its last answer is out, which may be after the first look.
+  // Node closes a connection only if it is idle at that moment.
   const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
   const force = setTimeout(() => {
     log.warn({ waitedMs: drainTimeoutMs }, 'the connections that are still open are cut off');

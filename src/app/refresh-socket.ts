@@ -4,26 +4,26 @@ import { join, relative, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { listenOnUnixSocket, socketPathBytesMax } from '../http/listen/unix-socket.ts';
 
-/** The Unix socket in the data folder at which a command has the server read what the command changed. */
+/** The Unix socket in the data folder. A command that connects makes the server read what the command changed. */
 const refreshSocketName = 'admin.sock';
 
 /** How long a connection may stay open, in milliseconds: as long as a command waits. */
 const connectionMs = 10_000;
 /** Commands that wait at the same time. */
 const connectionsMax = 64;
-/** What the server answers when it has read all changes. */
+/** The response when the server has read all changes. */
 export const refreshed = 'done\n';
 
-/** The path of the socket, for as long as it is not disposed of. */
+/** The path of the socket; valid until it is disposed. */
 export interface RefreshSocket extends Disposable {
   readonly path: string;
 }
 
-/** Opens the path of the socket. Where the absolute one is too long for a socket, it leads through the open folder. */
+/** Opens the path of the socket. If the absolute path is too long for a socket, it leads through the open folder. */
 export function openRefreshSocket(dataDir: string): RefreshSocket {
   const path = join(resolve(dataDir), refreshSocketName);
   if (Buffer.byteLength(path) <= socketPathBytesMax) return { path, [Symbol.dispose]: () => {} };
-  // Only Linux names an open folder; elsewhere the relative path may be short enough.
+  // Only Linux has a path for an open folder. Elsewhere the relative path may be short enough.
   if (process.platform !== 'linux')
     return { path: relative(process.cwd(), path), [Symbol.dispose]: () => {} };
   const folder = openSync(dataDir, 'r');
@@ -34,8 +34,8 @@ export function openRefreshSocket(dataDir: string): RefreshSocket {
 }
 
 /**
- * Calls `refresh` for each connection, and answers once it has resolved. Logs a warning and goes on where no socket can be made.
- * Returns what closes it.
+ * Calls `refresh` for each connection, and responds when it has resolved. Logs a warning if the socket cannot be created.
+ * Returns a function that closes the socket.
  */
 export async function listenForRefreshes(
   dataDir: string,
@@ -43,7 +43,7 @@ export async function listenForRefreshes(
   log: Logger,
 ): Promise<() => void> {
   const server = createServer((socket) => {
-    // A command that is gone is no fault of the server.
+    // A command may end at any time.
     socket.on('error', () => {});
     socket.setTimeout(connectionMs, () => socket.destroy());
     refresh().then(
@@ -64,7 +64,7 @@ export async function listenForRefreshes(
     );
   }
   return () => {
-    // The socket is removed by its path.
+    // Node removes the socket by its path, so the path must still be open.
     server.close();
     opened[Symbol.dispose]();
   };

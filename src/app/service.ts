@@ -39,59 +39,56 @@ import { createRecovery } from '../payments/reconciliation/recovery.ts';
 import { createReleasedLookUps } from '../payments/reconciliation/released-lookups.ts';
 import { executorOf, type Store, shares } from '../store/store.ts';
 
-/** What the service is made of. */
+/** What the service works with. */
 export interface ServiceParts {
   readonly store: Store;
   readonly keyRing: KeyRing;
   readonly environment: Environment;
   readonly provider: PaymentProvider;
-  /** What parties are registered with at the provider; undefined where anybody is one. */
+  /** How parties are registered at the provider; undefined if parties need no registration. */
   readonly partyRules: PartyRules | undefined;
   readonly clock: Clock;
   readonly calendar: Calendar;
-  /** By how much the wall clock was set, as `ClockReading.setByS`. */
+  /** As `FilingClockWatch.setByS`. */
   readonly clockSetByS: () => number;
-  /** Whether filings are refused since a witness finds that the evidence log was rolled back. */
+  /** Whether filings are rejected, because a witness finds the evidence log rolled back. */
   readonly isRolledBack: () => boolean;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
   /** From 0 to 1. */
   readonly random: () => number;
-  /** A name for an instruction, unique for ever. */
+  /** Returns a unique id for an instruction. */
   readonly newInstructionId: () => string;
   readonly limits: ReconciliationLimits;
-  /** How endpoints of webhooks are reached. */
+  /** How webhook endpoints are reached. */
   readonly webhooks: WebhookSettings;
   /** What is published of the evidence log. */
   readonly publication: Publication;
   readonly log: Logger;
 }
 
-/** The service without doors. */
+/** The service without listeners. */
 export interface Service {
   readonly dispatcher: Dispatcher;
   readonly notifications: Notifications;
-  /** What anybody may ask for of the evidence log. */
+  /** The public part of the evidence log. */
   readonly publicLog: PublicLog;
   readonly sharedEvidence: SharedEvidence;
-  /** Looks after the orders that an earlier process left, and from then on after all; so it does after what webhooks are sent. */
+  /** Starts to reconcile orders, including those of an earlier process, and to send webhooks. */
   start(): Promise<void>;
-  /** Takes up at once what commands changed of webhooks. */
+  /** Reads now what commands changed of webhooks. */
   refresh(): Promise<void>;
-  /** Ends the waiting of calls for events, for the process is about to take no more of them. */
+  /** Ends the calls that wait for events. */
   endWaiting(): void;
-  /** Calls that wait for events. */
+  /** The number of calls that wait for events. */
   waitingCalls(): number;
-  /** Of what is sent to webhooks. */
+  /** Metrics of webhook sending. */
   sending(): SenderMetrics;
-  /**
-   * Begins nothing more, waits for no answer of the provider any more and but shortly for those of webhooks, and for what is
-   * under way to be written down.
-   */
+  /** Stops. Abandons requests to the provider, waits shortly for webhook endpoints, and stores the results. */
   stop(): Promise<void>;
 }
 
-/** Puts the service together, between its store and its provider. */
+/** Creates the service from its store and its provider. */
 export function createService(parts: ServiceParts): Service {
   const { store, provider, clock, calendar, publication } = parts;
   const execute = executorOf(store);

@@ -341,7 +341,7 @@ describe('a service with a drain delay', { concurrency: 2, timeout: 300_000 }, (
     assert.equal(await service.end(), 0, service.stderr());
     assert.ok(drainedMs(service) < 60_000, 'the rest of the delay is not waited for');
     assert.deepEqual(readinessLines(service)[0].faults, [
-      { part: 'draining', fault: 'the process was told to stop' },
+      { part: 'draining', fault: 'the server is stopping' },
     ]);
   });
 

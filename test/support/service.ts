@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
-import { type App, type Simulated, startApp } from '../../src/app/app.ts';
+import { type App, startApp } from '../../src/app/app.ts';
+import type { Simulated } from '../../src/app/start.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { readConfig } from '../../src/config/config.ts';
 import type { Tier } from '../../src/domain/caller.ts';

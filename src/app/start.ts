@@ -1,0 +1,167 @@
+import { randomBytes, randomUUIDv7 } from 'node:crypto';
+import type { Logger } from 'pino';
+import { findNonceGap, type NonceGap } from '../api/nonce-gap.ts';
+import type { Config } from '../config/config.ts';
+import { type Calendar, createCalendar } from '../domain/calendar.ts';
+import type { Clock } from '../domain/clock.ts';
+import { createCheckpointFile } from '../evidence/log/checkpoint-file.ts';
+import { madeUpOrigin } from '../evidence/log/origin.ts';
+import { createSigner, type Signer } from '../evidence/log/signer.ts';
+import { startTimeStamping } from '../evidence/log/time-stamping.ts';
+import { createLogVerification, type LogVerification } from '../evidence/log/verification.ts';
+import { createWitnesses } from '../evidence/log/witness.ts';
+import { type FilingClockWatch, watchFilingClock } from '../health/filing-clock-watch.ts';
+import { type ProviderWatch, watchProvider } from '../health/provider-watch.ts';
+import { watchStore } from '../health/store-watch.ts';
+import { readableByOthers } from '../lib/file-access.ts';
+import { confidentialFiles, type Registry } from '../operations/registry.ts';
+import { removeServingRecord } from '../operations/serving-record.ts';
+import type { PaymentProvider } from '../payments/provider.ts';
+import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
+import type { Notifications } from '../payments/reconciliation/notifications.ts';
+import type { Store } from '../store/store.ts';
+import { createProviderMetrics, type ProviderMetrics } from '../telemetry/metrics/provider-metrics.ts';
+import type { Traces } from '../telemetry/traces/traces.ts';
+import { createService, type Service } from './service.ts';
+
+/** What tests replace: time, timeouts, the provider, and the thread of the store, which takes long to start. */
+export interface Simulated {
+  readonly clock?: Clock;
+  readonly provider?: PaymentProvider;
+  readonly limits?: Partial<ReconciliationLimits>;
+  /** Whether the store works in this thread. */
+  readonly isStoreInThisThread?: boolean;
+}
+
+/** What each step of a start works with. */
+export interface Start {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly simulated: Simulated;
+  readonly traces: Traces | undefined;
+  /** Closes what was opened, in the reverse order. */
+  readonly opened: AsyncDisposableStack;
+}
+
+/** The service, and what it works with. No listener is open yet. */
+export interface Core {
+  /** With a span for each request if calls are traced. */
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly calendar: Calendar;
+  readonly publication: Signer;
+  readonly logVerification: LogVerification;
+  readonly nonceGap: NonceGap;
+  readonly payments: { readonly watch: ProviderWatch; readonly metrics: ProviderMetrics };
+  readonly filingClock: FilingClockWatch;
+  readonly service: Service;
+  /** Returns why filings are rejected: a witness finds the evidence log rolled back, and the settings say to reject then. */
+  findRollback(): string | undefined;
+}
+
+/** Opens all that calls work with. */
+export async function openCore(start: Start, registry: Registry): Promise<Core> {
+  const { config, clock, log, opened } = start;
+  const { execute, keyRing } = registry;
+  const store = await beginServing(start, registry);
+  const { publication, findRollback } = await publishLog(start, registry);
+  const logVerification = createLogVerification({ ...registry, dataDir: config.dataDir, clock, log });
+  opened.defer(logVerification.stop);
+  const nonceGap = await findNonceGap(execute, clock, log);
+  let notifications: Notifications | undefined;
+  const { observed: provider, ...payments } = await openProvider(start, async (notification) => {
+    if (notifications === undefined) throw new Error('The service has not started yet.');
+    await notifications.accept(notification);
+  });
+  const filingClock = await watchFilingClock(execute, clock, log);
+  opened.defer(filingClock.stop);
+  const calendar = createCalendar(config.timeZone);
+  const service = createService({
+    ...{ store, keyRing, clock, calendar, publication, provider, log },
+    clockSetByS: filingClock.setByS,
+    isRolledBack: () => findRollback() !== undefined,
+    environment: config.environment,
+    partyRules: config.provider.parties,
+    currency: config.currency,
+    random: Math.random,
+    newInstructionId: randomUUIDv7,
+    webhooks: config.webhooks,
+    limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...start.simulated.limits },
+  });
+  opened.defer(service.stop);
+  notifications = service.notifications;
+  const health = { logVerification, nonceGap, payments, filingClock, findRollback };
+  return { store, registry, calendar, publication, service, ...health };
+}
+
+/** Takes the store over from an earlier process, and lets no other one serve it. Returns the traced store. */
+async function beginServing(
+  { config, log, clock, traces, opened }: Start,
+  registry: Registry,
+): Promise<Store> {
+  const store = traces?.observeStore(registry.store) ?? registry.store;
+  opened.defer(() => store.close());
+  for (const file of readableByOthers(confidentialFiles(config)))
+    log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
+  opened.defer(watchStore(store, clock, log));
+  const { checkedMs: ms, upgrade } = store;
+  if (upgrade !== undefined) log.info(upgrade, 'the database was upgraded to the schema of this version');
+  if (ms !== undefined)
+    log.warn(
+      { ms },
+      'the database was not closed when it was served last, or was found damaged: it was checked, and it is sound',
+    );
+  await store.beginServing();
+  // Not before: it may be the record of another process that serves.
+  removeServingRecord(config.dataDir);
+  opened.defer(() => {
+    if (!isDamaged(store)) removeServingRecord(config.dataDir);
+  });
+  await registry.execute({ kind: 'UseProvider', name: config.provider.name });
+  return store;
+}
+
+/** Whether damage was found in the store. Then the serving record stays, and the next start checks the whole database. */
+export const isDamaged = (store: Store): boolean => store.storageErrors().damage !== undefined;
+
+/** Signs the evidence log and its growth, with witnesses and time stamps if the settings name any. Closing signs once more. */
+async function publishLog(
+  { config, clock, log, opened }: Start,
+  { execute, keyRing, store }: Registry,
+): Promise<Pick<Core, 'publication' | 'findRollback'>> {
+  const { logWitnesses, logTimeStamps } = config;
+  const refuseRolledBack = logWitnesses?.refuseRolledBack;
+  const witnesses = logWitnesses && createWitnesses({ ...logWitnesses, execute, clock, log });
+  opened.defer(() => witnesses?.stop());
+  const publication = createSigner({
+    ...{ execute, keyRing, witnesses, clock, log },
+    origin: config.logOrigin,
+    madeUpOrigin: madeUpOrigin(store),
+    file: createCheckpointFile(config.dataDir),
+    // The first filing must not take a number that is in the log of the witnesses.
+    awaitsWitnesses: refuseRolledBack,
+  });
+  await publication.start();
+  opened.defer(publication.stop);
+  if (logTimeStamps !== undefined) {
+    const parts = { terms: logTimeStamps, publication, execute, randomBytes, clock, log };
+    opened.defer(startTimeStamping(parts).stop);
+  }
+  return { publication, findRollback: () => (refuseRolledBack ? witnesses?.rolledBack()[0] : undefined) };
+}
+
+/** Opens the provider and starts to check its credentials. Requests through `observed` are counted and traced. */
+async function openProvider(
+  { config, log, clock, simulated, traces, opened }: Start,
+  notify: Notifications['accept'],
+) {
+  const { provider: kind, providerSettings, dataDir } = config;
+  const provider = simulated.provider ?? (await kind.open(providerSettings, { dataDir, clock, notify }));
+  opened.defer(() => provider.close());
+  const watch = watchProvider({ provider, name: kind.name, clock, random: Math.random, log });
+  opened.defer(watch.stop);
+  const metrics = createProviderMetrics();
+  const counted = metrics.observe(provider);
+  return { watch, metrics, observed: traces?.observeProvider(counted) ?? counted };
+}
