@@ -155,7 +155,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     }
     if (!draining.aborted) return;
     values.get(eventKey).isStopping = true;
-    throw unavailable('The process takes no more calls. Open the stream anew where it ended.');
+    throw unavailable('The server is stopping. Open the stream again with the last cursor.');
   }
 
   const router = createConnectRouter({
