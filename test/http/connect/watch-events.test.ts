@@ -64,7 +64,6 @@ for (const [name, transport] of Object.entries(transports)) {
     one.break();
     all.break();
   });
-
 }
 
 for (const [name, transport] of Object.entries({ 'HTTP/1.1': connectOverHttp1, gRPC: grpc })) {
