@@ -614,7 +614,7 @@ describe('notifications of Stripe', () => {
         { reference },
       ],
       [{ object: 'refund', payment_intent: 'pi_7' }, { account: 'acct_2' }, { reference: 'acct_2/pi_7' }],
-      [{ object: 'dispute', payment_intent: 'pi_7' }, { account: undefined }, { reference: 'pi_7' }],
+      [{ object: 'dispute', payment_intent: 'pi_7' }, { account: undefined }, undefined],
       [{ object: 'dispute', payment_intent: null }, {}, undefined],
       [{ object: 'payment_intent', id: 'pi_7', metadata: {} }, {}, undefined],
       [{ object: 'payment_intent', metadata: null }, {}, undefined],

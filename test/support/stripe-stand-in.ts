@@ -48,15 +48,13 @@ export interface SeenRequest {
 
 /** A PaymentIntent; the members that this project looks at, as Stripe spells them, and the account that it is on. */
 export interface StandInIntent {
-  /** No part of answers; undefined on the platform's own. */
-  readonly account: string | undefined;
+  /** Not part of responses. */
+  readonly account: string;
   readonly id: string;
   readonly object: 'payment_intent';
   readonly created: number;
   readonly currency: string;
-  readonly customer: string | null;
   readonly metadata: Readonly<Record<string, string>>;
-  readonly transfer_data: { readonly destination: string } | null;
   readonly client_secret: string;
   next_action: object | null;
   last_payment_error: object | null;
@@ -366,15 +364,15 @@ const endpoints: readonly Endpoint[] = [
   {
     pattern: /^POST \/v1\/payment_intents$/,
     params: takes(
-      ...['amount', 'currency', 'customer', 'payment_method', 'capture_method', 'confirm', 'off_session'],
-      ...['return_url', 'description', 'metadata\\[\\w+\\]', 'transfer_data\\[destination\\]'],
+      ...['amount', 'currency', 'payment_method', 'capture_method', 'confirm', 'off_session'],
+      ...['return_url', 'description', 'metadata\\[\\w+\\]'],
       'allowed_payment_method_types\\[\\d+\\]',
     ),
     serve: create,
   },
   {
     pattern: /^GET \/v1\/payment_intents$/,
-    params: takes(...listed, 'customer', 'created\\[[gl]te?\\]'),
+    params: takes(...listed, 'created\\[[gl]te?\\]'),
     serve: list,
   },
   {
@@ -419,8 +417,8 @@ const isCard = (card: string) => Object.values(cards).some((known) => known === 
 
 function create(state: State, params: Params, account: string | undefined): Answer {
   const amount = Number(params.amount);
-  const { customer = null, currency = '', confirm } = params;
-  const destination = params['transfer_data[destination]'];
+  const { currency = '', confirm } = params;
+  if (account === undefined) return invalid('A PaymentIntent is created on a connected account');
   if (!Number.isSafeInteger(amount)) return invalid('Invalid integer', { param: 'amount' }, false);
   if (!currencies.includes(currency))
     return invalid(`Invalid currency: ${currency}`, { param: 'currency' }, false);
@@ -428,11 +426,6 @@ function create(state: State, params: Params, account: string | undefined): Answ
     return invalid('off_session is for confirm=true');
   if (amount < amounts.min) return invalid('Too small', { code: 'amount_too_small', param: 'amount' });
   if (amount > amounts.max) return invalid('Too large', { code: 'amount_too_large', param: 'amount' });
-  // Customers are the platform's own.
-  if (customer !== null && (account !== undefined || !state.customers.has(customer)))
-    return missing('customer', customer, 400);
-  if (destination !== undefined && (account !== undefined || !state.accounts.has(destination)))
-    return missing('transfer_data[destination]', destination, 400);
   const card = chargeable(state, params.payment_method, account);
   if (typeof card === 'object') return card;
   const intent = unconfirmed(state, params, amount, account);
@@ -444,12 +437,9 @@ function create(state: State, params: Params, account: string | undefined): Answ
 function chargeable(
   { clones }: State,
   paymentMethod: string | undefined,
-  account: string | undefined,
+  account: string,
 ): string | undefined | Answer {
-  if (paymentMethod === undefined || account === undefined)
-    return paymentMethod === undefined || isCard(paymentMethod)
-      ? paymentMethod
-      : missing('payment_method', paymentMethod, 400);
+  if (paymentMethod === undefined) return undefined;
   const found = clones.get(paymentMethod);
   if (found?.account !== account) return missing('payment_method', paymentMethod, 400);
   if (found.isUsed) return invalid('The PaymentMethod was used without a Customer and may not be used again');
@@ -457,13 +447,7 @@ function chargeable(
   return found.card;
 }
 
-function unconfirmed(
-  { intents }: State,
-  params: Params,
-  amount: number,
-  account: string | undefined,
-): StandInIntent {
-  const destination = params['transfer_data[destination]'];
+function unconfirmed({ intents }: State, params: Params, amount: number, account: string): StandInIntent {
   const id = `pi_${intents.length + 1}`;
   return {
     account,
@@ -471,9 +455,7 @@ function unconfirmed(
     object: 'payment_intent',
     created: nowS(),
     currency: params.currency ?? '',
-    customer: params.customer ?? null,
     metadata: metadataOf(params),
-    transfer_data: destination === undefined ? null : { destination },
     client_secret: `${id}_secret_standin`,
     next_action: null,
     last_payment_error: null,
@@ -576,15 +558,12 @@ function cancel(intent: StandInIntent | undefined, charge: boolean): Answer {
 }
 
 /** The newest first, a page at a time. */
-function list({ intents, customers }: State, params: Params, account: string | undefined): Answer {
-  const { customer, starting_after: after } = params;
-  if (customer !== undefined && !customers.has(customer)) return missing('customer', customer, 400);
+function list({ intents }: State, params: Params, account: string | undefined): Answer {
+  const { starting_after: after } = params;
   const since = Number(params['created[gte]'] ?? 0);
   const until = Number(params['created[lte]'] ?? Number.POSITIVE_INFINITY);
-  const isOf = (intent: StandInIntent) =>
-    intent.account === account && (customer === undefined || intent.customer === customer);
   const theirs = intents.filter(
-    (intent) => isOf(intent) && intent.created >= since && intent.created <= until,
+    (intent) => intent.account === account && intent.created >= since && intent.created <= until,
   );
   const newest = theirs.toReversed();
   const from = after === undefined ? 0 : newest.findIndex(({ id }) => id === after) + 1;

@@ -2,8 +2,8 @@ import type { Violation } from '../../domain/violation.ts';
 import type { Terms } from '../provider.ts';
 
 /**
- * ISO 4217 codes that Stripe charges cards in, by https://docs.stripe.com/currencies. Which of them a connected account may
- * use depends on its country, so one of them can still be declined; a code is left out only where no account may.
+ * ISO 4217 codes in which Stripe charges cards, by https://docs.stripe.com/currencies. Which of them a connected account may
+ * use depends on its country, so Stripe can still decline one.
  */
 export const chargedCurrencies: readonly string[] = (
   'AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BWP BYN BZD CAD CDF CHF CLP CNY COP ' +
@@ -13,10 +13,7 @@ export const chargedCurrencies: readonly string[] = (
   'TZS UAH USD UYU UZS VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW'
 ).split(' ');
 
-/**
- * The least that is charged, in minor units, by the table of that page. Elsewhere it is what these come to in the currency
- * that the account is paid out in, which only Stripe knows.
- */
+/** Minimum amounts in minor units, by the table of that page. For other currencies only Stripe knows the minimum. */
 const least: Readonly<Record<string, bigint>> = {
   AED: 200n,
   CZK: 1500n,
@@ -38,12 +35,12 @@ const least: Readonly<Record<string, bigint>> = {
   ),
 };
 
-/** The most, in minor units: eight digits, by the reference of the API. */
+/** Maximum amount in minor units: eight digits, by the reference of the API. */
 const most = 99_999_999n;
-/** Currencies with three decimals, of which the last has to be 0. */
+/** Currencies with three decimals, of which the last must be 0. */
 const inTens: readonly string[] = ['BHD', 'JOD', 'KWD', 'OMR', 'TND'];
 
-/** Which bounds of Stripe an amount breaks. */
+/** Returns the bounds of Stripe that an amount breaks. */
 export function checkAmount({ amount, currency }: Pick<Terms, 'amount' | 'currency'>): Violation[] {
   const min = least[currency] ?? 1n;
   if (amount < min || amount > most)

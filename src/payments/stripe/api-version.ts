@@ -1,10 +1,7 @@
-/**
- * The version of Stripe's API that this code is written for: every request names it, and notifications have to be of its
- * shape. It is the one that the library is made for.
- */
+/** The version of Stripe's API that each request names and notifications must have. The library is made for it. */
 export const apiVersion = '2026-10-28.endive';
 
-/** The release that a version belongs to; the versions of one release differ only by what was added. */
+/** Returns the release of a version. Versions of one release only add to each other. */
 export function releaseOf(version: string): string {
   return version.slice(version.indexOf('.') + 1);
 }

@@ -5,39 +5,36 @@ import { type FailureKind, ProviderFailure } from '../provider.ts';
 import { apiVersion } from './api-version.ts';
 import { declinedFor, type StripeReason } from './declined.ts';
 
-/** What the provider at Stripe is set up with. */
+/** The settings of the provider at Stripe. */
 export interface StripeSettings {
   /** A secret (sk_) or restricted (rk_) key. */
   readonly apiKey: string;
-  /** Signs the notifications of one webhook endpoint. */
+  /** The signing secret of the webhook endpoint. */
   readonly webhookSecret: string;
-  /** Where a buyer comes back to who had to confirm a payment; undefined where none can be asked to. */
+  /** The page to which a buyer returns after confirming a payment; undefined if buyers cannot be asked to confirm. */
   readonly returnUrl: string | undefined;
-  /** Origin of the API: that of Stripe, or of a stand-in. */
+  /** Origin of the API: Stripe or a stand-in. */
   readonly url: string;
 }
 
-/** The library of Stripe, as this project uses it. */
+/** Stripe's library with cancellation and errors that can be logged. */
 export interface StripeClient {
   readonly stripe: Stripe;
   /**
-   * Does work that calls Stripe; its requests end with the signal. Rejects with an Error that can be logged:
-   * it has neither a secret nor what Stripe knows of a buyer.
+   * Runs work that calls Stripe; the signal aborts its requests. Rejects with an Error that can be logged: it contains
+   * neither a secret nor data of a buyer.
    */
   call<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>;
-  /** Ends all calls, now and from now on. */
+  /** Aborts all calls; later ones reject. */
   close(): void;
 }
 
-/** How long one request may take, in milliseconds, should the signal of its call allow for more. */
+/** The timeout of one request in milliseconds, if the signal of the call allows more. */
 const requestTimeoutMs = 20_000;
 
 /**
- * Opens the library.
- *
- * The library takes no signal. Its own client of HTTP, besides, sends a request again whose connection was
- * closed, even with no retries allowed. So the requests go through fetch, which does neither: the signal of a
- * call is found by the asynchronous context that the request is made in.
+ * Opens the library. It accepts no signal, and its own HTTP client resends a request after its connection was closed, even
+ * if retries are off. So the requests use fetch, and the signal of a call comes from the asynchronous context.
  */
 export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey' | 'url'>): StripeClient {
   const signals = new AsyncLocalStorage<AbortSignal>();
@@ -45,7 +42,7 @@ export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey
   const { protocol, hostname, port } = new URL(url);
   const stripe = new Stripe(apiKey, {
     httpClient: Stripe.createFetchHttpClient((input, init) =>
-      // A redirect would take the request, and the key in it, to another place.
+      // A redirect would send the request with its key to another server.
       fetch(input, { ...init, redirect: 'error', signal: either(signals.getStore(), init?.signal) }).then(
         withoutNotice,
       ),
@@ -55,7 +52,7 @@ export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey
     port: port || (protocol === 'http:' ? '80' : '443'),
     protocol: protocol === 'http:' ? 'http' : 'https',
     timeout: requestTimeoutMs,
-    // Whoever gave the instruction asks and tries again.
+    // Reconciliation retries.
     maxNetworkRetries: 0,
     telemetry: false,
   });
@@ -76,25 +73,25 @@ export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey
   };
 }
 
-/** An answer without the notice for developers in it, which the library would write to standard error. */
-function withoutNotice(answer: Response): Response {
+/** Removes the notice for developers, which the library would write to standard error. */
+function withoutNotice(response: Response): Response {
   const name = 'stripe-notice';
-  if (!answer.headers.has(name)) return answer;
-  const headers = new Headers(answer.headers);
+  if (!response.headers.has(name)) return response;
+  const headers = new Headers(response.headers);
   headers.delete(name);
-  return new Response(answer.body, { status: answer.status, statusText: answer.statusText, headers });
+  const { status, statusText } = response;
+  return new Response(response.body, { status, statusText, headers });
 }
 
 function either(...signals: (AbortSignal | null | undefined)[]): AbortSignal {
   return AbortSignal.any(signals.filter((signal) => signal instanceof AbortSignal));
 }
 
-/** The code of an account that is none, or that does not let the platform act for it (any more). */
+/** The code if an account does not exist or does not let the platform act for it. */
 const noAccess = 'account_invalid';
 
 /**
- * Whether an error is Stripe's error of what was asked, of which it has done nothing more than the error
- * tells. Any other error leaves that open.
+ * Returns whether Stripe rejected a request and did no more than the error says. Any other error leaves open what was done.
  */
 export function isRejectedByStripe(error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> {
   const { StripeCardError, StripeInvalidRequestError } = Stripe.errors;
@@ -107,14 +104,14 @@ function isWithoutAccess(error: unknown): boolean {
   return error instanceof Stripe.errors.StripePermissionError && error.code === noAccess;
 }
 
-/** Why Stripe refused what was asked; undefined of an error that is no error. */
+/** Returns why Stripe rejected a request; undefined for any other error. */
 export function reasonOf(error: unknown): Declined | undefined {
   return isRejectedByStripe(error) ? declinedFor(error as StripeReason) : undefined;
 }
 
 /**
- * Why Stripe refused the credentials themselves, in words for the operator: a key that is unknown, revoked or expired, or
- * that lacks a permission. Undefined of any other error.
+ * Returns for the operator why Stripe rejected the credentials: the key is unknown, revoked or expired, or lacks a
+ * permission. Undefined for any other error.
  */
 export function credentialsError(error: unknown): string | undefined {
   if (error instanceof Stripe.errors.StripeAuthenticationError)
@@ -124,23 +121,23 @@ export function credentialsError(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Whether an error says that the idempotency key has been used for something else. */
+/** Returns whether the idempotency key was used for another request. */
 export function isKeyInOtherUse(error: unknown): boolean {
   return error instanceof Stripe.errors.StripeIdempotencyError;
 }
 
 /**
- * Whether Stripe gave a saved answer: that of the first request under the same idempotency key, which every
- * later one gets as well, for a day at least.
+ * Returns whether Stripe repeated the response of the first request under the idempotency key. Each later request gets it
+ * too, for at least a day.
  */
-export function isSavedAnswer(headers: unknown): boolean {
+export function isSavedResponse(headers: unknown): boolean {
   const name = 'idempotent-replayed';
-  // The library hands out the headers of an answer as fetch does, those of an error as an object.
+  // The library returns the headers of a response as fetch does, those of an error as an object.
   const value = headers instanceof Headers ? headers.get(name) : Object(headers)[name];
   return value === 'true';
 }
 
-/** An error in words of our own: the library's carry the card, the buyer and a client secret. */
+/** Returns an error that can be logged: those of the library contain the card, the buyer and a client secret. */
 function presentable(error: unknown): unknown {
   if (!(error instanceof Stripe.errors.StripeError)) return error;
   const { type, code, statusCode, requestId } = error;
@@ -153,7 +150,7 @@ function presentable(error: unknown): unknown {
 function failureKind(error: InstanceType<typeof Stripe.errors.StripeError>): FailureKind {
   const { errors } = Stripe;
   if (error instanceof errors.StripeConnectionError) return 'UNREACHABLE';
-  // Something else is at work on the same object: Stripe has room for other requests.
+  // Another request works on the same object; Stripe still accepts requests.
   if (error.code === 'lock_timeout' || isWithoutAccess(error)) return 'FAILED';
   if (error instanceof errors.StripeRateLimitError) return 'OVERLOADED';
   const isRejected =
@@ -161,7 +158,7 @@ function failureKind(error: InstanceType<typeof Stripe.errors.StripeError>): Fai
   return isRejected ? 'CREDENTIALS_REJECTED' : 'FAILED';
 }
 
-/** The code of what went wrong on the way, such as ECONNREFUSED. */
+/** Returns the code of a network error, such as ECONNREFUSED. */
 function networkCause(detail: unknown): string | undefined {
   for (const error of [Object(detail).cause, Object(detail).exception, detail]) {
     const { code } = Object(error);

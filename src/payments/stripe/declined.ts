@@ -1,22 +1,22 @@
 import { type Declined, unexplainedWords } from '../../domain/payment.ts';
 
-/** What Stripe says of something that it refused: an error of its library, or the last error of a PaymentIntent. */
+/** Why Stripe rejected something: an error of its library, or the last error of a PaymentIntent. */
 export interface StripeReason {
   readonly type?: string | undefined;
   readonly code?: string | undefined;
   /** Why the card issuer, or Stripe itself, declined a card. */
   readonly decline_code?: string | undefined;
-  /** What the card issuer said to Stripe, in its network's own code. */
+  /** The code of the card network. */
   readonly network_decline_code?: string | undefined;
-  /** The parameter that was refused. */
+  /** The rejected parameter. */
   readonly param?: string | undefined;
   readonly message?: string | undefined;
   readonly requestId?: string | undefined;
 }
 
 /**
- * Why an instruction was not carried out, in code, in words for the buyer and in all words for the operator, none of which
- * has a number of a card, a name of the buyer at Stripe or a secret.
+ * Returns why an instruction was not carried out: a code, words for the buyer and details for the operator. None contains a
+ * card number, an id of the buyer at Stripe or a secret.
  */
 export function declinedFor(reason: StripeReason): Declined {
   const given = reason.decline_code || reason.code || reason.type || 'declined';
@@ -25,8 +25,8 @@ export function declinedFor(reason: StripeReason): Declined {
 }
 
 /**
- * Codes that the buyer is not told: whoever pays with a card that was reported lost, or that is suspected, must not learn
- * that it was noticed. For the first four Stripe asks for it, the others hint at the same.
+ * Codes that the buyer does not see: a person who pays with a lost or suspected card must not learn that it was noticed.
+ * Stripe asks for this for the first four; the others hint at the same.
  */
 const concealed: ReadonlySet<string> = new Set([
   'fraudulent',
@@ -47,7 +47,7 @@ const notForThis = 'The card cannot be used for this kind of payment; another ca
 const overLimit = 'The card has reached a limit that its issuer sets; another card may do.';
 const tryLater = 'The card issuer could not be asked; the payment can be tried again later.';
 
-/** Words for the codes of https://docs.stripe.com/declines/codes, and for others that a FREEZE can meet. */
+/** Words for the codes of https://docs.stripe.com/declines/codes, and for other codes of a FREEZE. */
 const words: Readonly<Record<string, string>> = {
   amount_too_large: 'The amount is more than the payment provider takes.',
   amount_too_small: 'The amount is less than the payment provider takes.',
@@ -92,19 +92,19 @@ function wordsFor(code: string, { type, decline_code }: StripeReason): string {
   return words[code] ?? (isOfCard ? unsaid : unexplainedWords);
 }
 
-/** How much of Stripe's own sentence is kept, in characters. */
+/** How much of Stripe's message is kept, in characters. */
 const messageMax = 300;
 
 function detailOf(reason: StripeReason): string {
   const { type, code, decline_code, network_decline_code, param, message, requestId } = reason;
   const facts = { type, code, decline_code, network_decline_code, param, request: requestId };
-  const told = Object.entries(facts).flatMap(([name, value]) => (value ? [`${name} ${value}`] : []));
-  const sentence = message ? [withoutNames(message).slice(0, messageMax)] : [];
-  return ['Stripe', ...told, ...sentence].join(', ');
+  const known = Object.entries(facts).flatMap(([name, value]) => (value ? [`${name} ${value}`] : []));
+  const sentence = message ? [withoutIds(message).slice(0, messageMax)] : [];
+  return ['Stripe', ...known, ...sentence].join(', ');
 }
 
-/** Stripe's sentence without keys, client secrets, names of customers and their cards, addresses and long numbers. */
-function withoutNames(message: string): string {
+/** Removes keys, client secrets, ids of customers and cards, addresses and long numbers from a message. */
+function withoutIds(message: string): string {
   return message
     .replaceAll(/\b(sk|rk|pk|whsec|cus|pm|card|src|tok|seti|ba)_\w+/g, '$1_…')
     .replaceAll(/_secret_\w+/g, '_secret_…')

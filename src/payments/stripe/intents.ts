@@ -1,101 +1,69 @@
 import type Stripe from 'stripe';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { PaymentOrder } from '../provider.ts';
-import { isKeyInOtherUse, isRejectedByStripe, isSavedAnswer, reasonOf } from './client.ts';
+import { isKeyInOtherUse, isRejectedByStripe, isSavedResponse, reasonOf } from './client.ts';
 import { holdKey } from './notification.ts';
-import { namesOf } from './parties.ts';
+import { idsOf } from './parties.ts';
 import { type IntentPlace, placeOf } from './reference.ts';
 import { type FoundIntent, snapshotOf, wasDisputed } from './snapshot.ts';
 
-/** The PaymentIntents of orders, of which there is one for an order at most. */
-export interface Intents {
-  /** The PaymentIntent of an order, by its reference or else among those of the seller. */
-  find(order: PaymentOrder): Promise<FoundIntent | undefined>;
-  /** A PaymentIntent as it is now. */
-  retrieve(place: IntentPlace): Promise<FoundIntent>;
-  /** Makes the PaymentIntent of an order and has the amount authorised. Rejects with Stripe's own error. */
+/** The PaymentIntents of orders. An order has at most one. Call these functions inside StripeClient.call. */
+export interface Intents extends FoundIntents {
+  /** Creates the PaymentIntent of an order and authorises the amount. Rejects with Stripe's own error. */
   authorise(order: PaymentOrder): Promise<FoundIntent>;
-  /** Where the money of a PaymentIntent stands; undefined if none is reserved but could still come to be. */
-  snapshot(found: FoundIntent): Promise<PaymentSnapshot | undefined>;
-  /** Captures; where the money then stands, and why where Stripe declined to. */
+  /** Captures. Resolves to the status after it, and the reason if Stripe declined. */
   capture(place: IntentPlace, amount: bigint): Promise<PaymentSnapshot>;
-  /** Cancels; where the money then stands, and why where Stripe declined to. */
+  /** Cancels. Resolves to the status after it, and the reason if Stripe declined. */
   cancel(place: IntentPlace): Promise<PaymentSnapshot>;
-  /** Uses up the key of an order that has no PaymentIntent, so that none can be made for it any more. */
+  /** Uses up the key of an order without a PaymentIntent, so that none can be created for it. */
   useUpKey(order: PaymentOrder): Promise<PaymentSnapshot>;
-  /** The account that an order is charged on. */
-  accountOf(order: PaymentOrder): string;
+}
+
+/** Reads PaymentIntents. */
+interface FoundIntents {
+  /** Returns the PaymentIntent of an order, by its reference or else among those of the seller. */
+  find(order: PaymentOrder): Promise<FoundIntent | undefined>;
+  retrieve(place: IntentPlace): Promise<FoundIntent>;
+  /** Returns where the money is; undefined if none is reserved, but still could be. */
+  snapshot(found: FoundIntent): Promise<PaymentSnapshot | undefined>;
 }
 
 /**
- * How long after its opening an order may get its PaymentIntent, in seconds: twice the longest that it waits for a buyer. What
- * its seller was paid later does not stand in the way of a look-up.
+ * How long after its opening an order may get its PaymentIntent, in seconds: twice the longest wait for a buyer. It bounds
+ * what a look-up has to read.
  */
-const madeWithinS = 2 * 24 * 60 * 60;
-/** How far Stripe's clock may be behind ours, in seconds: a look-up begins that much before the order. */
+const createdWithinS = 2 * 24 * 60 * 60;
+/** How far Stripe's clock may lag ours, in seconds: a look-up begins that much before the order. */
 const clockDifferenceS = 600;
-/** PaymentIntents of a seller that a look-up goes through before it gives up, and how many come at a time. */
+/** PaymentIntents of a seller that a look-up reads before it fails, in total and per page. */
 const lookUpLimits = { intents: 2_000, perPage: 100 } as const;
-/** Disputes of one charge, of which there is hardly ever a second. */
+/** Disputes of one charge. A second one is rare. */
 const disputesMax = 100;
-/** What an unconfirmed PaymentIntent is made over: within Stripe's bounds in every currency. */
+/** The amount of an unconfirmed PaymentIntent: within Stripe's bounds in every currency. */
 const unconfirmedAmount = 1_000_000;
-/** The charge tells until when a hold is kept, what was refunded, and what a cancelled PaymentIntent was before. */
+/** The charge has the end of the hold, the refunds, and the status before a cancellation. */
 const withCharge = { expand: ['latest_charge'] };
 
-/** What of a request's options says whose account it is about. */
-const on = (account: string | undefined): Stripe.RequestOptions =>
-  account === undefined ? {} : { stripeAccount: account };
-
-/**
- * Access to the PaymentIntents of orders, all calls being made inside StripeClient.call. With a `returnUrl` a buyer can be
- * asked to confirm, and comes back there.
- */
-export function createIntents(
-  { paymentIntents, paymentMethods, disputes }: Stripe,
-  returnUrl: string | undefined,
-): Intents {
-  const accountOf = (order: PaymentOrder) => namesOf(order).account;
-
+function createFoundIntents({ paymentIntents, disputes }: Stripe): FoundIntents {
   async function retrieve(place: IntentPlace): Promise<FoundIntent> {
-    return { place, intent: await paymentIntents.retrieve(place.intentId, withCharge, on(place.account)) };
+    const options = { stripeAccount: place.account };
+    return { place, intent: await paymentIntents.retrieve(place.intentId, withCharge, options) };
   }
 
-  async function find(order: PaymentOrder): Promise<FoundIntent | undefined> {
-    if (order.reference !== undefined) return retrieve(placeOf(order.reference));
-    const { account, customer } = namesOf(order);
-    return (await findAmong(order, account, {})) ?? findOfBefore(order, customer);
-  }
-
-  /** The PaymentIntent of an order of before, when they were on the platform's own account. */
-  async function findOfBefore(order: PaymentOrder, customer: string): Promise<FoundIntent | undefined> {
-    try {
-      return await findAmong(order, undefined, { customer });
-    } catch (error) {
-      // A customer that there is not has none.
-      if (isRejectedByStripe(error) && error.code === 'resource_missing') return undefined;
-      throw error;
-    }
-  }
-
-  async function findAmong(
-    order: PaymentOrder,
-    account: string | undefined,
-    whose: Pick<Stripe.PaymentIntentListParams, 'customer'>,
-  ): Promise<FoundIntent | undefined> {
-    const { openedAtMs } = order;
-    // Stripe's search would find the metadata itself, but only some time after it was written.
+  async function search(order: PaymentOrder): Promise<FoundIntent | undefined> {
+    const { account } = idsOf(order);
+    const openedAtS = order.openedAtMs / 1000;
+    // Stripe's search could find the metadata itself, but only some time after they were written.
     const params = {
-      ...whose,
       created: {
-        gte: Math.floor(openedAtMs / 1000) - clockDifferenceS,
-        lte: Math.ceil(openedAtMs / 1000) + madeWithinS,
+        gte: Math.floor(openedAtS) - clockDifferenceS,
+        lte: Math.ceil(openedAtS) + createdWithinS,
       },
       limit: lookUpLimits.perPage,
       expand: ['data.latest_charge'],
     };
     let seen = 0;
-    for await (const intent of paymentIntents.list(params, on(account))) {
+    for await (const intent of paymentIntents.list(params, { stripeAccount: account })) {
       if (intent.metadata[holdKey] === order.holdId)
         return { intent, place: { account, intentId: intent.id } };
       seen += 1;
@@ -104,19 +72,32 @@ export function createIntents(
     return undefined;
   }
 
-  async function snapshot(found: FoundIntent): Promise<PaymentSnapshot | undefined> {
-    if (!wasDisputed(found)) return snapshotOf(found, []);
-    const { account, intentId } = found.place;
-    const contested = await disputes.list({ payment_intent: intentId, limit: disputesMax }, on(account));
-    if (contested.has_more) throw new Error(`Stripe: more than ${disputesMax} disputes of ${intentId}`);
-    return snapshotOf(found, contested.data);
-  }
+  return {
+    find: async (order) =>
+      order.reference === undefined ? search(order) : retrieve(placeOf(order.reference)),
+    retrieve,
+    snapshot: async (found) => {
+      if (!wasDisputed(found)) return snapshotOf(found, []);
+      const { account: stripeAccount, intentId } = found.place;
+      const params = { payment_intent: intentId, limit: disputesMax };
+      const contested = await disputes.list(params, { stripeAccount });
+      if (contested.has_more) throw new Error(`Stripe: more than ${disputesMax} disputes of ${intentId}`);
+      return snapshotOf(found, contested.data);
+    },
+  };
+}
 
-  /** One that holds none and still could is as good as none. */
-  const snapshotOrAbsent = async (found: FoundIntent): Promise<PaymentSnapshot> =>
-    (await snapshot(found)) ?? { status: 'ABSENT' };
+/** With a `returnUrl`, a buyer can be asked to confirm a payment and then returns there. */
+export function createIntents(stripe: Stripe, returnUrl: string | undefined): Intents {
+  const { paymentIntents, paymentMethods } = stripe;
+  const found = createFoundIntents(stripe);
+  const { find, retrieve } = found;
 
-  /** The payment after an action, or, where Stripe refuses that, as it is, and why if it is still to be done. */
+  /** A PaymentIntent that holds no money is as good as none. */
+  const snapshotOrAbsent = async (intent: FoundIntent): Promise<PaymentSnapshot> =>
+    (await found.snapshot(intent)) ?? { status: 'ABSENT' };
+
+  /** Returns the status after an action. If Stripe rejects the action: the present status, and the reason if it is HELD. */
   async function afterwards(
     place: IntentPlace,
     action: Promise<Stripe.PaymentIntent>,
@@ -130,19 +111,25 @@ export function createIntents(
     }
   }
 
-  // Without a key of ours the library gives each sending a new one: the status of the PaymentIntent is what lets nothing
-  // be done twice, and a failure that Stripe saved under a key would stand in the way for a day.
-  const cancel = (place: IntentPlace) =>
-    afterwards(place, paymentIntents.cancel(place.intentId, withCharge, on(place.account)));
+  // Without an idempotency key: the status of the PaymentIntent prevents a second cancellation or capture, and a failure that
+  // Stripe saved under a key would block both for a day.
+  const cancel = ({ account, intentId }: IntentPlace) =>
+    afterwards(
+      { account, intentId },
+      paymentIntents.cancel(intentId, withCharge, { stripeAccount: account }),
+    );
 
-  // The amount, so that no more is paid out than was agreed, should the authorisation have been changed at Stripe.
-  const capture = (place: IntentPlace, amount: bigint) => {
+  // With the amount: no more is paid out than was agreed, even if somebody changed the authorisation at Stripe.
+  const capture = ({ account, intentId }: IntentPlace, amount: bigint) => {
     const params = { amount_to_capture: Number(amount), ...withCharge };
-    return afterwards(place, paymentIntents.capture(place.intentId, params, on(place.account)));
+    return afterwards(
+      { account, intentId },
+      paymentIntents.capture(intentId, params, { stripeAccount: account }),
+    );
   };
 
-  /** Whatever is made for an order is made under one key, and found again by these parameters. */
-  const make = (order: PaymentOrder, params: Omit<Stripe.PaymentIntentCreateParams, 'currency'>) =>
+  /** Creates a PaymentIntent under the one key of an order. */
+  const create = (order: PaymentOrder, params: Omit<Stripe.PaymentIntentCreateParams, 'currency'>) =>
     paymentIntents.create(
       {
         ...params,
@@ -152,41 +139,43 @@ export function createIntents(
         metadata: { [holdKey]: order.holdId, artseal_escrow: order.escrowId },
         ...withCharge,
       },
-      { ...on(accountOf(order)), idempotencyKey: order.holdId },
+      { stripeAccount: idsOf(order).account, idempotencyKey: order.holdId },
     );
 
-  /** The buyer's card as the seller's account knows it, which can be charged once; the same one each time. */
+  /** Clones the buyer's card to the seller's account, where it can be charged once. A repetition returns the same clone. */
   async function cloneCard(order: PaymentOrder): Promise<string> {
-    const { account, customer, paymentMethod } = namesOf(order);
+    const { account: stripeAccount, customer, paymentMethod } = idsOf(order);
     const params = { customer, payment_method: paymentMethod };
-    const options = { ...on(account), idempotencyKey: `${order.holdId}:card` };
+    const options = { stripeAccount, idempotencyKey: `${order.holdId}:card` };
     return (await paymentMethods.create(params, options)).id;
   }
 
-  async function authorise(order: PaymentOrder): Promise<FoundIntent> {
-    const intent = await make(order, {
-      amount: Number(order.amount),
-      payment_method: await cloneCard(order),
-      confirm: true,
-      ...(returnUrl === undefined ? { off_session: true } : { return_url: returnUrl }),
-    });
-    // A saved answer is one of the past: the money may have gone on since.
-    const place = { account: accountOf(order), intentId: intent.id };
-    return isSavedAnswer(intent.lastResponse.headers) ? retrieve(place) : { intent, place };
-  }
-
-  async function useUpKey(order: PaymentOrder): Promise<PaymentSnapshot> {
-    try {
-      const unconfirmed = await make(order, { amount: unconfirmedAmount });
-      return await cancel({ account: accountOf(order), intentId: unconfirmed.id });
-    } catch (error) {
-      if (!isKeyInOtherUse(error)) throw error;
-      // The FREEZE was there first, but need not have left anything that can be cancelled.
-      const found = await find(order);
-      if (found === undefined) throw error;
-      return cancel(found.place);
-    }
-  }
-
-  return { find, retrieve, authorise, snapshot, capture, cancel, useUpKey, accountOf };
+  return {
+    ...found,
+    cancel,
+    capture,
+    authorise: async (order) => {
+      const intent = await create(order, {
+        amount: Number(order.amount),
+        payment_method: await cloneCard(order),
+        confirm: true,
+        ...(returnUrl === undefined ? { off_session: true } : { return_url: returnUrl }),
+      });
+      const place = { account: idsOf(order).account, intentId: intent.id };
+      // The money may have moved since a saved response.
+      return isSavedResponse(intent.lastResponse.headers) ? retrieve(place) : { intent, place };
+    },
+    useUpKey: async (order) => {
+      try {
+        const unconfirmed = await create(order, { amount: unconfirmedAmount });
+        return await cancel({ account: idsOf(order).account, intentId: unconfirmed.id });
+      } catch (error) {
+        if (!isKeyInOtherUse(error)) throw error;
+        // The FREEZE came first, but need not have left a PaymentIntent.
+        const made = await find(order);
+        if (made === undefined) throw error;
+        return cancel(made.place);
+      }
+    },
+  };
 }

@@ -23,7 +23,7 @@ export function readStripeNotification(
   return { eventId: event.id, about: subjectOf(event) };
 }
 
-/** Refuses what a webhook endpoint would not send if it were set up for this deployment. */
+/** Rejects an event of a webhook endpoint that is not configured for this deployment. */
 function checkKind({ object, livemode, api_version: version }: SentEvent, live: boolean): void {
   if (object === 'v2.core.event')
     throw unfit('is a thin event: let the webhook endpoint send snapshots (payload style "Snapshot")');
@@ -41,25 +41,24 @@ function unfit(why: string): ApiError {
   return new ApiError('VALIDATION_FAILED', `The notification ${why}.`);
 }
 
-/** The order that an event is about: by our own metadata, or by the PaymentIntent of what it is about. */
+/** Finds the order of an event by our metadata or by its PaymentIntent. */
 function subjectOf({ data, account }: SentEvent): NotificationSubject | undefined {
   const { object, metadata, payment_intent: intentId } = data?.object ?? {};
   const holdId = metadata?.[holdKey];
   if (typeof holdId === 'string' && (object === 'payment_intent' || object === 'charge')) return { holdId };
-  if (typeof intentId !== 'string') return undefined;
-  const place = { account: typeof account === 'string' ? account : undefined, intentId };
-  return { reference: referenceOf(place) };
+  if (typeof intentId !== 'string' || typeof account !== 'string') return undefined;
+  return { reference: referenceOf({ account, intentId }) };
 }
 
 function checkSignature({ headers, body, nowS }: SentNotification, secret: string): void {
   const [signature = '', ...more] = headers['stripe-signature'] ?? [];
   try {
     if (more.length > 0) throw new Error('repeated');
-    // The library's constructEvent would also parse, and then not tell a forged event from an unreadable one.
+    // The library's constructEvent would also parse: a forged event and an unreadable one would give the same error.
     const { signature: check } = Stripe.webhooks;
     if (!check?.verifyHeader(body, signature, secret, toleranceS, undefined, nowS * 1000)) throw new Error();
   } catch (cause) {
-    // A malformed header makes the library throw errors of any kind.
+    // The library throws errors of any kind for a malformed header.
     throw new ApiError(
       'SIGNATURE_INVALID',
       `Stripe-Signature must be the signature of this body, at most ${toleranceS} seconds old.`,
@@ -69,11 +68,11 @@ function checkSignature({ headers, body, nowS }: SentNotification, secret: strin
   }
 }
 
-/** What of an event is looked at; whatever else it is, a member that is not there reads as undefined. */
+/** The members of an event that are read. Any of them may be missing. */
 interface SentEvent {
   readonly id?: unknown;
   readonly object?: unknown;
-  /** The connected account that it happened on. */
+  /** The connected account of the event. */
   readonly account?: unknown;
   readonly livemode?: unknown;
   readonly api_version?: unknown;
@@ -83,7 +82,7 @@ interface SentEvent {
 interface SentObject {
   readonly object?: unknown;
   readonly metadata?: Readonly<Record<string, unknown>> | null;
-  /** Of a charge, a refund, a dispute. */
+  /** Member of a charge, a refund and a dispute. */
   readonly payment_intent?: unknown;
 }
 

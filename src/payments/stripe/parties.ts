@@ -1,9 +1,9 @@
 import type { PartyRules } from '../../domain/party.ts';
 import type { PaymentOrder } from '../provider.ts';
 
-/** Who pays and who is paid, at Stripe. */
-export interface StripeNames {
-  /** On the platform's own account, as is the card. */
+/** The ids at Stripe of who pays and who is paid. */
+export interface StripeIds {
+  /** On the platform's own account, like the card. */
   readonly customer: string;
   readonly paymentMethod: string;
   /** The seller's connected account. */
@@ -19,8 +19,8 @@ export const stripeParties: PartyRules = {
   SELLER: { account: { pattern: /^acct_[A-Za-z0-9]+$/, what: 'a connected account, acct_…' } },
 };
 
-/** The names of an order. Throws an Error where it has none, as one need not that is older than the registry of parties. */
-export function namesOf({ buyer, seller }: PaymentOrder): StripeNames {
+/** Throws an Error if the buyer or the seller of an order is not registered. */
+export function idsOf({ buyer, seller }: PaymentOrder): StripeIds {
   const { customer, paymentMethod, account } = { ...buyer, ...seller };
   if (!customer || !paymentMethod) throw unknown('buyer');
   if (!account) throw unknown('seller');

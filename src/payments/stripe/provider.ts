@@ -7,39 +7,38 @@ import {
   credentialsError,
   isKeyInOtherUse,
   isRejectedByStripe,
-  isSavedAnswer,
+  isSavedResponse,
   reasonOf,
   type StripeClient,
 } from './client.ts';
 import { declinedFor } from './declined.ts';
 import { createIntents, type Intents } from './intents.ts';
 import { readStripeNotification } from './notification.ts';
+import { idsOf } from './parties.ts';
 import { type IntentPlace, placeOf } from './reference.ts';
 import type { FoundIntent } from './snapshot.ts';
 
 /**
- * Age of an order, in milliseconds, from which on its FREEZE is preceded by a look-up. Stripe keeps
- * idempotency keys for 24 hours; the rest is for a request that is long on its way.
+ * Age of an order, in milliseconds, from which a FREEZE looks up the payment first. Stripe keeps idempotency keys for 24
+ * hours; the rest is for a request that is slow to arrive.
  */
 const keyTrustedMs = 12 * 60 * 60 * 1000;
 
 /**
- * Escrow at Stripe: the hold is the authorisation of a saved card by a PaymentIntent with manual capture, made on the
- * seller's connected account with a clone of the card (a direct charge), so that the money never is the platform's.
- * `acct_…/pi_…` is the reference of the PaymentSnapshot. RELEASE captures it, REFUND and CANCEL cancel it. An
- * authorisation that nobody captures runs out after some days.
+ * Escrow at Stripe. The hold is the authorisation of a saved card by a PaymentIntent with manual capture. It is a direct charge:
+ * it is created on the seller's connected account with a clone of the card, so the money is never the platform's. RELEASE
+ * captures it, REFUND and CANCEL cancel it. An authorisation that nobody captures lapses after some days. The reference of
+ * the PaymentSnapshot is `acct_…/pi_…`.
  *
- * One hold: whatever is made for an order is made under one idempotency key, its holdId, which is the
- * instruction id of the FREEZE; so Stripe makes one PaymentIntent and no more. That is also how VOID is kept
- * for an order without one: CANCEL uses the key up for a PaymentIntent that nobody confirms, after which
- * Stripe turns down a FREEZE that is still on its way. RELEASE, REFUND and CANCEL of a PaymentIntent need no such key:
- * what it has become lets none of them be done twice.
+ * One hold: everything for an order is created under one idempotency key, its holdId, which is the instruction id of the
+ * FREEZE. So Stripe creates at most one PaymentIntent. To keep an order without one VOID, CANCEL uses up the key for a
+ * PaymentIntent that nobody confirms; Stripe then rejects a FREEZE that arrives later. RELEASE, REFUND and CANCEL of a
+ * PaymentIntent need no key: its status prevents a second one.
  *
- * Saved answers: Stripe gives the first answer under a key again until it forgets the key, after 24 hours
- * or more. A success may be one of the past, so Stripe is asked again. A saved error of a FREEZE cannot
- * turn into a hold any more. And a saved 500 stays a 500: what was done shows in a look-up alone, which
- * therefore has to come before any repetition. Where nothing was done, nothing but waiting helps: a FREEZE,
- * or the CANCEL of an order without a PaymentIntent, can be blocked for a day.
+ * Saved responses: Stripe repeats the first response under a key for at least 24 hours. A saved success may be outdated, so
+ * the provider reads the PaymentIntent. A saved error of a FREEZE means that it can no longer make a hold. A saved 500 stays a
+ * 500: only a look-up shows what was done, so it has to precede each repetition. If nothing was done, a FREEZE, or the CANCEL
+ * of an order without a PaymentIntent, can be blocked for a day.
  *
  * A look-up without a reference searches the seller's account.
  */
@@ -65,7 +64,7 @@ export function createStripeProvider(
   };
 }
 
-/** Lists one PaymentIntent: what the service cannot do without, so that a restricted key needs no permission for this alone. */
+/** Lists one PaymentIntent, which the service needs anyway: a restricted key needs no extra permission for the check. */
 async function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal): Promise<Access> {
   const ask = async (): Promise<Access> => {
     try {
@@ -84,11 +83,11 @@ async function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal):
   }
 }
 
-/** Why a PaymentIntent is given up that waits for the buyer without an address to act at. */
+/** Why a PaymentIntent is cancelled that waits for a buyer who has no page to act on. */
 const authenticationRequired: Declined = declinedFor({ code: 'authentication_required' });
 
 function createInstructions(intents: Intents, nowMs: () => number) {
-  /** Where the money stands, once it is certain that a PaymentIntent without any will never get some. */
+  /** Returns where the money is. Cancels a PaymentIntent that holds none, so that it never will. */
   async function settled(found: FoundIntent, why?: Declined): Promise<PaymentSnapshot> {
     const payment = await intents.snapshot(found);
     if (payment !== undefined) return because(payment, why);
@@ -107,22 +106,22 @@ function createInstructions(intents: Intents, nowMs: () => number) {
       const found = await madeDespite(error, order);
       if (found !== undefined) return settled(found, why);
       if (!isRejectedByStripe(error)) throw error;
-      // Every later FREEZE gets this answer as well.
-      if (isSavedAnswer(error.headers)) return because({ status: 'VOID' }, why);
-      // Whether the answer was saved shows in the next one. If not, the key is still free.
+      // Each later FREEZE gets this response too.
+      if (isSavedResponse(error.headers)) return because({ status: 'VOID' }, why);
+      // The next response shows whether this one was saved. If not, the key is still free.
       return repeated ? because(await useUpKey(order), why) : freeze(order, true);
     }
   }
 
-  /** The PaymentIntent that there is although a FREEZE failed: a decline leaves its own, a CANCEL another. */
+  /** Returns the PaymentIntent that exists although a FREEZE failed: that of the decline, or of a CANCEL. */
   async function madeDespite(error: unknown, order: PaymentOrder): Promise<FoundIntent | undefined> {
     if (isKeyInOtherUse(error)) return intents.find(order);
     const left = isRejectedByStripe(error) ? error.payment_intent : undefined;
     if (left === undefined) return undefined;
-    return intents.retrieve({ account: intents.accountOf(order), intentId: left.id });
+    return intents.retrieve({ account: idsOf(order).account, intentId: left.id });
   }
 
-  /** For a FREEZE that was refused: where Stripe refuses even the least of all PaymentIntents, none can be made. */
+  /** If Stripe rejects even an unconfirmed PaymentIntent, none can be created. */
   async function useUpKey(order: PaymentOrder): Promise<PaymentSnapshot> {
     try {
       return await intents.useUpKey(order);
@@ -139,7 +138,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
 
   return {
     FREEZE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
-      // With a reference there is one already, which may wait for the buyer.
+      // With a reference there is a PaymentIntent, which may wait for the buyer.
       const mayBeThere = order.reference !== undefined || nowMs() - order.openedAtMs > keyTrustedMs;
       const found = mayBeThere ? await intents.find(order) : undefined;
       return found === undefined ? freeze(order) : settled(found);
@@ -159,7 +158,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
   };
 }
 
-/** A payment with the reason why there is none. */
+/** Adds the reason to a VOID payment. */
 function because(payment: PaymentSnapshot, why: Declined | undefined): PaymentSnapshot {
   return payment.status === 'VOID' && why !== undefined ? { ...payment, declined: why } : payment;
 }

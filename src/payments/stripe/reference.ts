@@ -1,21 +1,17 @@
-/** Where a PaymentIntent is, as PaymentSnapshot.reference says it. */
+/** Where a PaymentIntent is. */
 export interface IntentPlace {
-  /**
-   * The seller's connected account; undefined of a PaymentIntent on the platform's own account, as orders had before
-   * they were charged directly on the seller's.
-   */
-  readonly account: string | undefined;
+  /** The seller's connected account. */
+  readonly account: string;
   readonly intentId: string;
 }
 
-/** `acct_…/pi_…`, or `pi_…` on the platform's own account. */
+/** Returns `acct_…/pi_…`, which becomes PaymentSnapshot.reference. */
 export function referenceOf({ account, intentId }: IntentPlace): string {
-  return account === undefined ? intentId : `${account}/${intentId}`;
+  return `${account}/${intentId}`;
 }
 
 /** Reads what `referenceOf` wrote. */
 export function placeOf(reference: string): IntentPlace {
-  const slash = reference.indexOf('/');
-  if (slash < 0) return { account: undefined, intentId: reference };
-  return { account: reference.slice(0, slash), intentId: reference.slice(slash + 1) };
+  const [account = '', intentId = ''] = reference.split('/');
+  return { account, intentId };
 }

@@ -8,7 +8,7 @@ import { stripeParties } from './parties.ts';
 
 const stripeUrl = 'https://api.stripe.com';
 
-/** What a key of Stripe is like in each environment. */
+/** The form of an API key in each environment. */
 const keys = {
   sandbox: { pattern: /^(sk|rk)_test_\w+$/, rule: 'must be a test key, sk_test_ or rk_test_, in a sandbox' },
   production: {
@@ -17,7 +17,7 @@ const keys = {
   },
 } as const satisfies Record<Environment, { pattern: RegExp; rule: string }>;
 
-/** Stripe, as a deployment chooses it. */
+/** Stripe as a payment provider of deployments. */
 export const stripe: ProviderKind<StripeSettings> = {
   name: 'stripe',
   movesMoney: true,

@@ -10,46 +10,46 @@ export interface FoundIntent {
   readonly place: IntentPlace;
 }
 
-/** The reasons that Stripe gives when it cancels by itself what was not captured in time. */
-const ranOut: readonly (string | null)[] = ['automatic', 'expired'];
+/** Cancellation reasons of authorisations that were not captured in time. */
+const lapseReasons: readonly (string | null)[] = ['automatic', 'expired'];
 
 /**
- * Statuses of a dispute that has ended. Of these, the money is the buyer's after `lost` alone: `prevented` comes with a
- * refund, which the charge tells. A closed `warning` was a question of the card issuer that became no dispute.
+ * Final statuses of a dispute. Only after `lost` the buyer has the money: `prevented` comes with a refund on the charge, and a
+ * closed `warning` was an inquiry that became no dispute.
  */
 const ended: readonly string[] = ['won', 'lost', 'warning_closed', 'prevented'];
 
-/** Whether the buyer ever contested the charge of a PaymentIntent, which Stripe goes on saying after the dispute ended. */
+/** Returns whether the buyer ever disputed the charge. It stays true after the dispute. */
 export function wasDisputed({ intent }: FoundIntent): boolean {
   return intent.status === 'succeeded' && chargeOf(intent)?.disputed === true;
 }
 
 /**
- * What a PaymentIntent says of the money; undefined if no money is reserved but could still come to be: it waits
- * for a payment method or a confirmation, or for the buyer, who has no address to act at.
+ * Returns where the money of a PaymentIntent is. Undefined if no money is reserved but still could be: the PaymentIntent waits
+ * for a payment method, a confirmation, or a buyer who has no page to act on.
  *
- * `disputes` are those of its charge. Throws if the PaymentIntent is being processed or is in a status that is not known
- * here, since neither says anything of the money.
+ * `disputes` are those of its charge. Throws if the status is `processing` or unknown, because it does not say where the
+ * money is.
  */
 export function snapshotOf(
   { intent, place }: FoundIntent,
   disputes: readonly Stripe.Dispute[],
 ): PaymentSnapshot | undefined {
   const currency = intent.currency.toUpperCase();
-  const told = { currency, reference: referenceOf(place) };
+  const facts = { currency, reference: referenceOf(place) };
   switch (intent.status) {
     case 'requires_capture': {
       const holdExpiresAtMs = captureBeforeMs(intent);
-      return { status: 'HELD', amount: BigInt(intent.amount_capturable), holdExpiresAtMs, ...told };
+      return { status: 'HELD', amount: BigInt(intent.amount_capturable), holdExpiresAtMs, ...facts };
     }
     case 'succeeded':
-      return { ...paidSnapshot(intent, disputes), ...told };
+      return { ...paidSnapshot(intent, disputes), ...facts };
     case 'canceled':
-      return cancelledSnapshot(intent, told);
+      return cancelledSnapshot(intent, facts);
     case 'requires_action': {
       const nextActionUrl = intent.next_action?.redirect_to_url?.url;
       if (!isPage(nextActionUrl)) return undefined;
-      return { status: 'AWAITING_BUYER', nextActionUrl, reference: told.reference };
+      return { status: 'AWAITING_BUYER', nextActionUrl, reference: facts.reference };
     }
     case 'requires_payment_method':
     case 'requires_confirmation':
@@ -59,7 +59,7 @@ export function snapshotOf(
   }
 }
 
-/** Where the money is that was captured: what was refunded since, and what a lost dispute took, has the buyer. */
+/** Returns where captured money is. The buyer has refunds and what a lost dispute took. */
 function paidSnapshot(
   intent: Stripe.PaymentIntent,
   disputes: readonly Stripe.Dispute[],
@@ -68,7 +68,7 @@ function paidSnapshot(
   if (disputes.some(({ status }) => !ended.includes(status)))
     return { status: 'DISPUTED', amount: BigInt(received) };
   const lost = disputes.filter(({ status }) => status === 'lost');
-  // What a dispute over another currency took is not known: all of it is as near as can be.
+  // A dispute in another currency does not say what it took: assume all.
   const taken = lost.map(({ amount, currency }) => (currency === intent.currency ? amount : received));
   const kept = taken.reduce((left, amount) => left - amount, notRefunded(intent));
   if (kept <= 0) return { status: 'RETURNED', amount: BigInt(received) };
@@ -76,7 +76,7 @@ function paidSnapshot(
   return { status: 'PAID_OUT', amount: BigInt(received) };
 }
 
-/** What was captured and not refunded. Of what was reserved beyond that, Stripe speaks as of a refund. */
+/** What was captured and not refunded. Stripe counts what was reserved beyond the capture as refunded. */
 function notRefunded(intent: Stripe.PaymentIntent): number {
   const charge = chargeOf(intent);
   if (charge === undefined) throw new TypeError(`${intent.id} was captured without a charge`);
@@ -85,16 +85,16 @@ function notRefunded(intent: Stripe.PaymentIntent): number {
 
 function cancelledSnapshot(
   intent: Stripe.PaymentIntent,
-  told: Pick<PaymentSnapshot, 'currency' | 'reference'>,
+  facts: Pick<PaymentSnapshot, 'currency' | 'reference'>,
 ): PaymentSnapshot {
   const charge = chargeOf(intent);
-  // A declined charge is kept too, as failed: there was never a hold.
+  // A declined charge remains as failed: there was never a hold.
   if (charge?.status !== 'succeeded') {
     const declined = intent.last_payment_error ? declinedFor(intent.last_payment_error) : undefined;
-    return { status: 'VOID', reference: told.reference, declined };
+    return { status: 'VOID', reference: facts.reference, declined };
   }
-  const status = ranOut.includes(intent.cancellation_reason) ? 'LAPSED' : 'RETURNED';
-  return { status, amount: BigInt(charge.amount), ...told };
+  const status = lapseReasons.includes(intent.cancellation_reason) ? 'LAPSED' : 'RETURNED';
+  return { status, amount: BigInt(charge.amount), ...facts };
 }
 
 function captureBeforeMs(intent: Stripe.PaymentIntent): number | undefined {
