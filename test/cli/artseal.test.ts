@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
 import { runHere } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
@@ -12,7 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const credentials = { ARTSEAL_API_KEY: 'ak_sandbox_1', ARTSEAL_API_SECRET: 'sk_sandbox_1' };
 
-/** Runs `artseal` on a folder that cannot be used unless `env` names another: wrong words are told before it is opened. */
+/** Runs `artseal` on a folder that cannot be used unless `env` names another: a wrong command line never opens it. */
 const artseal = (words: readonly string[], env: Record<string, string> = {}) =>
   runHere(words, { ARTSEAL_DATA_DIR: '/dev/null/none', ...env });
 
@@ -23,8 +24,8 @@ async function registryWithKey(t: TestContext) {
   return { env, keyId: platforms[0]?.keyId ?? assert.fail() };
 }
 
-/** Command lines of careless operators, and what they are told. */
-const careless: readonly (readonly [words: string, told: string])[] = [
+/** Wrong command lines, and how their error begins. */
+const careless: readonly (readonly [words: string, error: string])[] = [
   ['nope', "there is no command 'nope'; artseal --help lists them"],
   ['constructor', "there is no command 'constructor'; artseal --help lists them"],
   ['version', "there is no command 'version'; artseal --help lists them"],
@@ -111,6 +112,10 @@ const careless: readonly (readonly [words: string, told: string])[] = [
     "call needs a TARGET that begins with one /, such as /api/v1/filing, not 'POST'; see artseal call --help",
   ],
   [
+    'call GET //127.0.0.1:1/api/v1/filing',
+    "call needs a TARGET that begins with one /, such as /api/v1/filing, not '//127.0.0.1:1/api/v1/filing'",
+  ],
+  [
     'call GET /api/v1/filing/齐',
     "call needs the TARGET as clients send it: /api/v1/filing/%E9%BD%90, not '/api/v1/filing/齐'; see artseal call --help",
   ],
@@ -123,26 +128,26 @@ const careless: readonly (readonly [words: string, told: string])[] = [
     'ARTSEAL_API_KEY and ARTSEAL_API_SECRET are required: /dev/null/none/sandbox-credentials.json does not exist.',
   ],
 ];
-for (const [words, told] of careless) {
-  test(`artseal ${words}: ${told}`, async () => {
+for (const [words, error] of careless) {
+  test(`artseal ${words}: ${error}`, async () => {
     const { code, printed, errors } = await artseal(words.split(' '));
     assert.deepEqual([code, printed], [2, []]);
     assert.equal(errors.length, 1, errors.join('\n'));
-    assert.ok(errors.join('\n').startsWith(`artseal: ${told}`), errors.join('\n'));
+    assert.ok(errors.join('\n').startsWith(`artseal: ${error}`), errors.join('\n'));
   });
 }
 
-test('an empty word is as good as none', async () => {
+test('an empty argument counts as missing', async () => {
   const { code, errors } = await artseal(['key', 'revoke', '']);
   assert.deepEqual([code, errors], [2, ['artseal: key revoke needs a KEY_ID; see artseal key --help']]);
 });
 
-test('what is refused is named by the words of the command line, and changes nothing', async (t) => {
+test('an error names the argument of the command line, and nothing changes', async (t) => {
   const { env, keyId } = await registryWithKey(t);
   const next = ['key', 'create', '--name', 'next', '--tier'];
   const quota = '--monthly-quota';
   const quotaRule = `must be unlimited or an integer from 1 to ${Number.MAX_SAFE_INTEGER}`;
-  for (const [words, told] of [
+  for (const [words, error] of [
     [[...next, 'ENTERPRISE'], `${quota} N|unlimited is required for ENTERPRISE`],
     [[...next, 'TRIAL', quota, '5'], `${quota} is fixed by the tier TRIAL`],
     [[...next, 'ENTERPRISE', quota, '1e3'], `${quota} ${quotaRule}`],
@@ -158,9 +163,9 @@ test('what is refused is named by the words of the command line, and changes not
     [['platform', 'suspend', 'platform-1', '--reason', 'a\nb'], '--reason must have no control characters'],
   ] as const) {
     const { code, errors } = await artseal(words, env);
-    assert.deepEqual([code, errors], [1, [`artseal: VALIDATION_FAILED: ${told}`]]);
+    assert.deepEqual([code, errors], [1, [`artseal: VALIDATION_FAILED: ${error}`]]);
   }
-  for (const [words, told] of [
+  for (const [words, error] of [
     [['key', 'revoke', 'key_none'], 'NOT_FOUND: KEY_ID names no key. See artseal key list'],
     [['token', 'revoke', 'tok_none'], 'NOT_FOUND: TOKEN_ID names no token. See artseal token list'],
     [['platform', 'resume', 'Platform-1'], 'NOT_FOUND: NAME names no platform. See artseal platform list'],
@@ -170,7 +175,7 @@ test('what is refused is named by the words of the command line, and changes not
     ],
   ] as const) {
     const { code, errors } = await artseal(words, env);
-    assert.deepEqual([code, errors], [1, [`artseal: ${told}`]]);
+    assert.deepEqual([code, errors], [1, [`artseal: ${error}`]]);
   }
   const keys = (await artseal(['key', 'list', '--json'], env)).printed.map((line) => JSON.parse(line));
   assert.deepEqual(
@@ -180,7 +185,7 @@ test('what is refused is named by the words of the command line, and changes not
   assert.equal((await artseal(['token', 'list'], env)).printed.length, 1);
 });
 
-test('a misspelt setting is told, since another folder may have been meant', async (t) => {
+test('a misspelt setting is reported, since the operator may mean another folder', async (t) => {
   const { env } = await registryWithKey(t);
   const { code, errors } = await artseal(['key', 'list'], { ...env, ARTSEAL_DATADIR: '/srv/artseal' });
   assert.equal(code, 0);
@@ -189,7 +194,7 @@ test('a misspelt setting is told, since another folder may have been meant', asy
   ]);
 });
 
-test('a key that is issued under a suspension says so', async (t) => {
+test('the command reports that a new key is suspended', async (t) => {
   const { env, keyId } = await registryWithKey(t);
   await artseal(['key', 'suspend', keyId], env);
   await artseal(['platform', 'suspend', 'platform-1'], env);
@@ -203,27 +208,37 @@ test('a key that is issued under a suspension says so', async (t) => {
   assert.deepEqual([status, platformStatus], ['SUSPENDED', 'SUSPENDED']);
 });
 
-test('--version is that of package.json, and stands in the help', async () => {
+test('--version prints the version of package.json', async () => {
   const { code, printed } = await artseal(['--version']);
   assert.deepEqual([code, printed], [0, ['artseal 0.1.0']]);
-  assert.match((await artseal(['--help'])).printed.join('\n'), /artseal --version/);
 });
 
-for (const name of [
-  'init',
-  'serve',
-  'platform',
-  'party',
-  'key',
-  'token',
-  'escrow',
-  'retention',
-  'audit-log',
-  'sign',
-  'call',
-  'demo',
-]) {
-  test(`artseal ${name} --help tells how to use it, whatever the settings`, async () => {
+const commands = [
+  ...['init', 'serve', 'check', 'ready', 'clock', 'backup', 'restore', 'upgrade', 'platform', 'party', 'key'],
+  ...[
+    'token',
+    'secrets',
+    'escrow',
+    'retention',
+    'audit-log',
+    'events',
+    'webhooks',
+    'evidence',
+    'log',
+    'verify',
+  ],
+  ...['sign', 'call', 'demo', 'licenses'],
+];
+
+test('--help names --version, every command and every setting', async () => {
+  const overview = (await artseal(['--help'])).printed.join('\n');
+  assert.match(overview, /artseal --version/);
+  for (const name of commands) assert.match(overview, new RegExp(`^ *${name}\\b`, 'm'));
+  for (const { variable } of allSettings) assert.ok(overview.includes(variable), variable);
+});
+
+for (const name of commands) {
+  test(`artseal ${name} --help describes it, even if a setting is wrong`, async () => {
     const env = { ARTSEAL_TIME_ZONE: 'nowhere' };
     const { code, printed, errors } = await artseal([name, '--help'], env);
     assert.deepEqual([code, errors], [0, []]);
@@ -241,7 +256,7 @@ test('the help of a command shows what each of its actions takes', async () => {
   );
 });
 
-test('call says where nothing answers, and what to do', async () => {
+test('call says which URL does not respond, and what to do', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const free = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -283,7 +298,7 @@ for (const [variable, rule, values] of [
   }
 }
 
-test('of key and secret, one alone is refused rather than the pair of the sandbox taken', async (t) => {
+test('a key without its secret is rejected, even beside credentials of a sandbox', async (t) => {
   const dataDir = temporaryFolder(t);
   writeFileSync(sandboxCredentialsFile(dataDir), JSON.stringify({ apiKey: 'ak', apiSecret: 'sk' }));
   for (const [set, missing] of [
@@ -295,7 +310,7 @@ test('of key and secret, one alone is refused rather than the pair of the sandbo
   }
 });
 
-test('all that is wrong with the settings of a client is told at once, in a line each', async () => {
+test('all wrong settings of a client are reported at once, in a line each', async () => {
   const { code, errors } = await artseal(['call', 'GET', '/a'], { ARTSEAL_URL: 'artseal' });
   assert.equal(code, 2);
   assert.deepEqual(
@@ -310,24 +325,27 @@ test('all that is wrong with the settings of a client is told at once, in a line
   ]);
 });
 
-test('what goes wrong is told in one line', async () => {
+test('an error is one line', async () => {
   const words = ['call', 'GET', '/api/v1/filing', '--idempotency-key', 'a\nb'];
   const { code, errors } = await artseal(words, { ...credentials, ARTSEAL_URL: 'http://127.0.0.1:1' });
   assert.equal(code, 1);
   assert.match(errors.join('|'), /^artseal: [^|\n]*a b[^|\n]*$/);
 });
 
-test('a tier or a role that there is not is refused as a wrong command line, with those that there are', async (t) => {
+test('an unknown tier or role is a wrong command line; the error lists the known ones', async (t) => {
   const { env } = await registryWithKey(t);
   const role = ['--platform', 'platform-1', '--role', 'BROKER', '--id', 'a'];
-  for (const [words, told] of [
+  for (const [words, error] of [
     [['key', 'create', '--name', 'next', '--tier', 'GOLD'], "--tier TRIAL|STANDARD|ENTERPRISE, not 'GOLD'"],
     [['platform', 'set', 'platform-1', '--tier', 'GOLD'], "--tier TRIAL|STANDARD|ENTERPRISE, not 'GOLD'"],
     [['party', 'remove', ...role], "--role BUYER|SELLER, not 'BROKER'"],
   ] as const) {
     const { code, errors } = await artseal(words, env);
     const name = words.slice(0, 2).join(' ');
-    assert.deepEqual([code, errors], [2, [`artseal: ${name} takes ${told}; see artseal ${words[0]} --help`]]);
+    assert.deepEqual(
+      [code, errors],
+      [2, [`artseal: ${name} takes ${error}; see artseal ${words[0]} --help`]],
+    );
   }
 });
 
@@ -339,7 +357,7 @@ test('artseal backup without a file says that it needs one', async () => {
   );
 });
 
-test('a file that is not there or cannot be used is named in a sentence, with what to do', async (t) => {
+test('an error names the file that is missing or cannot be used, and what to do', async (t) => {
   const folder = temporaryFolder(t);
   const { env } = await registryWithKey(t);
   const none = join(folder, 'none');
@@ -347,7 +365,7 @@ test('a file that is not there or cannot be used is named in a sentence, with wh
   mkdirSync(join(folder, 'data', 'restore.partial'), { recursive: true });
   const masterKeys = { ...env, ARTSEAL_MASTER_KEY_FILE: none };
   const at = (name: string) => ({ ARTSEAL_DATA_DIR: join(folder, name) });
-  for (const [words, settings, code, told] of [
+  for (const [words, settings, code, error] of [
     [['backup', 'verify', none], env, 1, `${none} does not exist: check the path`],
     [['restore', none, '--into', join(folder, 'new')], env, 1, `${none} does not exist: check the path`],
     [['backup', 'rotate', '--into', none, '--keep', '3'], env, 1, `${none} does not exist: check the path`],
@@ -368,7 +386,7 @@ test('a file that is not there or cannot be used is named in a sentence, with wh
   ] as const) {
     const { code: ended, errors } = await artseal(words, settings);
     assert.equal(ended, code, words.join(' '));
-    assert.ok(errors.join('\n').includes(told), errors.join('\n'));
+    assert.ok(errors.join('\n').includes(error), errors.join('\n'));
     assert.doesNotMatch(errors.join('\n'), /\bE[A-Z]{4,}\b/);
   }
 });

@@ -2,18 +2,22 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import Sqlite from 'better-sqlite3';
 import { runArtseal } from '../../src/cli/artseal.ts';
-import { earlierSchema, makeEarlierDatabase } from '../store/earlier-database.ts';
-import { runHere } from '../support/artseal.ts';
+import { takeBack } from '../../src/store/sqlite/downgrade.ts';
+import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
+import { earlierSchema, makeEarlierDatabase, newestSchema } from '../store/earlier-database.ts';
+import { artsealWith, runHere } from '../support/artseal.ts';
+import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-/** Runs `artseal` in this process; what it wrote as text. */
+/** Runs `artseal` in this process; returns its output as text. */
 async function run(words: readonly string[], env: Record<string, string>) {
   const { code, printed, errors } = await runHere(words, env);
   return { code, stdout: printed.join('\n'), stderr: errors.join('\n') };
 }
 
-test('a production has its database alone in a backup, and is told which master key it needs', async (t) => {
+test('a backup of a production has only its database, and the command names the master key to keep', async (t) => {
   const dataDir = temporaryFolder(t);
   const masterKeyFile = join(temporaryFolder(t), 'master-key');
   writeFileSync(masterKeyFile, `k7:${'7'.repeat(64)}\n`, { mode: 0o600 });
@@ -40,7 +44,7 @@ test('a production has its database alone in a backup, and is told which master 
   assert.deepEqual(readdirSync(into), ['artseal.db']);
 });
 
-test('what an upgrade would do is told with exit code 3, and what it did can be undone', async (t) => {
+test('upgrade --check reports the work with exit code 3, and --back undoes it', async (t) => {
   const { dataDir, copy } = await makeEarlierDatabase(t);
   const env = { ARTSEAL_DATA_DIR: dataDir };
   const upgrade = (...words: string[]) => run(['upgrade', ...words], env);
@@ -58,7 +62,7 @@ test('what an upgrade would do is told with exit code 3, and what it did can be 
   assert.equal((await upgrade('--check')).code, 3);
 });
 
-test('whoever watches a terminal sees how far a backup is, and nothing of it afterwards', async (t) => {
+test('a terminal shows the progress of a backup, and clears it afterwards', async (t) => {
   const dataDir = temporaryFolder(t);
   const env = { ARTSEAL_DATA_DIR: dataDir };
   await run(['init'], env);
@@ -81,7 +85,7 @@ test('whoever watches a terminal sees how far a backup is, and nothing of it aft
   }
 });
 
-test('words that say too little or too much are refused', async () => {
+test('missing and superfluous arguments are rejected', async () => {
   for (const [words, why] of [
     [['backup'], /backup needs FILE, or one of/],
     [['backup', '-'], /needs a FILE/],
@@ -103,4 +107,23 @@ test('words that say too little or too much are refused', async () => {
     assert.equal(code, 2, stderr);
     assert.match(stderr, why);
   }
+});
+
+test('a command of a newer version changes nothing beside an older server, and says what to do', async (t) => {
+  const service = await startService(t);
+  const database = join(service.dataDir, 'artseal.db');
+  // This version takes the database for an earlier one. The server has it open and continues.
+  const raw = new Sqlite(database);
+  raw.pragma(`user_version = ${earlierSchema}`);
+  const artseal = artsealWith({ ARTSEAL_DATA_DIR: service.dataDir });
+  const error = `schema ${earlierSchema}), and another artseal serves it: use the commands of that version`;
+  assert.ok((await artseal.errors(1, 'key list')).includes(error));
+  const { stdout } = await run(['upgrade', '--check'], { ARTSEAL_DATA_DIR: service.dataDir });
+  assert.match(stdout, /a server runs on it: stop it first/);
+  await service.close();
+  raw.pragma(`user_version = ${newestSchema}`);
+  raw.close();
+  takeBack(database, earlierSchema);
+  await artseal.text('key list');
+  assert.ok(existsSync(copyBefore(database, earlierSchema)));
 });

@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { smallLog } from '../evidence/verifier/small-log.ts';
 import { projectFolder } from '../support/artseal-command.ts';
+import { fileArtwork } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { startService } from '../support/service.ts';
+import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { buildGoProgram, checkByGo } from './go-program.ts';
 
@@ -33,4 +36,23 @@ test('they verify note, inclusion and consistency of the log that the tests of t
   };
   assert.deepEqual(checkByGo(program, claim), ['good', 0]);
   assert.deepEqual(checkByGo(program, { ...claim, index: 256 }), ['invalid transparency proof', 1]);
+});
+
+test('they verify the evidence of a registry', { skip }, async (t) => {
+  const service = await startService(t, { env: { ARTSEAL_TLOG_ORIGIN: 'registry.example/log' } });
+  const platform = await service.platform();
+  const filed = await fileArtwork(service, platform);
+  const target = `/api/v1/filing/${filed.json.filingNo}/evidence`;
+  const evidence = await send(service.publicUrl, platform, { method: 'GET', target });
+  const { leaf, proof } = evidence.json;
+  const [head = '', ...note] = String(proof).split('\n\n');
+  const [, indexLine = '', ...hashes] = head.split('\n');
+  const vkey = (await (await fetch(`${service.publicUrl}/log/vkey`)).text()).trim();
+  const claim = {
+    ...{ vkeys: [vkey], note: note.join('\n\n'), leaf, index: Number(indexLine.replace('index ', '')) },
+    path: hashes.map((hash) => Buffer.from(hash, 'base64').toString('hex')),
+  };
+  assert.deepEqual(checkByGo(program, claim), ['good', 0]);
+  const changed = { ...claim, leaf: leaf.replace('FILING', 'FILED') };
+  assert.deepEqual(checkByGo(program, changed), ['invalid transparency proof', 1]);
 });

@@ -1,0 +1,505 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes, X509Certificate } from 'node:crypto';
+import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { utcTimestamp } from '../../src/domain/utc.ts';
+import { checkDeployment } from '../../src/operations/check/deployment.ts';
+import type { Finding } from '../../src/operations/check/finding.ts';
+import { runHere } from '../support/artseal.ts';
+import { fileArtwork } from '../support/calls.ts';
+import { makeSelfSigned } from '../support/certificates.ts';
+import { createManualClock } from '../support/clock.ts';
+import { readableNames } from '../support/copy-folder.ts';
+import { anyAddresses, freeAddress } from '../support/free-address.ts';
+import { type IssuedPlatform, issueInto, makeSandbox } from '../support/issued.ts';
+import { listenLocally } from '../support/local-server.ts';
+import { startService } from '../support/service.ts';
+import { startStripeStandIn } from '../support/stripe-stand-in.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const hourMs = 3_600_000;
+const hexKey = '0123456789abcdef'.repeat(4);
+
+/** Runs `artseal check --json` in this process. */
+async function check(env: Record<string, string>) {
+  const { code, printed, errors } = await runHere(['check', '--json'], { ...anyAddresses, ...env });
+  const findings: Finding[] = printed.map((line) => JSON.parse(line));
+  const of = (part: string) =>
+    findings.filter((finding) => finding.part === part).map(({ level, text }) => `${level}: ${text}`);
+  const faulty = () => findings.filter(({ level }) => level === 'fault').map(({ part }) => part);
+  return { code, findings, errors, of, faulty };
+}
+
+/** The findings about one part at an instant. */
+async function findingsAt(nowMs: number, env: Record<string, string>, wanted: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { part, level, text } of checkDeployment(
+    { ...anyAddresses, ...env },
+    createManualClock(nowMs),
+  ))
+    if (part === wanted) found.push(`${level}: ${text}`);
+  return found;
+}
+
+/** All bytes of a folder, by the names of its files. */
+const contentOf = (folder: string) =>
+  readableNames(folder).map((name) => [
+    name,
+    createHash('sha256')
+      .update(readFileSync(join(folder, name)))
+      .digest('hex'),
+  ]);
+
+/** The settings of a deployment whose provider is Stripe, and the stand-in that takes its place. */
+async function withStripe(t: TestContext, dataDir: string) {
+  const standIn = await startStripeStandIn(t);
+  const env = {
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
+    ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
+    ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
+    ARTSEAL_STRIPE_URL: standIn.url,
+  };
+  return { standIn, env };
+}
+
+test('six wrong settings give six lines in one run', async () => {
+  const { code, printed, errors } = await runHere(['check'], {
+    ARTSEAL_ENVIRONMENT: 'staging',
+    ARTSEAL_PUBLIC_ADDR: '8080',
+    ARTSEAL_TIME_ZONE: 'Mars/Olympus',
+    ARTSEAL_CURRENCY: 'cny',
+    ARTSEAL_MASTER_KEY: 'secret',
+    ARTSEAL_LOG_LEVEL: 'loud',
+  });
+  assert.equal(code, 2);
+  assert.deepEqual(
+    printed.map((line) => /^fault +settings +(ARTSEAL_\w+) /.exec(line)?.[1]),
+    [
+      'ARTSEAL_ENVIRONMENT',
+      'ARTSEAL_PUBLIC_ADDR',
+      'ARTSEAL_TIME_ZONE',
+      'ARTSEAL_CURRENCY',
+      'ARTSEAL_MASTER_KEY',
+      'ARTSEAL_LOG_LEVEL',
+    ],
+  );
+  assert.deepEqual(errors, ['artseal: nothing else was checked: correct the settings first']);
+});
+
+test('a sound deployment has no fault before its first start', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await issueInto(dataDir, 2);
+  const before = contentOf(dataDir);
+  const address = await freeAddress();
+  const { code, faulty, errors, of } = await check({
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_PUBLIC_ADDR: address,
+  });
+  assert.deepEqual([code, faulty(), errors], [0, [], []]);
+  assert.deepEqual(contentOf(dataDir), before, 'no file more, none less, and the same bytes');
+  assert.deepEqual(of('serving'), ['ok: no process serves this folder']);
+  assert.deepEqual(of('master key'), ['ok: main seals and is needed by 2 secrets']);
+  assert.match(of('database').join(), /^ok: .*sandbox in CNY, schema \d+, .*quick_check finds no damage/);
+  assert.match(of('disk').join(), /^(ok|warning): \d+ MiB are free .* a write was on disk in \d+ ms/);
+  assert.match(of('clock').join(), /^ok: it says 20.*(timedatectl|timesyncd)/);
+  assert.deepEqual(of('evidence log'), ['ok: it gets its name and its key at the next start']);
+  assert.ok(of('address').includes(`ok: ${address} of ARTSEAL_PUBLIC_ADDR is free`), of('address').join());
+});
+
+test('check of a running service names the process that serves', async (t) => {
+  const service = await startService(t);
+  const env = { ARTSEAL_DATA_DIR: service.dataDir, ARTSEAL_PUBLIC_ADDR: new URL(service.publicUrl).host };
+  const names = readdirSync(service.dataDir);
+  const found = await check(env);
+  assert.deepEqual([found.code, found.errors], [0, []]);
+  const { host } = new URL(service.publicUrl);
+  assert.match(
+    found.of('serving').join(),
+    new RegExp(`^ok: the process ${process.pid} serves this folder at ${host} and `),
+  );
+  assert.match(
+    found.of('address').join(),
+    new RegExp(`^ok: ${host} of ARTSEAL_PUBLIC_ADDR is held by the process ${process.pid} `),
+  );
+  assert.deepEqual(readdirSync(service.dataDir), names);
+  for (const broken of ['null', `{"pid":${process.pid}}`]) {
+    writeFileSync(join(service.dataDir, 'serving.json'), broken);
+    assert.match(
+      (await check(env)).of('serving').join(),
+      /^warning: a process serves this folder that does not/,
+    );
+  }
+});
+
+test('the evidence log must be the one that was published, under the name that the settings give', async (t) => {
+  const service = await startService(t);
+  assert.equal((await fileArtwork(service, await service.platform())).status, 200);
+  await service.close();
+  const env = { ARTSEAL_DATA_DIR: service.dataDir };
+  const sound = await check(env);
+  assert.match(
+    sound.of('evidence log').join(),
+    /^ok: artseal\.invalid\/\w+: of (\d+) leaves \1 are published, as .*log-checkpoint/,
+  );
+  const renamed = await check({ ...env, ARTSEAL_TLOG_ORIGIN: 'log.example.com/other' });
+  assert.match(
+    renamed.of('evidence log').join(),
+    /^fault: ARTSEAL_TLOG_ORIGIN is log\.example\.com\/other, and /,
+  );
+  rmSync(join(service.dataDir, 'log-checkpoint'));
+  const missing = await check(env);
+  assert.deepEqual([missing.code, missing.faulty()], [1, ['evidence log']]);
+  assert.match(
+    missing.of('evidence log').join(),
+    /log-checkpoint is missing.*artseal evidence fork --accept/,
+  );
+});
+
+test('one run reports all faults, each with what to do', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await issueInto(dataDir, 2);
+  const { standIn, env } = await withStripe(t, dataDir);
+  standIn.revokeKey(true);
+  const held = new URL(await listenLocally(t, createServer(), () => {})).host;
+  chmodSync(join(dataDir, 'artseal.db'), 0o666);
+  const { code, of, faulty, findings } = await check({
+    ...env,
+    ARTSEAL_DATADIR: '/srv',
+    ARTSEAL_MASTER_KEY: `next:${hexKey}`,
+    ARTSEAL_INTERNAL_ADDR: held,
+  });
+  assert.equal(code, 1);
+  assert.deepEqual(faulty(), ['files', 'master key', 'address', 'provider']);
+  assert.match(of('files').join(), /artseal\.db \(mode 0666\) may be changed by other users.*chmod go-w/);
+  assert.deepEqual(of('master key'), [
+    'fault: 2 secrets sealed under a master key main that is not there: put it back, nothing is signed or verified with them',
+  ]);
+  assert.match(of('address').join(), new RegExp(`fault: ${held} of ARTSEAL_INTERNAL_ADDR .*EADDRINUSE`));
+  assert.match(of('provider').join(), /^fault: stripe rejects the credentials: .*401.*set others/);
+  assert.match(of('settings').join(), /warning: ARTSEAL_DATADIR is no setting/);
+  const text = JSON.stringify(findings);
+  for (const secret of [standIn.apiKey, standIn.webhookSecret, hexKey])
+    assert.equal(text.includes(secret), false);
+});
+
+test('check warns of numbers that run out, and of a platform near its cap', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 2);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  assert.deepEqual((await check(env)).of('numbers'), [
+    'ok: 0 of 999999 filing numbers of this year are used',
+  ]);
+  const [first = assert.fail()] = platforms;
+  for (const { caller } of platforms)
+    assert.equal((await runHere(['platform', 'set', caller, '--filing-cap', '5'], env)).code, 0);
+  const service = await startService(t, { dataDir });
+  for (let filed = 0; filed < 4; filed += 1) await fileArtwork(service, first);
+  await service.close();
+  const { code, of } = await check(env);
+  const expected = [
+    `warning: ${first.caller} has made 4 filings this year; its cap is 5: artseal platform set --filing-cap changes it`,
+  ];
+  assert.deepEqual([code, of('numbers')], [0, expected]);
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  const year = new Date().getUTCFullYear();
+  raw.exec(`INSERT INTO number_sequence VALUES ('ESCROW', ${year}, 1500000)`);
+  raw.close();
+  assert.match(
+    (await check(env)).of('numbers').join(),
+    /^warning: 1500000 of 1679616 escrow ids of this year/,
+  );
+});
+
+test('a missing database is a fault if the folder had one', async (t) => {
+  const dataDir = temporaryFolder(t);
+  writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}', { mode: 0o600 });
+  const { code, of } = await check({ ARTSEAL_DATA_DIR: dataDir });
+  assert.equal(code, 1);
+  assert.match(
+    of('database').join(),
+    /^fault: .*artseal\.db is missing, but sandbox-credentials\.json is there/,
+  );
+  assert.deepEqual(readdirSync(dataDir), ['sandbox-credentials.json']);
+});
+
+test('check warns if every user may read the private key of a certificate', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await makeSandbox(dataDir);
+  const { certificateFile: certificate, keyFile: key } = makeSelfSigned(temporaryFolder(t));
+  for (const file of [certificate, key]) chmodSync(file, 0o644);
+  const { code, of } = await check({
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_PUBLIC_TLS_CERT: certificate,
+    ARTSEAL_PUBLIC_TLS_KEY: key,
+  });
+  assert.equal(code, 0);
+  assert.deepEqual(of('files'), [
+    `warning: ${key} (mode 0644) may be read by every user of this machine: chmod o-r '${key}'`,
+  ]);
+});
+
+test('check connects to the proxy of webhooks, and names it without its password', async (t) => {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  await makeSandbox(env.ARTSEAL_DATA_DIR);
+  assert.deepEqual((await check(env)).of('webhooks'), [
+    'ok: they are sent to public addresses and 127.0.0.0/8, ::1/128',
+  ]);
+  const proxy = createServer();
+  const url = await listenLocally(t, proxy, () => proxy.closeAllConnections());
+  const { host } = new URL(url);
+  const allowed = { ...env, ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16' };
+  const through = { ...allowed, ARTSEAL_WEBHOOK_PROXY: `http://ann:s3cret@${host}` };
+  const to = 'they are sent to public addresses and 10.20.0.0/16';
+  const reached = await check(through);
+  assert.deepEqual(
+    [reached.code, reached.of('webhooks')],
+    [0, [`ok: ${to}, through ${url}, which takes connections`]],
+  );
+  const tls = await check({ ...through, ARTSEAL_WEBHOOK_PROXY: `https://${host}` });
+  assert.match(tls.of('webhooks').join(), /^fault: the proxy https:\/\/127.* cannot be reached/);
+  proxy.close();
+  const gone = await check(through);
+  assert.deepEqual([gone.code, gone.faulty()], [1, ['webhooks']]);
+  assert.match(gone.of('webhooks').join(), /ECONNREFUSED.*; nothing is sent until it can$/);
+  assert.doesNotMatch(gone.of('webhooks').join(), /s3cret/);
+});
+
+test('check and the server warn of listeners that other machines reach without TLS', async (t) => {
+  const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(t));
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t), ARTSEAL_PUBLIC_ADDR: 'localhost:0' };
+  await makeSandbox(env.ARTSEAL_DATA_DIR);
+  const ok = 'ok: no listener takes calls from other machines without TLS';
+  assert.deepEqual((await check(env)).of('tls'), [ok]);
+  const open = {
+    ...env,
+    ARTSEAL_PUBLIC_ADDR: '0.0.0.0:0',
+    ARTSEAL_INTERNAL_ADDR: '[::]:0',
+    ARTSEAL_METRICS_ADDR: '0.0.0.0:0',
+  };
+  const exposed = await check(open);
+  const [, internal = '', metrics = ''] = exposed.of('tls');
+  assert.equal(exposed.code, 0);
+  assert.match(
+    exposed.of('tls')[0] ?? '',
+    /^warning: 0\.0\.0\.0:0 of ARTSEAL_PUBLIC_ADDR .* set ARTSEAL_PUBLIC_TLS_CERT and .* proxy alone reach/,
+  );
+  assert.match(internal, /^warning: \[::\]:0 of ARTSEAL_INTERNAL_ADDR .* set ARTSEAL_INTERNAL_TLS_CERT/);
+  assert.match(metrics, /^warning: 0\.0\.0\.0:0 of ARTSEAL_METRICS_ADDR returns metrics to other machines/);
+  const tls = {
+    ...{ ARTSEAL_PUBLIC_TLS_CERT: certificateFile, ARTSEAL_PUBLIC_TLS_KEY: keyFile },
+    ...{ ARTSEAL_INTERNAL_TLS_CERT: certificateFile, ARTSEAL_INTERNAL_TLS_KEY: keyFile },
+  };
+  assert.deepEqual((await check({ ...open, ...tls, ARTSEAL_METRICS_ADDR: 'off' })).of('tls'), [ok]);
+
+  const { logLines } = await startService(t, {
+    env: { ARTSEAL_METRICS_ADDR: '0.0.0.0:0' },
+    dataDir: env.ARTSEAL_DATA_DIR,
+  });
+  const warnings = logLines
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === 'a listener has no TLS');
+  assert.deepEqual(
+    warnings.map(({ level, reason }) => [level, `warning: ${reason}`]),
+    [[40, metrics]],
+  );
+});
+
+test('a certificate is valid, then close to its end, then expired', async (t) => {
+  const { certificateFile, keyFile, certificate } = makeSelfSigned(temporaryFolder(t));
+  const dataDir = temporaryFolder(t);
+  await makeSandbox(dataDir);
+  const env = {
+    ...anyAddresses,
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_INTERNAL_TLS_CERT: certificateFile,
+    ARTSEAL_INTERNAL_TLS_KEY: keyFile,
+  };
+  const { validFromDate, validToDate } = new X509Certificate(certificate);
+  const lifeMs = +validToDate - +validFromDate;
+  const named = `${certificateFile} of ARTSEAL_INTERNAL_TLS_CERT`;
+  const endsAt = utcTimestamp(+validToDate);
+  for (const [part, finding] of [
+    [0.6, `ok: ${named} is valid until ${endsAt}`],
+    [0.7, `warning: ${named} expires at ${endsAt}: renew it`],
+    [1, `fault: ${named} expired at ${endsAt}, and clients refuse it: renew it`],
+  ] as const)
+    assert.deepEqual(await findingsAt(+validFromDate + part * lifeMs, env, 'certificate'), [finding]);
+});
+
+test('check looks at the backup folder and at the age of the last verified backup', async (t) => {
+  const [dataDir, folder] = [temporaryFolder(t), temporaryFolder(t)];
+  await makeSandbox(dataDir);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const none = await check(env);
+  assert.deepEqual(none.of('backup'), ['ok: none are taken regularly, which a sandbox does not need']);
+  const scheduled = { ...env, ARTSEAL_BACKUP_DIR: folder };
+  assert.deepEqual((await check(scheduled)).of('backup'), [
+    `warning: none is in ${folder} yet: serve takes one`,
+  ]);
+  const missing = await check({ ...env, ARTSEAL_BACKUP_DIR: join(folder, 'none') });
+  assert.deepEqual([missing.code, missing.faulty()], [1, ['backup']]);
+  assert.match(
+    missing.of('backup').join(),
+    /folder of ARTSEAL_BACKUP_DIR: \/.* does not exist: check the path, or mount its disk$/,
+  );
+  const file = await check({ ...env, ARTSEAL_BACKUP_DIR: join(dataDir, 'artseal.db') });
+  assert.match(file.of('backup').join(), /artseal\.db of ARTSEAL_BACKUP_DIR is no folder$/);
+
+  const rotated = await runHere(['backup', 'rotate', '--into', folder, '--keep', '2'], env);
+  assert.match(rotated.printed.join(), /^taken and verified: /);
+  const [name = ''] = readdirSync(folder);
+  const good = (await check(env)).of('backup').join();
+  assert.match(good, new RegExp(`^ok: the last verified one was taken at 2\\S+Z: ${join(folder, name)}$`));
+  const after = (hours: number, env: Record<string, string>) =>
+    findingsAt(Date.now() + hours * hourMs, env, 'backup');
+  assert.deepEqual(await after(47, env), [good]);
+  assert.match((await after(49, scheduled)).join(), /^fault: .* more than twice ARTSEAL_BACKUP_EVERY ago/);
+  // A sandbox needs no backups, even after one was taken by hand.
+  assert.match((await after(49, env)).join(), /^warning: .* more than twice ARTSEAL_BACKUP_EVERY ago/);
+  const mistyped = await runHere(['backup', 'rotate', '--into', join(folder, 'none'), '--keep', '2'], env);
+  assert.equal(mistyped.code, 1);
+  const failed = await check(env);
+  assert.match(failed.of('backup').join(), /^warning: the backup of .* failed: \/.* does not exist: check/);
+  assert.equal(failed.code, 0);
+  assert.deepEqual((await check(scheduled)).faulty(), ['backup']);
+  await runHere(['backup', 'rotate', '--into', folder, '--keep', '1'], env);
+  const [last = ''] = readdirSync(folder);
+  for (const gone of [join(folder, last), folder]) {
+    rmSync(gone, { recursive: true });
+    assert.match((await check(env)).of('backup').join(), /^warning: .*\.tar, does not exist any more: mount/);
+  }
+});
+
+test('check tries the credentials of the provider, which may not answer', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await makeSandbox(dataDir);
+  const { standIn, env } = await withStripe(t, dataDir);
+  const accepted = await check(env);
+  assert.deepEqual([accepted.code, accepted.of('provider')], [0, ['ok: stripe accepts the credentials']]);
+  assert.deepEqual(
+    standIn.requests.map(({ method }) => method),
+    ['GET'],
+  );
+  const nobody = await check({ ...env, ARTSEAL_STRIPE_URL: `http://${await freeAddress()}` });
+  assert.equal(nobody.code, 1);
+  assert.match(nobody.of('provider').join(), /^fault: stripe gives no answer: .*ECONNREFUSED/);
+});
+
+describe('check of a database', () => {
+  /** Changes the database of a new sandbox, and checks it. */
+  async function changed(t: TestContext, change: (file: string) => void, env: Record<string, string> = {}) {
+    const dataDir = temporaryFolder(t);
+    await issueInto(dataDir, 1);
+    const file = join(dataDir, 'artseal.db');
+    change(file);
+    const before = readFileSync(file);
+    const { code, of } = await check({ ARTSEAL_DATA_DIR: dataDir, ...env });
+    assert.ok(before.equals(readFileSync(file)));
+    return { code, of, found: of('database').join('\n') };
+  }
+  const withSchema = (version: number) => (file: string) => {
+    const client = new Sqlite(file);
+    client.pragma(`user_version = ${version}`);
+    client.close();
+  };
+
+  test('finds damage', async (t) => {
+    const { code, found, of } = await changed(t, (file) => {
+      const bytes = readFileSync(file);
+      randomBytes(4_096 * 4).copy(bytes, 4_096 * 3);
+      writeFileSync(file, bytes);
+    });
+    assert.equal(code, 1);
+    assert.match(found, /^fault: .*artseal\.db .*(damaged|malformed).*restore a backup/);
+    assert.match(of('master key').join(), /^unchecked: /);
+  });
+
+  test('finds a file that is no database', async (t) => {
+    const { code, found } = await changed(t, (file) => writeFileSync(file, 'not a database'.repeat(500)));
+    assert.equal(code, 1);
+    assert.match(found, /^fault: .*not a database/);
+  });
+
+  test('does not migrate an older schema, and refuses a newer one', async (t) => {
+    const older = await changed(t, withSchema(1));
+    assert.equal(older.code, 0);
+    assert.match(older.found, /^warning: .*of schema 1: the next start brings it to \d+/);
+    assert.match(older.of('master key').join(), /^unchecked: /);
+    const newer = await changed(t, withSchema(99));
+    assert.equal(newer.code, 1);
+    assert.match(newer.found, /^fault: .*newer artseal \(schema 99;/);
+  });
+
+  test('refuses the database of another deployment', async (t) => {
+    const { code, found } = await changed(t, () => {}, { ARTSEAL_CURRENCY: 'EUR' });
+    assert.equal(code, 1);
+    assert.match(found, /^fault: .* is in CNY: set ARTSEAL_CURRENCY to match$/);
+  });
+
+  test('accepts a missing database in a sandbox only', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const sandbox = await check({ ARTSEAL_DATA_DIR: dataDir });
+    assert.equal(sandbox.code, 0);
+    assert.match(sandbox.of('database').join(), /^warning: there is no database .* yet/);
+    assert.deepEqual(readdirSync(dataDir), []);
+    const { env } = await withStripe(t, dataDir);
+    const { ARTSEAL_STRIPE_URL: _, ...live } = env;
+    const production = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_STRIPE_API_KEY: 'sk_live_1' };
+    const findings = await findingsAt(
+      Date.now(),
+      { ...live, ...production, ARTSEAL_MASTER_KEY: hexKey },
+      'database',
+    );
+    assert.match(findings.join(), /^fault: there is no database .*artseal init/);
+  });
+});
+
+test('a folder that cannot be written is a fault of the disk', async () => {
+  const { code, of } = await check({ ARTSEAL_DATA_DIR: '/proc/self' });
+  assert.equal(code, 1);
+  assert.match(of('disk').join(), /^fault: \/proc\/self cannot be written: /);
+});
+
+test('check compares the clock with the newest filing', async (t) => {
+  const clock = createManualClock();
+  const filedMs = clock.nowMs();
+  const service = await startService(t, { clock });
+  const { dataDir } = service;
+  assert.equal((await fileArtwork(service, await service.platform())).status, 200);
+  await service.close();
+  const at = async (nowMs: number) =>
+    (await findingsAt(nowMs, { ARTSEAL_DATA_DIR: dataDir }, 'clock')).join();
+  assert.match(await at(filedMs + 10_000), /^ok: .*, after the newest filing; /);
+  assert.match(await at(filedMs - 100_000), /^warning: .*, and the newest filing is of 20.*: set it/);
+  assert.match(
+    await at(filedMs - 400_000),
+    /^fault: .* before the newest .*: set it if .* artseal clock accept, and the next filing ends this/,
+  );
+  assert.match(
+    await at(filedMs + 10 * 366 * 86_400_000),
+    /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest filing, and filings are refused: .*artseal clock accept$/,
+  );
+  assert.match(await at(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
+});
+
+test('a start with credentials that the provider rejects logs it, and serves calls that need no provider', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const { standIn, env } = await withStripe(t, dataDir);
+  standIn.revokeKey(true);
+  const service = await startService(t, { env, dataDir });
+  const lines = service.logLines.map((line) => JSON.parse(line));
+  const { level, provider, why } =
+    lines.find(({ msg }) => /rejects the credentials/.test(msg)) ?? assert.fail();
+  assert.deepEqual([level, provider], [50, 'stripe']);
+  assert.match(why, /API key.*401/);
+  const answer = await fetch(`${service.publicUrl}/readyz`);
+  assert.equal(answer.status, 503);
+  assert.match(await answer.text(), /provider/);
+  assert.equal((await fileArtwork(service, platform)).status, 200);
+});

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { artsealWith, runHere } from '../support/artseal.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { artwork } from '../support/samples.ts';
+import { startService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const service = await startService(fileScope);
+const { apiKey, apiSecret } = await service.platform();
+const env = {
+  ARTSEAL_DATA_DIR: join(service.dataDir, 'none'),
+  ARTSEAL_API_KEY: apiKey,
+  ARTSEAL_API_SECRET: apiSecret,
+  ARTSEAL_URL: service.publicUrl,
+};
+const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
+const filing = '/api/v1/filing';
+
+test('sign prints the four headers of a signed call', async (t) => {
+  const body = JSON.stringify({ ...artwork, author: '齐白石 "Qi Baishi"\\' });
+  const bodyFile = join(temporaryFolder(t), 'body.json');
+  writeFileSync(bodyFile, body);
+  const sign = async (...words: string[]) => {
+    const lines = await artsealWith(env).lines(['sign', ...words]);
+    assert.equal(lines.join().includes(apiSecret), false);
+    return lines.map((line) => line.split(': ') as [string, string]);
+  };
+  const headers = await sign('post', filing, '--body', bodyFile);
+  const names = ['X-Api-Key', 'X-Timestamp', 'X-Nonce', 'X-Signature'];
+  assert.deepEqual(
+    headers.map(([name]) => name),
+    names,
+  );
+  const json = { 'Content-Type': 'application/json' };
+  const posted = { method: 'POST', body, headers: { ...Object.fromEntries(headers), ...json } };
+  const filed = await fetch(`${service.publicUrl}${filing}`, posted);
+  assert.equal(filed.status, 200, await filed.text());
+  const target = '/api/v1/provenance/AS-2026-999999';
+  const read = await fetch(`${service.publicUrl}${target}`, { headers: await sign('GET', target) });
+  assert.match(await read.text(), /FILING_NOT_FOUND/);
+});
+
+test('call prints the response, and exits with 0 for success and 1 for an error', async () => {
+  const call = async (...words: string[]) => {
+    const { code, printed, errors } = await runHere(['call', ...words], env);
+    return { code, json: JSON.parse(printed.join()), status: errors.join() };
+  };
+  const filed = await call('POST', filing, JSON.stringify({ ...artwork, author: '齐白石' }));
+  assert.equal(filed.code, 0);
+  assert.match(filed.status, new RegExp(`^HTTP 200 ${uuid}$`));
+  const found = await call('get', `/api/v1/provenance/${filed.json.filingNo}`);
+  assert.deepEqual([found.code, found.json.author], [0, '齐白石']);
+  const rejected = await call('POST', filing, '{}');
+  assert.deepEqual([rejected.code, rejected.json.code], [1, 'VALIDATION_FAILED']);
+  assert.match(rejected.status, new RegExp(`^HTTP 400 ${uuid}$`));
+});
+
+test('demo prints filing, provenance, escrow, release and the TRANSFER record', async () => {
+  const output = await artsealWith(env).text('demo');
+  const steps = ['/api/v1/filing', '"status":"SUBMITTED"', '/api/v1/provenance/', '/api/v1/escrow'];
+  const inOrder = [...steps, '"state":"FROZEN"', 'RELEASED', '"event":"TRANSFER"'];
+  const places = inOrder.map((text) => output.indexOf(text));
+  assert.ok(!places.includes(-1), output);
+  assert.deepEqual(
+    places,
+    places.toSorted((a, b) => a - b),
+  );
+});

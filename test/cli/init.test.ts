@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { takeBack } from '../../src/store/sqlite/downgrade.ts';
+import { earlierSchema, newestSchema } from '../store/earlier-database.ts';
+import { artsealWith, runHere } from '../support/artseal.ts';
+import { copyFolder, readableNames } from '../support/copy-folder.ts';
+import { startService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const modeOf = (file: string): number => statSync(file).mode & 0o777;
+
+/** Reads one row of the database of a data folder. */
+function read(dataDir: string, sql: string): unknown {
+  const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
+  const row = client.prepare(sql).get();
+  client.close();
+  return row;
+}
+
+type Settings = Record<string, string> & { readonly ARTSEAL_DATA_DIR: string };
+
+/** The settings of a sandbox in a folder that does not exist yet. */
+const sandbox = (t: TestContext): Settings => ({ ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data') });
+
+/** The settings of a production in a folder that does not exist yet. */
+function production(t: TestContext): Settings {
+  const folder = temporaryFolder(t);
+  const keys = join(folder, 'keys');
+  writeFileSync(keys, `of-2026:${'0123456789abcdef'.repeat(4)}\n`, { mode: 0o600 });
+  return {
+    ARTSEAL_ENVIRONMENT: 'production',
+    ARTSEAL_CURRENCY: 'EUR',
+    ARTSEAL_DATA_DIR: join(folder, 'data'),
+    ARTSEAL_MASTER_KEY_FILE: keys,
+    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
+    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
+    ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
+    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+  };
+}
+
+/** Starts a service with these settings, as `artseal serve` does. */
+const serve = (t: TestContext, env: Settings) => startService(t, { env, dataDir: env.ARTSEAL_DATA_DIR });
+
+test('a production does not start without a database, and starts with the one that init makes', async (t) => {
+  const env = production(t);
+  const dataDir = env.ARTSEAL_DATA_DIR;
+  const artseal = artsealWith(env);
+  await assert.rejects(serve(t, env), /no database in .*data: run artseal init, or set ARTSEAL_DATA_DIR/);
+  assert.ok(!existsSync(dataDir), 'nothing is made');
+
+  const made = await artseal.text('init');
+  assert.match(made, new RegExp(`^created ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
+  assert.match(made, /master key of-2026/);
+  assert.doesNotMatch(made, /before artseal serve/);
+  assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
+  assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
+  const stamps = read(dataDir, 'SELECT environment, currency FROM deployment');
+  assert.deepEqual(stamps, { environment: 'production', currency: 'EUR' });
+  assert.match(await artseal.errors(1, 'init'), /artseal\.db is there already/);
+  await (await serve(t, env)).close();
+});
+
+/** What `artseal check` finds about the evidence log. */
+async function logFinding(env: Settings): Promise<string> {
+  const { printed } = await runHere(['check'], env);
+  return printed.find((line) => line.includes('evidence log')) ?? 'nothing';
+}
+
+test('a production does not start without the origin of its evidence log', async (t) => {
+  const env = production(t);
+  const { ARTSEAL_TLOG_ORIGIN: origin = '', ...unset } = env;
+  const wanted = /ARTSEAL_TLOG_ORIGIN must be set in production, to a name of yours/;
+  assert.match(await artsealWith(unset).text('init'), wanted);
+  await assert.rejects(serve(t, unset), wanted);
+  assert.match(await logFinding(unset), new RegExp(`^fault .*${wanted.source}`));
+
+  await (await serve(t, env)).close();
+  const named =
+    /ARTSEAL_TLOG_ORIGIN must be set to log\.example\/artseal in production: the evidence log has that name/;
+  await assert.rejects(serve(t, unset), named);
+  assert.match(await logFinding(unset), new RegExp(`^fault .*${named.source}`));
+  const other = { ...env, ARTSEAL_TLOG_ORIGIN: 'log.example/other' };
+  await assert.rejects(serve(t, other), /Set it to log\.example\/artseal/);
+  assert.match(await logFinding({ ...unset, ARTSEAL_TLOG_ORIGIN: origin }), /^ok /);
+});
+
+test('a production is upgraded only with the origin of its evidence log', async (t) => {
+  const env = production(t);
+  const { ARTSEAL_TLOG_ORIGIN: origin, ...unset } = env;
+  const dataDir = env.ARTSEAL_DATA_DIR;
+  await artsealWith(env).text('init');
+  const file = join(dataDir, 'artseal.db');
+  takeBack(file, earlierSchema);
+  const raw = new Sqlite(file);
+  raw.prepare('INSERT INTO log_origin VALUES (1, ?, 0)').run(origin);
+  raw.close();
+  const named =
+    /ARTSEAL_TLOG_ORIGIN must be set to log\.example\/artseal in production: the evidence log has that name/;
+  await assert.rejects(serve(t, unset), named);
+  assert.match(await artsealWith(unset).errors(2, 'upgrade'), named);
+  const { printed } = await runHere(['upgrade', '--check'], unset);
+  assert.match(printed.join('\n'), new RegExp(`^before artseal serve: ${named.source}`, 'm'));
+  assert.match(await logFinding(unset), new RegExp(`^fault +evidence log .*${named.source}`));
+  assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: earlierSchema });
+
+  const { logLines } = await serve(t, env);
+  assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: newestSchema });
+  const lines = logLines.map((line) => JSON.parse(line));
+  const upgraded = lines.find(({ msg }) => msg === 'the database was upgraded to the schema of this version');
+  assert.deepEqual([upgraded?.fromSchema, upgraded?.toSchema], [earlierSchema, newestSchema]);
+});
+
+test('init of a production says which setting serve will reject', async (t) => {
+  const made = await artsealWith({ ...production(t), ARTSEAL_PAYMENT_PROVIDER: 'simulated' }).text('init');
+  assert.match(made, /^before artseal serve: ARTSEAL_PAYMENT_PROVIDER must name a real .*\.$/m);
+});
+
+test('init of a sandbox makes a master key as well', async (t) => {
+  const env = sandbox(t);
+  const dataDir = env.ARTSEAL_DATA_DIR;
+  const made = await artsealWith(env).text('init');
+  assert.match(made, new RegExp(`^created ${dataDir}/artseal\\.db: sandbox, CNY$`, 'm'));
+  assert.match(made, new RegExp(`^master key .*${dataDir}/master-key`, 'm'));
+  assert.equal(modeOf(join(dataDir, 'master-key')), 0o600);
+});
+
+test('init makes no database beside a file that only a lost database can have left', async (t) => {
+  const env = sandbox(t);
+  const dataDir = env.ARTSEAL_DATA_DIR;
+  const artseal = artsealWith(env);
+  await artseal.text('init');
+  rmSync(join(dataDir, 'artseal.db'));
+  const own = ['sandbox-credentials.json', 'simulated-provider.db', 'log-checkpoint', 'log-verified'];
+  for (const proof of [...own, 'serving.lock']) {
+    writeFileSync(join(dataDir, proof), '', { mode: 0o600 });
+    const message = new RegExp(`artseal\\.db is missing, but ${proof} is there`);
+    assert.match(await artseal.errors(1, 'init'), message);
+    rmSync(join(dataDir, proof));
+  }
+  assert.deepEqual(readdirSync(dataDir), ['master-key'], 'a master key may be older than the database');
+  await artseal.text('init');
+});
+
+test('a command that works on a database makes none', async (t) => {
+  const env = sandbox(t);
+  const why = await artsealWith(env).errors(1, 'key list');
+  assert.match(why, /no database in .*: run artseal init or start artseal serve/);
+  assert.ok(!existsSync(env.ARTSEAL_DATA_DIR));
+});
+
+/** Digests of the files of a folder, without the one that SQLite removes when the lock is taken again. */
+const digestsIn = (folder: string) =>
+  readableNames(folder)
+    .filter((name) => name !== 'serving.lock-journal')
+    .map((name) => [name, hash('sha256', readFileSync(join(folder, name)))]);
+
+const lostOne =
+  /artseal\.db is missing, but artseal\.db-wal is there: it was moved or removed\. Put it back; or use an empty folder\.$/;
+
+for (const [kind, settings] of [
+  ['sandbox', sandbox],
+  ['production', production],
+] as const) {
+  test(`${kind}: no database is made in place of one that was moved from beside its log`, async (t) => {
+    const running = settings(t);
+    await artsealWith(running).text('init');
+    const service = await serve(t, running);
+    await artsealWith(running).text(['key', 'create', '--name', 'Gallery One', '--tier', 'TRIAL']);
+    // A copy of an open database is what kill -9 leaves.
+    const dataDir = `${running.ARTSEAL_DATA_DIR}.killed`;
+    copyFolder(service.dataDir, dataDir);
+    await service.close();
+
+    const env = { ...running, ARTSEAL_DATA_DIR: dataDir };
+    const [database, away] = [join(dataDir, 'artseal.db'), `${dataDir}.away`];
+    renameSync(database, away);
+    const before = digestsIn(dataDir);
+    const artseal = artsealWith(env);
+    for (const line of ['init', 'key list', 'platform list', 'escrow list'])
+      assert.match(await artseal.errors(1, line), lostOne);
+    await assert.rejects(serve(t, env), lostOne);
+    assert.deepEqual(digestsIn(dataDir), before);
+    renameSync(away, database);
+    assert.match(await artseal.text('key list'), /Gallery One/);
+  });
+}
+
+test('neither init nor a second serve touches the folder of a running server', async (t) => {
+  const { dataDir } = await startService(t);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  renameSync(join(dataDir, 'artseal.db'), `${dataDir}.away`);
+  assert.match(await artsealWith(env).errors(1, 'init'), /another artseal serves/);
+  await assert.rejects(serve(t, env), /another artseal serves/);
+  renameSync(`${dataDir}.away`, join(dataDir, 'artseal.db'));
+});
