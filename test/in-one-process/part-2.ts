@@ -1,3 +1,0 @@
-import { runPart } from './part.ts';
-
-await runPart(2);
