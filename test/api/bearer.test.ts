@@ -16,7 +16,7 @@ const check = createBearerCheck(service.store, clock);
 /** Issues a token to the ledger. */
 const issue = (over: Partial<TokenTerms>) => service.issuance.issueToken(tokenTerms('ledger', over), tester);
 
-test('a token identifies its service, and what it may do', async () => {
+test('a token identifies its service and its scopes', async () => {
   const choices: readonly (readonly Scope[])[] = [[], ['read'], ['file', 'escrow'], scopes];
   for (const chosen of choices) {
     const { stored, token } = await issue({ scopes: chosen });
@@ -39,7 +39,7 @@ test('a token for a platform identifies that platform, until it is suspended', a
   assert.equal(check(`Bearer ${token}`).caller, platform);
 });
 
-test('a token ends exactly at its time', async () => {
+test('a token expires exactly at its time', async () => {
   const expiresAtS = Math.floor(clock.nowMs() / 1000) + 3_600;
   const { token } = await issue({ expiresAtS });
   clock.advance(expiresAtS * 1000 - 1 - clock.nowMs());
@@ -51,17 +51,17 @@ test('a token ends exactly at its time', async () => {
   );
 });
 
-test('the scheme is told in any case', async () => {
+test('the scheme may be in any case', async () => {
   const token = await service.token();
   for (const scheme of ['bearer', 'BEARER']) assert.equal(check(`${scheme} ${token}`).kind, 'service');
 });
 
-test('no header is missing', () => {
+test('an absent or empty header is missing', () => {
   for (const nothing of [null, ''])
     assert.throws(() => check(nothing), apiError('AUTH_HEADER_MISSING', /Authorization/));
 });
 
-test('whatever is not a valid token is refused with one message that shows nothing of it', async () => {
+test('anything but a valid token is rejected with one message, which does not show it', async () => {
   const token = await service.token();
   const expired = await issue({ expiresAtS: Math.floor(clock.nowMs() / 1000) + 60 });
   clock.advance(120_000);
@@ -84,6 +84,7 @@ test('whatever is not a valid token is refused with one message that shows nothi
     `Bearer ${expired.token}`,
     `Bearer ${apiKey}`,
     `Bearer ${apiSecret}`,
+    `Bearer it_${apiSecret}`,
     'Bearer',
     'Bearer ',
     'Bearer it_',

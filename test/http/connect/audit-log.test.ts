@@ -3,22 +3,20 @@ import { test } from 'node:test';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { operatorTerms } from '../../support/tokens.ts';
 import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
 
 const noon = Date.parse('2026-11-21T12:00:00Z');
 
-async function office(t: Parameters<typeof startService>[0]) {
-  const clock = createManualClock(noon);
-  const service = await startService(t, { clock });
-  const { token, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
-  const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
-  return { clock, service, admin, tokenId: stored.tokenId };
-}
+const clock = createManualClock(noon);
+const service = await startService(fileScope, { clock });
+const { token, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
+const { tokenId } = stored;
+const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
 
-test('a change by RPC is an act of the token, with its reason and what it changed', async (t) => {
-  const { service, admin, tokenId } = await office(t);
+test('the audit log has each change by RPC: token, reason, and the values before and after', async () => {
   const { keyId, caller } = await service.platform('TRIAL');
   await admin.suspendKey({ keyId, reason: 'leaked' });
   await admin.suspendPlatform({ caller });
@@ -32,15 +30,14 @@ test('a change by RPC is an act of the token, with its reason and what it change
     [key?.at, key?.actor, key?.action, key?.subject, key?.reason],
     ['2026-11-21T12:00:00+00:00', `token ${tokenId} (office)`, 'key suspend', keyId, 'leaked'],
   );
-  const told = { platform: caller, tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 'none' };
-  assert.deepEqual(JSON.parse(key?.before ?? ''), { ...told, status: 'ACTIVE', expiresAtS: null });
-  assert.deepEqual(JSON.parse(key?.after ?? ''), { ...told, status: 'SUSPENDED', expiresAtS: null });
+  const common = { platform: caller, tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 'none' };
+  assert.deepEqual(JSON.parse(key?.before ?? ''), { ...common, status: 'ACTIVE', expiresAtS: null });
+  assert.deepEqual(JSON.parse(key?.after ?? ''), { ...common, status: 'SUSPENDED', expiresAtS: null });
   const created = entries[2];
   assert.deepEqual([created?.action, created?.subject, created?.before], ['key create', keyId, '']);
 });
 
-test('every changing call takes a reason, which is kept, and refuses one beyond its bounds', async (t) => {
-  const { service, admin } = await office(t);
+test('every call that changes something stores its reason, and rejects one that breaks a rule', async () => {
   const { keyId, caller } = await service.platform();
   const rotatable = await service.platform();
   const changes: readonly ((reason: string) => Promise<unknown>)[] = [
@@ -58,13 +55,12 @@ test('every changing call takes a reason, which is kept, and refuses one beyond 
       assert.match(message, /\breason must /);
     }
     await change(`why ${place}`);
-    const [act] = (await admin.listAuditLog({ pageSize: 1 })).entries;
-    assert.equal(act?.reason, `why ${place}`);
+    const [entry] = (await admin.listAuditLog({ pageSize: 1 })).entries;
+    assert.equal(entry?.reason, `why ${place}`);
   }
 });
 
-test('entries are listed page by page, since a time, newest first', async (t) => {
-  const { clock, service, admin } = await office(t);
+test('entries are listed newest first, page by page, from a time on', async () => {
   const { keyId } = await service.platform();
   for (let hour = 0; hour < 4; hour += 1) {
     await (hour % 2 === 0 ? admin.suspendKey({ keyId }) : admin.resumeKey({ keyId }));

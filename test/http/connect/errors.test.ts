@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { Int32ValueSchema } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import pino from 'pino';
-import { Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
-import { RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
 import { createDispatcher } from '../../../src/api/dispatcher.ts';
 import { implement, operation, parsed } from '../../../src/api/operation.ts';
 import { createCalls } from '../../../src/api/pipeline.ts';
@@ -23,24 +20,25 @@ import { createOpenCalls } from '../../../src/http/listen/open-calls.ts';
 import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { listenLocally } from '../../support/local-server.ts';
 import { openObserver } from '../../support/observer.ts';
 import { createSwitchedReadiness } from '../../support/readiness.ts';
-import { artwork, escrowTerms } from '../../support/samples.ts';
+import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { ledger } from '../../support/tokens.ts';
 import { bearer, errorOf, typedClients, typedRefusal } from '../../support/typed-clients.ts';
-import { endsByForce } from './closing-support.ts';
 import { overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from './raw-call.ts';
 import { transports } from './transports.ts';
 
-/** What a call meets behind the door. */
-interface ListenerName {
+/** The operation of a test, and the commit of its call. */
+interface Work {
   readonly run: () => Promise<Record<string, unknown>>;
   readonly stored?: () => Promise<void>;
 }
 
-/** The internal door and the pipeline before one operation, and in place of the store what becomes of its units. */
-async function openDoor(t: TestContext, { run, stored = async () => {} }: ListenerName) {
+/** The listener and the pipeline with one operation; the store only waits for `stored`. */
+async function openListener(t: TestContext, { run, stored = async () => {} }: Work) {
   const lines: string[] = [];
   const written = new EventEmitter();
   const log = pino(
@@ -52,7 +50,7 @@ async function openDoor(t: TestContext, { run, stored = async () => {} }: Listen
       },
     },
   );
-  /** The line of a call; it is written when the answer is. */
+  /** The log line of a call, written with its response. */
   const logged = async (requestId: string): Promise<string> => {
     for (;;) {
       const line = lines.find((candidate) => candidate.includes(requestId));
@@ -75,26 +73,22 @@ async function openDoor(t: TestContext, { run, stored = async () => {} }: Listen
   const { services } = dispatcher;
   const readiness = createSwitchedReadiness();
   const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => ledger, readiness, draining });
-  const door = {
-    ...{ clientOf: createClientOf([]), openCalls: createOpenCalls(), tls: undefined },
+  const listener = createInternalListener({
+    ...{ typedCalls, clientOf: createClientOf([]), openCalls: createOpenCalls(), tls: undefined },
     observer: openObserver('internal', log),
-  };
-  const listener = createInternalListener({ typedCalls, ...door });
-  const { server } = listener;
-  server.listen({ host: '127.0.0.1', port: 0 });
-  await once(server, 'listening');
-  t.after(() => {
-    listener.destroy();
-    server.close();
-    server.closeAllConnections();
   });
-  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, logged };
+  return { baseUrl: await listenLocally(t, listener.server, listener.destroy), logged };
 }
 
-for (const [name, transport] of Object.entries(transports)) {
-  test(`what nobody foresaw is INTERNAL without details, and in the log: ${name}`, async (t) => {
+const service = await startService(fileScope);
+const token = await service.token();
+
+for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2']) {
+  const transport = transports[name] ?? assert.fail(name);
+
+  test(`an unknown error is INTERNAL without details, which are in the log: ${name}`, async (t) => {
     const run = () => Promise.reject(new TypeError('SELECT secret FROM vault'));
-    const { baseUrl, logged } = await openDoor(t, { run });
+    const { baseUrl, logged } = await openListener(t, { run });
     const { provenance } = typedClients(transport(baseUrl, 'it_any'));
     const { message, requestId } = await typedRefusal(provenance.getProvenance({}), 'INTERNAL');
     assert.doesNotMatch(message, /SELECT|vault|TypeError|\.ts/);
@@ -102,8 +96,8 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.match(err?.message ?? '', /SELECT secret FROM vault/);
   });
 
-  test(`an answer whose effect cannot be kept is UNAVAILABLE instead: ${name}`, async (t) => {
-    const { baseUrl } = await openDoor(t, {
+  test(`a response whose effect cannot be stored becomes UNAVAILABLE: ${name}`, async (t) => {
+    const { baseUrl } = await openListener(t, {
       run: async () => ({ filingNo: 'AS-2026-000001' }),
       stored: () => Promise.reject(unavailable('The disk is full.')),
     });
@@ -113,11 +107,11 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
-test('nothing is answered before the call is stored, not even a apiError', async (t) => {
+test('no response is sent before the call is stored, not even an error', async (t) => {
   const steps: string[] = [];
   const barrier = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();
-  const { baseUrl } = await openDoor(t, {
+  const { baseUrl } = await openListener(t, {
     run: () => Promise.reject(new Error('refused')),
     stored: () => {
       reached.resolve();
@@ -133,67 +127,25 @@ test('nothing is answered before the call is stored, not even a apiError', async
   assert.deepEqual(steps, ['stored', 'answered']);
 });
 
-test('a store that is closed is UNAVAILABLE, to what only reads as well', async (t) => {
-  const service = await startService(t);
-  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+test('all calls get UNAVAILABLE once the store is closed', async (t) => {
+  const closed = await startService(t);
+  const { filings } = typedClients(createTypedTransport(closed.internalUrl, await closed.token()));
   await filings.listFilings({});
-  await service.store.close();
+  await closed.store.close();
   await typedRefusal(filings.listFilings({}), 'UNAVAILABLE');
   await typedRefusal(filings.createFiling({ ...artwork, price: 1n }), 'UNAVAILABLE');
 });
 
-const methods = ['FilingService/CreateFiling', 'EscrowService/GetEscrow', 'AdminService/CreateKey'];
-
-for (const method of methods) {
-  test(`a field that ${method} does not have is refused, naming it, and nothing is done`, async (t) => {
-    const service = await startService(t);
-    const token = await service.token(true);
-    const answer = await fetch(`${service.internalUrl}/artseal.v1.${method}`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', ...bearer(token) },
-      body: JSON.stringify({ misspelt: 'x' }),
-    });
-    const error = (await answer.json()) as { code: string; message: string };
-    assert.deepEqual([answer.status, error.code], [400, 'invalid_argument'], error.message);
-    assert.match(error.message, /misspelt/);
-  });
-}
-
-const unreadable: readonly (readonly [type: string, body: string, reason: string])[] = [
-  ['application/json', '{', 'INVALID_JSON'],
-  ['application/json', '[]', 'INVALID_JSON'],
-  ['application/json', '{"filingNo":1}', 'VALIDATION_FAILED'],
-  ['application/proto', '\n\u0005AS', 'VALIDATION_FAILED'],
-];
-
-for (const [type, body, reason] of unreadable) {
-  test(`a message that cannot be read is the caller's fault: ${JSON.stringify(body)} as ${type}`, async (t) => {
-    const service = await startService(t);
-    const answer = await fetch(`${service.internalUrl}/artseal.v1.FilingService/GetFiling`, {
-      method: 'POST',
-      headers: { 'Content-Type': type, ...bearer(await service.token()) },
-      body,
-    });
-    assert.equal(answer.status, 400, await answer.text());
-    const requestId = answer.headers.get('X-Request-Id') ?? '';
-    const line = service.logLines.find((candidate) => candidate.includes(requestId));
-    assert.equal(JSON.parse(line ?? '{}').reason, reason);
-  });
-}
-
 for (const [name, transport] of Object.entries(transports)) {
-  test(`bytes that are no message of the method are the caller's fault: ${name}`, async (t) => {
-    const service = await startService(t);
-    const { unary } = transport(service.internalUrl, await service.token());
+  test(`bytes that are not a message of the method are rejected: ${name}`, async () => {
+    const { unary } = transport(service.internalUrl, token);
     const mistaken = { ...FilingService.method.getFiling, input: Int32ValueSchema };
     const call = unary(mistaken, undefined, undefined, {}, { value: 100 });
     await typedRefusal(call, name.includes('JSON') ? 'INVALID_JSON' : 'VALIDATION_FAILED');
   });
 }
 
-test('a message over 64 KiB is refused over every protocol, and the next call is answered', async (t) => {
-  const service = await startService(t);
-  const token = await service.token();
+test('a message over 64 KiB is rejected over every protocol, and the next call is answered', async () => {
   for (const [name, transport] of Object.entries(transports)) {
     const { filings } = typedClients(transport(service.internalUrl, token));
     const large = { ...artwork, price: 1n, condition: 'x'.repeat(70_000) };
@@ -201,11 +153,9 @@ test('a message over 64 KiB is refused over every protocol, and the next call is
     assert.match(message, /65536/, name);
     assert.deepEqual((await filings.listFilings({})).filings, []);
   }
-  await endsByForce(t, service);
 });
 
-test('a message that grows over 64 KiB when it is unpacked is refused', async (t) => {
-  const service = await startService(t);
+test('a message that grows over 64 KiB when it is decompressed is rejected', async () => {
   const packed = gzipSync(JSON.stringify({ filingNo: 'x'.repeat(10_000_000) }));
   assert.ok(packed.length < 65_536);
   const answer = await fetch(`${service.internalUrl}/artseal.v1.FilingService/GetFiling`, {
@@ -213,26 +163,25 @@ test('a message that grows over 64 KiB when it is unpacked is refused', async (t
     headers: {
       'Content-Type': 'application/json',
       'Content-Encoding': 'gzip',
-      ...bearer(await service.token()),
+      ...bearer(token),
     },
     body: packed,
   });
   assert.equal(((await answer.json()) as { code: string }).code, 'resource_exhausted');
 });
 
-test('the REST routes are not behind the internal door', async (t) => {
-  const service = await startService(t);
+test('the internal listener has no REST routes', async () => {
   const answer = await fetch(`${service.internalUrl}/api/v1/filing`, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...bearer(await service.token()) },
+    headers: { 'Content-Type': 'application/json', ...bearer(token) },
     body: JSON.stringify(artwork),
   });
   assert.equal(answer.status, 404);
 });
 
-test('a client that sets a time limit is told when it is over', async (t) => {
+test('a client that sets a deadline gets DeadlineExceeded when it is over', async (t) => {
   const hanging = Promise.withResolvers<Record<string, unknown>>();
-  const { baseUrl } = await openDoor(t, { run: () => hanging.promise });
+  const { baseUrl } = await openListener(t, { run: () => hanging.promise });
   for (const transport of Object.values(transports)) {
     const { provenance } = typedClients(transport(baseUrl, 'it_any'));
     const error = await errorOf(provenance.getProvenance({}, { timeoutMs: 20 }));
@@ -248,9 +197,9 @@ const withDeadline: readonly (readonly [name: string, send: RawSending, header: 
 ];
 
 for (const [name, send, headers] of withDeadline) {
-  test(`a call is answered at its deadline, also to a client that keeps no time itself: ${name}`, async (t) => {
+  test(`the server itself ends a call at its deadline: ${name}`, async (t) => {
     const hanging = Promise.withResolvers<Record<string, unknown>>();
-    const { baseUrl } = await openDoor(t, { run: () => hanging.promise });
+    const { baseUrl } = await openListener(t, { run: () => hanging.promise });
     const method = 'ProvenanceService/GetProvenance';
     const over = Object.fromEntries(
       Object.entries(headers).map(([key, value]) => [key, value.replace('2', '')]),
@@ -263,17 +212,3 @@ for (const [name, send, headers] of withDeadline) {
     hanging.resolve({});
   });
 }
-
-test('a payment whose answer is not known is aborted over every protocol, and told when to ask again', async (t) => {
-  const service = await startService(t, { limits: { answerTimeoutMs: 20 } });
-  const token = await service.token();
-  for (const transport of Object.values(transports)) {
-    const { filings, escrows } = typedClients(transport(service.internalUrl, token));
-    const { filingNo } = await filings.createFiling({ ...artwork, price: 1n });
-    const order = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
-    const error = await errorOf(escrows.createEscrow({ ...order, buyerId: 'sim-silent-1' }));
-    await typedRefusal(Promise.reject(error), 'PAYMENT_PENDING', 'aborted');
-    const [retry] = error.findDetails(RetryInfoSchema);
-    assert.ok((retry?.retryDelay?.seconds ?? 0n) >= 1n);
-  }
-});

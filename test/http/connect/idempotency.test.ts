@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { CallOptions } from '@connectrpc/connect';
 import { Key_Tier } from '../../../gen/artseal/v1/admin_pb.ts';
-import { Escrow_State, Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
+import { Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
-import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
@@ -31,7 +30,7 @@ const newKey = () => {
   return `key-${keys}`;
 };
 
-/** What a call under a key tells of itself in the headers of its answer. */
+/** The options of a call with a key, and the headers of its response. */
 function keyed(key: string) {
   const seen: { replayed: string | null; requestId: string | null } = { replayed: null, requestId: null };
   const options: CallOptions = {
@@ -54,7 +53,9 @@ const termsFor = (filingNo: string) => ({
   amount: 128_000_000n,
 });
 
-for (const [name, transport] of Object.entries(transports)) {
+for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2', 'gRPC-Web over HTTP/1.1']) {
+  const transport = transports[name] ?? assert.fail(name);
+
   test(`a CreateFiling that is sent twice under a key files once: ${name}`, async () => {
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     const before = ledger.holdings();
@@ -68,7 +69,7 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.notEqual((await filings.createFiling(painting)).filingNo, filed.filingNo, 'without a key');
   });
 
-  test(`a apiError that is kept is told again, and another message is refused: ${name}`, async () => {
+  test(`a stored error is repeated, and another message is rejected: ${name}`, async () => {
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     const key = newKey();
     const call = (message: object) => filings.createFiling(message, keyed(key).options);
@@ -78,28 +79,28 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.equal(again.metadata.get('Idempotent-Replayed'), 'true');
     await typedRefusal(call(painting), 'IDEMPOTENCY_KEY_REUSED');
   });
-
-  test(`a call whose key is under way is aborted, and told when to come again: ${name}`, async (t) => {
-    const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
-    const held = await startService(t, { provider });
-    const { filings, escrows } = typedClients(transport(held.internalUrl, await held.token()));
-    const { filingNo } = await filings.createFiling(painting);
-    const open = (amount = 128_000_000n) =>
-      escrows.createEscrow({ ...termsFor(filingNo), amount }, keyed('k').options);
-    const first = open();
-    await provider.instructed('FREEZE');
-    const error = await errorOf(open());
-    await typedRefusal(Promise.reject(error), 'IDEMPOTENCY_IN_PROGRESS', 'aborted');
-    assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n);
-    await typedRefusal(open(1n), 'IDEMPOTENCY_KEY_REUSED');
-    await provider.answer();
-    const opened = await first;
-    assert.deepEqual(await open(), opened);
-    assert.equal(provider.instructions.length, 1);
-  });
 }
 
-test('the same caller over one protocol after another gets the one answer, with each of its tokens', async () => {
+test('a repetition is aborted while the first call runs, and then gets its response', async (t) => {
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  const held = await startService(t, { provider });
+  const { filings, escrows } = await clientsAt(held);
+  const { filingNo } = await filings.createFiling(painting);
+  const open = (amount = 128_000_000n) =>
+    escrows.createEscrow({ ...termsFor(filingNo), amount }, keyed('k').options);
+  const first = open();
+  await provider.instructed('FREEZE');
+  const error = await errorOf(open());
+  await typedRefusal(Promise.reject(error), 'IDEMPOTENCY_IN_PROGRESS', 'aborted');
+  assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n);
+  await typedRefusal(open(1n), 'IDEMPOTENCY_KEY_REUSED');
+  await provider.answer();
+  const opened = await first;
+  assert.deepEqual(await open(), opened);
+  assert.equal(provider.instructions.length, 1);
+});
+
+test('a caller gets the same response over every protocol and with each of its tokens', async () => {
   const tokens = [];
   for (const _ of ['first', 'second']) {
     tokens.push((await service.issuance.issueToken(tokenTerms('two tokens'), tester)).token);
@@ -115,7 +116,7 @@ test('the same caller over one protocol after another gets the one answer, with 
   for (const answer of answers) assert.deepEqual(answer, answers[0]);
 });
 
-test('keys of different callers have nothing to do with each other, whichever door they come through', async () => {
+test('different callers can use the same key, at both APIs', async () => {
   const key = newKey();
   const platform = await service.platform();
   const headers = { 'Idempotency-Key': key };
@@ -132,7 +133,7 @@ test('keys of different callers have nothing to do with each other, whichever do
   assert.equal(numbers.size, 3);
 });
 
-test('a key stands for one operation', async () => {
+test('a key belongs to one operation', async () => {
   const { filings, escrows } = await clientsAt(service);
   const key = newKey();
   const { filingNo } = await filings.createFiling(painting, keyed(key).options);
@@ -142,7 +143,7 @@ test('a key stands for one operation', async () => {
   await typedRefusal(escrows.releaseEscrow({ escrowId }, options), 'IDEMPOTENCY_KEY_REUSED');
 });
 
-test('a key of the wrong form is refused where something is written, and ignored where nothing is', async () => {
+test('a malformed key is rejected by calls that write, and ignored by calls that read', async () => {
   const { filings, escrows } = await clientsAt(service);
   for (const wrong of ['a b', 'k'.repeat(256), '""']) {
     const { options } = keyed(wrong);
@@ -157,7 +158,7 @@ test('a key of the wrong form is refused where something is written, and ignored
   assert.equal(seen.replayed, null);
 });
 
-test('messages are compared as they are meant, not as they are written', async () => {
+test('two encodings of one message are the same message', async () => {
   const token = await service.token();
   const key = newKey();
   const { filings } = typedClients(createTypedTransport(service.internalUrl, token));
@@ -171,7 +172,7 @@ test('messages are compared as they are meant, not as they are written', async (
   assert.equal(JSON.parse(again.body.toString()).filingNo, filed.filingNo);
 });
 
-test('CreateKey that is repeated under a key makes one platform and tells the one secret, stored sealed alone', async () => {
+test('a repeated CreateKey creates one platform and returns the same secret, which is stored encrypted', async () => {
   const { admin } = await clientsAt(service, true);
   const key = newKey();
   const create = () => admin.createKey({ name: 'Gallery', tier: Key_Tier.TRIAL }, keyed(key).options);
@@ -198,41 +199,3 @@ test('CreateKey that is repeated under a key makes one platform and tells the on
     'IDEMPOTENCY_KEY_REUSED',
   );
 });
-
-/** Patience that runs out at once, and recovery that does not wait. */
-const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
-
-for (const [verdict, end] of [
-  ['CONFIRMED', 'FROZEN'],
-  ['DECLINED', 'PAYMENT_DECLINED'],
-] as const) {
-  test(`a pending CreateEscrow that is repeated under its key is told ${end}, and never ESCROW_ACTIVE`, async (t) => {
-    const provider = openTestProvider(t, { FREEZE: verdict === 'CONFIRMED' ? 'SILENT' : 'LOST' });
-    const pending = await startService(t, { provider, limits: hasty });
-    const { filings, escrows } = await clientsAt(pending);
-    const { filingNo } = await filings.createFiling(painting);
-    const open = () => escrows.createEscrow(termsFor(filingNo), keyed('k').options);
-    for (const _ of ['first', 'second']) {
-      const error = await errorOf(open());
-      await typedRefusal(Promise.reject(error), 'PAYMENT_PENDING', 'aborted');
-      assert.equal(error.metadata.get('Idempotent-Replayed'), null);
-    }
-    provider.treat({ FREEZE: verdict });
-    const outcome = async () => (await open().catch((error) => error)) as Awaited<ReturnType<typeof open>>;
-    const settled = await eventually('it is settled', 60_000, async () => {
-      const now = await outcome();
-      return !(now instanceof Error && now.message.includes('not known yet')) && now;
-    });
-    if (verdict === 'CONFIRMED') {
-      assert.equal(settled.state, Escrow_State.FROZEN);
-      await escrows.releaseEscrow({ escrowId: settled.escrowId });
-      assert.deepEqual(await open(), settled);
-    } else {
-      const { message } = await typedRefusal(Promise.reject(settled), 'PAYMENT_DECLINED');
-      provider.treat({ FREEZE: 'CONFIRMED' });
-      await escrows.createEscrow(termsFor(filingNo));
-      assert.equal((await typedRefusal(open(), 'PAYMENT_DECLINED')).message, message);
-    }
-    assert.equal(provider.carriedOut('FREEZE'), 1);
-  });
-}
