@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type DescMessage, fromJsonString, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { ListEscrowsRequestSchema } from '../../../gen/artseal/v1/escrow_pb.ts';
+import {
+  CreateFilingRequestSchema,
+  FilingService,
+  GetFilingRequestSchema,
+} from '../../../gen/artseal/v1/filing_pb.ts';
+import { createFilingService, type FilingDependencies } from '../../../src/api/services/filing-service.ts';
+import type { Reason } from '../../../src/domain/reason.ts';
+import { rejectViolations } from '../../../src/domain/violation.ts';
+import { strictProtoJson } from '../../../src/http/connect/proto-json.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { apiError } from '../../support/rejected.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+import { ledger as internal } from '../../support/tokens.ts';
+import { jsonOf, overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from './raw-call.ts';
+
+/** Reads a message as the Connect library does with the options of this service. */
+function read<D extends DescMessage>(schema: D, body: string | Uint8Array): MessageShape<D> {
+  const { textDecoder, ignoreUnknownFields } = strictProtoJson(schema);
+  return fromJsonString(schema, textDecoder.decode(Buffer.from(body)), { ignoreUnknownFields });
+}
+
+const { createFiling } = FilingService.method;
+const operation = createFilingService({} as FilingDependencies).operations.get(createFiling) ?? assert.fail();
+
+function readFiling(body: string | Uint8Array): MessageShape<typeof CreateFilingRequestSchema> {
+  const message = read(CreateFilingRequestSchema, body);
+  rejectViolations(operation.parse(message, internal).violations ?? []);
+  return message;
+}
+
+/** The artwork as JSON with another value for `member`, or with further members. */
+function filing({ member = '', value = '', more = '' }: { member?: string; value?: string; more?: string }) {
+  const members = Object.entries(artwork)
+    .filter(([name]) => name !== member)
+    .map(([name, written]) => `${JSON.stringify(name)}:${JSON.stringify(written)}`);
+  return `{${[...members, ...(member ? [`"${member}":${value}`] : []), ...(more ? [more] : [])].join(',')}}`;
+}
+
+const rawByte = Buffer.concat([
+  Buffer.from('{"author":"Qi '),
+  Buffer.from([0xff]),
+  Buffer.from(` Baishi",${filing({ member: 'author' }).slice(1)}`),
+]);
+
+/** Invalid prices, and the message of each. */
+const notPrices: readonly (readonly [name: string, value: string, message: RegExp])[] = [
+  ['an integer that would be rounded', '9007199254740993', /^price must be sent as a string/],
+  ['an integer beyond int64', '1e400', /^price/],
+  [
+    'an exact integer above the bound',
+    '"9007199254740993"',
+    /^price must be a whole number .*from 0 to 9007199254740991/,
+  ],
+  ['a hexadecimal number', '"0x10"', /^price must be a whole number in decimal/],
+  ['a binary number', '"0b1"', /^price must be a whole number/],
+  ['a number in spaces', '" 5 "', /^price must be a whole number/],
+  ['an empty number', '""', /^price must be a whole number/],
+  ['a fraction', '1.5', /^price must be a whole number/],
+  ['a fraction that a double loses', '9007199254740990.6', /^price must be a whole number/],
+  ['a fraction as a string', '"1.5"', /^price must be a whole number/],
+  ['an object in place of a number', '{}', /^price must be a whole number$/],
+  ['true in place of a number', 'true', /^price must be a whole number$/],
+  ['null for the price', 'null', /^price is required/],
+];
+
+type Rejected = readonly [name: string, body: string | Uint8Array, reason: Reason, message: RegExp];
+const rejected: readonly Rejected[] = [
+  ['a byte that is not UTF-8', rawByte, 'INVALID_JSON', /UTF-8/],
+  ['a byte order mark', `\ufeff${filing({})}`, 'INVALID_JSON', /begins with a byte order mark/],
+  ['no bytes', '', 'INVALID_JSON', /ends too early/],
+  ['an array', '[]', 'INVALID_JSON', /one JSON object/],
+  ['a second value', `${filing({})}{}`, 'INVALID_JSON', /broken/],
+  ['deep nesting', `{"author":${'['.repeat(1_000)}`, 'INVALID_JSON', /deeper than/],
+  ['a repeated member', filing({ more: '"author":"x"' }), 'INVALID_JSON', /author is repeated/],
+  [
+    'a member repeated in escapes',
+    filing({ more: '"\\u0061uthor":"x"' }),
+    'INVALID_JSON',
+    /author is repeated/,
+  ],
+  [
+    'a lone surrogate',
+    filing({ member: 'author', value: '"Qi \\ud800 Baishi"' }),
+    'VALIDATION_FAILED',
+    /^author/,
+  ],
+  [
+    'a number in place of a text',
+    filing({ member: 'author', value: '1' }),
+    'VALIDATION_FAILED',
+    /^author must be a string$/,
+  ],
+  [
+    'an array in place of a text',
+    filing({ member: 'author', value: '["a"]' }),
+    'VALIDATION_FAILED',
+    /^author must be a string$/,
+  ],
+  ['null for what is required', filing({ member: 'author', value: 'null' }), 'VALIDATION_FAILED', /^author/],
+  ['a member in other letters', filing({ more: '"Author":"x"' }), 'VALIDATION_FAILED', /^Author is not part/],
+  [
+    'a member that is not known',
+    filing({ more: '"__proto__":{}' }),
+    'VALIDATION_FAILED',
+    /^__proto__ is not part/,
+  ],
+  ...notPrices.map(
+    ([name, value, message]): Rejected => [
+      name,
+      filing({ member: 'price', value }),
+      'VALIDATION_FAILED',
+      message,
+    ],
+  ),
+];
+
+for (const [name, body, reason, message] of rejected) {
+  test(`${name} is rejected`, () => {
+    assert.throws(() => readFiling(body), apiError(reason, message));
+  });
+}
+
+test('prices are read as JSON numbers and as strings of digits', () => {
+  for (const price of ['9007199254740991', '"9007199254740991"', '1e3', '1000.0', '"1000"', '0']) {
+    const message = readFiling(filing({ member: 'price', value: price }));
+    assert.equal(message.price, BigInt(Number(JSON.parse(price))), price);
+  }
+});
+
+test('member names are read with escapes, and in both spellings, but only once', () => {
+  const escaped = filing({ member: 'author', value: '"x"' }).replace('author', '\\u0061uth\\u006Fr');
+  assert.equal(readFiling(escaped).author, 'x');
+  for (const name of ['filingNo', 'filing_no']) {
+    assert.equal(read(GetFilingRequestSchema, JSON.stringify({ [name]: 'AS-1' })).filingNo, 'AS-1');
+  }
+  assert.throws(() => read(GetFilingRequestSchema, '{"filingNo":"AS-1","filing_no":"AS-1"}'));
+});
+
+test('null means that a member is absent, and enums are read by name only', () => {
+  const list = (body: string) => read(ListEscrowsRequestSchema, body);
+  assert.equal(list('{"pageSize":null,"state":null}').pageSize, 0);
+  assert.equal(list('{"state":"FROZEN","pageSize":5}').pageSize, 5);
+  for (const [body, message] of [
+    ['{"state":"frozen"}', /^state must be UNPAID or FROZEN or /],
+    ['{"state":true}', /^state must be UNPAID or FROZEN or /],
+    ['{"state":[]}', /^state must be UNPAID or FROZEN or /],
+    ['{"state":1.0000000000000000001}', /^state must be a whole number$/],
+    ['{"pageSize":"0x10"}', /^pageSize must be a whole number/],
+  ] as const) {
+    assert.throws(() => list(body), apiError('VALIDATION_FAILED', message), body);
+  }
+});
+
+const service = await startService(fileScope);
+const ledger = openLedger(fileScope, service);
+const call = { baseUrl: service.internalUrl, token: await service.token() };
+const ways: Record<string, RawSending> = {
+  Connect: overConnect('application/json'),
+  gRPC: overGrpc('application/grpc+json'),
+  'gRPC-Web': overGrpcWeb('application/grpc-web+json'),
+};
+
+for (const [way, send] of Object.entries(ways)) {
+  test(`JSON is read strictly, and a rejected call stores nothing: ${way}`, async () => {
+    const before = ledger.holdings();
+    for (const [body, reason] of [
+      [filing({ more: '"author":"x"' }), 'INVALID_JSON'],
+      [filing({ member: 'price', value: '9007199254740993' }), 'VALIDATION_FAILED'],
+      ['{"filingNo":"AS-1","filing_no":"AS-1"}', 'VALIDATION_FAILED'],
+    ] as const) {
+      const answer = await send({ ...call, method: 'FilingService/CreateFiling', body });
+      assert.equal(reasonOf(answer), reason, String(answer.error));
+    }
+    assert.deepEqual(ledger.holdings(), before);
+    const accepted = filing({ member: 'price', value: '"9007199254740991"' });
+    const filed = await send({ ...call, method: 'FilingService/CreateFiling', body: accepted });
+    const body = JSON.stringify({ filingNo: jsonOf(filed).filingNo });
+    const found = await send({ ...call, method: 'FilingService/GetFiling', body });
+    // ProtoJSON writes int64 as a string.
+    assert.equal(jsonOf(found).filing.price, '9007199254740991');
+  });
+}
+
+const binaryWays: Record<string, RawSending> = {
+  Connect: overConnect('application/proto'),
+  gRPC: overGrpc('application/grpc+proto'),
+  'gRPC-Web': overGrpcWeb('application/grpc-web+proto'),
+};
+
+for (const [way, send] of Object.entries(binaryWays)) {
+  test(`a binary message with a byte that is not UTF-8 is rejected: ${way}`, async () => {
+    const { $typeName, ...fields } = { $typeName: CreateFilingRequestSchema.typeName, ...artwork };
+    const message = { $typeName, ...fields, author: 'Qi ~ Baishi', price: 5n };
+    const body = toBinary(CreateFilingRequestSchema, message as never);
+    body[Buffer.from(body).indexOf('~')] = 0xff;
+    const before = ledger.holdings();
+    const answer = await send({ ...call, method: 'FilingService/CreateFiling', body });
+    assert.equal(reasonOf(answer), 'VALIDATION_FAILED', String(answer.error));
+    assert.match(answer.error?.rawMessage ?? '', /^The message cannot be decoded: .*UTF-8/);
+    assert.deepEqual(ledger.holdings(), before);
+  });
+}
+
