@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type EscrowState, escrowStates, type InstructionKind, pendingOf } from '../../src/domain/escrow.ts';
-import { checkTerms, partyIdBounds } from '../../src/domain/escrow-terms.ts';
+import { checkTerms, partyIdBounds, refuseUnsaleable } from '../../src/domain/escrow-terms.ts';
 import {
   escrowMoves,
   instructionOutcomes,
@@ -367,4 +367,12 @@ test('all invalid terms are reported', () => {
   const nothing = { filingNo: '', type: undefined, amount: 0n, buyerId: '', sellerId: '' };
   const fields = checkTerms(nothing).map(({ field }) => field);
   assert.deepEqual(fields, ['filingNo', 'type', 'amount', 'buyerId', 'sellerId']);
+});
+
+test('a filing with 10,000 transfers is not sold again', () => {
+  const filing = { filingNo: 'AS-2026-000001', filedBy: 1, isErased: false, active: undefined };
+  refuseUnsaleable({ ...filing, transfers: 9_999 }, 1);
+  assert.throws(() => refuseUnsaleable({ ...filing, transfers: 10_000 }, 1), {
+    reason: 'TRANSFERS_EXHAUSTED',
+  });
 });

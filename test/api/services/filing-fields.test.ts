@@ -2,28 +2,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CreateFilingRequest, FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { createFilingService, type FilingDependencies } from '../../../src/api/services/filing-service.ts';
-import { rejectViolations } from '../../../src/domain/violation.ts';
-import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
-import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { fileArtwork, jsonWith } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { apiError, assertRefused } from '../../support/rejected.ts';
+import { requestReader } from '../../support/request-reader.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { ledger as internal } from '../../support/tokens.ts';
 
-const { createFiling } = FilingService.method;
-const operation = createFilingService({} as FilingDependencies).operations.get(createFiling) ?? assert.fail();
-const routes = createRoutes([FilingService]);
-
-/** The message of a filing, as the REST route and the operation parse it. Throws VALIDATION_FAILED, INVALID_JSON. */
-function readFiling(body: string, query = ''): CreateFilingRequest {
-  const target = parseRequestTarget(`/api/v1/filing${query}`);
-  const { message, violations } = findRoute(routes, 'POST', target).read(target, Buffer.from(body));
-  rejectViolations([...violations, ...(operation.parse(message, internal).violations ?? [])]);
-  return message as CreateFilingRequest;
-}
+const read = requestReader(FilingService, createFilingService({} as FilingDependencies));
+const readFiling = (body: string, query = '') =>
+  read('POST', `/api/v1/filing${query}`, body) as CreateFilingRequest;
 
 function assertInvalid(body: string, ...messages: RegExp[]): void {
   for (const message of messages)

@@ -19,6 +19,7 @@ import { EventService } from '../../../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
+import { WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import { type HttpRule, HttpRuleSchema } from '../../../gen/google/api/http_pb.ts';
 import type { ApiError } from '../../../src/domain/reason.ts';
@@ -34,104 +35,82 @@ import { headersOf, send } from '../../support/signed-request.ts';
 const service = await startService(fileScope);
 const ledger = openLedger(fileScope, service);
 const platform = await service.platform();
-
-const unknownRoutes = [
-  '/',
-  '/api',
-  '/api/v1',
-  '/api/v1/',
-  '/api/v2/filing',
-  '/api/v1/filing/',
-  '/api/v1/Filing',
-  '/API/v1/filing',
-  '/api/v1/filings',
-  '/api/v1/filing/AS-2026-000001/',
-  '/api/v1/filing/AS-2026-000001/provenance',
-  '/api/v1/provenance',
-  '/api/v1/provenance/',
-  '/api/v1/provenance/a/b',
-  '/api/v1/provenance/a/',
-  '/api/v1/escrow/',
-  '/api/v1/escrow/ES-2026-0000/',
-  '/api/v1/escrow/ES-2026-0000/cancel',
-  '/api/v1/escrow/ES-2026-0000/Release',
-  '/api/v1/escrow/ES-2026-0000/release/',
-  '/artseal.v1.FilingService/CreateFiling',
-  '/artseal.v1.AdminService/ListKeys',
-];
-
-for (const target of unknownRoutes) {
-  test(`there is no route ${target}, whatever the method`, async () => {
-    // A browser that reads / is shown a page.
-    for (const method of target === '/' ? ['POST', 'PUT'] : ['GET', 'POST', 'PUT']) {
-      const body = method === 'GET' ? {} : { body: '{}' };
-      assertRefused(
-        await send(service.publicUrl, platform, { method, target, ...body }),
-        404,
-        'NOT_FOUND',
-        /route/,
-      );
-    }
-  });
-}
-
-const wrongMethods: readonly (readonly [target: string, allow: string, methods: readonly string[]])[] = [
-  ['/api/v1/filing', 'GET, POST', ['PUT', 'PATCH', 'OPTIONS', 'DELETE', 'QUERY']],
-  ['/api/v1/escrow', 'GET, POST', ['PUT', 'PATCH', 'OPTIONS', 'DELETE', 'TRACE']],
-  ['/api/v1/filing/AS-2026-000001', 'GET', ['POST', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
-  ['/api/v1/escrow/ES-2026-0000', 'GET', ['POST', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
-  ['/api/v1/escrow/ES-2026-0000/release', 'POST', ['GET', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
-  ['/api/v1/escrow/ES-2026-0000/refund', 'POST', ['GET', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
-  ['/api/v1/provenance/AS-2026-000001', 'GET', ['POST', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
-];
-
-for (const [target, allow, methods] of wrongMethods) {
-  test(`${target} takes ${allow} alone and says so`, async () => {
-    const before = ledger.holdings();
-    for (const method of methods) {
-      const answer = await send(service.publicUrl, platform, { method, target });
-      assertRefused(answer, 405, 'METHOD_NOT_ALLOWED', new RegExp(allow));
-      assert.equal(answer.headers.allow, allow, method);
-    }
-    assert.deepEqual(ledger.holdings(), before);
-  });
-
-  test(`HEAD ${target} is answered without a body, and the connection goes on`, async () => {
-    const headers = { Host: 'x', ...headersOf(platform, { method: 'HEAD', target }) };
-    const head = rawRequest('HEAD', target, headers);
-    const again = rawRequest('HEAD', target, {
-      ...headers,
-      ...headersOf(platform, { method: 'HEAD', target }),
-    });
-    const { answers } = await rawExchange(service.publicUrl, Buffer.concat([head, again]), {
-      count: 2,
-      head: true,
-    });
-    assert.equal(answers.length, 2);
-    for (const { status, headers: sent } of answers) {
-      assert.equal(status, 405);
-      assert.equal(sent.allow, allow);
-      assert.ok(sent['x-request-id']);
-    }
-  });
-}
-
-test('unknown routes are refused unsigned calls like all others', async () => {
-  const answer = await send(service.publicUrl, platform, {
-    target: '/nowhere',
-    headers: { 'X-Nonce': undefined },
-  });
-  assertRefused(answer, 401, 'AUTH_HEADER_MISSING');
-});
-
-const services = [
+const routes = createRoutes([
   AdminService,
   EscrowService,
   EventService,
   EvidenceService,
   FilingService,
   ProvenanceService,
-];
+  WebhookService,
+]);
+const find = (verb: string, target: string) => () => findRoute(routes, verb, parseRequestTarget(target));
+
+test('there is no other route than those annotated, with any method', () => {
+  for (const target of [
+    ...['/', '/api', '/api/v1', '/api/v1/', '/api/v2/filing', '/API/v1/filing'],
+    ...['/api/v1/filing/', '/api/v1/Filing', '/api/v1/filings', '/api/v1/filing/AS-2026-000001/'],
+    ...['/api/v1/filing/AS-2026-000001/provenance', '/api/v1/provenance', '/api/v1/provenance/'],
+    ...['/api/v1/provenance/a/b', '/api/v1/provenance/a/', '/api/v1/escrow/', '/api/v1/escrow/ES-2026-0000/'],
+    ...['/api/v1/escrow/ES-2026-0000/cancel', '/api/v1/escrow/ES-2026-0000/Release'],
+    ...['/api/v1/escrow/ES-2026-0000/release/', '/artseal.v1.FilingService/CreateFiling'],
+    '/artseal.v1.AdminService/ListKeys',
+  ]) {
+    for (const verb of ['GET', 'POST', 'PUT'])
+      assert.throws(find(verb, target), apiError('NOT_FOUND', /route/), `${verb} ${target}`);
+  }
+});
+
+for (const [target, ...verbs] of [
+  ['/api/v1/filing', 'GET', 'POST'],
+  ['/api/v1/escrow', 'GET', 'POST'],
+  ['/api/v1/filing/AS-2026-000001', 'GET'],
+  ['/api/v1/escrow/ES-2026-0000', 'GET'],
+  ['/api/v1/escrow/ES-2026-0000/release', 'POST'],
+  ['/api/v1/escrow/ES-2026-0000/refund', 'POST'],
+  ['/api/v1/provenance/AS-2026-000001', 'GET'],
+  ['/api/v1/webhooks', 'GET', 'POST'],
+  ['/api/v1/webhooks/wh_1', 'DELETE', 'GET', 'PATCH'],
+  ['/api/v1/webhooks/wh_1/test', 'POST'],
+  ['/api/v1/webhooks/wh_1/deliveries', 'GET'],
+] as const) {
+  test(`${target} takes ${verbs.join(' and ')} alone`, () => {
+    const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'TRACE', 'QUERY', 'post'];
+    for (const method of methods) {
+      if ((verbs as readonly string[]).includes(method)) assert.doesNotThrow(find(method, target));
+      else assert.throws(find(method, target), { reason: 'METHOD_NOT_ALLOWED', hints: { allow: verbs } });
+    }
+  });
+}
+
+test('a wrong method gets 405 with Allow over REST, and stores nothing', async () => {
+  const before = ledger.holdings();
+  for (const method of ['PUT', 'OPTIONS', 'DELETE']) {
+    const answer = await send(service.publicUrl, platform, { method, target: '/api/v1/filing' });
+    assertRefused(answer, 405, 'METHOD_NOT_ALLOWED', /GET, POST/);
+    assert.equal(answer.headers.allow, 'GET, POST', method);
+  }
+  assert.deepEqual(ledger.holdings(), before);
+});
+
+test('HEAD is answered without a body, and the connection stays open', async () => {
+  const target = '/api/v1/filing';
+  const head = () =>
+    rawRequest('HEAD', target, { Host: 'x', ...headersOf(platform, { method: 'HEAD', target }) });
+  const bytes = Buffer.concat([head(), head()]);
+  const { answers } = await rawExchange(service.publicUrl, bytes, { count: 2, head: true });
+  assert.deepEqual(
+    answers.map(({ status, headers: { allow } }) => [status, allow]),
+    Array.from({ length: 2 }, () => [405, 'GET, POST']),
+  );
+});
+
+test('an unknown route gets 404 over REST, and 401 without a signature', async () => {
+  const call = (headers: Record<string, string | undefined>) =>
+    send(service.publicUrl, platform, { target: '/nowhere', headers });
+  assertRefused(await call({}), 404, 'NOT_FOUND', /route/);
+  assertRefused(await call({ 'X-Nonce': undefined }), 401, 'AUTH_HEADER_MISSING');
+});
 
 /** What a made-up method differs in. */
 interface MethodShape {
@@ -321,11 +300,3 @@ for (const [what, shape] of unservable) {
     assert.throws(() => createRoutes([serviceOf({ Odd: shape })]), Error);
   });
 }
-
-test('a method is matched in upper case alone, and a trailing slash makes another path', () => {
-  const routes = createRoutes(services);
-  const find = (verb: string, target: string) => () => findRoute(routes, verb, parseRequestTarget(target));
-  assert.doesNotThrow(find('POST', '/api/v1/filing'));
-  assert.throws(find('post', '/api/v1/filing'), apiError('METHOD_NOT_ALLOWED'));
-  assert.throws(find('POST', '/api/v1/filing/'), apiError('NOT_FOUND'));
-});

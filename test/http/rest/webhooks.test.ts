@@ -208,24 +208,6 @@ test('a wrong member is named, and nothing changes', async () => {
   assert.deepEqual((await call('')).json.webhooks, [webhook]);
 });
 
-test('a call that is repeated under its Idempotency-Key returns the same secret, and takes effect once', async () => {
-  const { call, post } = await newPlatform();
-  const headers = { 'Idempotency-Key': 'one' };
-  const first = await post('', { url }, undefined, headers);
-  const again = await post('', { url }, undefined, headers);
-  assert.deepEqual([again.text, again.headers['idempotent-replayed']], [first.text, 'true']);
-  assert.equal((await call('')).json.webhooks.length, 1);
-  assertRefused(await post('', { url, description: 'x' }, undefined, headers), 422, 'IDEMPOTENCY_KEY_REUSED');
-
-  const { webhookId } = first.json.webhook;
-  const rotation = { 'Idempotency-Key': 'two' };
-  const rotated = await post(`/${webhookId}/secret`, {}, undefined, rotation);
-  const rotatedAgain = await post(`/${webhookId}/secret`, {}, undefined, rotation);
-  assert.equal(rotatedAgain.text, rotated.text);
-  assert.notEqual(rotated.json.secret, first.json.secret);
-  assert.equal((await post('', { url }, undefined, headers)).json.secret, first.json.secret);
-});
-
 test('a webhook shows until when its previous secret is valid', async (t) => {
   const { clock, call, post, create } = await startManaging(t);
   const { webhook } = await create();
