@@ -7,7 +7,7 @@ import { openCore } from '../../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../../src/store/store.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { refused, sandbox } from './promises/fixtures.ts';
+import { firstPage, refused, sandbox } from './promises/fixtures.ts';
 
 const waitingMax = 10_000;
 /** What a batch costs at most; a unit without an effect costs 1. */
@@ -120,7 +120,7 @@ const expensive: Record<string, Command> = {
   'long pages': {
     kind: 'ListFilings',
     filter: { owner: 1, year: undefined },
-    page: { from: undefined, size: 100 },
+    page: firstPage(),
   },
   'redelivery of many events': { kind: 'Redeliver', ...webhook, which: { after: 0, upTo: 9_900 }, nowMs: 0 },
   'deletion of many deliveries': { kind: 'DeleteWebhook', ...webhook },

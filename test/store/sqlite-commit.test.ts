@@ -9,7 +9,16 @@ import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commitsIn } from './commits.ts';
 import { sqliteInThisThread } from './engines.ts';
-import { addPlatform, anyFiling, openStore, refused, spend, toFile, underKey } from './promises/fixtures.ts';
+import {
+  addPlatform,
+  anyFiling,
+  firstPage,
+  openStore,
+  refused,
+  spend,
+  toFile,
+  underKey,
+} from './promises/fixtures.ts';
 
 /** A store with a platform in it, and its folder. */
 async function openFiling(t: TestContext) {
@@ -42,7 +51,7 @@ test('what is read, or refused without an admission, costs no commit', async (t)
   const { store, dataDir } = await openFiling(t);
   const wal = join(dataDir, 'artseal.db-wal');
   const before = readFileSync(wal).length;
-  await perform(store, { kind: 'ListFilings', filter: anyFiling, page: { from: undefined, size: 1 } });
+  await perform(store, { kind: 'ListFilings', filter: anyFiling, page: firstPage(1) });
   await refused(
     perform(store, { kind: 'SetKeyStatus', by: tester, keyId: 'no key', status: 'SUSPENDED' }),
     'NOT_FOUND',

@@ -13,6 +13,7 @@ import { commitsIn } from './commits.ts';
 import {
   anyFiling,
   crashCopy,
+  firstPage,
   newKey,
   nowS,
   painting,
@@ -25,7 +26,7 @@ import {
 
 const month = '2026-11';
 const by = { callerId: 1, caller: 'gallery' };
-const page = { from: undefined, size: 100 };
+const page = firstPage();
 const platform = { name: 'gallery', tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
 
 const file: StoreRequest = { effect: toFile(by) };

@@ -15,6 +15,8 @@ import {
   due,
   endedAs,
   fileOne,
+  findInstruction,
+  firstPage,
   frozen,
   inNeed,
   noon,
@@ -158,7 +160,7 @@ async function releasing(store: Store, by: StoredKey) {
   });
   const told = async () => ({
     found: await caseOf(store, escrowId),
-    release: await perform(store, { kind: 'FindInstruction', instructionId }),
+    release: await findInstruction(store, instructionId),
     transfers: await transfersOf(store, filingNo),
     due: await due(store, 7, 9),
   });
@@ -209,7 +211,7 @@ test('opening whose commit fails leaves neither order nor instruction, number or
   const lost = toOpen(by, filingNo);
   await assert.rejects(store.execute(underKey(by.callerId, 'k', lost)), /FOREIGN KEY/);
   const { instructionId } = lost.work;
-  assert.equal(await perform(store, { kind: 'FindInstruction', instructionId }), undefined);
+  assert.equal(await findInstruction(store, instructionId), undefined);
   raw.exec('DROP TRIGGER orphan');
   const anew = await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo)));
   assert.equal(anew.isReplay, false);
@@ -219,7 +221,7 @@ test('opening whose commit fails leaves neither order nor instruction, number or
   const listed = await perform(store, {
     kind: 'ListEscrows',
     filter: anyOrder,
-    page: { from: undefined, size: 10 },
+    page: firstPage(10),
   });
   assert.equal(listed.items.length, 1);
 });

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sqliteInThisThread } from './engines.ts';
-import { allPages, anyFiling, openStore, toFile } from './promises/fixtures.ts';
+import { allPages, anyFiling, firstPage, openStore, toFile } from './promises/fixtures.ts';
 
 const script = join(import.meta.dirname, 'children', 'file-artworks.ts');
 
@@ -44,7 +44,7 @@ test('processes that make and use the same stores at once share one sequence of 
     const answered = printed.flatMap((lists) => lists[place] ?? []);
     assert.deepEqual(answered.toSorted(), numbers(24), `folder ${place}`);
     const store = await openStore(t, sqliteInThisThread, dataDir);
-    const keys = await perform(store, { kind: 'ListKeys', page: { from: undefined, size: 10 } });
+    const keys = await perform(store, { kind: 'ListKeys', page: firstPage(10) });
     assert.deepEqual(keys.items.map(({ caller }) => caller).toSorted(), ['one', 'three', 'two']);
   }
 });

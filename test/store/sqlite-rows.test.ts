@@ -12,6 +12,7 @@ import {
   addPlatform,
   anyOrder,
   fileOne,
+  firstPage,
   nowS,
   opened,
   refused,
@@ -65,8 +66,7 @@ test('the last number of a year is used, and then the year is exhausted and noth
   await refused(again, 'ESCROW_NUMBERS_EXHAUSTED');
   assert.equal(raw.prepare('SELECT count(*) FROM filing').pluck().get(), 4);
   assert.equal(
-    (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: { from: undefined, size: 10 } }))
-      .items.length,
+    (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(10) })).items.length,
     1,
   );
 });

@@ -11,7 +11,7 @@ import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import { type Command, perform, type StoreOptions } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, isAdmitted, nowS, refused, sandbox, toFile } from './promises/fixtures.ts';
+import { addPlatform, isAdmitted, nowS, recordSent, refused, sandbox, toFile } from './promises/fixtures.ts';
 
 /** A store and the thread that it works in. */
 async function openWithThread(t: TestContext) {
@@ -124,9 +124,7 @@ test('what a unit is refused for and what fails in the thread comes back whole',
   const refusedWith = await errorOf(() => perform(store, { kind: 'Reject', apiError: ofFields }));
   assert.ok(refusedWith instanceof ValidationError);
   assert.deepEqual(refusedWith.violations, violations);
-  const failure = await errorOf(() =>
-    perform(store, { kind: 'RecordSent', instructionId: 'none', lookUpAtMs: 1 }),
-  );
+  const failure = await errorOf(() => recordSent(store, 'none'));
   assert.match(failure.message, /is no open instruction/);
   assert.match(failure.stack ?? '', /src\/store\/sqlite\/reconciliation\.ts:\d+/);
 });

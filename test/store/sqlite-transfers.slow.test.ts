@@ -8,6 +8,7 @@ import {
   addPlatform,
   anyOrder,
   fileOne,
+  firstPage,
   frozen,
   opened,
   openStore,
@@ -29,7 +30,7 @@ test('an artwork has at most 10,000 transfers, a refund is none, and then no ord
   await resolved(store, by, escrowId, 'RELEASE');
   assert.equal(await transfersOf(store, filingNo), 10_000);
   await refused(opened(store, by, filingNo), 'TRANSFERS_EXHAUSTED');
-  const page = { from: undefined, size: 100 };
+  const page = firstPage();
   const { items } = await perform(store, { kind: 'ListEscrows', filter: anyOrder, page });
   assert.equal(items.length, 2, 'the rejected orders are not stored');
   await opened(store, by, other);

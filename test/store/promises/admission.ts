@@ -8,6 +8,7 @@ import {
   anyFiling,
   crashCopy,
   fingerprint,
+  firstPage,
   nowS,
   openGallery,
   openStore,
@@ -32,7 +33,7 @@ function admission(nonce: string, key: string, limit: number | undefined = undef
 /** What is left of calls: which of these nonces are not spent, how many are counted, how many artworks are filed. */
 async function leftOf(store: Store, ...nonces: string[]) {
   const calls = await perform(store, { kind: 'CountCalls', callerId: 1, month });
-  const page = { from: undefined, size: 100 };
+  const page = firstPage();
   const { items } = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
   const granted = await Promise.all(nonces.map((nonce) => spend(store, 1, nonce)));
   return { unspent: nonces.filter((_, place) => granted[place]), calls, filed: items.length };

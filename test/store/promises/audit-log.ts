@@ -14,6 +14,7 @@ import {
   crashCopy,
   done,
   fileOne,
+  firstPage,
   knownAs,
   newKey,
   newLogKey,
@@ -335,7 +336,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
   },
 };
 
-const everything = { from: undefined, size: 100 };
+const everything = firstPage();
 
 async function actsIn(store: Store, sinceS?: number): Promise<readonly AuditEntry[]> {
   return (await perform(store, { kind: 'ListAuditLog', sinceS, page: everything })).items;

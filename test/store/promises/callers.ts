@@ -7,6 +7,7 @@ import { businessScopes } from '../../support/tokens.ts';
 import {
   addPlatform,
   allPages,
+  firstPage,
   newKey,
   newToken,
   nowS,
@@ -69,14 +70,8 @@ export function callerPromises(engine: StoreEngine): void {
       perform(store, { kind: 'AddToken', by: tester, name: 'gallery', token: newToken() }),
       'VALIDATION_FAILED',
     );
-    assert.equal(
-      (await perform(store, { kind: 'ListKeys', page: { from: undefined, size: 10 } })).items.length,
-      1,
-    );
-    assert.equal(
-      (await perform(store, { kind: 'ListTokens', page: { from: undefined, size: 10 } })).items.length,
-      1,
-    );
+    assert.equal((await perform(store, { kind: 'ListKeys', page: firstPage(10) })).items.length, 1);
+    assert.equal((await perform(store, { kind: 'ListTokens', page: firstPage(10) })).items.length, 1);
   });
 
   test('of platforms registered at once under one name, one is', async (t) => {
@@ -150,7 +145,7 @@ export function callerPromises(engine: StoreEngine): void {
     for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
       await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status });
       assert.equal((await perform(store, { kind: 'FindPlatform', name: 'gallery' }))?.status, status);
-      const { items } = await perform(store, { kind: 'ListKeys', page: { from: undefined, size: 10 } });
+      const { items } = await perform(store, { kind: 'ListKeys', page: firstPage(10) });
       assert.deepEqual(
         items.map((key) => [key.keyId, key.status, key.platformStatus]),
         [
@@ -211,7 +206,7 @@ export function callerPromises(engine: StoreEngine): void {
       const changed = await set(...change);
       assert.deepEqual([changed.tier, changed.monthlyQuota], [tier, monthlyQuota]);
       assert.deepEqual(await perform(store, { kind: 'FindPlatform', name: 'gallery' }), changed);
-      const { items } = await perform(store, { kind: 'ListKeys', page: { from: undefined, size: 10 } });
+      const { items } = await perform(store, { kind: 'ListKeys', page: firstPage(10) });
       assert.deepEqual(
         items.map((key) => [key.tier, key.monthlyQuota]),
         [

@@ -11,6 +11,7 @@ import {
   allPages,
   caseOf,
   due,
+  firstPage,
   frozen,
   inNeed,
   oneUnitHeld,
@@ -23,6 +24,7 @@ import {
   settled,
   states,
   stopped,
+  toDecide,
   toResolve,
   workOf,
 } from './fixtures.ts';
@@ -59,14 +61,7 @@ export function decisionPromises(engine: StoreEngine): void {
         await stopped(store, escrowId);
         const before = await caseOf(store, escrowId);
         const { instructionId } = workOf(by);
-        const deciding = perform(store, {
-          kind: 'Decide',
-          by: tester,
-          escrowId,
-          decision,
-          instructionId,
-          nowMs: 5_000,
-        });
+        const deciding = perform(store, toDecide(escrowId, decision, { instructionId, nowMs: 5_000 }));
         if (isConflict) {
           await refused(deciding, 'ESCROW_STATE_CONFLICT');
           assert.deepEqual(await caseOf(store, escrowId), before);
@@ -98,15 +93,7 @@ export function decisionPromises(engine: StoreEngine): void {
     const { escrowId } = await frozen(store, by);
     const before = await caseOf(store, escrowId);
     for (const decision of decisions) {
-      const decide = (id: string) =>
-        perform(store, {
-          kind: 'Decide',
-          by: tester,
-          escrowId: id,
-          decision,
-          instructionId: workOf(by).instructionId,
-          nowMs: 5_000,
-        });
+      const decide = (id: string) => perform(store, toDecide(id, decision, { nowMs: 5_000 }));
       await refused(decide(escrowId), 'ESCROW_STATE_CONFLICT');
       await refused(decide('ES-2026-'), 'ESCROW_NOT_FOUND');
     }
@@ -119,25 +106,8 @@ export function decisionPromises(engine: StoreEngine): void {
     const { escrowId } = await frozen(store, by);
     await stopped(store, escrowId);
     const { instructionId } = workOf(by);
-    const first = perform(store, {
-      kind: 'Decide',
-      by: tester,
-      escrowId,
-      decision: 'RETURN',
-      instructionId,
-      nowMs: 1,
-    });
-    await refused(
-      perform(store, {
-        kind: 'Decide',
-        by: tester,
-        escrowId,
-        decision: 'ACCEPT',
-        instructionId: workOf(by).instructionId,
-        nowMs: 1,
-      }),
-      'ESCROW_STATE_CONFLICT',
-    );
+    const first = perform(store, toDecide(escrowId, 'RETURN', { instructionId }));
+    await refused(perform(store, toDecide(escrowId, 'ACCEPT')), 'ESCROW_STATE_CONFLICT');
     assert.partialDeepStrictEqual((await first).open, [{ instructionId, kind: 'REFUND' }]);
   });
 
@@ -147,14 +117,7 @@ export function decisionPromises(engine: StoreEngine): void {
     const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
     await stopped(store, escrowId);
     const { instructionId } = workOf(by);
-    const { open } = await perform(store, {
-      kind: 'Decide',
-      by: tester,
-      escrowId,
-      decision: 'RETURN',
-      instructionId,
-      nowMs: 1,
-    });
+    const { open } = await perform(store, toDecide(escrowId, 'RETURN', { instructionId }));
     assert.deepEqual(
       open.map((instruction) => [instruction.kind, instruction.instructionId]),
       [
@@ -173,20 +136,11 @@ export function decisionPromises(engine: StoreEngine): void {
     await settled(store, escrowId, { review: { why: 'It is silent.', found: undefined } });
     const before = await caseOf(store, escrowId);
     await refused(
-      perform(store, {
-        ...{ kind: 'Decide', by: tester, escrowId, decision: 'ACCEPT', instructionId: 'x', nowMs: 1 },
-      }),
+      perform(store, toDecide(escrowId, 'ACCEPT', { instructionId: 'x' })),
       'ESCROW_STATE_CONFLICT',
     );
     assert.deepEqual(await caseOf(store, escrowId), before);
-    await perform(store, {
-      kind: 'Decide',
-      by: tester,
-      escrowId,
-      decision: 'LOOK_AGAIN',
-      instructionId: 'x',
-      nowMs: 1,
-    });
+    await perform(store, toDecide(escrowId, 'LOOK_AGAIN', { instructionId: 'x' }));
     assert.equal((await caseOf(store, escrowId)).review, undefined);
   });
 
@@ -195,7 +149,7 @@ export function decisionPromises(engine: StoreEngine): void {
     const { escrowId } = await orderIn(store, by, 'CLOSED');
     await stopped(store, escrowId);
     const decide = (decision: Decision, instructionId: string) =>
-      perform(store, { kind: 'Decide', by: tester, escrowId, decision, instructionId, nowMs: 1 });
+      perform(store, toDecide(escrowId, decision, { instructionId }));
     await refused(decide('ACCEPT', 'no'), 'ESCROW_STATE_CONFLICT');
     const { open } = await decide('RETURN', 'back');
     await settled(store, escrowId, { ended: open.map(declined) });
@@ -230,14 +184,7 @@ export function decisionPromises(engine: StoreEngine): void {
     for (const { escrowId } of [refunding, cancelling]) {
       await stopped(store, escrowId);
       const { open } = await caseOf(store, escrowId);
-      const decided = await perform(store, {
-        kind: 'Decide',
-        by: tester,
-        escrowId,
-        decision: 'RETURN',
-        instructionId: workOf(by).instructionId,
-        nowMs: 1,
-      });
+      const decided = await perform(store, toDecide(escrowId, 'RETURN'));
       assert.deepEqual(decided.open, open);
     }
     assert.equal((await caseOf(store, refunding.escrowId)).open[0]?.instructionId, instructionId);
@@ -249,14 +196,7 @@ export function decisionPromises(engine: StoreEngine): void {
     await settled(store, escrowId, { prepared: { instructionId: workOf(by).instructionId, kind: 'REFUND' } });
     await settled(store, escrowId, {});
     await stopped(store, escrowId);
-    const again = perform(store, {
-      kind: 'Decide',
-      by: tester,
-      escrowId,
-      decision: 'RETURN',
-      instructionId: workOf(by).instructionId,
-      nowMs: 1,
-    });
+    const again = perform(store, toDecide(escrowId, 'RETURN'));
     await refused(again, 'ESCROW_STATE_CONFLICT');
   });
 
@@ -266,14 +206,7 @@ export function decisionPromises(engine: StoreEngine): void {
     const acceptedAfter = async (decision: Decision) => {
       await stopped(store, escrowId);
       assert.equal((await caseOf(store, escrowId)).accepted, undefined);
-      await perform(store, {
-        kind: 'Decide',
-        by: tester,
-        escrowId,
-        decision,
-        instructionId: workOf(by).instructionId,
-        nowMs: 1,
-      });
+      await perform(store, toDecide(escrowId, decision));
       return (await caseOf(store, escrowId)).accepted;
     };
     assert.deepEqual(await acceptedAfter('ACCEPT'), oneUnitHeld);
@@ -287,14 +220,7 @@ export function decisionPromises(engine: StoreEngine): void {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     await settled(store, escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
-    const { accepted } = await perform(store, {
-      kind: 'Decide',
-      by: tester,
-      escrowId,
-      decision: 'ACCEPT',
-      instructionId: workOf(by).instructionId,
-      nowMs: 1,
-    });
+    const { accepted } = await perform(store, toDecide(escrowId, 'ACCEPT'));
     assert.deepEqual(accepted, { status: 'ABSENT', amount: undefined, currency: undefined });
   });
 
@@ -305,14 +231,7 @@ export function decisionPromises(engine: StoreEngine): void {
     const by = await addPlatform(serving, 'gallery');
     const { escrowId } = await frozen(serving, by);
     await stopped(serving, escrowId);
-    await perform(command, {
-      kind: 'Decide',
-      by: tester,
-      escrowId,
-      decision: 'RETURN',
-      instructionId: workOf(by).instructionId,
-      nowMs: 1_000,
-    });
+    await perform(command, toDecide(escrowId, 'RETURN', { nowMs: 1_000 }));
     assert.deepEqual(await due(serving, 1_000, 9_000), [escrowId]);
     assert.partialDeepStrictEqual((await caseOf(serving, escrowId)).open, [{ kind: 'REFUND' }]);
   });
@@ -343,7 +262,7 @@ export function decisionPromises(engine: StoreEngine): void {
     const { items } = await perform(store, {
       kind: 'ListCases',
       selection: inNeed,
-      page: { from: undefined, size: 100 },
+      page: firstPage(),
     });
     for (const item of items) {
       assert.deepEqual(item, await caseOf(store, item.order.escrowId));
@@ -363,16 +282,9 @@ export function decisionPromises(engine: StoreEngine): void {
     const first = await perform(store, {
       kind: 'ListCases',
       selection: inNeed,
-      page: { from: undefined, size: 2 },
+      page: firstPage(2),
     });
-    await perform(store, {
-      kind: 'Decide',
-      by: tester,
-      escrowId: newest,
-      decision: 'LOOK_AGAIN',
-      instructionId: workOf(by).instructionId,
-      nowMs: 1,
-    });
+    await perform(store, toDecide(newest, 'LOOK_AGAIN'));
     const next = await perform(store, {
       kind: 'ListCases',
       selection: inNeed,

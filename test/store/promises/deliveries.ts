@@ -14,6 +14,7 @@ import {
   allPages,
   crashCopy,
   fileOne,
+  firstPage,
   frozen,
   noon,
   openStore,
@@ -90,7 +91,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     const setStatus = (status: 'ACTIVE' | 'SUSPENDED') =>
       perform(store, { kind: 'SetPlatformStatus', by: tester, name: gallery.caller, status });
     const listed = async () => {
-      const { items } = await perform(store, { kind: 'ListSending', page: { from: undefined, size: 10 } });
+      const { items } = await perform(store, { kind: 'ListSending', page: firstPage(10) });
       return items.map(({ webhookId }) => webhookId);
     };
     await fileSome(store, gallery, 2);
@@ -267,7 +268,7 @@ export function deliveryPromises(engine: StoreEngine): void {
       outcome(webhook, 1, { ...apiError, retryAtMs: nowMs + 5_000 }),
       outcome(webhook, 2, { atMs: nowMs - 1_000 }),
     ];
-    const page = { from: undefined, size: 2 };
+    const page = firstPage(2);
     const list = () =>
       perform(store, { kind: 'ListDeliveries', ...nameOf(webhook), status: undefined, page });
     for (const _ of ['once', 'again']) {
@@ -407,7 +408,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.equal(kept[0], 5);
     const wanted = { nowMs: longAfter.atMs };
     assert.deepEqual(shortly(await take(store, webhook, wanted)), [[5], false]);
-    const page = { from: undefined, size: 10 };
+    const page = firstPage(10);
     const listed = await perform(store, {
       ...{ kind: 'ListDeliveries', ...nameOf(webhook), status: 'FAILED', page },
     });

@@ -11,6 +11,9 @@ import {
   caseOf,
   crashCopy,
   fileOne,
+  findFiling,
+  findInstruction,
+  firstPage,
   frozen,
   inNeed,
   isAdmitted,
@@ -36,13 +39,13 @@ const month = '2026-11';
 
 /** The numbers of all filings, oldest first. */
 async function filingsIn(store: Store): Promise<string[]> {
-  const page = { from: undefined, size: 100 };
+  const page = firstPage();
   const { items } = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
   return items.map(({ filingNo }) => filingNo).reverse();
 }
 
 const somebody = { callerId: 1, caller: 'gallery' };
-const page = { from: undefined, size: 1 };
+const page = firstPage(1);
 const webhook = { webhookId: 'wh', owner: undefined };
 const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
 const update = {
@@ -242,7 +245,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const crashed = await openStore(t, engine, copy);
 
     const { order, reference } = await caseOf(crashed, escrowId);
-    const operation = await perform(crashed, { kind: 'FindInstruction', instructionId });
+    const operation = await findInstruction(crashed, instructionId);
     const provenance = await perform(crashed, { kind: 'GetProvenance', filingNo });
     assert.deepEqual(
       [order.state, operation?.status, reference, provenance?.records.length],
@@ -260,7 +263,7 @@ export function durabilityPromises(engine: StoreEngine): void {
   test('a request sees every request that resolved before', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { filingNo } = await perform(store, toFile(by));
-    const found = await perform(store, { kind: 'GetFiling', filingNo, owner: by.callerId });
+    const found = await findFiling(store, filingNo, by.callerId);
     assert.equal(found?.caller, 'gallery');
     assert.equal((await perform(store, { kind: 'GetProvenance', filingNo }))?.records.length, 1);
   });

@@ -7,12 +7,14 @@ import { tester } from '../../support/audit-log.ts';
 import {
   caseOf,
   due,
+  findInstruction,
   frozen,
   oneUnitHeld,
   opened,
   openGallery,
   openStore,
   orderIn,
+  recordSent,
   refused,
   type StoreEngine,
   states,
@@ -33,7 +35,7 @@ const ending = (escrowId: string, end: OrderEnd): Command<'EndOrder'> => ({
 });
 
 const statusOf = async (store: Store, instructionId: string) => {
-  const { status, reason } = (await perform(store, { kind: 'FindInstruction', instructionId })) ?? {};
+  const { status, reason } = (await findInstruction(store, instructionId)) ?? {};
   return [status, reason];
 };
 
@@ -94,7 +96,7 @@ export function endPromises(engine: StoreEngine): void {
     ] as const) {
       const { escrowId } = await frozen(store, by);
       const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
-      await perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs: 1 });
+      await recordSent(store, instructionId);
       await perform(store, ending(escrowId, end));
       assert.deepEqual(await statusOf(store, instructionId), expected);
     }

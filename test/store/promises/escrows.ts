@@ -8,6 +8,9 @@ import {
   anyOrder,
   caseOf,
   fileOne,
+  findEscrow,
+  findInstruction,
+  firstPage,
   frozen,
   fulfilledOf,
   noon,
@@ -68,13 +71,12 @@ export function escrowPromises(engine: StoreEngine): void {
       nextAction: undefined,
       history: [{ state: 'UNPAID', at: noon.timestamp }],
     });
-    assert.deepEqual(await perform(store, { kind: 'GetEscrow', escrowId, owner: by.callerId }), order);
+    assert.deepEqual(await findEscrow(store, escrowId, by.callerId), order);
     assert.deepEqual(
-      (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: { from: undefined, size: 1 } }))
-        .items,
+      (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(1) })).items,
       [order],
     );
-    assert.deepEqual(await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }), {
+    assert.deepEqual(await findInstruction(store, work.instructionId), {
       ...freeze,
       order,
     });
@@ -98,11 +100,9 @@ export function escrowPromises(engine: StoreEngine): void {
   test('an order shows its open instruction, a CANCEL as a REFUND', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const pendingOf = async (id: string) => {
-      const [listed] = (
-        await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: { from: undefined, size: 1 } })
-      ).items;
-      const pending = (await perform(store, { kind: 'GetEscrow', escrowId: id, owner: by.callerId }))
-        ?.pending;
+      const [listed] = (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(1) }))
+        .items;
+      const pending = (await findEscrow(store, id, by.callerId))?.pending;
       assert.deepEqual([listed?.pending, (await caseOf(store, id)).order.pending], [pending, pending]);
       return pending;
     };
@@ -138,49 +138,31 @@ export function escrowPromises(engine: StoreEngine): void {
 
   for (const state of states) {
     const active = state === 'UNPAID' || state === 'FROZEN';
-    const others = active ? 'keeps others from' : 'lets another one';
-    test(`an order that is ${state} ${others} opening`, async (t) => {
+    test(`a filing with a ${state} order ${active ? 'cannot' : 'can'} have another order`, async (t) => {
       const { store, by } = await openGallery(t, engine);
       const { filingNo, escrowId } = await orderIn(store, by, state);
-      const work = workOf(by);
-      const again = perform(store, {
-        kind: 'OpenEscrow',
-        terms: terms(filingNo),
-        violations: [],
-        parties: undefined,
-        at: noon,
-        work,
-        owner: by.callerId,
-      });
-      if (active) {
-        await refused(again, 'ESCROW_ACTIVE');
-        assert.equal(
-          await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }),
-          undefined,
-        );
-      } else {
-        assert.notEqual((await again).order.escrowId, escrowId);
-      }
-    });
-
-    test(`an order that is ${state} has been ${waysTo[state].join(', ')}`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId } = await orderIn(store, by, state);
-      const found = await perform(store, { kind: 'GetEscrow', escrowId, owner: by.callerId });
-      assert.equal(found?.state, state);
+      const found = await findEscrow(store, escrowId, by.callerId);
       assert.deepEqual(
-        found.history,
-        waysTo[state].map((been) => ({ state: been, at: noon.timestamp })),
+        [found?.state, found?.history],
+        [state, waysTo[state].map((been) => ({ state: been, at: noon.timestamp }))],
       );
+      const again = toOpen(by, filingNo);
+      if (!active) {
+        assert.notEqual((await perform(store, again)).order.escrowId, escrowId);
+        return;
+      }
+      await refused(perform(store, again), 'ESCROW_ACTIVE');
+      const { instructionId } = again.work;
+      assert.equal(await findInstruction(store, instructionId), undefined);
     });
   }
 
   test('what is not there is not found', async (t) => {
     const store = await openStore(t, engine);
     for (const name of ['ES-2026-0000', '', "' OR 1 = 1"]) {
-      assert.equal(await perform(store, { kind: 'GetEscrow', escrowId: name, owner: undefined }), undefined);
+      assert.equal(await findEscrow(store, name), undefined);
       assert.equal(await perform(store, { kind: 'FindCase', escrowId: name }), undefined);
-      assert.equal(await perform(store, { kind: 'FindInstruction', instructionId: name }), undefined);
+      assert.equal(await findInstruction(store, name), undefined);
     }
   });
 
@@ -205,7 +187,7 @@ export function escrowPromises(engine: StoreEngine): void {
 
   test('escrow ids never repeat and do not reveal the next one', async (t) => {
     const { store, by } = await openGallery(t, engine);
-    const filed = await Promise.all(Array.from({ length: 200 }, () => perform(store, toFile(by))));
+    const filed = await Promise.all(Array.from({ length: 50 }, () => perform(store, toFile(by))));
     const orders = await Promise.all(filed.map(({ filingNo }) => opened(store, by, filingNo)));
     const ids = orders.map(({ escrowId }) => escrowId);
     assert.equal(new Set(ids).size, ids.length);
@@ -225,19 +207,10 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.deepEqual(await idsOf(store, {}, 5), [newestFirst]);
     assert.deepEqual(await idsOf(store, { owner: mine.callerId }, 2), [[e, c], [a]]);
     assert.deepEqual(await idsOf(store, { owner: other.callerId }, 2), [[d, b]]);
-    assert.equal(await perform(store, { kind: 'GetEscrow', escrowId: e, owner: other.callerId }), undefined);
-    assert.equal(
-      (await perform(store, { kind: 'GetEscrow', escrowId: e, owner: mine.callerId }))?.escrowId,
-      e,
-    );
-    assert.equal(
-      (await perform(store, { kind: 'GetEscrow', escrowId: e, owner: undefined }))?.caller,
-      'gallery',
-    );
-    assert.equal(
-      await perform(store, { kind: 'GetEscrow', escrowId: 'ES-2026-', owner: undefined }),
-      undefined,
-    );
+    assert.equal(await findEscrow(store, e, other.callerId), undefined);
+    assert.equal((await findEscrow(store, e, mine.callerId))?.escrowId, e);
+    assert.equal((await findEscrow(store, e))?.caller, 'gallery');
+    assert.equal(await findEscrow(store, 'ES-2026-'), undefined);
   });
 
   test('orders are listed by owner, state and filing, each alone and all together', async (t) => {
@@ -268,11 +241,9 @@ export function escrowPromises(engine: StoreEngine): void {
             .filter((order) => state === undefined || order.state === state)
             .filter((order) => filingNo === undefined || order.filingNo === filingNo)
             .map(({ escrowId }) => escrowId);
-          for (const size of [1, 2, 100]) {
-            const pages = await idsOf(store, { owner, state, filingNo }, size);
-            assert.deepEqual(pages.flat(), expected, `${owner} ${state} ${filingNo}`);
-            assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / size)));
-          }
+          const pages = await idsOf(store, { owner, state, filingNo }, 2);
+          assert.deepEqual(pages.flat(), expected, `${owner} ${state} ${filingNo}`);
+          assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / 2)));
         }
       }
     }
@@ -284,7 +255,7 @@ export function escrowPromises(engine: StoreEngine): void {
     const { items } = await perform(store, {
       kind: 'ListEscrows',
       filter: anyOrder,
-      page: { from: undefined, size: 10 },
+      page: firstPage(10),
     });
     assert.deepEqual(
       items.map(({ state, history }) => [state, history.map((been) => been.state)]),
@@ -297,7 +268,7 @@ export function escrowPromises(engine: StoreEngine): void {
     const ids: string[] = [];
     for (let count = 0; count < 4; count += 1) ids.push((await frozen(store, by)).escrowId);
     const filter = { ...anyOrder, state: 'FROZEN' } as const;
-    const first = await perform(store, { kind: 'ListEscrows', filter, page: { from: undefined, size: 2 } });
+    const first = await perform(store, { kind: 'ListEscrows', filter, page: firstPage(2) });
     await frozen(store, by);
     const second = await perform(store, { kind: 'ListEscrows', filter, page: { from: first.next, size: 2 } });
     assert.deepEqual(

@@ -13,6 +13,8 @@ import {
   anyFiling,
   crashCopy,
   fileOne,
+  findFiling,
+  firstPage,
   frozen,
   noon,
   openGallery,
@@ -55,11 +57,7 @@ export function filingPromises(engine: StoreEngine): void {
 
   test('anybody can recompute the evidence hash from what find answers', async (t) => {
     const { store, by } = await openGallery(t, engine);
-    const found = await perform(store, {
-      kind: 'GetFiling',
-      filingNo: await fileOne(store, by),
-      owner: by.callerId,
-    });
+    const found = await findFiling(store, await fileOne(store, by), by.callerId);
     assert.ok(found);
     const { author, condition, era, filingNo, material, price, size, timestamp } = found;
     const members = { author, condition, era, filingNo, material, price: Number(price), size, timestamp };
@@ -81,37 +79,25 @@ export function filingPromises(engine: StoreEngine): void {
     const { filingNo, hash } = filed;
     assert.deepEqual(filed, { filingNo, hash, timestamp });
     const whole = { ...artwork, ...filed, caller: 'gallery' };
-    assert.deepEqual(await perform(store, { kind: 'GetFiling', filingNo, owner: undefined }), whole);
+    assert.deepEqual(await findFiling(store, filingNo), whole);
     const free = await perform(store, {
       kind: 'FileArtwork',
       artwork: { ...artwork, price: 0n },
       at: noon,
       by,
     });
-    assert.equal(
-      (await perform(store, { kind: 'GetFiling', filingNo: free.filingNo, owner: undefined }))?.price,
-      0n,
-    );
+    assert.equal((await findFiling(store, free.filingNo))?.price, 0n);
   });
 
   test('an owner finds its own filings alone; no owner finds all', async (t) => {
     const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, mine);
-    assert.equal(
-      (await perform(store, { kind: 'GetFiling', filingNo, owner: mine.callerId }))?.filingNo,
-      filingNo,
-    );
-    assert.equal(
-      (await perform(store, { kind: 'GetFiling', filingNo, owner: undefined }))?.caller,
-      'gallery',
-    );
-    assert.equal(await perform(store, { kind: 'GetFiling', filingNo, owner: other.callerId }), undefined);
-    assert.equal(
-      await perform(store, { kind: 'GetFiling', filingNo: 'AS-2026-000002', owner: undefined }),
-      undefined,
-    );
-    assert.equal(await perform(store, { kind: 'GetFiling', filingNo: '', owner: undefined }), undefined);
+    assert.equal((await findFiling(store, filingNo, mine.callerId))?.filingNo, filingNo);
+    assert.equal((await findFiling(store, filingNo))?.caller, 'gallery');
+    assert.equal(await findFiling(store, filingNo, other.callerId), undefined);
+    assert.equal(await findFiling(store, 'AS-2026-000002'), undefined);
+    assert.equal(await findFiling(store, ''), undefined);
   });
 
   test('a list is newest first, page by page, each filing once, the last page full or not', async (t) => {
@@ -176,7 +162,7 @@ export function filingPromises(engine: StoreEngine): void {
     const page = await perform(store, {
       kind: 'ListFilings',
       filter: anyFiling,
-      page: { from: undefined, size: 1 },
+      page: firstPage(1),
     });
     assert.deepEqual(page, { items: [], next: undefined });
   });
@@ -187,7 +173,7 @@ export function filingPromises(engine: StoreEngine): void {
     const first = await perform(store, {
       kind: 'ListFilings',
       filter: anyFiling,
-      page: { from: undefined, size: 2 },
+      page: firstPage(2),
     });
     await perform(store, toFile(by));
     const second = await perform(store, {
@@ -254,7 +240,7 @@ export function filingPromises(engine: StoreEngine): void {
 
   test('each of many callers lists its own filings by number, though the clock was set back across a new year', async (t) => {
     const store = await openStore(t, engine);
-    const names = Array.from({ length: 12 }, (_, place) => `gallery ${place}`);
+    const names = Array.from({ length: 7 }, (_, place) => `gallery ${place}`);
     const callers = await Promise.all(names.map((name) => addPlatform(store, name)));
     const numbers = new Map(callers.map(({ callerId }): [number, string[]] => [callerId, []]));
     const instants = ['2027-12-31', '2028-01-01', '2027-12-31', '2026-06-01', '2028-01-01'];
@@ -262,7 +248,7 @@ export function filingPromises(engine: StoreEngine): void {
       const at = time(`${day}T12:00:00+08:00`);
       await acceptClock(store, at);
       // Some file often, some once a day, in turns; the last one files in a single year.
-      const turns = [...callers, ...callers.slice(0, 5), ...callers.slice(3, 9), ...callers.slice(0, 2)];
+      const turns = [...callers, ...callers.slice(0, 3), ...callers.slice(2, 5), ...callers.slice(0, 2)];
       const filing = day === '2028-01-01' ? turns : turns.filter((by) => by !== callers.at(-1));
       const filed = filing.map(async (by) => numbers.get(by.callerId)?.push(await fileOne(store, by, at)));
       await Promise.all(filed);
@@ -271,15 +257,13 @@ export function filingPromises(engine: StoreEngine): void {
       const newestFirst = own.sort().reverse();
       for (const year of [undefined, 2026, 2027, 2028, 2029]) {
         const expected = newestFirst.filter((number) => number.startsWith(`AS-${year ?? ''}`));
-        for (const size of [1, 3, 100]) {
-          const pages = await allPages(
-            (page) => perform(store, { kind: 'ListFilings', filter: { owner, year }, page }),
-            size,
-          );
-          const listed = pages.flat().map(({ filingNo }) => filingNo);
-          assert.deepEqual(listed, expected, `${owner} ${year} ${size}`);
-          assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / size)));
-        }
+        const pages = await allPages(
+          (page) => perform(store, { kind: 'ListFilings', filter: { owner, year }, page }),
+          3,
+        );
+        const listed = pages.flat().map(({ filingNo }) => filingNo);
+        assert.deepEqual(listed, expected, `${owner} ${year}`);
+        assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / 3)));
       }
     }
   });

@@ -7,6 +7,7 @@ import type { AgreementChange } from '../../../src/domain/caller.ts';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { NewParty } from '../../../src/domain/party.ts';
 import { ApiError, type Reason } from '../../../src/domain/reason.ts';
+import type { Decision } from '../../../src/domain/resolution.ts';
 import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EscrowFilter, Work } from '../../../src/store/escrow-commands.ts';
 import type { BusinessTime, CallerRef, FilingFilter } from '../../../src/store/filing-commands.ts';
@@ -438,6 +439,34 @@ export async function refused(promise: Promise<unknown>, reason: Reason): Promis
     assert.equal(error.reason, reason, error.message);
     return true;
   });
+}
+
+/** The first page of a list. */
+export const firstPage = (size = 100): PageQuery => ({ from: undefined, size });
+
+/** Finds an order of any owner, or of a given one. */
+export const findEscrow = (store: Store, escrowId: string, owner?: number) =>
+  perform(store, { kind: 'GetEscrow', escrowId, owner });
+
+/** Finds a filing of any owner, or of a given one. */
+export const findFiling = (store: Store, filingNo: string, owner?: number) =>
+  perform(store, { kind: 'GetFiling', filingNo, owner });
+
+/** Finds an instruction. */
+export const findInstruction = (store: Store, instructionId: string) =>
+  perform(store, { kind: 'FindInstruction', instructionId });
+
+/** Records that an instruction is sent to the provider. */
+export const recordSent = (store: Store, instructionId: string, lookUpAtMs = 1) =>
+  perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs });
+
+/** The command to decide about an order that needs a review. */
+export function toDecide(
+  escrowId: string,
+  decision: Decision,
+  over: Partial<Command<'Decide'>> = {},
+): Command<'Decide'> {
+  return { kind: 'Decide', by: tester, escrowId, decision, instructionId: randomUUID(), nowMs: 1, ...over };
 }
 
 /** How many of these promises were fulfilled; the others must have been refused with the reason. */

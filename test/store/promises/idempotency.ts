@@ -9,6 +9,7 @@ import {
   anyFiling,
   crashCopy,
   done,
+  firstPage,
   newKey,
   newToken,
   nowS,
@@ -102,7 +103,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
         assert.deepEqual(again.outcome, { ...outcome, isReplay: true }, command.kind);
       }
     }
-    const page = { from: undefined, size: 10 };
+    const page = firstPage(10);
     const listed = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
     assert.equal(listed.items.length, 2);
   });

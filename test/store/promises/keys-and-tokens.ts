@@ -3,7 +3,15 @@ import { test } from 'node:test';
 import { type Scope, scopes } from '../../../src/domain/token.ts';
 import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { addPlatform, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
+import {
+  addPlatform,
+  firstPage,
+  newKey,
+  newToken,
+  openStore,
+  refused,
+  type StoreEngine,
+} from './fixtures.ts';
 
 const byPlace = (one: Scope, other: Scope) => scopes.indexOf(one) - scopes.indexOf(other);
 
@@ -202,7 +210,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       1_790_000_100,
     );
     assert.equal(store.findToken(token.sha256), undefined);
-    const listed = await perform(store, { kind: 'ListTokens', page: { from: undefined, size: 1 } });
+    const listed = await perform(store, { kind: 'ListTokens', page: firstPage(1) });
     assert.equal(listed.items[0]?.revokedAtS, 1_790_000_100);
   });
 

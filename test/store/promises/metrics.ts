@@ -17,6 +17,7 @@ import {
   openGallery,
   openStore,
   orderIn,
+  recordSent,
   type StoreEngine,
   settled,
   spend,
@@ -186,7 +187,7 @@ export function metricPromises(engine: StoreEngine): void {
     const { store, by } = await openGallery(t, engine);
     const [silent] = [await opened(store, by), await opened(store, by)];
     const { escrowId, holdId: instructionId } = silent;
-    await perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs: 1 });
+    await recordSent(store, instructionId);
     const { notificationCount } = await caseOf(store, escrowId);
     for (let attempt = 0; attempt < 3; attempt += 1) {
       await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs: 1, notificationCount });

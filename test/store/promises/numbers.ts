@@ -6,6 +6,7 @@ import {
   addPlatform,
   anyFiling,
   fileOne,
+  firstPage,
   fulfilledOf,
   noon,
   openGallery,
@@ -50,7 +51,7 @@ export function numberPromises(engine: StoreEngine): void {
       settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value.filingNo] : [])),
       numbers(1, 3),
     );
-    const page = { from: undefined, size: 10 };
+    const page = firstPage(10);
     const listed = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
     assert.equal(listed.items.length, 3);
     assert.equal(await fileOne(store, by), 'AS-2026-000004');

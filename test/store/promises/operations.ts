@@ -11,6 +11,8 @@ import {
   due,
   endedAs,
   fileOne,
+  findEscrow,
+  findInstruction,
   frozen,
   noon,
   nowS,
@@ -18,6 +20,7 @@ import {
   openGallery,
   openStore,
   orderIn,
+  recordSent,
   refused,
   resolved,
   type StoreEngine,
@@ -50,15 +53,14 @@ export function operationPromises(engine: StoreEngine): void {
     const { escrowId, holdId } = await opened(store, by);
     const { instructionId } = await perform(store, toResolve(by, 'REFUND', escrowId));
     await perform(store, { kind: 'CloseOrder', by: tester, escrowId, at: noon });
-    const statusOf = async (id: string) =>
-      (await perform(store, { kind: 'FindInstruction', instructionId: id }))?.status;
+    const statusOf = async (id: string) => (await findInstruction(store, id))?.status;
     assert.deepEqual([await statusOf(instructionId), await statusOf(holdId)], ['CONFIRMED', 'DECLINED']);
   });
 
   test('a REFUND of an UNPAID order prepares a CANCEL, once, and the order is due', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
-    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: noon.atMs + 9 });
+    await recordSent(store, holdId, noon.atMs + 9);
     const nextAction = { url: 'https://bank.example/1', untilMs: noon.atMs + 60_000 };
     await settled(store, escrowId, { ended: [], nextAction, lookUpAtMs: noon.atMs + 9 });
     const cancel = await perform(store, toResolve(by, 'REFUND', escrowId, { owner: by.callerId }));
@@ -84,17 +86,13 @@ export function operationPromises(engine: StoreEngine): void {
         work,
         owner: by.callerId,
       });
-      const order = await perform(store, { kind: 'GetEscrow', escrowId, owner: undefined });
+      const order = await findEscrow(store, escrowId);
       const expected = { kind, status: 'PREPARED', reason: undefined, order } as const;
       assert.deepEqual(prepared, { instructionId: work.instructionId, ...expected });
-      assert.deepEqual(
-        await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }),
-        prepared,
-      );
+      assert.deepEqual(await findInstruction(store, work.instructionId), prepared);
       assert.equal(prepared.order.state, 'FROZEN');
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
-        if (status === 'SENT')
-          await perform(store, { kind: 'RecordSent', instructionId: work.instructionId, lookUpAtMs: 1 });
+        if (status === 'SENT') await recordSent(store, work.instructionId);
         if (status === 'UNKNOWN') await unanswered(store, escrowId, 1);
         const again = await perform(store, toResolve(by, kind, escrowId));
         assert.deepEqual(again, { ...prepared, status });
@@ -108,7 +106,7 @@ export function operationPromises(engine: StoreEngine): void {
       const { instructionId } = await perform(store, toResolve(by, kind, escrowId));
       const other = otherThan(kind);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN']) {
-        if (status === 'SENT') await perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs: 1 });
+        if (status === 'SENT') await recordSent(store, instructionId);
         if (status === 'UNKNOWN') await unanswered(store, escrowId, 1);
         const conflicting = perform(store, toResolve(by, other, escrowId));
         await refused(conflicting, 'ESCROW_STATE_CONFLICT');
@@ -116,7 +114,7 @@ export function operationPromises(engine: StoreEngine): void {
       await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
       const after = await perform(store, toResolve(by, other, escrowId));
       assert.equal(after.kind, other);
-      assert.equal((await perform(store, { kind: 'FindInstruction', instructionId }))?.status, 'DECLINED');
+      assert.equal((await findInstruction(store, instructionId))?.status, 'DECLINED');
     });
 
     for (const state of states.filter((each) => each !== 'FROZEN')) {
@@ -138,10 +136,7 @@ export function operationPromises(engine: StoreEngine): void {
           'ESCROW_STATE_CONFLICT',
         );
         assert.deepEqual(await caseOf(store, escrowId), before);
-        assert.equal(
-          await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }),
-          undefined,
-        );
+        assert.equal(await findInstruction(store, work.instructionId), undefined);
       });
     }
 
@@ -177,7 +172,7 @@ export function operationPromises(engine: StoreEngine): void {
       const { instructionId } = first;
       assert.equal(isReplay, false);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
-        if (status === 'SENT') await perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs: 1 });
+        if (status === 'SENT') await recordSent(store, instructionId);
         if (status === 'UNKNOWN') {
           await unanswered(store, escrowId, 1);
         }
@@ -300,12 +295,12 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     await assertDueAt(store, escrowId, noon.atMs);
-    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 5_000 });
-    assert.equal((await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status, 'SENT');
+    await recordSent(store, holdId, 5_000);
+    assert.equal((await findInstruction(store, holdId))?.status, 'SENT');
     await assertDueAt(store, escrowId, 5_000);
     await unanswered(store, escrowId, 6_000);
-    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 7_000 });
-    assert.equal((await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status, 'SENT');
+    await recordSent(store, holdId, 7_000);
+    assert.equal((await findInstruction(store, holdId))?.status, 'SENT');
     assert.equal((await caseOf(store, escrowId)).failedAttempts, 1);
     await assertDueAt(store, escrowId, 7_000);
   });
@@ -313,24 +308,19 @@ export function operationPromises(engine: StoreEngine): void {
   test('an instruction that has ended or does not exist cannot be sent', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await frozen(store, by);
-    await assert.rejects(perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 5_000 }));
-    await assert.rejects(
-      perform(store, { kind: 'RecordSent', instructionId: 'no instruction', lookUpAtMs: 5_000 }),
-    );
-    assert.equal(
-      (await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status,
-      'CONFIRMED',
-    );
+    await assert.rejects(recordSent(store, holdId, 5_000));
+    await assert.rejects(recordSent(store, 'no instruction', 5_000));
+    assert.equal((await findInstruction(store, holdId))?.status, 'CONFIRMED');
     assert.deepEqual(await due(store, 6_000, 9_000), []);
     await settled(store, escrowId, { to: 'CLOSED' });
-    await assert.rejects(perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 5_000 }));
+    await assert.rejects(recordSent(store, holdId, 5_000));
   });
 
   test('an instruction without a response is UNKNOWN, counted, and due again', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
     const { instructionId } = workOf(by);
-    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 });
+    await recordSent(store, holdId);
     await settled(store, escrowId, { ended: [], prepared: { instructionId, kind: 'CANCEL' } });
     for (const times of [1, 2, 3]) {
       await unanswered(store, escrowId, 1_000 * times);
@@ -348,8 +338,8 @@ export function operationPromises(engine: StoreEngine): void {
   test('a missing response to one order does not affect others', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const [one, other] = [await opened(store, by), await opened(store, by)];
-    await perform(store, { kind: 'RecordSent', instructionId: one.holdId, lookUpAtMs: 1 });
-    await perform(store, { kind: 'RecordSent', instructionId: other.holdId, lookUpAtMs: 2 });
+    await recordSent(store, one.holdId);
+    await recordSent(store, other.holdId, 2);
     const before = await caseOf(store, other.escrowId);
     await unanswered(store, one.escrowId, 9);
     assert.deepEqual(await caseOf(store, other.escrowId), before);
@@ -363,9 +353,9 @@ export function operationPromises(engine: StoreEngine): void {
     const releasing = await frozen(store, by);
     await perform(store, toResolve(by, 'RELEASE', releasing.escrowId));
     const sent = await opened(store, by);
-    await perform(store, { kind: 'RecordSent', instructionId: sent.holdId, lookUpAtMs: 90_000 });
+    await recordSent(store, sent.holdId, 90_000);
     const unknown = await opened(store, by);
-    await perform(store, { kind: 'RecordSent', instructionId: unknown.holdId, lookUpAtMs: 90_000 });
+    await recordSent(store, unknown.holdId, 90_000);
     await unanswered(store, unknown.escrowId, 90_000);
     const waiting = await opened(store, by);
     await stopped(store, waiting.escrowId);
@@ -390,7 +380,7 @@ export function operationPromises(engine: StoreEngine): void {
     const at = new Map<string, number>();
     for (const lookUpAtMs of [500, 100, 9_000, 300, 2_000, 5_001, 5_000, 200]) {
       const { escrowId, holdId } = await opened(store, by);
-      await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs });
+      await recordSent(store, holdId, lookUpAtMs);
       at.set(escrowId, lookUpAtMs);
     }
     await frozen(store, by);
@@ -428,7 +418,7 @@ export function operationPromises(engine: StoreEngine): void {
       const { escrowId, holdId } = await opened(store, by);
       if (hasFailed)
         await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
-      else await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs });
+      else await recordSent(store, holdId, lookUpAtMs);
       return { escrowId, callerId: by.callerId };
     };
     const first = [await ordered(gallery, 1), await ordered(gallery, 2), await ordered(gallery, 3)];
@@ -453,7 +443,7 @@ export function operationPromises(engine: StoreEngine): void {
   test('only a decision makes an order due that needs a review', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
-    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 });
+    await recordSent(store, holdId);
     await stopped(store, escrowId, 'The amounts differ.');
     const assertNotDue = async (after: string) => {
       assert.deepEqual(await due(store, 1_000, 1_000), [], after);
@@ -462,7 +452,7 @@ export function operationPromises(engine: StoreEngine): void {
     await assertNotDue('stopped');
     await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
     await assertNotDue('resume');
-    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 });
+    await recordSent(store, holdId);
     await assertNotDue('send');
     await unanswered(store, escrowId, 1);
     await assertNotDue('leaveOpen');

@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   caseOf,
   due,
   endedAs,
+  findInstruction,
   frozen,
   noon,
   oneUnitHeld,
@@ -17,12 +17,14 @@ import {
   openGallery,
   openStore,
   orderIn,
+  recordSent,
   refused,
   type StoreEngine,
   settled,
   settlementOf,
   states,
   time,
+  toDecide,
   toResolve,
   transfersOf,
   unanswered,
@@ -117,14 +119,8 @@ export function orderUpdatePromises(engine: StoreEngine): void {
       assert.equal(await perform(store, { kind: 'UpdateOrder', update, at: later }), undefined);
       assert.deepEqual(await toldOf(store, escrowId), before);
     }
-    assert.equal(
-      (await perform(store, { kind: 'FindInstruction', instructionId: another.holdId }))?.status,
-      'PREPARED',
-    );
-    assert.equal(
-      await perform(store, { kind: 'FindInstruction', instructionId: prepared.instructionId }),
-      undefined,
-    );
+    assert.equal((await findInstruction(store, another.holdId))?.status, 'PREPARED');
+    assert.equal(await findInstruction(store, prepared.instructionId), undefined);
   });
 
   test('of updates made at once from one state, one is made, and one TRANSFER is appended', async (t) => {
@@ -176,7 +172,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   test('instructions end as the update says, and the one that it prepares is open', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
-    await perform(store, { kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 });
+    await recordSent(store, holdId);
     const { instructionId: cancelId } = workOf(by);
     await settled(store, escrowId, { ended: [], prepared: { instructionId: cancelId, kind: 'CANCEL' } });
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [
@@ -194,9 +190,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
       prepared: { instructionId: refundId, kind: 'REFUND' },
     });
     const statuses = await Promise.all(
-      [holdId, cancelId, refundId].map((instructionId) =>
-        perform(store, { kind: 'FindInstruction', instructionId }),
-      ),
+      [holdId, cancelId, refundId].map((instructionId) => findInstruction(store, instructionId)),
     );
     assert.deepEqual(
       statuses.map((operation) => [operation?.kind, operation?.status, operation?.order.state]),
@@ -323,14 +317,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
       { ...(await caseOf(store, escrowId)), notificationCount: 0 },
       { ...before, notificationCount: 0 },
     );
-    await perform(store, {
-      kind: 'Decide',
-      by: tester,
-      escrowId,
-      decision: 'LOOK_AGAIN',
-      instructionId: workOf(by).instructionId,
-      nowMs: 1,
-    });
+    await perform(store, toDecide(escrowId, 'LOOK_AGAIN'));
     await settled(store, escrowId, { ended: [], lookUpAtMs: 1 });
     assert.equal((await caseOf(store, escrowId)).review, undefined);
     assert.deepEqual(await due(store, 1_000, 2_000), [escrowId]);

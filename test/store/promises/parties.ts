@@ -11,6 +11,7 @@ import {
   anyParty,
   caseOf,
   fileOne,
+  firstPage,
   knownAs,
   neededNames,
   newToken,
@@ -41,9 +42,7 @@ const listed = async (store: Store, filter: Partial<typeof anyParty> = {}) =>
   ).flat();
 
 const actsOf = async (store: Store) =>
-  (
-    await perform(store, { kind: 'ListAuditLog', sinceS: undefined, page: { from: undefined, size: 100 } })
-  ).items
+  (await perform(store, { kind: 'ListAuditLog', sinceS: undefined, page: firstPage() })).items
     .filter(({ action }) => action.startsWith('party'))
     .map(({ actor, atS, action, subject, reason, before, after }) => ({
       ...{ actor, atS, reason, action, subject },

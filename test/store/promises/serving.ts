@@ -3,7 +3,16 @@ import { test } from 'node:test';
 import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { addPlatform, done, openStore, type StoreEngine, spend, toFile, underKey } from './fixtures.ts';
+import {
+  addPlatform,
+  done,
+  openStore,
+  type StoreEngine,
+  sandbox,
+  spend,
+  toFile,
+  underKey,
+} from './fixtures.ts';
 
 /** Which of several open stores serves calls. */
 export function servingPromises(engine: StoreEngine): void {
@@ -35,7 +44,9 @@ export function servingPromises(engine: StoreEngine): void {
     const later = await openStore(t, engine, dataDir);
     assert.deepEqual(later.keyFor('a'), key);
     assert.notDeepEqual(later.keyFor('b'), key);
-    assert.notDeepEqual((await openStore(t, engine)).keyFor('a'), key);
+    const elsewhere = await engine.open({ dataDir: temporaryFolder(t), ...sandbox, opening: 'NEW' });
+    t.after(() => elsewhere.close());
+    assert.notDeepEqual(elsewhere.keyFor('a'), key);
   });
 
   test('a store that may not serve leaves the idempotency keys and nonces of the other as they are', async (t) => {

@@ -20,6 +20,7 @@ import {
   allPages,
   done,
   fileOne,
+  firstPage,
   frozen,
   newWebhook,
   noon,
@@ -147,7 +148,7 @@ export function webhookPromises(engine: StoreEngine): void {
       { kind: 'ChangeWebhook', ...foreign, change: { status: 'DISABLED' } },
       { kind: 'RotateWebhookSecret', ...foreign, sealedSecret: Buffer.of(1), previousEndsAtS: 1 },
       { kind: 'DeleteWebhook', ...foreign },
-      { kind: 'ListDeliveries', ...foreign, status: undefined, page: { from: undefined, size: 1 } },
+      { kind: 'ListDeliveries', ...foreign, status: undefined, page: firstPage(1) },
       { kind: 'Redeliver', ...foreign, which: { sequence: 1 }, nowMs },
       { kind: 'FindWebhook', webhookId: 'wh_none', owner: undefined },
     ] as const)
@@ -274,7 +275,7 @@ export function webhookPromises(engine: StoreEngine): void {
     const add = () => underKey(callerId, 'k', { kind: 'AddWebhook', owner: callerId, webhook: newWebhook() });
     const first = await done(store, add());
     assert.deepEqual(await done(store, add()), { ...first, isReplay: true });
-    const page = { from: undefined, size: 10 };
+    const page = firstPage(10);
     const { items } = await perform(store, { kind: 'ListWebhooks', owner: callerId, page });
     assert.equal(items.length, 1);
   });
@@ -344,7 +345,7 @@ export function webhookPromises(engine: StoreEngine): void {
     await change(store, webhook, { status: 'DISABLED' }, tester);
     await change(store, webhook, { status: 'DISABLED' }, tester);
     const acts = await perform(store, {
-      ...{ kind: 'ListAuditLog', sinceS: undefined, page: { from: undefined, size: 9 } },
+      ...{ kind: 'ListAuditLog', sinceS: undefined, page: firstPage(9) },
     });
     assert.deepEqual(acts.items.map(({ action, subject }) => [action, subject]).slice(0, -1), [
       ['webhook disable', webhook.webhookId],
@@ -356,7 +357,7 @@ export function webhookPromises(engine: StoreEngine): void {
     );
     await change(store, webhook, { status: 'ENABLED' }, tester);
     const last = await perform(store, {
-      ...{ kind: 'ListAuditLog', sinceS: undefined, page: { from: undefined, size: 1 } },
+      ...{ kind: 'ListAuditLog', sinceS: undefined, page: firstPage(1) },
     });
     assert.equal(last.items[0]?.action, 'webhook enable');
   });
