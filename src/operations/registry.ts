@@ -23,18 +23,18 @@ import {
 import { type Execute, executorOf, type Store, type StoreOptions } from '../store/store.ts';
 import { isServingRecordThere, servingRecordName } from './serving-record.ts';
 
-/** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
+/** The parts that work on the database, without a listener, as commands need them. */
 export interface Registry {
   readonly store: Store;
-  /** Carries out commands on the store. */
+  /** Executes commands on the store. */
   readonly execute: Execute;
   readonly keyRing: ReplaceableKeyRing;
   readonly issuance: Issuance;
 }
 
 /**
- * What is only made beside a complete database. A master key is not among them: an operator may put one there before the
- * first start.
+ * Files that are only made beside a complete database. The master key is not among them: an operator may put it there
+ * before the first start.
  */
 const madeLater = [
   unfinishedRestoreName,
@@ -49,13 +49,13 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   after: (ms, callback) => {
-    // What waits keeps a connection or a listener open; time alone must not keep the process alive.
+    // A timer must not keep the process alive. Connections and listeners do.
     const timer = setTimeout(callback, ms).unref();
     return () => clearTimeout(timer);
   },
 };
 
-/** The folder and the files that a deployment trusts, whether they are there yet or not. */
+/** The folder and the files that a deployment trusts, whether they exist yet or not. */
 export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): string[] {
   const ownKeys = 'ownFile' in masterKeys ? [masterKeys.ownFile] : [];
   const [mark, record] = [join(dataDir, markFileName), join(dataDir, servingRecordName)];
@@ -66,20 +66,20 @@ export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): strin
   return [...databaseFiles(dataDir), ...own, ...simulated, ...namedFiles];
 }
 
-/** Those among them that nobody else has to read: certificates, checkpoints and the like are shown to everybody anyway. */
+/** The trusted files that no other user has to read. Certificates and checkpoints are public. */
 export function confidentialFiles(config: Config): string[] {
   const shown = [...config.publicFiles, checkpointFile(config.dataDir)];
   return trustedFiles(config).filter((file) => !shown.includes(file));
 }
 
-/** How a process that takes calls opens the store. */
+/** How a serving process opens the store. */
 export interface Serving {
   readonly clock?: Clock | undefined;
-  /** Whether the store works in this thread; in one of its own if not given. */
+  /** Whether the store works in this thread; by default it has its own. */
   readonly isStoreInThisThread?: boolean | undefined;
 }
 
-/** Opens what a process that takes calls needs. Throws ConfigError, and what `openRegistry` throws. */
+/** Opens the registry for a serving process. Throws ConfigError, and what `openRegistry` throws. */
 export async function openForServing(config: Config, serving: Serving = {}): Promise<Registry> {
   const faults = faultsForServing(config);
   if (faults.length > 0) throw new ConfigError(faults);
@@ -90,8 +90,8 @@ export async function openForServing(config: Config, serving: Serving = {}): Pro
 }
 
 /**
- * Throws ConfigError if serving needs the origin of the log in the settings and it is not there. Call it before the database is
- * upgraded, which keeps the older version from opening it.
+ * Throws ConfigError if the settings of a production have no origin of the log. Call it before the database is upgraded,
+ * since the older version cannot open it afterwards.
  */
 async function refuseWithoutOrigin(config: Config): Promise<void> {
   const rule = await missingOrigin(config);
@@ -109,18 +109,18 @@ export async function missingOrigin({
   return requiredOrigin(readLogNames(dataDir));
 }
 
-/** How a registry is opened otherwise than for a command like any other. */
+/** Options of `openRegistry` that few commands need. */
 export interface RegistryOptions {
   readonly clock?: Clock | undefined;
-  /** Set for a process that takes calls. */
+  /** Set for a serving process. */
   readonly serving?: Serving | undefined;
-  /** Whether it is opened although there may be secrets that do not open. */
+  /** Whether it is opened although there may be secrets that no master key opens. */
   readonly isMasterKeyLost?: boolean;
 }
 
 /**
- * Opens the store and what issues credentials into it. Throws FilesExposed if other users may change what is trusted,
- * DatabaseError, and MasterKeyError if the secrets in the store do not open.
+ * Opens the store and the parts that issue credentials. Throws FilesExposed if other users may change trusted files,
+ * DatabaseError, and MasterKeyError if the master keys do not open the secrets of the store.
  */
 export async function openRegistry(
   config: Config,
@@ -150,7 +150,7 @@ export async function openRegistry(
   }
 }
 
-/** Brings the store to this version; `keepsCopy` if a copy is made before. Throws ConfigError, FilesExposed and DatabaseError. */
+/** Upgrades the store to this version; `keepsCopy` makes a copy before. Throws ConfigError, FilesExposed and DatabaseError. */
 export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<void> {
   await refuseWithoutOrigin(config);
   refuseChangeableByOthers(trustedFiles(config));
@@ -160,14 +160,14 @@ export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<
   openDatabase(options, { keepsCopy }).$client.close();
 }
 
-/** What is wrong if the database of a data folder is gone, by what else is there; undefined if it is there, or never was. */
+/** Says which file shows that the database of a data folder is lost; undefined if it exists, or never did. */
 export function findLostDatabase(dataDir: string): string | undefined {
   return findLost(databaseFile(dataDir), [...madeLater, servingLockName]);
 }
 
-/** Opens the store; in a thread of its own neither the disk nor another process holds up the doors. */
+/** Opens the store. In its own thread, neither the disk nor another process blocks the listeners. */
 async function openStore(options: StoreOptions, isInThisThread: boolean): Promise<Store> {
-  // Loaded when needed: where the store has a thread of its own, its driver is loaded there.
+  // Loaded when needed: a store with its own thread loads its driver there.
   if (isInThisThread) {
     const { createSqliteStore } = await import('../store/sqlite/engine.ts');
     return createSqliteStore(options);

@@ -176,11 +176,11 @@ test('one run reports all faults, each with what to do', async (t) => {
   assert.deepEqual(faulty(), ['files', 'master key', 'address', 'provider']);
   assert.match(of('files').join(), /artseal\.db \(mode 0666\) may be changed by other users.*chmod go-w/);
   assert.deepEqual(of('master key'), [
-    'fault: 2 secrets sealed under a master key main that is not there: put it back, nothing is signed or verified with them',
+    'fault: 2 secrets sealed under a master key main that is missing: put it back. Without it these secrets cannot be used',
   ]);
   assert.match(of('address').join(), new RegExp(`fault: ${held} of ARTSEAL_INTERNAL_ADDR .*EADDRINUSE`));
   assert.match(of('provider').join(), /^fault: stripe rejects the credentials: .*401.*set others/);
-  assert.match(of('settings').join(), /warning: ARTSEAL_DATADIR is no setting/);
+  assert.match(of('settings').join(), /warning: ARTSEAL_DATADIR is not a setting/);
   const text = JSON.stringify(findings);
   for (const secret of [standIn.apiKey, standIn.webhookSecret, hexKey])
     assert.equal(text.includes(secret), false);
@@ -257,7 +257,7 @@ test('check connects to the proxy of webhooks, and names it without its password
   const reached = await check(through);
   assert.deepEqual(
     [reached.code, reached.of('webhooks')],
-    [0, [`ok: ${to}, through ${url}, which takes connections`]],
+    [0, [`ok: ${to}, through ${url}, which accepts connections`]],
   );
   const tls = await check({ ...through, ARTSEAL_WEBHOOK_PROXY: `https://${host}` });
   assert.match(tls.of('webhooks').join(), /^fault: the proxy https:\/\/127.* cannot be reached/);
@@ -325,7 +325,7 @@ test('a certificate is valid, then close to its end, then expired', async (t) =>
   for (const [part, finding] of [
     [0.6, `ok: ${named} is valid until ${endsAt}`],
     [0.7, `warning: ${named} expires at ${endsAt}: renew it`],
-    [1, `fault: ${named} expired at ${endsAt}, and clients refuse it: renew it`],
+    [1, `fault: ${named} expired at ${endsAt}, and clients reject it: renew it`],
   ] as const)
     assert.deepEqual(await findingsAt(+validFromDate + part * lifeMs, env, 'certificate'), [finding]);
 });
@@ -338,7 +338,7 @@ test('check looks at the backup folder and at the age of the last verified backu
   assert.deepEqual(none.of('backup'), ['ok: none are taken regularly, which a sandbox does not need']);
   const scheduled = { ...env, ARTSEAL_BACKUP_DIR: folder };
   assert.deepEqual((await check(scheduled)).of('backup'), [
-    `warning: none is in ${folder} yet: serve takes one`,
+    `warning: ${folder} has no backup yet: serve takes one`,
   ]);
   const missing = await check({ ...env, ARTSEAL_BACKUP_DIR: join(folder, 'none') });
   assert.deepEqual([missing.code, missing.faulty()], [1, ['backup']]);
@@ -481,7 +481,7 @@ test('check compares the clock with the newest filing', async (t) => {
   );
   assert.match(
     await at(filedMs + 10 * 366 * 86_400_000),
-    /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest filing, and filings are refused: .*artseal clock accept$/,
+    /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest filing, and filings are rejected: .*artseal clock accept$/,
   );
   assert.match(await at(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
 });

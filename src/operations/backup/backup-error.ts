@@ -3,5 +3,5 @@ export class BackupError extends Error {
   override name = 'BackupError';
 }
 
-/** Is told how far a step is, in bytes. What it throws ends the work. */
+/** Receives the progress of a step, in bytes. It throws to end the work. */
 export type Progress = (step: string, done: number, total: number) => void;

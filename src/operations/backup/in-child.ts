@@ -9,15 +9,15 @@ import type { TakeIfOld } from './schedule.ts';
 
 /** How long one backup may take, in milliseconds: six hours. */
 const limitMs = 6 * 3_600_000;
-/** How long a child that is given up may clean up, in milliseconds. */
+/** How long a stopped child may clean up, in milliseconds. */
 const cleanUpMs = 1_000;
-/** Behind the service, which has the machine first. */
+/** Lower priority than the service. */
 const niceness = 10;
 
 /**
- * Takes backups by `artseal backup rotate` in a process of its own: neither the disk that they go to nor the work holds up
- * a thread of this one. It is told the data folder, the folder for temporary files, which SQLite is loaded from, and
- * nothing secret.
+ * Takes backups by `artseal backup rotate` in a process of its own, so that neither a slow disk nor the work blocks a thread
+ * of this process. The child receives the data folder and the folder for temporary files, from which the executable loads
+ * SQLite, and no secret.
  */
 export function inChild(
   dataDir: string,
@@ -58,7 +58,7 @@ export function inChild(
   };
 }
 
-/** Ends a child; it removes what it has not finished, if that does not take long. */
+/** Ends a child. It has a moment to remove unfinished files. */
 function end(child: ChildProcess): void {
   child.kill('SIGTERM');
   const force = setTimeout(() => child.kill('SIGKILL'), cleanUpMs);
@@ -69,6 +69,6 @@ function lower({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) setPriority(pid, niceness);
   } catch {
-    // It has ended already, or the system has no such thing: it then runs as it is.
+    // The child has ended already, or the system has no priorities.
   }
 }

@@ -4,9 +4,9 @@ import { sandboxCredentialsName } from '../../config/sandbox-credentials.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 
 /**
- * The files of a data folder that belong together, in the order in which they are copied: the books of a simulated
- * provider behind the database, for a provider may know more than the registry and never less. A production has
- * the database alone.
+ * The files of a data folder that a backup contains, in the order in which they are copied. The state of a simulated
+ * provider follows the database, since a provider may know more than the registry and never less. A production has only
+ * the database.
  */
 export const memberNames: readonly string[] = [
   databaseName,
@@ -15,5 +15,5 @@ export const memberNames: readonly string[] = [
   ownMasterKeyName,
 ];
 
-/** Whether a file of the data folder is a database of SQLite, which cannot be copied as it is. */
+/** Whether a file of the data folder is an SQLite database, which is copied by SQLite. */
 export const isDatabase = (name: string): boolean => name.endsWith('.db');

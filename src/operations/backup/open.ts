@@ -80,7 +80,7 @@ async function contentOf(file: string, member: TarMember): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(readMember(file, member)));
 }
 
-/** Unpacks a backup into a folder that is empty: the files whose content is not what the manifest says. */
+/** Unpacks a backup into an empty folder. Returns the files whose content differs from the manifest. */
 export async function unpack(
   file: string,
   { manifest, members }: OpenBackup,
@@ -113,7 +113,7 @@ export async function unpack(
   return changed;
 }
 
-/** Checks what was unpacked: what is wrong with it, a line each. */
+/** Checks the unpacked files. Returns one line a fault. */
 export function checkUnpacked(folder: string, manifest: Manifest, progress: Progress): readonly string[] {
   return manifest.files
     .filter(({ name }) => isDatabase(name))
@@ -144,7 +144,7 @@ function checkDatabase(
   ];
 }
 
-/** The kept checkpoints that no key of the log has signed, a line each. */
+/** Returns a line for each kept checkpoint that no key of the log has signed. */
 function unsignedIn(file: string): readonly string[] {
   const { notes, vkeys } = checkpointsOf(file);
   return notes

@@ -14,7 +14,7 @@ import type { Manifest } from './manifest.ts';
 import { openBackup } from './open.ts';
 import { faultsOf } from './verify.ts';
 
-/** What is to be restored, where, and what was given out since. */
+/** Which backup is restored, where, and which numbers are left out. */
 export interface RestoreOrder {
   readonly file: string;
   /** A folder that is empty or not there. */
@@ -22,30 +22,30 @@ export interface RestoreOrder {
   readonly nowMs: number;
   /** That of the deployment. */
   readonly calendar: Calendar;
-  /** The last filing number that was given out, AS-<year>-<6 digits>; undefined if nobody knows. */
+  /** The last filing number that was given out, AS-<year>-<6 digits>; undefined if unknown. */
   readonly numbersAfter: string | undefined;
   /** From 0 to 1. */
   readonly random: () => number;
   readonly progress: Progress;
 }
 
-/** What a restored folder holds. */
+/** A restored folder. */
 export interface Restored {
   readonly manifest: Manifest;
   readonly gaps: readonly NumberGap[];
-  /** Whether checkpoints of its evidence log were published, of which the newest is in no backup. */
+  /** Whether checkpoints of its evidence log were published. No backup has the newest one. */
   readonly isPublished: boolean;
 }
 
-/** The root of a file system of its own has this one. */
+/** The root of a file system has this folder. */
 const systemFolders = ['lost+found'];
-/** The upgrade to the schema of this version writes as much again. */
+/** The upgrade to the current schema writes as much again. */
 const roomFactor = 2;
 
 /**
- * Restores a backup: verifies it, brings its database to the schema of this version, and leaves out all numbers that may
- * have been given out since it was taken. The database is put into its place last, so that a folder which was
- * not finished is never served. Throws BackupError and DatabaseError.
+ * Restores a backup: verifies it, upgrades its database to the current schema, and leaves out all numbers that may have
+ * been given out since it was taken. The database is moved to its place last, so that an unfinished folder is never
+ * served. Throws BackupError and DatabaseError.
  */
 export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
   const { file, progress } = order;
@@ -65,7 +65,7 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
     const noted = note(work, manifest, years, order);
     for (const name of readdirSync(work).sort(databaseLast)) {
       syncFile(join(work, name));
-      // Whatever the disk does: where the database is, the others are.
+      // If the database is on disk, so are the other files.
       if (name === databaseName) syncFolder(into);
       renameSync(join(work, name), join(into, name));
     }
@@ -100,10 +100,10 @@ function yearsSince(
 ): readonly number[] {
   const yearAt = (atMs: number) => yearOf(calendar.timestamp(atMs));
   const [takenIn, restoredIn] = [yearAt(Date.parse(takenAt)), yearAt(nowMs)];
-  // The clock was ahead, and may have been set to any year since that the backup has filings of.
+  // The clock was ahead, and may since have been set to any year of which the backup has filings.
   const wasAhead = takenIn > restoredIn;
   const first = wasAhead ? Math.min(restoredIn, ...Object.keys(database.lastFilings).map(Number)) : takenIn;
-  // A clock that is behind makes no gap smaller.
+  // If the clock was set back, the gap does not get smaller.
   const last = Math.max(takenIn, restoredIn);
   const years = Array.from({ length: last - first + 1 }, (_, place) => first + place);
   if (numbersAfter !== undefined && !years.includes(yearOfFiling(numbersAfter))) {

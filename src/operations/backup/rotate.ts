@@ -8,26 +8,26 @@ import { readBackupStatus, writeBackupStatus } from './status.ts';
 import { type BackupOrder, partialMark, takeBackup } from './take.ts';
 import { verifyBackup } from './verify.ts';
 
-/** A backup is to be taken into a folder that keeps the last ones. */
+/** Takes a backup into a folder that keeps the last ones. */
 export interface RotationOrder extends Omit<BackupOrder, 'target'> {
   /** A folder that exists. */
   readonly folder: string;
   /** How many are kept, at least 1. */
   readonly keep: number;
-  /** None is taken if the last try did not fail and the last one is verified and younger, in milliseconds; undefined to take one. */
+  /** Milliseconds. No backup is taken if the last attempt succeeded and its backup is younger; undefined to take one always. */
   readonly everyMs: number | undefined;
 }
 
-/** What a rotation came to. */
+/** The result of a rotation. */
 export interface Rotated {
   /** The last backup. */
   readonly file: string;
   /** RFC 3339 in UTC. */
   readonly takenAt: string;
-  /** Whether it was taken now. */
+  /** Whether this rotation took it. */
   readonly isNew: boolean;
   readonly removed: readonly string[];
-  /** Files with such names that are no whole backups: left for a person to look at. */
+  /** Files with the name of a backup that are incomplete. They are left for a person to look at. */
   readonly broken: readonly string[];
 }
 
@@ -36,20 +36,20 @@ interface Kept {
   readonly sequence: number;
 }
 
-/** Numbered, so that a clock which was set wrong does not change which is the oldest; in digits that a next one has, too. */
+/** The number says which backup is the oldest, even if the clock was wrong. */
 const namePattern = /^artseal-(\d{6,12})-\d{8}T\d{6}Z\.tar$/;
 const sequenceDigits = 6;
 
-/** The last backup that proved damaged. It is not counted, and the next damaged one replaces it. */
+/** The name of the last damaged backup. It is not counted, and the next damaged one replaces it. */
 const damagedName = 'artseal.tar.damaged';
-/** Faults of a damaged backup that are named; `artseal backup verify` names all. */
+/** How many faults of a damaged backup the message names; `artseal backup verify` names all. */
 const namedMax = 3;
 
 /**
- * Takes a backup into a folder unless the last one is young enough, verifies it as `artseal backup verify` does, and only
- * then removes the oldest of those that it took before, if they are whole and more than `keep`: never the last one, and
- * nothing else. What an earlier run did not finish is removed as well. The result goes into the data folder. Throws
- * BackupError if the new backup is damaged, and what `takeBackup` and `verifyBackup` throw; then no backup was removed.
+ * Takes a backup into a folder unless the last one is young enough, verifies it as `artseal backup verify` does, and then
+ * removes the oldest complete backups that rotations took, except the newest `keep`. It also removes unfinished files of
+ * earlier runs, and nothing else. The data folder keeps the result. Throws BackupError if the new backup is damaged, and
+ * what `takeBackup` and `verifyBackup` throw; then no backup is removed.
  */
 export async function rotateBackups(order: RotationOrder): Promise<Rotated> {
   const { dataDir, nowMs } = order;
@@ -66,7 +66,7 @@ export async function rotateBackups(order: RotationOrder): Promise<Rotated> {
       const failure = { at: new Date(nowMs).toISOString(), reason };
       writeBackupStatus(dataDir, { last: before?.last, failure });
     } catch {
-      // The disk of the data folder is full or broken: what failed first is thrown, and the age of the last one tells.
+      // The disk of the data folder is full or broken. The first error is thrown, and the last backup gets older.
     }
     throw error;
   }
@@ -86,20 +86,20 @@ async function rotate(
     const file = join(folder, last.name);
     if (file === verified) return { file, takenAt: last.takenAt, isNew: false, removed: [], broken };
   }
-  const name = nameOf(sequenceBehind(folder), order.nowMs);
+  const name = nameOf(nextSequence(folder), order.nowMs);
   const takenAt = await takeVerified(order, folder, name);
   const removed = [...whole.map((kept) => kept.name), name].slice(0, -keep);
   for (const old of removed) rmSync(join(folder, old));
   return { file: join(folder, name), takenAt, isNew: true, removed, broken };
 }
 
-/** Takes a backup that has its name once it is verified; when it was taken. A damaged one is kept aside. */
+/** Takes a backup, verifies it and then gives it its name; keeps a damaged one aside. Returns the time of the backup. */
 async function takeVerified(
   order: Omit<BackupOrder, 'target'>,
   folder: string,
   name: string,
 ): Promise<string> {
-  // Both are what a next run removes if this one is killed.
+  // If this run is killed, the next one removes both.
   const partial = `${join(folder, name)}${partialMark}`;
   const target = `${partial}unverified`;
   try {
@@ -123,7 +123,7 @@ function damaged(file: string, faults: readonly string[]): BackupError {
   );
 }
 
-/** A time ahead of the clock tells nothing about age. */
+/** Whether a backup is younger than `everyMs`. One with a time ahead of the clock is not. */
 function isYoung(takenAt: string, nowMs: number, everyMs: number): boolean {
   const ageMs = nowMs - Date.parse(takenAt);
   return ageMs >= 0 && ageMs < everyMs;
@@ -143,7 +143,7 @@ async function inspect(folder: string) {
   return { whole, broken };
 }
 
-/** The files of a folder that have such names, the oldest first. */
+/** The files of a folder with the name of a backup, the oldest first. */
 function keptIn(folder: string): readonly Kept[] {
   return readdirSync(folder)
     .flatMap((name) => {
@@ -153,7 +153,7 @@ function keptIn(folder: string): readonly Kept[] {
     .sort((one, other) => one.sequence - other.sequence);
 }
 
-const sequenceBehind = (folder: string): number => (keptIn(folder).at(-1)?.sequence ?? 0) + 1;
+const nextSequence = (folder: string): number => (keptIn(folder).at(-1)?.sequence ?? 0) + 1;
 
 function nameOf(sequence: number, nowMs: number): string {
   const time = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');

@@ -2,24 +2,23 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import type { Rotated } from './rotate.ts';
 
-/** Backups that a serving process has taken regularly. */
+/** The regular backups of a serving process. */
 export interface BackupSchedule {
-  /** Why the last try failed; undefined if it did not. */
+  /** Why the last attempt failed; undefined if it succeeded. */
   failure(): string | undefined;
-  /** Takes no more; one under way is given up. */
+  /** Stops, and cancels a backup that is being taken. */
   stop(): Promise<void>;
 }
 
-/** Takes a backup if the last one is old, and rotates; elsewhere than in this thread. Rejects with why it cannot. */
+/** Takes a backup in another process if the last one is old, and rotates. Rejects with the reason if it cannot. */
 export type TakeIfOld = (signal: AbortSignal) => Promise<Rotated>;
 
-/** How soon it is tried again after a failure, in milliseconds. */
+/** How long after a failure the next attempt is made, in milliseconds. */
 const retryMs = 15 * 60_000;
 
 /**
- * Has backups taken every `everyMs`, first now if the last one is older: that was missed. Whoever takes them looks at
- * the wall clock; the times between are measured by the monotonic one, so that setting the clock neither makes many
- * backups nor stops them.
+ * Takes backups every `everyMs`, the first one now if the last one is older. The child that takes them uses the wall clock.
+ * The time between them is monotonic, so that setting the clock neither makes many backups nor stops them.
  */
 export function startBackups(
   takeIfOld: TakeIfOld,
@@ -27,7 +26,7 @@ export function startBackups(
   clock: Clock,
   log: Logger,
 ): BackupSchedule {
-  const giveUp = new AbortController();
+  const cancellation = new AbortController();
   let failure: string | undefined;
   let cancel = () => {};
   let underWay = Promise.resolve();
@@ -35,14 +34,13 @@ export function startBackups(
   async function run(): Promise<void> {
     let nextMs = Math.min(everyMs, retryMs);
     try {
-      const { file, takenAt, isNew, removed, broken } = await takeIfOld(giveUp.signal);
+      const { file, takenAt, isNew, removed, broken } = await takeIfOld(cancellation.signal);
       failure = undefined;
       if (isNew) log.info({ file, removed }, 'a backup was taken');
-      for (const name of broken)
-        log.warn({ file: name }, 'this is no whole backup: look at it and remove it');
+      for (const name of broken) log.warn({ file: name }, 'an incomplete backup: look at it and remove it');
       nextMs = isNew ? everyMs : Math.max(0, Date.parse(takenAt) + everyMs - clock.nowMs());
     } catch (error) {
-      if (giveUp.signal.aborted) return;
+      if (cancellation.signal.aborted) return;
       failure = error instanceof Error ? error.message : String(error);
       log.error({ reason: failure }, 'no backup could be taken; it is tried again');
     }
@@ -58,7 +56,7 @@ export function startBackups(
     failure: () => failure,
     stop: async () => {
       cancel();
-      giveUp.abort();
+      cancellation.abort();
       await underWay;
       cancel();
     },

@@ -11,25 +11,25 @@ export interface BackupTerms extends Pick<RegularBackups, 'folder' | 'everyMs'> 
   readonly isRequired: boolean;
 }
 
-/** What is known of the regular backups, those that commands take as well. */
+/** The state of the backups that the server or commands take. */
 export interface BackupStanding {
-  /** The last one that was taken and verified. */
+  /** The last verified backup. */
   readonly last: { readonly file: string; readonly takenAt: string } | undefined;
-  /** That its file, or the folder of it, does not exist any more. */
+  /** Says that its file, or the folder of it, no longer exists. */
   readonly missing: string | undefined;
   /** Why the server cannot take backups into its folder. */
   readonly unusable: string | undefined;
-  /** Why the last try failed. */
+  /** Why the last attempt failed. */
   readonly failure: string | undefined;
 }
 
-/** What is wrong with the regular backups, in a sentence without its full stop. */
+/** What is wrong with the backups; a sentence without its full stop. */
 export interface BackupProblem {
   readonly level: 'warning' | 'fault';
   readonly text: string;
 }
 
-/** Reads what is known of the backups of a data folder. */
+/** Reads the state of the backups of a data folder. */
 export async function readStanding({ dataDir, folder }: BackupTerms): Promise<BackupStanding> {
   const { last, failure } = (await readBackupStatus(dataDir)) ?? {};
   return {
@@ -41,8 +41,8 @@ export async function readStanding({ dataDir, folder }: BackupTerms): Promise<Ba
 }
 
 /**
- * What is wrong with the backups; undefined if nothing is. A last one is too old at twice the period. That, and a try that
- * failed, is only a warning where no backups have to be taken.
+ * What is wrong with the backups; undefined if nothing is. The last one is too old at twice the period. If backups are not
+ * required, this and a failed attempt are only warnings.
  */
 export function findProblem(
   { last, missing, unusable, failure }: BackupStanding,
@@ -53,13 +53,14 @@ export function findProblem(
   if (unusable !== undefined) return { level, text: unusable };
   if (failure !== undefined) return { level, text: failure };
   if (last === undefined) {
-    if (folder !== undefined) return { level: 'warning', text: `none is in ${folder} yet: serve takes one` };
+    if (folder !== undefined)
+      return { level: 'warning', text: `${folder} has no backup yet: serve takes one` };
     const text =
       'no verified backup is known: set ARTSEAL_BACKUP_DIR, enable artseal-backup.timer or wait for its first run, or run artseal backup rotate from cron';
     return isRequired ? { level: 'warning', text } : undefined;
   }
   if (nowMs - Date.parse(last.takenAt) > 2 * everyMs) {
-    const text = `the last verified backup is of ${last.takenAt}, which is more than twice ARTSEAL_BACKUP_EVERY ago: look why none was taken since`;
+    const text = `the last verified backup is of ${last.takenAt}, which is more than twice ARTSEAL_BACKUP_EVERY ago: find out why none was taken since`;
     return { level, text };
   }
   return missing === undefined ? undefined : { level: 'warning', text: missing };

@@ -21,27 +21,27 @@ import {
 import { isDatabase, memberNames } from './members.ts';
 import { type TarSource, writeTar } from './tar.ts';
 
-/** What a backup is taken of, and where it is put. */
+/** Which data folder is backed up, and to which file. */
 export interface BackupOrder {
   readonly dataDir: string;
-  /** A file that is not there yet. */
+  /** A file that does not exist yet. */
   readonly target: string;
   readonly nowMs: number;
   readonly progress: Progress;
-  /** Bytes that may still be written to the disk of a folder; asked of the system if not given. */
+  /** Free bytes on the disk of a folder; by default those that the system reports. */
   readonly freeBytesOf?: (folder: string) => number;
 }
 
-/** What a folder of unfinished work is called behind the name of its backup, before its random end. */
+/** Follows the name of a backup in the name of the folder of its unfinished files. */
 export const partialMark = '.partial-';
 
-/** A copy is there by itself and in the archive for a moment. */
+/** For a moment the copy exists twice: as a file and in the archive. */
 const roomFactor = 2;
 const roomBesides = 1_048_576;
 
 /**
- * Takes a backup of a data folder that may be served meanwhile. The file is there under its name once it is whole and on
- * disk. Throws BackupError if it is there already, the disk has no room, or the database is damaged.
+ * Takes a backup of a data folder, which a server may use meanwhile. The file appears when it is complete and on disk. Throws
+ * BackupError if the file exists, the disk has no room, or the database is damaged.
  */
 export async function takeBackup(order: BackupOrder): Promise<Manifest> {
   const target = resolve(order.target);
@@ -81,7 +81,7 @@ function refuseWithoutRoom(folder: string, bytes: number, free: number): void {
   );
 }
 
-/** Copies what is a database, reads what else a sandbox has. */
+/** Copies the databases, and reads the other files of a sandbox. */
 async function copyMembers(
   { dataDir, progress }: BackupOrder,
   names: readonly string[],
@@ -109,7 +109,7 @@ function damaged(database: string, how: string): BackupError {
   );
 }
 
-/** What goes into a backup of this database: of a production the database alone, whatever else lies in its folder. */
+/** The manifest. A backup of a production has only its database. */
 async function describe(
   { dataDir, nowMs, progress }: BackupOrder,
   sources: readonly TarSource[],

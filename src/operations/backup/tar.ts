@@ -19,7 +19,7 @@ export interface TarSource {
   readonly from: string | Uint8Array;
 }
 
-/** The archive is not as this program writes it: cut off, changed, or something else. The message follows its name. */
+/** The archive is cut off, changed, or of another program. The message follows its name. */
 export class TarError extends Error {
   override name = 'TarError';
 }
@@ -32,8 +32,8 @@ const octalMax = 0o77777777777;
 const membersMax = 16;
 
 /**
- * Writes a new archive of the POSIX format ustar, for its own user alone, and returns when it is on disk. `onBytes` is told
- * how many bytes were written since it was told before.
+ * Writes a new archive in the POSIX format ustar that only its user can read. Resolves when it is on disk. `onBytes` receives
+ * the number of bytes of each write.
  */
 export async function writeTar(
   file: string,
@@ -72,11 +72,11 @@ async function append(
 const chunks = { highWaterMark: 1_048_576 };
 
 /**
- * Where the files of an archive are. Throws TarError for anything that `writeTar` does not write: no byte outside of
- * the files' contents can be another one, but for names, sizes and times that are written well-formed.
+ * Lists the files of an archive. Throws TarError for anything that `writeTar` does not write: outside of the files' contents,
+ * only names, sizes and times can differ, and these are well-formed.
  */
 export function listTar(file: string): readonly TarMember[] {
-  // To open a pipe could wait for ever, deaf to every signal but SIGKILL.
+  // Opening a pipe could block for ever, and no signal but SIGKILL would end it.
   if (!statSync(file).isFile()) throw new TarError('is no regular file');
   const archive = openSync(file, 'r');
   try {
@@ -96,7 +96,7 @@ export function listTar(file: string): readonly TarMember[] {
       offset = member.offset + member.bytes + padding.length;
       if (offset + endBytes > size) throw new TarError('is cut off');
       readSync(archive, padding, 0, padding.length, offset - padding.length);
-      if (!isZero(padding)) throw new TarError(`has a damaged padding behind ${member.name}`);
+      if (!isZero(padding)) throw new TarError(`has a damaged padding after ${member.name}`);
     }
     throw new TarError('holds too many files');
   } finally {
@@ -106,7 +106,7 @@ export function listTar(file: string): readonly TarMember[] {
 
 /** Reads a file of an archive. */
 export function readMember(file: string, { offset, bytes }: TarMember): AsyncIterable<Buffer> {
-  // A range that ends before it begins is refused, and an empty file has no other.
+  // createReadStream rejects a range that ends before it begins, as that of an empty file does.
   return bytes === 0
     ? emptyContent()
     : createReadStream(file, { ...chunks, start: offset, end: offset + bytes - 1 });
@@ -124,7 +124,7 @@ const isZero = (bytes: Buffer): boolean => bytes.every((byte) => byte === 0);
 
 const paddingOf = (bytes: number): number => (blockBytes - (bytes % blockBytes)) % blockBytes;
 
-/** Offsets of the fields are those of POSIX.1-1988, pax(1). */
+/** The offsets of the fields are defined in POSIX.1-1988, pax(1). */
 function headerOf(name: string, bytes: number, mtimeS: number): Buffer {
   const header = Buffer.alloc(blockBytes);
   header.write(name, 0, 100, 'ascii');
@@ -146,7 +146,7 @@ function headerOf(name: string, bytes: number, mtimeS: number): Buffer {
 
 const octal = (value: number, digits: number): string => `${value.toString(8).padStart(digits, '0')}\0`;
 
-/** The sum of all bytes, those of the sum itself counted as blanks. */
+/** The sum of all bytes, with those of the checksum counted as spaces. */
 function checksumOf(header: Buffer): number {
   return header.reduce((sum, byte, place) => sum + (place >= 148 && place < 156 ? 0x20 : byte), 0);
 }
@@ -157,7 +157,7 @@ function memberOf(header: Buffer, offset: number): TarMember {
   const bytes =
     header.readUInt8(124) === 0x80 ? Number(header.readBigUInt64BE(128)) : Number.parseInt(text(124, 12), 8);
   const [name, mtimeS] = [text(0, 100), Number.parseInt(text(136, 12), 8)];
-  // The checksum is a sum, which some changes leave as it is.
+  // Some changes leave the checksum, a sum, as it is.
   const isSound = Number.isSafeInteger(bytes) && header.equals(headerOf(name, bytes, mtimeS));
   if (!isSound) throw new TarError('has a damaged or foreign header');
   return { name, bytes, mtimeS, offset };

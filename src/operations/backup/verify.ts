@@ -6,18 +6,18 @@ import { BackupError, type Progress } from './backup-error.ts';
 import type { Manifest } from './manifest.ts';
 import { checkUnpacked, type OpenBackup, openBackup, unpack } from './open.ts';
 
-/** What was found out about a backup. */
+/** The result of a verification. */
 export interface Verdict {
   readonly manifest: Manifest;
-  /** What is wrong, a line each; empty if it is sound. */
+  /** One line a fault; empty if the backup is sound. */
   readonly faults: readonly string[];
 }
 
 /**
- * Looks at every byte of a backup: checksums, the databases by SQLite's own check, counts, the evidence hash of every
- * filing, the evidence log with all that it commits to, and the signatures of the checkpoints that it keeps. It is
- * unpacked meanwhile into a new folder, whose path begins with `into`, or into one in the folder for temporary files. Throws
- * BackupError if it cannot be opened or if there is no room.
+ * Checks every byte of a backup: checksums, the databases by SQLite's own check, counts, the evidence hash of every filing,
+ * the evidence log with every record that it commits to, and the signatures of its checkpoints. Meanwhile the backup is
+ * unpacked into a new folder, whose path begins with `into` or with the folder for temporary files. Throws BackupError if
+ * it cannot be opened or if there is no room.
  */
 export async function verifyBackup(file: string, progress: Progress, into?: string): Promise<Verdict> {
   const backup = await openBackup(file);
@@ -31,7 +31,7 @@ export async function verifyBackup(file: string, progress: Progress, into?: stri
   }
 }
 
-/** Unpacks a backup into an empty folder and checks it: what is wrong, a line each. */
+/** Unpacks a backup into an empty folder and checks it. Returns one line a fault. */
 export async function faultsOf(
   file: string,
   backup: OpenBackup,

@@ -2,19 +2,19 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { type BackupStanding, type BackupTerms, findProblem, readStanding } from './standing.ts';
 
-/** Follows the backups of a data folder, those that commands take as well. */
+/** Watches the backups of a data folder that the server or commands take. */
 export interface BackupWatch {
-  /** As of the last look; undefined if no backup is known and none has to be. */
+  /** The state at the last look; undefined if no backup is known and none is required. */
   standing(): Pick<BackupStanding, 'last' | 'failure'> | undefined;
   stop(): void;
 }
 
-/** How often it looks, in milliseconds. */
+/** How often it reads the state, in milliseconds. */
 const lookEveryMs = 10_000;
 
 /**
- * Looks every ten seconds how the backups stand, and logs once what is wrong and once when it is right again. A failure of
- * backups that the server takes itself is left out: the schedule logs it.
+ * Reads the state of the backups every ten seconds, and logs once when something is wrong and once when it is right again. It
+ * leaves out failures of backups that the server takes itself: the schedule logs them.
  */
 export function watchBackups(terms: BackupTerms, clock: Clock, log: Logger): BackupWatch {
   let standing: BackupStanding | undefined;

@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts';
 import { findProblem, readStanding } from '../backup/standing.ts';
 import { type Finding, findingsOf } from './finding.ts';
 
-/** How the regular backups stand, as the server logs it and its metrics have it. */
+/** Checks the regular backups by the rules of the server's log and metrics. */
 export async function checkBackups(config: Config, nowMs: number): Promise<Finding> {
   const { ok, warning, fault } = findingsOf('backup');
   const { dataDir, environment, backups } = config;

@@ -29,15 +29,15 @@ import { checkNumbers } from './numbers.ts';
 import { checkRestoration } from './restoration.ts';
 import { checkWebhooks } from './webhooks.ts';
 
-/** How long the provider is waited for, in milliseconds. */
+/** Timeout of the provider, in milliseconds. */
 const answerMs = 8_000;
 
-/** The part whose faults keep all others from being looked at. */
+/** The part whose faults end the check. */
 export const settingsPart = 'settings';
 
 /**
- * Looks at all that a deployment needs, beside the process that serves it or without one, and changes nothing: what was
- * found, part by part. Where settings cannot be used, that is all that is told.
+ * Checks a deployment part by part, whether a process serves it or not, and changes nothing. If settings are wrong, it
+ * reports only these.
  */
 export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): AsyncGenerator<Finding> {
   const settings = findingsOf(settingsPart);
@@ -52,7 +52,9 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   const { environment, currency, timeZone, provider, dataDir } = config;
   yield settings.ok(`${environment} in ${dataDir}, ${currency}, ${timeZone}, ${provider.name}`);
   for (const variable of unknownSettings(env))
-    yield settings.warning(`${variable} is no setting and changes nothing: artseal --help lists them`);
+    yield settings.warning(
+      `${variable} is not a setting and has no effect: artseal --help lists the settings`,
+    );
   yield* checkFiles(config);
   yield checkDisk(dataDir, clock);
 
@@ -128,7 +130,7 @@ function judge(config: Config, file: string, inspection: Inspection<Finding>): F
       ),
       ...checkOrigin(config, logNames),
     ];
-  if (content === undefined) return [fault(`${file} bears no stamp of a deployment: restore a backup`)];
+  if (content === undefined) return [fault(`${file} is bound to no deployment: restore a backup`)];
   const { environment, currency, provider } = content;
   const findings: Finding[] = [];
   if (environment !== config.environment)
@@ -165,7 +167,7 @@ async function findServing(
   return record === undefined
     ? {
         finding: warning(
-          'a process serves this folder that does not tell its id: it is starting, or of an older version',
+          'a process serves this folder that has not published its id: it is starting, or is an older version',
         ),
       }
     : {
@@ -190,7 +192,7 @@ function* checkMasterKeys(
     return yield fault(messageOf(error));
   }
   if (content === undefined)
-    return yield unchecked('whether they open the secrets: the database cannot be asked');
+    return yield unchecked('whether they open the secrets: the database cannot be read');
   const webhookSecrets = content.webhooks.flatMap((one) => [
     ...sealedWebhookSecrets(one),
     ...sealedWebhookUrl(one),
@@ -199,15 +201,17 @@ function* checkMasterKeys(
   const unopened = countSeals(findUnopened(keys, keyRing, nowS), nowS);
   for (const { masterKey, secrets } of unopened)
     yield fault(
-      `${inNumber(secrets)} sealed under a master key ${masterKey} that is not there: put it back, nothing is signed or verified with them`,
+      `${inNumber(secrets)} sealed under a master key ${masterKey} that is missing: put it back. Without it these secrets cannot be used`,
     );
   if (unopened.length === 0) yield ok(uses(keyRing, keys, nowS));
   const isKnown = JSON.stringify(serving?.masterKeys) === JSON.stringify(keyRing.masterKeys);
   if (serving !== undefined && !isKnown)
-    yield warning(`the process that serves knows others than these settings give: kill -HUP ${serving.pid}`);
+    yield warning(
+      `the serving process has other master keys than these settings: run kill -HUP ${serving.pid}`,
+    );
 }
 
-/** What each master key is needed for. */
+/** Says what each master key is needed for. */
 function uses(
   { masterKeys: [sealing, ...others] }: KeyRing,
   keys: readonly SealedKey[],
@@ -223,7 +227,7 @@ function uses(
 
 function useOf(seals: Seals | undefined): string {
   if (seals === undefined) return 'opens no secret';
-  return seals.needed === 0 ? 'opens secrets of ended keys alone' : `is needed by ${inNumber(seals.needed)}`;
+  return seals.needed === 0 ? 'opens only secrets of ended keys' : `is needed by ${inNumber(seals.needed)}`;
 }
 
 const inNumber = (secrets: number): string => (secrets === 1 ? '1 secret' : `${secrets} secrets`);
@@ -231,10 +235,10 @@ const inNumber = (secrets: number): string => (secrets === 1 ? '1 secret' : `${s
 async function checkProvider(config: Config, clock: Clock): Promise<Finding> {
   const { ok, fault } = findingsOf('provider');
   const { name, movesMoney, open } = config.provider;
-  if (!movesMoney) return ok(`${name}: it moves no money, and there is nothing to reach`);
+  if (!movesMoney) return ok(`${name}: it moves no money and has no server`);
   const provider = await open(config.providerSettings, { dataDir: config.dataDir, clock });
   const timeout = new AbortController();
-  const giveUp = setTimeout(
+  const timer = setTimeout(
     () => timeout.abort(new Error(`no answer within ${answerMs / 1_000} seconds`)),
     answerMs,
   );
@@ -243,11 +247,9 @@ async function checkProvider(config: Config, clock: Clock): Promise<Finding> {
     if (access.kind === 'ACCEPTED') return ok(`${name} accepts the credentials`);
     return access.kind === 'REJECTED'
       ? fault(`${name} rejects the credentials: ${access.why}; set others that it accepts`)
-      : fault(
-          `${name} gives no answer: ${access.why}; look at the network and at the status page of ${name}`,
-        );
+      : fault(`${name} gives no answer: ${access.why}; check the network and the status page of ${name}`);
   } finally {
-    clearTimeout(giveUp);
+    clearTimeout(timer);
     await provider.close();
   }
 }

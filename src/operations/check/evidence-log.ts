@@ -7,12 +7,12 @@ import type { LogNames, LogState } from '../../store/log-commands.ts';
 import type { ReadTree } from '../../store/store.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 
-/** Faults of records that are named; `artseal backup verify` names all. */
+/** How many faults of records the finding names; `artseal backup verify` names all. */
 const namedMax = 3;
 
 /**
- * Whether what was published of the evidence log and the database agree, as the start and each signing ask, and whether every record
- * is the one that was logged: `faults` has those that are not.
+ * Checks that the published checkpoint and the database agree, as the start and each signing do. `faults` names the records
+ * that differ from the log.
  */
 export async function checkLog(
   config: Config,
@@ -30,7 +30,7 @@ export async function checkLog(
   );
 }
 
-/** A fault if the settings lack the name of the log that production needs; nothing else. */
+/** Returns a fault if a production has no name of its log in the settings. */
 export function checkOrigin({ environment, logOrigin }: Config, names: LogNames): Finding[] {
   if (environment !== 'production' || logOrigin !== undefined) return [];
   const text = faultOf(settings.logOrigin, requiredOrigin(names)).replace(/\.$/, '');

@@ -1,11 +1,11 @@
 import { errorText } from '../../lib/file-errors.ts';
 
-/** What was found of a part of a deployment. */
+/** The result of a check of one part of a deployment. */
 export interface Finding {
-  /** `unchecked` where something else has to be put right before it can be looked at. */
+  /** `unchecked` if another fault prevents the check. */
   readonly level: 'ok' | 'warning' | 'fault' | 'unchecked';
   readonly part: string;
-  /** A sentence without its full stop; where something is wrong it says what to do. */
+  /** A sentence without its full stop; for a warning or fault it says what to do. */
   readonly text: string;
 }
 
@@ -15,7 +15,7 @@ export function findingsOf(part: string): Record<Finding['level'], (text: string
   return { ok: at('ok'), warning: at('warning'), fault: at('fault'), unchecked: at('unchecked') };
 }
 
-/** What an error says. */
+/** The message of an error, without its full stop. */
 export function messageOf(error: unknown): string {
   return errorText(error).replace(/\.$/, '');
 }

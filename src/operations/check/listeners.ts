@@ -8,7 +8,7 @@ import { readTlsFiles, type TlsFiles } from '../../http/listen/tls-files.ts';
 import { isLoopback } from '../../lib/networks.ts';
 import { type Finding, findingsOf } from './finding.ts';
 
-/** Until when the certificates of the listeners that speak TLS are valid; nothing if none does. */
+/** Checks until when the certificates of the listeners with TLS are valid. */
 export function checkCertificates({ publicTls, internalTls }: Config, nowMs: number): Finding[] {
   return [
     [publicTls, settings.publicTlsCert.variable] as const,
@@ -23,7 +23,7 @@ function checkCertificate(files: TlsFiles, variable: string, nowMs: number): Fin
   const named = `${files.certificate} of ${variable}`;
   switch (certificateAge(material, nowMs)) {
     case 'EXPIRED':
-      return fault(`${named} expired at ${endsAt}, and clients refuse it: renew it`);
+      return fault(`${named} expired at ${endsAt}, and clients reject it: renew it`);
     case 'EXPIRES_SOON':
       return warning(`${named} expires at ${endsAt}: renew it`);
     case 'GOOD':
@@ -32,8 +32,8 @@ function checkCertificate(files: TlsFiles, variable: string, nowMs: number): Fin
 }
 
 /**
- * Which listeners other machines may reach without TLS. It may be meant so, behind a proxy that speaks TLS; so it is a
- * warning and no fault.
+ * Warns of listeners that other machines may reach without TLS. It is no fault, since the server may be behind a proxy that
+ * speaks TLS.
  */
 export async function checkPlainListeners(config: Config): Promise<Finding[]> {
   const { ok, warning } = findingsOf('tls');
@@ -41,7 +41,7 @@ export async function checkPlainListeners(config: Config): Promise<Finding[]> {
   const named = (address: ListenAddress, variable: string) => `${addressText(address)} of ${variable}`;
   const encrypt = (address: ListenAddress, variable: string, certificate: string) =>
     `${named(address, variable)} takes calls from other machines without TLS: set ${certificate} and its key; ` +
-    'or have a proxy speak TLS, and let that proxy alone reach this address (loopback, or a firewall)';
+    'or have a proxy speak TLS, and let only that proxy reach this address (loopback, or a firewall)';
   const warnings: Finding[] = [];
   if (publicTls === undefined && (await isExposed(publicAddress)))
     warnings.push(
@@ -55,18 +55,18 @@ export async function checkPlainListeners(config: Config): Promise<Finding[]> {
     warnings.push(
       warning(
         `${named(metricsAddress, settings.metricsAddress.variable)} returns metrics to other machines without TLS ` +
-          'and credentials: let Prometheus alone reach it (a firewall)',
+          'and credentials: let only Prometheus reach it (a firewall)',
       ),
     );
   return warnings.length > 0 ? warnings : [ok('no listener takes calls from other machines without TLS')];
 }
 
-/** Whether other machines may reach an address, as far as the address tells. */
+/** Whether other machines may reach an address, judged by the address only. */
 async function isExposed(address: ListenAddress): Promise<boolean> {
   if ('path' in address) return false;
   const { host } = address;
   if (isIP(host) !== 0) return !isLoopback(host);
-  // One that has no address cannot be listened on, which is a fault of its own.
+  // A name without address is reported by the check of addresses.
   const addresses = await lookup(host, { all: true }).catch(() => []);
   return !addresses.every((found) => isLoopback(found.address));
 }

@@ -15,21 +15,21 @@ import { confidentialFiles, trustedFiles } from '../registry.ts';
 import type { ServingRecord } from '../serving-record.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 
-/** Free disk below which it is a fault or a warning, in MiB; the log of the database alone takes 16 before it is folded. */
+/** Free disk below which there is a fault or a warning, in MiB. The write-ahead log takes 16 before a checkpoint. */
 const freeMiB = { fault: 64, warning: 1_024 } as const;
-/** How long a write may take to be on disk before it is a warning, in milliseconds. */
+/** Duration of a write to disk above which there is a warning, in milliseconds. */
 const slowWriteMs = 1_000;
-/** Touched by systemd-timesyncd each time that it has set the clock. */
+/** systemd-timesyncd touches it each time it sets the clock. */
 const timesyncFile = '/run/systemd/timesync/synchronized';
-/** Bytes of a MiB, which sizes are told in. */
+/** Bytes of a MiB. */
 export const bytesOfMiB = 1_048_576;
 const root = 0;
 
-/** Who may change or read the folder and the files that the deployment trusts. */
+/** Checks who may change or read the folder and the files that the deployment trusts. */
 export function checkFiles(config: Config): Finding[] {
   const { ok, warning, fault, unchecked } = findingsOf('files');
   const user = process.geteuid?.();
-  if (user === undefined) return [unchecked('this system has no users and modes as they are meant here')];
+  if (user === undefined) return [unchecked('this system has no Unix users and modes')];
   const owner = statSync(config.dataDir, { throwIfNoEntry: false })?.uid ?? user;
   const faults = changeableByOthers(trustedFiles(config), user === root ? owner : user).map(fault);
   const warnings = readableByOthers(confidentialFiles(config)).map(({ path, mode }) =>
@@ -38,7 +38,7 @@ export function checkFiles(config: Config): Finding[] {
   if (user === root && owner !== root)
     warnings.push(
       warning(
-        `run this as the user with id ${owner}, who owns the folder: root may do what that user may not`,
+        `run this as the user with id ${owner}, who owns the folder: root can access more than that user`,
       ),
     );
   const found = [...faults, ...warnings];
@@ -47,7 +47,7 @@ export function checkFiles(config: Config): Finding[] {
     : [ok('no other user of this machine may change or read what the service trusts')];
 }
 
-/** Whether there is room on the disk, and whether a write arrives there. */
+/** Checks that the disk has room and can be written. */
 export function checkDisk(dataDir: string, { monotonicMs }: Clock): Finding {
   const { ok, warning, fault, unchecked } = findingsOf('disk');
   if (statSync(dataDir, { throwIfNoEntry: false }) === undefined)
@@ -58,15 +58,15 @@ export function checkDisk(dataDir: string, { monotonicMs }: Clock): Finding {
     writeThrough(dataDir);
     const ms = Math.ceil(monotonicMs() - startedMs);
     const text = `${free} MiB are free under ${dataDir}, and a write was on disk in ${ms} ms`;
-    if (free < freeMiB.fault) return fault(`${text}: make room, or writes are refused soon`);
+    if (free < freeMiB.fault) return fault(`${text}: make room, or writes fail soon`);
     if (free < freeMiB.warning) return warning(`${text}: make room`);
-    return ms > slowWriteMs ? warning(`${text}: calls wait as long, so look at the disk`) : ok(text);
+    return ms > slowWriteMs ? warning(`${text}: calls take as long: check the disk`) : ok(text);
   } catch (error) {
     return fault(`${dataDir} cannot be written: ${messageOf(error)}`);
   }
 }
 
-/** Writes a file of its own, has it synchronised and removes it. */
+/** Writes a file, synchronises it and removes it. */
 function writeThrough(dataDir: string): void {
   const file = join(dataDir, `.check-${randomUUID()}`);
   const descriptor = openSync(file, 'wx', 0o600);
@@ -81,17 +81,17 @@ function writeThrough(dataDir: string): void {
 
 const wasAhead = '; if it is right and was ahead before: artseal clock accept, and the next filing ends this';
 
-/** The newest of what a clock is held against, each undefined if there is none. */
+/** The newest records, with which a clock is compared; each undefined if there is none. */
 export interface Newest {
   /** Unix milliseconds. */
   readonly newestFilingMs: number | undefined;
-  /** Of all that is in the evidence log, Unix seconds. */
+  /** Of the newest entry in the evidence log, Unix seconds. */
   readonly newestLeafS: number | undefined;
-  /** Of the newest filing, or what an operator accepted since, Unix seconds. */
+  /** Of the newest filing, or of the clock that an operator accepted since, Unix seconds. */
   readonly datedS: number | undefined;
 }
 
-/** Whether the clock can be right, by what was recorded last, and filings are dated by it. */
+/** Checks the clock against the newest records, and whether filings are accepted by it. */
 export async function checkClock(
   clock: Clock,
   { newestFilingMs, newestLeafS: newestS, datedS }: Partial<Newest> = {},
@@ -105,7 +105,7 @@ export async function checkClock(
   const refused = findClockFault({ nowS: Math.floor(nowMs / 1_000), newestS, datedS, setByS: 0 });
   if (refused?.kind === 'AHEAD')
     return fault(
-      `${clockFaultText(refused)}, and filings are refused: set it if it is wrong; if it is right: artseal clock accept`,
+      `${clockFaultText(refused)}, and filings are rejected: set it if it is wrong; if it is right: artseal clock accept`,
     );
   if (isBehind)
     return warning(
@@ -115,15 +115,15 @@ export async function checkClock(
   return ok(`it says ${utcTimestamp(nowMs)}${order}; ${keptBy()}`);
 }
 
-/** Whether something keeps the clock right, as far as it can be known from here. */
+/** Says whether NTP sets the clock, if the system shows it. */
 function keptBy(): string {
   const synchronised = statSync(timesyncFile, { throwIfNoEntry: false });
   return synchronised === undefined
-    ? 'whether NTP keeps it right was not checked: timedatectl or chronyc tracking tells'
+    ? 'NTP was not checked: see timedatectl or chronyc tracking'
     : `systemd-timesyncd set it last at ${utcTimestamp(synchronised.mtimeMs)}`;
 }
 
-/** Whether the addresses of both doors and of the metrics are free, or held by the process that serves this folder. */
+/** Checks that the addresses of the listeners are free, or held by the process that serves this folder. */
 export async function checkAddresses(config: Config, serving: ServingRecord | undefined): Promise<Finding[]> {
   const listeners = [
     [config.publicAddress, settings.publicAddress.variable],
@@ -146,7 +146,7 @@ async function checkAddress(
   const named = `${addressText(address)} of ${variable}`;
   if ('port' in address && address.port === 0) return ok(`${named}: the system chooses a free port`);
   const held = serving?.addresses.find((bound) => isBoundAt(bound, address));
-  // Not tried then: what serves is not to be disturbed.
+  // Listening there could disturb the serving process.
   if (held !== undefined)
     return ok(`${named} is held by the process ${serving?.pid} that serves this folder, as ${held}`);
   try {
@@ -159,7 +159,7 @@ async function checkAddress(
   }
 }
 
-/** Whether an address as bound may be this one: of a host by name, the port alone tells. */
+/** Whether a bound address may be this one. A host may be a name, so only the ports are compared. */
 function isBoundAt(bound: string, address: ListenAddress): boolean {
   return 'path' in address ? bound === addressText(address) : bound.endsWith(`:${address.port}`);
 }

@@ -3,10 +3,10 @@ import { filingSequenceMax } from '../../domain/filing.ts';
 import type { UsedNumbers } from '../../store/sqlite/inspection.ts';
 import { type Finding, findingsOf } from './finding.ts';
 
-/** The share of the numbers of a year that, once used, is warned of. */
+/** The share of used numbers from which there is a warning. */
 const warnedShare = 0.8;
 
-/** Whether numbers of the year run out: of the registry, or of a platform that has a cap on filings. */
+/** Checks whether the numbers of the year run out, of the registry or of a platform with a cap on filings. */
 export function checkNumbers({ filingNumbers, escrowNumbers, caps }: UsedNumbers): Finding[] {
   const { ok, warning } = findingsOf('numbers');
   const uses = [
