@@ -3,7 +3,7 @@ import { retentionYears, yearOfFiling } from '../domain/filing.ts';
 import { type ExpiredFiling, erasedPerRequestMax } from '../store/retention-commands.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
-import { formersOf } from '../store/sqlite/upgrade.ts';
+import { copiesOf } from '../store/sqlite/upgrade.ts';
 import type { Execute } from '../store/store.ts';
 import { type Action, type CommandGroup, exitCodes } from './command.ts';
 import { changeRegistry, localActor } from './session.ts';
@@ -102,9 +102,7 @@ function rewritten(dataDir: string): string[] {
       FOLDED: `the server runs, so ${database} was not rewritten: unused parts of it may hold erased texts; stop the server and run this again`,
       HELD: `another process holds ${database}-wal, which still has erased texts: run this again`,
     }[outcome],
-    ...formersOf(database).map(
-      ({ file }) => `${file}, a copy of an upgrade, has the erased texts: remove it`,
-    ),
+    ...copiesOf(database).map(({ file }) => `${file}, a copy of an upgrade, has the erased texts: remove it`),
     'backups have the erased texts until they are rotated out',
   ];
 }

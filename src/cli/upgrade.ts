@@ -1,28 +1,23 @@
 import { readConfig, readDataDir, settings } from '../config/config.ts';
 import { faultOf } from '../config/settings.ts';
-import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import { missingOrigin, upgradeStore } from '../operations/registry.ts';
-import { downgrade } from '../store/sqlite/downgrade.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
-import { databaseFiles } from '../store/sqlite/location.ts';
 import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
-import { type Command, exitCodes, type Terminal, UsageError } from './command.ts';
+import { type Command, exitCodes, UsageError } from './command.ts';
 
-const flags = ['check', 'without-copy', 'back'] as const;
+const flags = ['check', 'without-copy'] as const;
 
 /** `artseal upgrade` */
 export const upgrade: Command = {
-  usage: 'upgrade [--check] [--without-copy] [--back]',
-  summary: 'upgrade the database to this version, as serve does, or downgrade it',
+  usage: 'upgrade [--check] [--without-copy]',
+  summary: 'upgrade the database to this version, as serve does',
   details: [
     '--check         only says what an upgrade does. Exit code 3 if there is something to do, 0 if not.',
-    '--without-copy  makes no copy of the database, which a downgrade needs: only with a backup elsewhere.',
-    '--back          downgrades the database to the version before the last upgrade, with all filings made since.',
+    '--without-copy  makes no copy of the database: only with a backup elsewhere.',
     'Stop the server before.',
   ],
   run: async (words, { env, print }) => {
     if (flags.filter(words.has).length > 1) throw new UsageError('takes one flag at a time');
-    if (words.has('back')) return downgradeIn(env, print);
     const plan = planUpgrade(readDataDir(env));
     const isDue = plan.migrations.length > 0;
     const config = readConfig(env);
@@ -39,16 +34,6 @@ export const upgrade: Command = {
     return exitCodes.done;
   },
 };
-
-function downgradeIn(env: Terminal['env'], print: Terminal['print']): number {
-  const dataDir = readDataDir(env);
-  refuseChangeableByOthers(databaseFiles(dataDir));
-  const { database, schema, filings, left } = downgrade(dataDir);
-  print(`${database} has schema ${schema} again, with ${filings} filings made since the upgrade`);
-  print(`the upgraded database is kept as ${left}`);
-  print('next: start the version from before the upgrade; this version would upgrade again');
-  return exitCodes.done;
-}
 
 function described(plan: UpgradePlan): string[] {
   const { database, schema, newSchema, migrations, copy, neededBytes, freeBytes, estimatedS, isServed } =

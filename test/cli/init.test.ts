@@ -4,8 +4,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wr
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { takeBack } from '../../src/store/sqlite/downgrade.ts';
-import { earlierSchema, newestSchema } from '../store/earlier-database.ts';
+import { earlierSchema, makeEarlier, newestSchema } from '../store/earlier-database.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { copyFolder, readableNames } from '../support/copy-folder.ts';
 import { startService } from '../support/service.ts';
@@ -95,7 +94,7 @@ test('a production is upgraded only with the origin of its evidence log', async 
   const dataDir = env.ARTSEAL_DATA_DIR;
   await artsealWith(env).text('init');
   const file = join(dataDir, 'artseal.db');
-  takeBack(file, earlierSchema);
+  makeEarlier(file);
   const raw = new Sqlite(file);
   raw.prepare('INSERT INTO log_origin VALUES (1, ?, 0)').run(origin);
   raw.close();

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { takeBack } from '../../src/store/sqlite/downgrade.ts';
+import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { migrationNames } from '../../src/store/sqlite/migrations.ts';
 import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
@@ -30,6 +30,15 @@ export async function makeEarlierDatabase(
   await fill(store);
   await store.close();
   takeServingLock(dataDir).release();
-  takeBack(file, earlierSchema);
+  makeEarlier(file);
   return { dataDir, file, filings, copy: copyBefore(file, earlierSchema) };
+}
+
+/** Gives a database that no process has open the schema of the version before this one, which had no triggers. */
+export function makeEarlier(file: string): void {
+  const raw = new Sqlite(file);
+  const triggers = raw.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck();
+  for (const name of triggers.all()) raw.exec(`DROP TRIGGER ${name}`);
+  raw.pragma(`user_version = ${earlierSchema}`);
+  raw.close();
 }

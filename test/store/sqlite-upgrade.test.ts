@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
-import { downgrade, takeBack } from '../../src/store/sqlite/downgrade.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
 import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
-import { copyBefore, leftOf, planUpgrade, rejectWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
-import { perform } from '../../src/store/store.ts';
+import { copyBefore, planUpgrade, rejectWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { earlierSchema, gallery, makeEarlierDatabase, newestSchema } from './earlier-database.ts';
-import { fileOne, opened, refused, sandbox, settled } from './promises/fixtures.ts';
+import { fileOne, sandbox } from './promises/fixtures.ts';
 
 /** Opens a database, which upgrades it. */
 function open(t: TestContext, dataDir: string) {
@@ -48,60 +46,17 @@ function contentOf(file: string) {
   }
 }
 
-test('each migration after the first can be taken back, to exactly what the migrations before it make', (t) => {
-  const dataDir = temporaryFolder(t);
-  openDatabase({ dataDir, ...sandbox }).$client.close();
-  const file = join(dataDir, 'artseal.db');
-  const { schema } = contentOf(file);
-  for (let earlier = newestSchema - 1; earlier >= 1; earlier -= 1) {
-    takeBack(file, earlier);
-    const fromFirst = join(temporaryFolder(t), 'first.db');
-    const raw = new Sqlite(fromFirst);
-    const folder = join(import.meta.dirname, '..', '..', 'src', 'store', 'sqlite', 'migrations');
-    const scripts = readdirSync(folder).filter((name) => name.endsWith('.sql'));
-    for (const name of scripts.sort().slice(0, earlier)) raw.exec(readFileSync(join(folder, name), 'utf8'));
-    raw.close();
-    assert.deepEqual(contentOf(file).schema, contentOf(fromFirst).schema);
-  }
-  openDatabase({ dataDir, ...sandbox }).$client.close();
-  assert.deepEqual(contentOf(file).schema, schema);
-});
-
-test('an upgrade makes a copy of what was there, and a downgrade loses nothing', async (t) => {
-  const { dataDir, file, copy, filings } = await makeEarlierDatabase(t);
+test('an upgrade makes a copy of what was there, and keeps all rows', async (t) => {
+  const { dataDir, file, filings, copy } = await makeEarlierDatabase(t);
   const earlier = contentOf(file);
-
   const store = open(t, dataDir);
+  assert.deepEqual(store.upgrade, { fromSchema: earlierSchema, toSchema: newestSchema });
   assert.deepEqual(contentOf(copy), earlier);
   assert.equal(statSync(copy).mode & 0o777, 0o600);
-  const { size } = await perform(store, { kind: 'GetTree' });
-  const given = await Promise.all(Array.from({ length: 40 }, () => fileOne(store, gallery)));
-  const [filingNo = ''] = given;
-  const { escrowId } = await opened(store, gallery, filingNo);
-  await settled(store, escrowId, { to: 'FROZEN' });
-  const tree = await perform(store, { kind: 'GetTree' });
-  assert.equal(tree.size, size + given.length);
-  await store.close();
-  const newer = contentOf(file);
-
-  const result = downgrade(dataDir);
-  const left = leftOf(file, newestSchema);
-  assert.deepEqual(result, { database: file, schema: earlierSchema, left, filings: given.length });
-  assert.deepEqual(contentOf(left), newer);
-  // The draft was renamed, and it had no log.
-  assert.deepEqual(
-    readdirSync(dataDir).filter((name) => name.includes('.back')),
-    [`artseal.db.schema-${earlierSchema}.backup`],
-  );
-  assert.deepEqual(contentOf(file), { ...newer, version: earlierSchema, schema: earlier.schema });
+  assert.deepEqual(contentOf(file).rows, earlier.rows);
   assert.deepEqual(faultsInLog(file), []);
-
-  const again = open(t, dataDir);
-  assert.deepEqual(contentOf(file), newer);
-  assert.deepEqual(await perform(again, { kind: 'GetTree' }), tree);
-  const next = filings.length + given.length + 1;
-  assert.equal(await fileOne(again, gallery), `AS-2026-${String(next).padStart(6, '0')}`);
-  await refused(opened(again, gallery, filingNo), 'ESCROW_ACTIVE');
+  const next = filings.length + 1;
+  assert.equal(await fileOne(store, gallery), `AS-2026-${String(next).padStart(6, '0')}`);
 });
 
 test('a copy includes what is in the write-ahead log, and is made only if a migration is due', async (t) => {
@@ -122,9 +77,9 @@ test('a copy includes what is in the write-ahead log, and is made only if a migr
   assert.deepEqual(contentOf(file), content);
 });
 
-test('the copies of the last two upgrades are kept, and none of a schema that a downgrade left', async (t) => {
+test('the copies of the last two upgrades are kept, and none of a later schema', async (t) => {
   const { dataDir, file } = await makeEarlierDatabase(t);
-  // As if this schema had been upgraded to later ones before a downgrade.
+  // As if this schema had been upgraded to later ones before an operator went back.
   for (const schema of [0, earlierSchema + 1, earlierSchema + 2]) writeFileSync(copyBefore(file, schema), '');
   await upgrade(t, dataDir);
   const copies = readdirSync(dataDir).filter((name) => name.endsWith('.backup'));
@@ -161,7 +116,7 @@ test('a database of another environment or currency is not upgraded', async (t) 
   assert.deepEqual(contentOf(file), before);
 });
 
-test('a database of a newer version is neither upgraded nor downgraded', async (t) => {
+test('a database of a newer version is not opened', async (t) => {
   const dataDir = temporaryFolder(t);
   await upgrade(t, dataDir);
   const file = join(dataDir, 'artseal.db');
@@ -170,7 +125,6 @@ test('a database of a newer version is neither upgraded nor downgraded', async (
   raw.close();
   const before = contentOf(file);
   assert.throws(() => open(t, dataDir), { name: 'DatabaseError', message: /made by a newer artseal/ });
-  assert.throws(() => downgrade(dataDir), DatabaseError);
   assert.deepEqual(contentOf(file), before);
 });
 
@@ -202,7 +156,7 @@ test('an upgrade needs room for the copy, unless it makes none', async (t) => {
   openDatabase({ dataDir, ...sandbox }, { keepsCopy: false }).$client.close();
   assert.equal(contentOf(file).version, newestSchema);
   assert.ok(!existsSync(copy));
-  assert.ok(!existsSync(older), 'a downgrade would take the copy of an older upgrade');
+  assert.ok(!existsSync(older), 'older copies are removed');
 });
 
 test('a migration that fails leaves the database as it was', async (t) => {
@@ -222,116 +176,23 @@ test('a migration that fails leaves the database as it was', async (t) => {
   assert.equal(contentOf(file).version, newestSchema);
 });
 
-test('a downgrade needs a copy, and that no other process serves or opens the database', async (t) => {
-  const { dataDir, file, copy } = await makeEarlierDatabase(t);
-  assert.throws(() => downgrade(dataDir), /there is no copy of an earlier version/);
-  await upgrade(t, dataDir);
-  const newer = contentOf(file);
-  const lock = takeServingLock(dataDir);
-  assert.throws(() => downgrade(dataDir), /another artseal serves/);
-  lock.release();
-  const other = new Sqlite(file);
-  other.exec("UPDATE caller SET name = 'renamed'; UPDATE caller SET name = 'gallery'");
-  assert.throws(() => downgrade(dataDir), /another process has .* open/);
-  other.close();
-  assert.deepEqual(contentOf(file), newer);
-  assert.ok(!existsSync(`${file}.back`));
-  assert.ok(existsSync(copy));
-  downgrade(dataDir);
-  assert.equal(contentOf(file).version, earlierSchema);
+test('a server logs once that it upgraded the database', async (t) => {
+  const { dataDir } = await makeEarlierDatabase(t);
+  // Its key was sealed under no real master key.
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  raw.exec("UPDATE api_key SET status = 'REVOKED'");
+  raw.close();
+  const upgrades = ({ logLines }: TestService) =>
+    logLines.map((line) => JSON.parse(line)).filter(({ msg }) => /upgraded/.test(msg));
+  const options = {
+    dataDir,
+    isStoreInThisThread: false,
+    env: { ARTSEAL_MASTER_KEY: `k1:${'0'.repeat(64)}` },
+  };
+  const service = await startService(t, options);
+  const [upgraded, ...more] = upgrades(service);
+  assert.deepEqual([upgraded?.fromSchema, upgraded?.toSchema], [earlierSchema, newestSchema]);
+  assert.deepEqual(more, []);
+  await service.close();
+  assert.deepEqual(upgrades(await startService(t, options)), []);
 });
-
-/** The journal of a process that was killed while it changed another copy of a database. */
-function journalOfKilled(t: TestContext, database: string): Buffer {
-  const file = join(temporaryFolder(t), 'other.db');
-  copyFileSync(database, file);
-  const raw = new Sqlite(file);
-  try {
-    raw.exec('CREATE TABLE other (x)');
-    // So that it is written before the commit.
-    raw.pragma('cache_size = 1');
-    raw.exec(`BEGIN; CREATE TABLE another (x); INSERT INTO another VALUES (zeroblob(1000000))`);
-    return readFileSync(`${file}-journal`);
-  } finally {
-    raw.close();
-  }
-}
-
-test('a downgrade ignores the files that a killed one left', async (t) => {
-  const { dataDir, file, copy } = await makeEarlierDatabase(t);
-  const { schema } = contentOf(file);
-  await upgrade(t, dataDir);
-  writeFileSync(`${file}.back`, readFileSync(copy).subarray(0, 10_000));
-  writeFileSync(`${file}.back-journal`, journalOfKilled(t, copy));
-  writeFileSync(`${file}.back-wal`, Buffer.alloc(10_000, 7));
-  downgrade(dataDir);
-  assert.deepEqual(contentOf(file).schema, schema);
-});
-
-test('a downgrade fails if another process writes meanwhile, and can be repeated', async (t) => {
-  const { dataDir, file } = await makeEarlierDatabase(t);
-  await upgrade(t, dataDir);
-  const { prepare } = Sqlite.prototype;
-  const meanwhile = t.mock.method(
-    Sqlite.prototype,
-    'prepare',
-    function (this: Sqlite.Database, query: string) {
-      if (query.includes("type = 'trigger'")) {
-        meanwhile.mock.restore();
-        const other = new Sqlite(file);
-        other.exec("UPDATE caller SET name = 'renamed'");
-        other.close();
-      }
-      return prepare.call(this, query);
-    },
-  );
-  assert.throws(() => downgrade(dataDir), /another process changed .* meanwhile: run this again/);
-  assert.equal(contentOf(file).version, newestSchema);
-  downgrade(dataDir);
-  const raw = new Sqlite(file, { readonly: true });
-  t.after(() => raw.close());
-  assert.equal(raw.prepare('SELECT name FROM caller').pluck().get(), 'renamed');
-});
-
-test('a downgrade names a copy that cannot be read, and changes nothing', async (t) => {
-  const { dataDir, file, copy } = await makeEarlierDatabase(t);
-  await upgrade(t, dataDir);
-  writeFileSync(copy, 'none');
-  assert.throws(() => downgrade(dataDir), {
-    name: 'DatabaseError',
-    message: new RegExp(`schema-${earlierSchema}\\.backup cannot be read`),
-  });
-  assert.equal(contentOf(file).version, newestSchema);
-});
-
-test('a second downgrade does not overwrite the database that the first one kept', async (t) => {
-  const { dataDir, file } = await makeEarlierDatabase(t);
-  await upgrade(t, dataDir);
-  const { left } = downgrade(dataDir);
-  const kept = readFileSync(left);
-  await upgrade(t, dataDir);
-  assert.throws(() => downgrade(dataDir), {
-    name: 'DatabaseError',
-    message: /schema-\d+\.left is there from an earlier downgrade: move it/,
-  });
-  assert.deepEqual(readFileSync(left), kept);
-  assert.equal(contentOf(file).version, newestSchema);
-});
-
-for (const isStoreInThisThread of [true, false])
-  test(`a server logs once that it upgraded the database, with the store in ${isStoreInThisThread ? 'this' : 'its own'} thread`, async (t) => {
-    const { dataDir } = await makeEarlierDatabase(t);
-    // Its key was sealed under no real master key.
-    const raw = new Sqlite(join(dataDir, 'artseal.db'));
-    raw.exec("UPDATE api_key SET status = 'REVOKED'");
-    raw.close();
-    const upgrades = ({ logLines }: TestService) =>
-      logLines.map((line) => JSON.parse(line)).filter(({ msg }) => /upgraded/.test(msg));
-    const options = { dataDir, isStoreInThisThread, env: { ARTSEAL_MASTER_KEY: `k1:${'0'.repeat(64)}` } };
-    const service = await startService(t, options);
-    const [upgraded, ...more] = upgrades(service);
-    assert.deepEqual([upgraded?.fromSchema, upgraded?.toSchema], [earlierSchema, newestSchema]);
-    assert.deepEqual(more, []);
-    await service.close();
-    assert.deepEqual(upgrades(await startService(t, options)), []);
-  });

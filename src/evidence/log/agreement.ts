@@ -132,8 +132,8 @@ function readFile({ state, file }: Published, { note }: WrittenNote): Checkpoint
     throw new EvidenceLogError(
       'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, with ${checkpoint.size} leaves, and this database has published ` +
-        `nothing: it is older, was upgraded again after a downgrade, or belongs to another deployment. Put the database of that ` +
-        `log back, or, if it is lost, ${forkAccepted}; only if the file is of another deployment, move it away.`,
+        `nothing: it is older, or belongs to another deployment. Put the database of that log ` +
+        `back, or, if it is lost, ${forkAccepted}; only if the file is of another deployment, move it away.`,
     );
   if (checkpoint.origin !== origin)
     throw new EvidenceLogError(

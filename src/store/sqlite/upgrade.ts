@@ -12,7 +12,7 @@ import { isServed, tryServingLock } from './serving-lock.ts';
 export interface UpgradeRules {
   /** Whether the serving lock is held meanwhile; true by default. False only for a folder that no other process knows. */
   readonly takesLock: boolean;
-  /** Whether a copy is made before, which a downgrade needs; true by default. */
+  /** Whether a copy is made before; true by default. */
   readonly keepsCopy: boolean;
   /** Is called once the database has been upgraded. */
   readonly onUpgrade: (upgrade: SchemaUpgrade) => void;
@@ -22,7 +22,7 @@ export interface UpgradeRules {
 export interface Upgrade extends Disposable {
   /** Makes the copy. Inside the transaction that migrates, so that no process writes what the copy lacks. */
   keepCopy(): void;
-  /** Removes all copies but those of the last upgrades; all, if this one keeps none. */
+  /** Removes the copies of older upgrades; all of them if this upgrade makes none. */
   dropOldCopies(): void;
 }
 
@@ -50,41 +50,26 @@ const roomFactor = 2;
 /** How fast a database is copied and its log written, for the estimate. */
 const bytesPerS = 100e6;
 
-const formerPattern = /^(.+)\.schema-(\d+)\.(backup|left)$/;
+const copyPattern = /^(.+)\.schema-(\d+)\.backup$/;
 
 /** The file of the copy that is made before a database is upgraded from a schema. */
 export function copyBefore(database: string, schema: number): string {
   return `${database}.schema-${schema}.backup`;
 }
 
-/** The file in which a downgrade keeps the database of the newer schema. */
-export function leftOf(database: string, schema: number): string {
-  return `${database}.schema-${schema}.left`;
-}
-
-/** A file beside a database with its content of an earlier time. */
-export interface Former {
+/** A copy of a database, made before an upgrade. */
+export interface UpgradeCopy {
   readonly file: string;
   readonly schema: number;
-  /** A copy that an upgrade made, or the database that a downgrade kept. */
-  readonly kind: 'backup' | 'left';
-}
-
-/** All such files of a database. */
-export function formersOf(database: string): readonly Former[] {
-  return readdirSync(dirname(database)).flatMap((name) => {
-    const [, of, schema, kind] = formerPattern.exec(name) ?? [];
-    return of === basename(database)
-      ? [{ file: join(dirname(database), name), schema: Number(schema), kind: kind as Former['kind'] }]
-      : [];
-  });
 }
 
 /** The copies beside a database, the one of the highest schema first. */
-export function copiesOf(database: string): readonly Former[] {
-  return formersOf(database)
-    .filter(({ kind }) => kind === 'backup')
-    .sort((one, other) => other.schema - one.schema);
+export function copiesOf(database: string): readonly UpgradeCopy[] {
+  const copies = readdirSync(dirname(database)).flatMap((name) => {
+    const [, of, schema] = copyPattern.exec(name) ?? [];
+    return of === basename(database) ? [{ file: join(dirname(database), name), schema: Number(schema) }] : [];
+  });
+  return copies.sort((one, other) => other.schema - one.schema);
 }
 
 /** Plans the upgrade of the database in a folder, and changes nothing. Throws DatabaseError. */
@@ -143,11 +128,10 @@ export function beginUpgrade(
     },
     dropOldCopies: () => {
       const copies = copiesOf(database);
-      // A copy of a later schema is from before a downgrade: the next downgrade would take it for the copy of this upgrade.
-      const later = copies.filter((copy) => copy.schema > schema);
-      // Without a copy of this upgrade, a downgrade would go back to an older schema than it should.
-      const ofLastUpgrades = keepsCopy ? copies.slice(later.length, later.length + copiesKept) : [];
-      for (const copy of copies) if (!ofLastUpgrades.includes(copy)) rmSync(copy.file);
+      // A copy of a later schema is from before an operator went back.
+      const earlier = copies.filter((copy) => copy.schema <= schema);
+      const kept = keepsCopy ? earlier.slice(0, copiesKept) : [];
+      for (const copy of copies) if (!kept.includes(copy)) rmSync(copy.file);
     },
     [Symbol.dispose]: () => lock?.release(),
   };
