@@ -23,12 +23,12 @@ const services = ['Filing', 'Provenance', 'Evidence', 'Escrow', 'Event', 'Webhoo
   (name) => `artseal.v1.${name}Service`,
 );
 
-/** A stream of Watch, its messages taken one by one. */
+/** A Watch stream whose messages are read one by one. */
 function watching(health: Client<typeof Health>, service: string) {
   const broken = new AbortController();
   const messages = health.watch({ service }, { signal: broken.signal })[Symbol.asyncIterator]();
   return {
-    /** The next status, or that the stream is over. */
+    /** The next status; `over` at the end of the stream. */
     next: async () => {
       const { done, value } = await messages.next();
       return done ? 'over' : (value as { status: Status }).status;
@@ -38,7 +38,7 @@ function watching(health: Client<typeof Health>, service: string) {
 }
 
 for (const [name, transport] of Object.entries(transports)) {
-  test(`health is told to anybody, of the process and of each service: ${name}`, async () => {
+  test(`health of the process and of each service needs no token: ${name}`, async () => {
     const health = createClient(Health, transport(shared.internalUrl, 'it_unknown'));
     for (const service of ['', ...services]) {
       assert.equal((await health.check({ service })).status, Status.SERVING);
@@ -51,8 +51,12 @@ for (const [name, transport] of Object.entries(transports)) {
       ['', ...services].map((service) => [service, Status.SERVING]).toSorted(),
     );
   });
+}
 
-  test(`a Watch tells that the process drains, ends, and does not hold up closing: ${name}`, async (t) => {
+for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2']) {
+  const transport = transports[name] ?? assert.fail(name);
+
+  test(`closing ends a Watch with NOT_SERVING, and does not wait for its client: ${name}`, async (t) => {
     const service = await startService(t);
     const health = createClient(Health, transport(service.internalUrl, 'it_unknown'));
     const known = ['', 'artseal.v1.EscrowService'].map((watched) => watching(health, watched));
@@ -67,56 +71,16 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.equal(await unknown.next(), 'over');
     assert.equal(await closed, 'by itself');
   });
-}
 
-for (const [name, transport] of Object.entries(transports)) {
-  test(`a Watch that meets its deadline ends with TIMEOUT: ${name}`, async () => {
+  test(`a Watch ends with TIMEOUT at its deadline: ${name}`, async () => {
     const health = createClient(Health, transport(shared.internalUrl, 'it_unknown'));
-    // A client that knew of its deadline would end the call itself.
+    // A client that knew its deadline would end the call itself.
     const headers = { 'grpc-timeout': '300m', 'Connect-Timeout-Ms': '300' };
     await typedRefusal(Array.fromAsync(health.watch({}, { headers })), 'TIMEOUT');
   });
-}
 
-test('a connection has six Watch streams and no more, until one of them is broken off', async () => {
-  const onConnection = () => createClient(Health, createGrpcTransport({ baseUrl: shared.internalUrl }));
-  const health = onConnection();
-  const watches = Array.from({ length: 6 }, () => watching(health, ''));
-  for (const watch of watches) assert.equal(await watch.next(), Status.SERVING);
-  const { message, retryAfter } = await typedRefusal(watching(health, '').next(), 'RATE_LIMITED');
-  assert.match(message, /At most 6 Watch/);
-  assert.equal(retryAfter, '1');
-  const other = watching(onConnection(), '');
-  assert.equal(await other.next(), Status.SERVING);
-  watches.pop()?.break();
-  const freed = await eventually('room for another Watch', 5_000, async () => {
-    const another = watching(health, '');
-    return (await another.next().catch(() => undefined)) === Status.SERVING && another;
-  });
-  for (const watch of [...watches, other, freed]) watch.break();
-});
-
-/** The internal door alone, with a hand on whether it drains. */
-async function openDoor(t: TestContext) {
-  const draining = new AbortController();
-  const readiness = createSwitchedReadiness();
-  const typedCalls = createTypedCalls({
-    calls: {
-      identified: () => Promise.reject(new Error('Nothing is served here.')),
-      streamed: () => assert.fail('Nothing streams here.'),
-    },
-    services: [],
-    bearerCheck: () => assert.fail('Nobody is known here.'),
-    readiness,
-    draining: draining.signal,
-  });
-  const { baseUrl } = await openBareListener(t, typedCalls);
-  return { draining, readiness, baseUrl };
-}
-
-for (const [name, transport] of Object.entries(transports)) {
-  test(`what fails is told while it fails, to who asks and to who watches: ${name}`, async (t) => {
-    const { readiness, baseUrl } = await openDoor(t);
+  test(`Check, List and Watch show faults while they last: ${name}`, async (t) => {
+    const { readiness, baseUrl } = await openListener(t);
     const health = createClient(Health, transport(baseUrl, 'it_unknown'));
     const watch = watching(health, '');
     assert.equal(await watch.next(), Status.SERVING);
@@ -134,8 +98,44 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
-test('a Watch of a process that is not ready ends with draining too, and says nothing twice', async (t) => {
-  const { draining, readiness, baseUrl } = await openDoor(t);
+test('a connection has at most six Watch streams at a time', async () => {
+  const onConnection = () => createClient(Health, createGrpcTransport({ baseUrl: shared.internalUrl }));
+  const health = onConnection();
+  const watches = Array.from({ length: 6 }, () => watching(health, ''));
+  for (const watch of watches) assert.equal(await watch.next(), Status.SERVING);
+  const { message, retryAfter } = await typedRefusal(watching(health, '').next(), 'RATE_LIMITED');
+  assert.match(message, /At most 6 Watch/);
+  assert.equal(retryAfter, '1');
+  const other = watching(onConnection(), '');
+  assert.equal(await other.next(), Status.SERVING);
+  watches.pop()?.break();
+  const freed = await eventually('room for another Watch', 5_000, async () => {
+    const another = watching(health, '');
+    return (await another.next().catch(() => undefined)) === Status.SERVING && another;
+  });
+  for (const watch of [...watches, other, freed]) watch.break();
+});
+
+/** The listener alone; the test decides when it drains and what fails. */
+async function openListener(t: TestContext) {
+  const draining = new AbortController();
+  const readiness = createSwitchedReadiness();
+  const typedCalls = createTypedCalls({
+    calls: {
+      identified: () => Promise.reject(new Error('Nothing is served here.')),
+      streamed: () => assert.fail('Nothing streams here.'),
+    },
+    services: [],
+    bearerCheck: () => assert.fail('Nobody is known here.'),
+    readiness,
+    draining: draining.signal,
+  });
+  const { baseUrl } = await openBareListener(t, typedCalls);
+  return { draining, readiness, baseUrl };
+}
+
+test('draining ends a Watch of a process that is not ready, without a second NOT_SERVING', async (t) => {
+  const { draining, readiness, baseUrl } = await openListener(t);
   readiness.set('the disk is full');
   const watch = watching(createClient(Health, createGrpcTransport({ baseUrl })), '');
   assert.equal(await watch.next(), Status.NOT_SERVING);
@@ -143,8 +143,8 @@ test('a Watch of a process that is not ready ends with draining too, and says no
   assert.equal(await watch.next(), 'over');
 });
 
-test('whoever asks while the process drains is told so', async (t) => {
-  const { draining, baseUrl } = await openDoor(t);
+test('calls while the process drains get NOT_SERVING', async (t) => {
+  const { draining, baseUrl } = await openListener(t);
   const health = createClient(Health, createGrpcTransport({ baseUrl }));
   assert.equal((await health.check({})).status, Status.SERVING);
   draining.abort();
@@ -155,14 +155,14 @@ test('whoever asks while the process drains is told so', async (t) => {
   assert.equal(await watch.next(), 'over');
 });
 
-test('a Watch over HTTP/1.1 ends when its client is gone', async (t) => {
-  const { baseUrl } = await openDoor(t);
+test('a Watch over HTTP/1.1 ends when its client disconnects', async (t) => {
+  const { baseUrl } = await openListener(t);
   const socket = await openSocket(baseUrl);
   const headers = { Host: 'x', 'Content-Type': 'application/grpc-web+json', 'Content-Length': '7' };
   socket.write(rawRequest('POST', '/grpc.health.v1.Health/Watch', headers, enveloped('{}')));
   await once(socket, 'data');
   socket.end();
-  // The peer ends it before its idle time, and the test before that.
+  // The server closes it long before its idle time.
   socket.setTimeout(10_000, () => socket.destroy(new Error('The connection is still open.')));
   await finished(socket.resume(), { writable: false });
 });

@@ -4,56 +4,55 @@ import { Party_Role } from '../../../gen/artseal/v1/admin_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
 import { assertRefused } from '../../support/rejected.ts';
-import { type ServiceOptions, startService } from '../../support/service.ts';
+import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
 
 const { BUYER, SELLER } = Party_Role;
-const noon = Date.parse('2026-11-21T12:00:00Z');
 const buyer = { role: BUYER, partyId: 'buyer-1', providerIds: { customer: 'cus_1', paymentMethod: 'pm_1' } };
 const seller = { role: SELLER, partyId: 'seller-1', providerIds: { account: 'acct_1' } };
 
-/** A service whose provider needs registered parties, with two platforms and an operator. */
-async function started(t: TestContext, { env = {}, ...options }: ServiceOptions = {}) {
+const stripe = {
+  ARTSEAL_PAYMENT_PROVIDER: 'stripe',
+  ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
+  ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+};
+
+/** A service whose provider needs registered parties, and an operator. */
+async function started(t: Pick<TestContext, 'after'>, env = stripe) {
   const provider = openTestProvider(t);
-  const service = await startService(t, {
-    ...options,
-    provider,
-    env: {
-      ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-      ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
-      ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-      ...env,
-    },
-  });
-  const token = await service.token(true);
-  const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
-  const [gallery, other] = [await service.platform(), await service.platform()];
-  return { service, provider, admin, gallery, other };
+  const service = await startService(t, { provider, env, clock: createManualClock() });
+  const { admin } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+  return { service, provider, admin };
 }
 
-test('a party is registered, told of, replaced and removed', async (t) => {
-  const { admin, gallery } = await started(t, { clock: createManualClock(noon) });
-  const { caller } = gallery;
+const { service, provider, admin } = await started(fileScope);
+
+/** The ids of the parties of a platform, as ListParties lists them. */
+const partiesOf = async (caller: string) =>
+  (await admin.listParties({ caller })).parties.map(({ partyId }) => partyId);
+
+test('a party is registered, listed, replaced and removed', async () => {
+  const { caller } = await service.platform();
   const { party } = await admin.addParty({ caller, ...buyer });
   assert.deepEqual(
     { ...party, $typeName: undefined },
-    { $typeName: undefined, caller, ...buyer, addedAt: '2026-11-21T12:00:00+00:00' },
+    { $typeName: undefined, caller, ...buyer, addedAt: party?.addedAt },
   );
+  assert.match(party?.addedAt ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/);
   await admin.addParty({ caller, ...seller });
   const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
   assert.deepEqual((await admin.addParty({ caller, ...buyer, providerIds })).party?.providerIds, providerIds);
-  const listed = (await admin.listParties({ caller })).parties.map(({ partyId }) => partyId);
-  assert.deepEqual(listed, ['seller-1', 'buyer-1']);
+  assert.deepEqual(await partiesOf(caller), ['seller-1', 'buyer-1']);
   const removed = await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
   assert.deepEqual(removed.party?.providerIds, providerIds);
   await typedRefusal(admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' }), 'NOT_FOUND');
 });
 
-test('what breaks a rule is refused by the names of its fields', async (t) => {
-  const { admin, gallery } = await started(t);
-  const { caller } = gallery;
+test('a rejected party names the fields that break a rule', async () => {
+  const { caller } = await service.platform();
   const wrong: readonly (readonly [request: object, ...fields: string[]])[] = [
     [{ ...buyer, partyId: '' }, 'partyId'],
     [{ ...buyer, role: Party_Role.ROLE_UNSPECIFIED }, 'role'],
@@ -75,11 +74,13 @@ test('what breaks a rule is refused by the names of its fields', async (t) => {
   await typedRefusal(admin.removeParty({ caller, partyId: 'buyer-1' }), 'VALIDATION_FAILED');
   await typedRefusal(admin.listParties({ caller, role: 9 as Party_Role }), 'VALIDATION_FAILED');
   await typedRefusal(admin.listParties({ caller: 'nobody' }), 'NOT_FOUND');
-  assert.deepEqual((await admin.listParties({})).parties, []);
+  assert.deepEqual(await partiesOf(caller), []);
 });
 
-test('parties are listed page by page, by platform and role', async (t) => {
-  const { admin, gallery, other } = await started(t);
+test('parties are listed page by page, by platform and role', async () => {
+  const [gallery, other] = [await service.platform(), await service.platform()];
+  const { parties: before } = await admin.listParties({ pageSize: 100 });
+  const sellersBefore = before.filter(({ role }) => role === SELLER).length;
   for (const partyId of ['a', 'b', 'c'])
     for (const { caller } of [gallery, other]) await admin.addParty({ caller, ...buyer, partyId });
   await admin.addParty({ caller: gallery.caller, ...seller });
@@ -91,29 +92,30 @@ test('parties are listed page by page, by platform and role', async (t) => {
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
   assert.deepEqual(pages, [['a', 'b'], ['c']]);
-  assert.equal((await admin.listParties({})).parties.length, 7);
-  assert.equal((await admin.listParties({ role: SELLER })).parties.length, 1);
+  assert.equal((await admin.listParties({ pageSize: 100 })).parties.length, before.length + 7);
+  const sellers = await admin.listParties({ role: SELLER, pageSize: 100 });
+  assert.equal(sellers.parties.length, sellersBefore + 1);
 });
 
-test('many are imported, all or none, and all that is wrong is told at once', async (t) => {
-  const { admin, gallery, other } = await started(t);
+test('an import registers all parties or none, and names every field that breaks a rule', async () => {
+  const [gallery, other] = [await service.platform(), await service.platform()];
   const parties = [
     { caller: gallery.caller, ...buyer },
     { caller: other.caller, ...buyer },
     { caller: gallery.caller, ...seller },
   ];
-  const told = async (request: Parameters<typeof admin.importParties>[0]) => {
+  const imported = async (request: Parameters<typeof admin.importParties>[0]) => {
     const { added, replaced, unchanged } = await admin.importParties(request);
     return [added, replaced, unchanged];
   };
-  assert.deepEqual(await told({ parties, dryRun: true }), [3, 0, 0]);
-  assert.deepEqual(await told({ parties }), [3, 0, 0]);
+  assert.deepEqual(await imported({ parties, dryRun: true }), [3, 0, 0]);
+  assert.deepEqual(await imported({ parties }), [3, 0, 0]);
   const changed = {
     caller: other.caller,
     ...buyer,
     providerIds: { customer: 'cus_2', paymentMethod: 'pm_2' },
   };
-  assert.deepEqual(await told({ parties: [changed, ...parties.slice(2)] }), [0, 1, 1]);
+  assert.deepEqual(await imported({ parties: [changed, ...parties.slice(2)] }), [0, 1, 1]);
   const wrong = [
     ...parties,
     { caller: 'nobody', ...buyer },
@@ -125,43 +127,47 @@ test('many are imported, all or none, and all that is wrong is told at once', as
     message.split('; ').map((sentence) => sentence.split(' ')[0]),
     ['parties[4].providerIds.account', 'parties[5]', 'parties[3].caller'],
   );
-  assert.equal((await admin.listParties({})).parties.length, 3);
+  assert.equal((await partiesOf(gallery.caller)).length + (await partiesOf(other.caller)).length, 3);
 });
 
-test('a repetition under an idempotency key registers nothing', async (t) => {
-  const { admin, gallery } = await started(t);
-  const { caller } = gallery;
+test('a repetition under an idempotency key registers nothing', async () => {
+  const { caller } = await service.platform();
   const add = () => admin.addParty({ caller, ...seller }, { headers: { 'Idempotency-Key': 'first' } });
   await add();
   await admin.removeParty({ caller, role: SELLER, partyId: 'seller-1' });
   assert.equal((await add()).party?.partyId, 'seller-1');
-  assert.deepEqual((await admin.listParties({})).parties, []);
+  assert.deepEqual(await partiesOf(caller), []);
 });
 
-test('an order is for parties of its own platform, and the provider hears of no other', async (t) => {
-  const { service, provider, admin, gallery, other } = await started(t);
+test('an order needs parties of its own platform, and the provider gets no others', async () => {
+  const [gallery, other] = [await service.platform(), await service.platform()];
   const { caller } = other;
   for (const party of [buyer, seller]) await admin.addParty({ caller: gallery.caller, ...party });
   const { filingNo } = (await fileArtwork(service, other)).json;
-  const refused = () => openEscrow(service, other, filingNo);
-  const foreign = await refused();
+  const open = () => openEscrow(service, other, filingNo);
+  const foreign = await open();
   assertRefused(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
   const nobodys = await openEscrow(service, other, filingNo, { buyerId: 'b', sellerId: 's' });
-  assert.equal(nobodys.json.message, foreign.json.message, 'it does not tell that somebody has them');
+  assert.equal(
+    nobodys.json.message,
+    foreign.json.message,
+    'the message does not show that another platform has them',
+  );
   const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
   await admin.addParty({ caller, ...buyer, providerIds });
-  assertRefused(await refused(), 400, 'VALIDATION_FAILED', /^sellerId is not known/);
+  assertRefused(await open(), 400, 'VALIDATION_FAILED', /^sellerId is not known/);
   assert.deepEqual([provider.instructions, provider.lookUps], [[], []]);
   await admin.addParty({ caller, ...seller });
-  assert.equal((await refused()).status, 200);
+  assert.equal((await open()).status, 200);
   assert.deepEqual(
     provider.instructions.map(({ buyer, seller }) => [buyer, seller]),
     [[providerIds, { account: 'acct_1' }]],
   );
 });
 
-test('an open order is paid out to the parties that it was opened for', async (t) => {
-  const { service, provider, admin, gallery } = await started(t);
+test('an open order is paid out to the parties that it was opened for', async () => {
+  const instructed = provider.instructions.length;
+  const gallery = await service.platform();
   const { caller } = gallery;
   for (const party of [buyer, seller]) await admin.addParty({ caller, ...party });
   const { filingNo } = (await fileArtwork(service, gallery)).json;
@@ -171,18 +177,19 @@ test('an open order is paid out to the parties that it was opened for', async (t
   const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
   await escrows.releaseEscrow({ escrowId });
   assert.deepEqual(
-    provider.instructions.map(({ kind, buyer, seller }) => [kind, buyer, seller]),
+    provider.instructions.slice(instructed).map(({ kind, buyer, seller }) => [kind, buyer, seller]),
     ['FREEZE', 'RELEASE'].map((kind) => [kind, buyer.providerIds, seller.providerIds]),
   );
 });
 
-test('the simulated provider needs no registered parties, and takes none', async (t) => {
-  const { service, admin, gallery } = await started(t, { env: { ARTSEAL_PAYMENT_PROVIDER: 'simulated' } });
+test('the simulated provider needs no registered parties, and rejects them', async (t) => {
+  const simulated = await started(t, { ...stripe, ARTSEAL_PAYMENT_PROVIDER: 'simulated' });
+  const gallery = await simulated.service.platform();
   const { message } = await typedRefusal(
-    admin.addParty({ caller: gallery.caller, ...seller }),
+    simulated.admin.addParty({ caller: gallery.caller, ...seller }),
     'VALIDATION_FAILED',
   );
   assert.match(message, /needs no registered parties/);
-  const { filingNo } = (await fileArtwork(service, gallery)).json;
-  assert.equal((await openEscrow(service, gallery, filingNo)).status, 200);
+  const { filingNo } = (await fileArtwork(simulated.service, gallery)).json;
+  assert.equal((await openEscrow(simulated.service, gallery, filingNo)).status, 200);
 });

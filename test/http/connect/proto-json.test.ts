@@ -206,4 +206,3 @@ for (const [way, send] of Object.entries(binaryWays)) {
     assert.deepEqual(ledger.holdings(), before);
   });
 }
-
