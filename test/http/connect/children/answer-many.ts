@@ -1,4 +1,4 @@
-/** Answers many requests of one reflection stream that stays open; posts how many promises more are held than before. */
+/** Sends many requests over one reflection stream that stays open, and posts how many more promises are in memory. */
 import { queryObjects } from 'node:v8';
 import { parentPort, workerData } from 'node:worker_threads';
 import { create } from '@bufbuild/protobuf';
