@@ -4,7 +4,7 @@ import { runHere } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-/** A data folder with the platform platform-1, and what runs `artseal` on it as alice does by sudo. */
+/** A data folder with the platform platform-1, and commands that alice runs with sudo. */
 async function registryOfAlice(t: TestContext) {
   const env = { ARTSEAL_DATA_DIR: temporaryFolder(t), SUDO_USER: 'alice', SUDO_UID: '1001' };
   const { platforms } = await issueInto(env.ARTSEAL_DATA_DIR, 1);
@@ -18,7 +18,7 @@ async function registryOfAlice(t: TestContext) {
   return { env, keyId: platforms[0]?.keyId ?? assert.fail(), artseal, entries };
 }
 
-test('each change is shown with who made it, why, and what it changed, newest first', async (t) => {
+test('each change is listed with its actor, reason and values, newest first', async (t) => {
   const { keyId, artseal, entries } = await registryOfAlice(t);
   await artseal('key', 'suspend', keyId, '--reason', 'leaked, says the gallery');
   await artseal('platform', 'suspend', 'platform-1');
@@ -44,7 +44,7 @@ test('each change is shown with who made it, why, and what it changed, newest fi
   );
 });
 
-test('whoever calls themselves what breaks lines is named in one', async (t) => {
+test('an actor whose name has line breaks is printed on one line', async (t) => {
   const { env, keyId } = await registryOfAlice(t);
   const forging = { ...env, SUDO_USER: 'mallory\n2026-11-21  key resume\u001b[2J', SUDO_UID: '0\u202e' };
   await runHere(['key', 'suspend', keyId], forging);
@@ -55,7 +55,7 @@ test('whoever calls themselves what breaks lines is named in one', async (t) => 
   );
 });
 
-test('what changes nothing and what only reads is no act', async (t) => {
+test('commands that change nothing make no audit entry', async (t) => {
   const { keyId, artseal, entries } = await registryOfAlice(t);
   const before = await entries();
   await artseal('key', 'resume', keyId);
@@ -65,9 +65,9 @@ test('what changes nothing and what only reads is no act', async (t) => {
   assert.deepEqual(await entries(), before);
 });
 
-test('entries are shown since a date, a time, or so long ago', async (t) => {
+test('--since takes a date, a time, or a duration', async (t) => {
   const { keyId, artseal, entries } = await registryOfAlice(t);
-  // Those of the folder are of 2026-09-21; this one is of now.
+  // The older entries are of 2026-09-21.
   await artseal('key', 'suspend', keyId);
   const [{ at }] = await entries();
   for (const since of ['1d', '2h', at, at.slice(0, 10)]) {
@@ -83,7 +83,7 @@ test('entries are shown since a date, a time, or so long ago', async (t) => {
   assert.equal((await entries('--since', '2026-09-21T14:13:21+00:00')).length, 1);
 });
 
-test('a date begins where the business is done', async (t) => {
+test('a date starts in the business time zone', async (t) => {
   const { env } = await registryOfAlice(t);
   const since = async (zone: string, date: string) => {
     const words = ['audit-log', '--since', date];
@@ -95,7 +95,7 @@ test('a date begins where the business is done', async (t) => {
 });
 
 for (const since of ['yesterday', '2026-13-01', '2026-02-30', '2026-11-21T09:15:00', '7', '-7d', '7w']) {
-  test(`audit-log --since ${since} is not understood`, async (t) => {
+  test(`audit-log rejects --since ${since}`, async (t) => {
     const { env } = await registryOfAlice(t);
     const { code, errors } = await runHere(['audit-log', `--since=${since}`], env);
     assert.equal(code, 2);

@@ -6,7 +6,7 @@ import { type Publication, publicationOf, servePublication } from '../evidence/v
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-/** When audits of tests are made, Unix seconds: sixty days after the small log was begun. */
+/** The time of audits in tests, Unix seconds: sixty days after the small log began. */
 export const auditedAtS = begunS + 60 * 86_400;
 
 /** A published log with `artseal log audit` for it, and a file for its pin. */
@@ -19,7 +19,7 @@ export async function auditor(t: TestContext, log: SmallLog, publication: Public
     ...served,
     publication,
     pin,
-    /** Serves what the log is now, or another one, in the place of what was served. */
+    /** Replaces the published files with those of the log as it is now, or of another one. */
     publish: (now: Publication = publicationOf(log)) => {
       publication.clear();
       for (const [path, bytes] of now) publication.set(path, bytes);
@@ -29,17 +29,17 @@ export async function auditor(t: TestContext, log: SmallLog, publication: Public
   };
 }
 
-/** Asserts that nothing was found, not even to warn of. */
+/** Asserts that the command found nothing, not even a warning. */
 export function assertGood({ code, errors }: ArtsealResult): void {
   assert.deepEqual([code, errors], [0, []]);
 }
 
-/** Asserts that nothing but a failure was printed. */
+/** Asserts that the command printed only an error. */
 export function assertRefused(
   { code, printed, errors }: ArtsealResult,
   exitCode: number,
-  told: RegExp,
+  error: RegExp,
 ): void {
   assert.deepEqual([code, printed], [exitCode, []], errors.join('\n'));
-  assert.match(errors.join('\n'), told);
+  assert.match(errors.join('\n'), error);
 }

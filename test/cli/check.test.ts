@@ -130,7 +130,7 @@ test('check of a running service names the process that serves', async (t) => {
     writeFileSync(join(service.dataDir, 'serving.json'), broken);
     assert.match(
       (await check(env)).of('serving').join(),
-      /^warning: a process serves this folder that does not/,
+      /^warning: a process serves this folder that has not/,
     );
   }
 });
@@ -285,7 +285,7 @@ test('check and the server warn of listeners that other machines reach without T
   assert.equal(exposed.code, 0);
   assert.match(
     exposed.of('tls')[0] ?? '',
-    /^warning: 0\.0\.0\.0:0 of ARTSEAL_PUBLIC_ADDR .* set ARTSEAL_PUBLIC_TLS_CERT and .* proxy alone reach/,
+    /^warning: 0\.0\.0\.0:0 of ARTSEAL_PUBLIC_ADDR .* set ARTSEAL_PUBLIC_TLS_CERT and .* only that proxy reach/,
   );
   assert.match(internal, /^warning: \[::\]:0 of ARTSEAL_INTERNAL_ADDR .* set ARTSEAL_INTERNAL_TLS_CERT/);
   assert.match(metrics, /^warning: 0\.0\.0\.0:0 of ARTSEAL_METRICS_ADDR returns metrics to other machines/);

@@ -7,8 +7,8 @@ import { startService } from '../support/service.ts';
 
 const hourS = 3_600;
 
-test('the clock is shown with its verdict, and accepted with the server running or stopped', async (t) => {
-  // The command has the clock of the machine; the service has filed by one that was wrong.
+test('artseal clock shows its verdict, and accepts the clock beside a running server or without one', async (t) => {
+  // The command uses the clock of the machine; the service has filed by a wrong one.
   const clock = createManualClock(Date.now() + hourS * 1_000);
   const service = await startService(t, { clock });
   const platform = await service.platform();

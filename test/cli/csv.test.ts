@@ -21,7 +21,7 @@ for (const text of [
   '－1',
   '＠SUM(A1)',
 ]) {
-  test(`what a spreadsheet would carry out is told as a text: ${text}`, () => {
+  test(`a value that a spreadsheet would execute becomes text: ${text}`, () => {
     assert.equal(csvLine([text]), `"'${text.replaceAll('"', '""')}"`);
   });
 }

@@ -4,14 +4,14 @@ import { begunS, commit, filingAt, SmallLog, smallLog, transferAt } from '../evi
 import { publicationOf } from '../evidence/verifier/small-publication.ts';
 import { assertGood, assertRefused, auditedAtS, auditor } from './auditor.ts';
 
-/** What an audit finds in leaves beyond numbers and times, and which leaves it reads. */
+/** Findings of an audit beyond numbers and times, and which leaves it reads. */
 
 const dayS = 86_400;
-/** Six years before the small log: what is from then was kept long enough. */
+/** Six years before the small log: records of then were kept long enough. */
 const longAgoS = begunS - 6 * 365 * dayS;
 const keptS = begunS - (5 * 365 + 3) * dayS;
 
-/** A log of three filings of long ago, leaves 1 to 3, and one of now, leaf 5, of which nothing was erased yet. */
+/** A log of three old filings, leaves 1 to 3, and a new one, leaf 5; none is erased yet. */
 function agedLog(): SmallLog {
   const log = smallLog(3, longAgoS).addKeys();
   log.record(filingAt(begunS, 1));
@@ -21,42 +21,43 @@ function agedLog(): SmallLog {
 const erase = (log: SmallLog, detail: Readonly<Record<string, unknown>>, timeS = begunS + dayS) =>
   log.act('RECORDS_ERASED', { before: keptS, ...detail }, timeS);
 
-/** What erasures may not say. */
-const erasures: Readonly<Record<string, readonly [told: RegExp, ...details: Record<string, unknown>[]]>> = {
-  'that is too early': [
-    /leaf 6 of the log erases records from less than 5 years before 2026-11-22/,
-    { records: 1, leaves: '1', before: begunS + dayS - (5 * 365 - 1) * dayS },
-  ],
-  'that is too early and names no leaves': [/less than 5 years/, { records: 1, before: begunS }],
-  'of a record that is too young': [
-    /erases leaf 5 of 2026-11-21T01:15:00Z, after 2021/,
-    { records: 2, leaves: '1,5' },
-  ],
-  'of an event of the log': [/erases leaf 4, which is not a record/, { records: 4, leaves: '1-4' }],
-  'of a record twice': [
-    /leaf 7 of the log erases leaf 2, which is not a record or was erased before/,
-    { records: 2, leaves: '1-2' },
-    { records: 2, leaves: '2-3' },
-  ],
-  'of other leaves than it counts': [
-    /says that 2 records were erased, but names 3/,
-    { records: 2, leaves: '1-3' },
-  ],
-  'of leaves that are not there yet': [/in an unknown form: "7"/, { records: 2, leaves: '1,7' }],
-  'of leaves out of order': [/in an unknown form: "1"/, { records: 2, leaves: '2,1' }],
-  'of leaves in another form': [/in an unknown form: "1-"/, { records: 1, leaves: '1-' }],
-  'that is too early by far': [/from less than 5 years before/, { records: 1, before: 2 ** 53 - 1 }],
-  'that does not say when': [/does not say what was erased/, { records: 1, before: 'then' }],
-};
-for (const [name, [told, ...details]] of Object.entries(erasures)) {
+/** Erasures that make a log wrong. */
+const erasures: Readonly<Record<string, readonly [message: RegExp, ...details: Record<string, unknown>[]]>> =
+  {
+    'that is too early': [
+      /leaf 6 of the log erases records from less than 5 years before 2026-11-22/,
+      { records: 1, leaves: '1', before: begunS + dayS - (5 * 365 - 1) * dayS },
+    ],
+    'that is too early and names no leaves': [/less than 5 years/, { records: 1, before: begunS }],
+    'of a record that is too young': [
+      /erases leaf 5 of 2026-11-21T01:15:00Z, after 2021/,
+      { records: 2, leaves: '1,5' },
+    ],
+    'of an event of the log': [/erases leaf 4, which is not a record/, { records: 4, leaves: '1-4' }],
+    'of a record twice': [
+      /leaf 7 of the log erases leaf 2, which is not a record or was erased before/,
+      { records: 2, leaves: '1-2' },
+      { records: 2, leaves: '2-3' },
+    ],
+    'of other leaves than it counts': [
+      /says that 2 records were erased, but names 3/,
+      { records: 2, leaves: '1-3' },
+    ],
+    'of leaves that do not exist yet': [/in an unknown form: "7"/, { records: 2, leaves: '1,7' }],
+    'of leaves out of order': [/in an unknown form: "1"/, { records: 2, leaves: '2,1' }],
+    'of leaves in another form': [/in an unknown form: "1-"/, { records: 1, leaves: '1-' }],
+    'that is far too early': [/from less than 5 years before/, { records: 1, before: 2 ** 53 - 1 }],
+    'that does not say when': [/does not say what was erased/, { records: 1, before: 'then' }],
+  };
+for (const [name, [message, ...details]] of Object.entries(erasures)) {
   test(`an erasure ${name}: exit code 7`, async (t) => {
     const own = agedLog();
     for (const detail of details) erase(own, detail);
-    assertRefused(await (await auditor(t, own)).audit(), 7, told);
+    assertRefused(await (await auditor(t, own)).audit(), 7, message);
   });
 }
 
-test('an erasure that names records which were kept long enough is fine, and a later audit knows of it', async (t) => {
+test('an erasure of records that were kept long enough is valid, and a later audit remembers it', async (t) => {
   const own = agedLog();
   erase(own, { records: 2, leaves: '1,3' });
   const { audit, pin, publish } = await auditor(t, own);
@@ -73,7 +74,7 @@ test('an erasure that names records which were kept long enough is fine, and a l
   );
 });
 
-test('an erasure that does not name its leaves is warned of', async (t) => {
+test('an audit warns of an erasure that does not name its leaves', async (t) => {
   const own = agedLog();
   erase(own, { records: 1 });
   erase(own, { records: 1 });
@@ -87,7 +88,7 @@ test('an erasure that does not name its leaves is warned of', async (t) => {
   assert.equal(warnings[0].kind, 'ERASURE_UNNAMED');
 });
 
-test('leaves that are dated in the future are warned of, by an earlier audit as well', async (t) => {
+test('each audit warns of leaves that are dated in the future', async (t) => {
   const own = smallLog(3).addKeys();
   own.record(filingAt(auditedAtS + 300, 1));
   const { audit, pin, publish } = await auditor(t, own);
@@ -105,7 +106,7 @@ test('leaves that are dated in the future are warned of, by an earlier audit as 
   }
 });
 
-test('a fork is warned of until the pin covers it', async (t) => {
+test('an audit warns of a fork until the pin covers it', async (t) => {
   const before = smallLog(3);
   const own = new SmallLog(`${before.origin}/2`);
   own.leaves.push(...before.leaves.slice(0, 3));
@@ -126,7 +127,7 @@ test('a fork is warned of until the pin covers it', async (t) => {
   assertGood(await audit('--pin', pin));
 });
 
-test('a log that goes by another name than its last fork says contradicts itself', async (t) => {
+test('a log with another name than its last fork announces contradicts itself', async (t) => {
   const own = smallLog(3);
   own.act('LOG_FORKED', { origin: `${own.origin}/2`, previous: '' });
   own.addKeys();
@@ -137,7 +138,7 @@ test('a log that goes by another name than its last fork says contradicts itself
   );
 });
 
-test('an extension line of the checkpoint is warned of', async (t) => {
+test('an audit warns of an extension line of the checkpoint', async (t) => {
   const own = smallLog(3).addKeys();
   const text = `${own.checkpoint().split('\n\n')[0]}\nhealth good\n`;
   const note = `${text}\n${own.keys.map((key) => key.line(text)).join('')}`;
@@ -149,7 +150,7 @@ test('an extension line of the checkpoint is warned of', async (t) => {
   );
 });
 
-test('--number prints all records of a filing, and fails with 5 where there is none', async (t) => {
+test('--number prints all records of a filing, and fails with 5 if there is none', async (t) => {
   const own = smallLog(300).addKeys();
   own.record(transferAt(begunS + 400, 'AS-2026-000007', 2));
   own.record(transferAt(begunS + 401, 'AS-2026-000008', 2));
@@ -172,7 +173,7 @@ test('--number prints all records of a filing, and fails with 5 where there is n
   assertRefused(await audit('--number', 'AS-2026-000301'), 5, /the log has no record of AS-2026-000301$/);
 });
 
-test('--full reads what an earlier audit has read, and finds what was changed in it since', async (t) => {
+test('--full reads all leaves again, and finds changes since the earlier audit', async (t) => {
   const own = smallLog(300).addKeys();
   const { audit, pin, publish, publication } = await auditor(t, own);
   assertGood(await audit('--pin', pin));

@@ -10,12 +10,12 @@ import { checkpointTextOf, noteKey, witnessKey } from '../support/note-keys.ts';
 import { endedStampS, startTimeStampAuthority } from '../support/time-stamp-authority.ts';
 import { assertGood, assertRefused, auditedAtS, auditor } from './auditor.ts';
 
-/** What an audit is told of keys, witnesses, time stamps and age. */
+/** Audits with keys, witnesses, time stamps and a maximum age. */
 
 const origin = 'log.example/artworks';
 const dayS = 86_400;
 
-/** A log of three filings whose checkpoint these keys sign, and whose leaves say this of keys. */
+/** A log of three filings whose checkpoint these keys sign, with these log events. */
 function keyedLog(keys: SmallLog['keys'], events: (log: SmallLog) => void): SmallLog {
   const log = new SmallLog(origin, keys);
   log.act('LOG_BEGUN', { adopted: 0 }, begunS);
@@ -29,21 +29,18 @@ const add = (log: SmallLog, { vkey }: { vkey: string }) => log.act('KEY_ADDED', 
 const end = (log: SmallLog, { vkey }: { vkey: string }) => log.act('KEY_RETIRED', { vkey });
 const fork = (log: SmallLog) => log.act('LOG_FORKED', { origin, previous: '' });
 
-/** Who signs, what the leaves say of keys, and what is wrong with that; nothing if it is fine. */
+/** The signers, the log events about keys, and the error if there is one. */
 const lifetimes: Readonly<
   Record<string, readonly [keys: SmallLog['keys'], events: (log: SmallLog) => void, fault?: RegExp]>
 > = {
   'a key that was added': [[old], (log) => add(log, old)],
   'a key that was never added': [[old], (log) => add(log, next), /according to the log: .* \(never added\)$/],
-  'a key that was ended': [
+  'a retired key': [
     [old],
     (log) => [add(log, old), add(log, next), end(log, old)],
     /checkpoint of 7 leaves is signed by no given key that is active according to the log: .* \(retired by leaf 6\)$/,
   ],
-  'a key that was ended, and its successor': [
-    [old, next],
-    (log) => [add(log, old), add(log, next), end(log, old)],
-  ],
+  'a retired key and its successor': [[old, next], (log) => [add(log, old), add(log, next), end(log, old)]],
   'a key from before a fork': [
     [old],
     (log) => [add(log, old), fork(log), add(log, next)],
@@ -52,7 +49,7 @@ const lifetimes: Readonly<
   'a key that was added after a fork': [[next], (log) => [add(log, old), fork(log), add(log, next)]],
 };
 for (const [name, [keys, events, fault]] of Object.entries(lifetimes)) {
-  test(`a checkpoint that is signed by ${name} is ${fault === undefined ? 'good' : 'refused with 6'}`, async (t) => {
+  test(`a checkpoint that is signed by ${name} is ${fault === undefined ? 'valid' : 'rejected with 6'}`, async (t) => {
     const { audit } = await auditor(t, keyedLog(keys, events));
     const found = await audit();
     if (fault === undefined) assert.equal(found.code, 0, found.errors.join());
@@ -60,7 +57,7 @@ for (const [name, [keys, events, fault]] of Object.entries(lifetimes)) {
   });
 }
 
-test('a later audit knows from the earlier one which keys were ended', async (t) => {
+test('a later audit remembers which keys were retired', async (t) => {
   const own = keyedLog([old, next], (log) => [add(log, old), add(log, next), end(log, old)]);
   const { audit, pin, publish } = await auditor(t, own);
   assertGood(await audit('--pin', pin));
@@ -77,7 +74,7 @@ test('an event that names no key is a contradiction', async (t) => {
 
 const [one, two] = [witnessKey('one.example/w'), witnessKey('two.example/w')];
 
-/** An auditor of a log whose checkpoint bears these lines besides. */
+/** An auditor of a log whose checkpoint has these additional lines. */
 async function cosignedAuditor(t: TestContext, log: SmallLog, ...lines: readonly string[]) {
   const files = publicationOf(log);
   const note = Buffer.concat([files.get('checkpoint') ?? assert.fail(), Buffer.from(lines.join(''))]);
@@ -87,7 +84,7 @@ async function cosignedAuditor(t: TestContext, log: SmallLog, ...lines: readonly
 const log = smallLog(5).addKeys();
 const text = log.checkpoint().split('\n\n')[0]?.concat('\n') ?? '';
 
-test('an audit names the witnesses that cosigned, and fails with 6 where they are too few', async (t) => {
+test('an audit names the witnesses that cosigned, and fails with 6 if they are too few', async (t) => {
   const { audit } = await cosignedAuditor(t, log, one.cosign(text, begunS + 60));
   const given = ['--witness', one.vkey, '--witness', two.vkey];
   const found = await audit(...given);
@@ -103,7 +100,7 @@ test('an audit names the witnesses that cosigned, and fails with 6 where they ar
   );
 });
 
-test('an audit fails with 7 where leaves are dated after a cosignature, unless the clock was accepted since', async (t) => {
+test('an audit fails with 7 if leaves are dated after a cosignature, unless the clock was accepted since', async (t) => {
   for (const aheadS of [20 * dayS, 400 * dayS]) {
     const ahead = smallLog(5).addKeys();
     ahead.record(filingAt(begunS + aheadS, aheadS > 100 * dayS ? 1 : 6));
@@ -122,7 +119,7 @@ test('an audit fails with 7 where leaves are dated after a cosignature, unless t
 
 const authority = await startTimeStampAuthority(fileScope, { hasEnded: true });
 
-/** A log of filings in the years of the authority that has ended, and the bundle of its record 3 with a stamp of so many leaves. */
+/** A log of filings in the years of the expired authority, and the bundle of record 3 with a stamp of `stampedSize` leaves. */
 async function stampedLog(fromS: number, stampedSize: number) {
   const stamped = smallLog(9, fromS).addKeys();
   const proof = stamped.proof(3, stampedSize);
@@ -130,14 +127,14 @@ async function stampedLog(fromS: number, stampedSize: number) {
   return { stamped, bundle: { ...stamped.bundle(3), timeStamp: { proof, token } } };
 }
 
-/** The words that give a bundle with a time stamp, in a file beside the pin. */
+/** Arguments that name a bundle with a time stamp, in a file beside the pin. */
 function stampWords(pin: string, bundle: unknown): readonly string[] {
   const file = join(dirname(pin), 'bundle.json');
   writeFileSync(file, JSON.stringify(bundle));
   return ['--stamped', file, '--tsa-ca', authority.caFile];
 }
 
-test('an audit holds the log against a time stamp of an earlier tree', async (t) => {
+test('an audit compares the log with a time stamp of an earlier tree', async (t) => {
   const { stamped, bundle } = await stampedLog(endedStampS - dayS, 7);
   const { audit, pin } = await auditor(t, stamped);
   const words = stampWords(pin, bundle);
@@ -150,7 +147,7 @@ test('an audit holds the log against a time stamp of an earlier tree', async (t)
   assert.equal(timeStamp.existedBefore, '2020-06-01T00:00:01Z');
 });
 
-test('an audit fails with 7 where the log does not continue what was stamped, or is dated after it', async (t) => {
+test('an audit fails with 7 if the log does not continue the stamped tree, or is dated after the stamp', async (t) => {
   const { stamped, bundle } = await stampedLog(endedStampS - dayS, 7);
   const rewritten = new SmallLog(stamped.origin, stamped.keys);
   rewritten.leaves.push(...stamped.leaves);
@@ -162,7 +159,7 @@ test('an audit fails with 7 where the log does not continue what was stamped, or
   publish(publicationOf(stamped, 6));
   assertRefused(await audit(...words), 7, /has 6 leaves, and had 11 in the checkpoint of the bundle/);
 
-  // The record itself is older than the stamp; the last leaf that was stamped is not.
+  // The record is older than the stamp; the last stamped leaf is not.
   const late = smallLog(3, endedStampS - dayS).addKeys();
   late.record(filingAt(endedStampS + 20 * dayS, 4));
   const proof = late.proof(3, 6);
@@ -176,7 +173,7 @@ test('an audit fails with 7 where the log does not continue what was stamped, or
   );
 });
 
-test('an audit that went further than a time stamp reads the log again for it', async (t) => {
+test('an audit from a later pin than the time stamp reads the log again', async (t) => {
   const { stamped, bundle } = await stampedLog(endedStampS - dayS, 7);
   const { audit, pin, asked } = await auditor(t, stamped);
   assertGood(await audit('--pin', pin));
@@ -185,7 +182,7 @@ test('an audit that went further than a time stamp reads the log again for it', 
   assert.deepEqual([code, JSON.parse(printed.join()).from], [0, 0]);
 });
 
-test('an audit fails with 8 where nothing shows that the checkpoint is new', async (t) => {
+test('an audit fails with 8 if nothing shows that the checkpoint is new', async (t) => {
   const { audit } = await auditor(t, log);
   const ageS = auditedAtS - log.newestS;
   const hours = (s: number) => `${Math.floor(s / 3600)}h`;
@@ -197,7 +194,7 @@ test('an audit fails with 8 where nothing shows that the checkpoint is new', asy
   );
   const json = await audit('--max-age', '1d', '--json');
   assert.deepEqual([json.code, JSON.parse(json.printed.join()).kind], [8, 'TOO_OLD']);
-  // The log stands still, and a witness saw it an hour ago.
+  // The log has not grown, and a witness saw it an hour ago.
   const { audit: auditCosigned } = await cosignedAuditor(t, log, one.cosign(text, auditedAtS - 3600));
   assertGood(await auditCosigned('--max-age', '2h', '--witness', one.vkey));
   assertRefused(await auditCosigned('--max-age', '59m', '--witness', one.vkey), 8, /nothing later than 2027/);
@@ -213,9 +210,9 @@ test('a leaf from the future does not show that the checkpoint is new', async (t
   );
 });
 
-test('what an audit cannot use of its command line is named', async (t) => {
+test('an audit rejects wrong arguments', async (t) => {
   const { audit } = await auditor(t, log);
-  for (const [words, told] of [
+  for (const [words, message] of [
     [['--stamped', 'bundle.json'], /log audit needs --stamped and --tsa-ca together/],
     [['--tsa-ca', authority.caFile], /log audit needs --stamped and --tsa-ca together/],
     [['--max-age', 'long'], /log audit takes --max-age as in 90m, 12h or 7d, not 'long'/],
@@ -224,6 +221,6 @@ test('what an audit cannot use of its command line is named', async (t) => {
   ] as const) {
     const { code, errors } = await audit(...words);
     assert.equal(code, 2, words.join(' '));
-    assert.match(errors.join(), told);
+    assert.match(errors.join(), message);
   }
 });

@@ -68,11 +68,11 @@ test('a party is added, listed, replaced and removed', async (t) => {
   assert.equal((await listed('--platform', 'platform-1')).length, 0);
 });
 
-test('what is refused is told in the words of the command line', async (t) => {
+test('an error names the arguments of the command line', async (t) => {
   const { party, listed } = await deployment(t);
   const named = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's'];
   const account = ['--provider-ids', 'account=acct_1'];
-  for (const [words, told] of [
+  for (const [words, message] of [
     [['add', '--platform', 'nobody', ...named.slice(2), ...account], 'NOT_FOUND: NAME names no platform'],
     [['list', '--platform', 'nobody'], 'NOT_FOUND: NAME names no platform.*artseal platform list'],
     [['remove', ...named], 'NOT_FOUND: --id is not registered.*artseal party list'],
@@ -89,12 +89,12 @@ test('what is refused is told in the words of the command line', async (t) => {
   ] as const) {
     const { code, errors } = await party(...words);
     assert.equal(code, 1, words.join(' '));
-    assert.match(errors.join('\n'), new RegExp(told));
+    assert.match(errors.join('\n'), new RegExp(message));
   }
   assert.deepEqual(await listed(), []);
 });
 
-test('a name that is given twice is no matter of chance', async (t) => {
+test('a name that is given twice is rejected', async (t) => {
   const { party, listed } = await deployment(t);
   const names = 'account=acct_1, account=acct_2';
   const words = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's', '--provider-ids', names];
@@ -106,7 +106,7 @@ test('a name that is given twice is no matter of chance', async (t) => {
   assert.deepEqual(await listed(), []);
 });
 
-test('the simulated provider needs nobody registered, and says so', async (t) => {
+test('the simulated provider needs no registered parties', async (t) => {
   const { party, importing, listed } = await deployment(t, {});
   const named = [
     '--platform',
@@ -152,7 +152,7 @@ test('a file of several platforms is imported, after a trial that changes nothin
   assert.deepEqual(JSON.parse(again.printed[0] ?? ''), { added: 0, replaced: 0, unchanged: 4 });
 });
 
-test('the file of the setting that there was is imported for one platform', async (t) => {
+test('a file with the parties of one platform is imported', async (t) => {
   const { importing, listed } = await deployment(t);
   const file = { buyers: { 'b-1': buyer('1') }, sellers: { 's-1': 'acct_1' } };
   assert.equal((await importing(file, '--platform', 'platform-2')).code, 0);
@@ -162,7 +162,7 @@ test('the file of the setting that there was is imported for one platform', asyn
   ]);
 });
 
-test('all faults of a file are told at once, with their places, and nothing of it is registered', async (t) => {
+test('all faults of a file are reported with their places, and none of its parties is registered', async (t) => {
   const { file, importing, listed } = await deployment(t);
   const wrong = {
     notes: '',
@@ -203,7 +203,7 @@ test('all faults of a file are told at once, with their places, and nothing of i
   assert.deepEqual(await listed(), []);
 });
 
-test('of very many faults, some are told and the others counted', async (t) => {
+test('of very many faults, some are reported and the others counted', async (t) => {
   const { importing } = await deployment(t);
   const buyers = Object.fromEntries(Array.from({ length: 500 }, (_, place) => [`b${place}`, {}]));
   const { errors } = await importing({ buyers }, '--platform', 'platform-1');
@@ -211,7 +211,7 @@ test('of very many faults, some are told and the others counted', async (t) => {
   assert.match(errors.at(-1) ?? '', /: and 980 more$/);
 });
 
-for (const [what, text, told] of [
+for (const [what, text, message] of [
   [
     'a party that is given twice',
     `{"buyers": {"b": ${JSON.stringify(buyer('1'))},\n  "\\u0062": ${JSON.stringify(buyer('2'))}}}`,
@@ -220,15 +220,15 @@ for (const [what, text, told] of [
   ['no JSON', '{"buyers":\n{,', 'line 2, column 2 is invalid: the JSON is broken'],
   ['a list', '[]', 'the file is invalid: it must be one JSON object'],
 ] as const)
-  test(`a file with ${what} is refused by its line`, async (t) => {
+  test(`a file with ${what} is rejected, and the error names the line`, async (t) => {
     const { file, importing, listed } = await deployment(t);
     const { code, errors } = await importing(text, '--platform', 'platform-1');
     assert.deepEqual([code, errors.length], [1, 1]);
-    assert.ok((errors[0] ?? '').startsWith(`artseal: ${file}: ${told}`), errors.join());
+    assert.ok((errors[0] ?? '').startsWith(`artseal: ${file}: ${message}`), errors.join());
     assert.deepEqual(await listed(), []);
   });
 
-test('a file says whose parties they are, or the command line does', async (t) => {
+test('either the file or the command line names the platforms', async (t) => {
   const { importing } = await deployment(t);
   const ofOne = { buyers: {} };
   assert.match((await importing(ofOne)).errors.join('\n'), /platforms is required without --platform/);
@@ -238,7 +238,7 @@ test('a file says whose parties they are, or the command line does', async (t) =
   assert.match(ofNobody.errors.join('\n'), /--platform names no platform/);
 });
 
-test('as many parties as a file may have are one import, and one more is refused', async (t) => {
+test('a file may have the maximum number of parties, and not one more', async (t) => {
   const { importing, listed } = await deployment(t);
   const named = Array.from({ length: partiesPerFileMax + 1 }, (_, place): [string, string] => [
     `s${place}`,
@@ -256,7 +256,9 @@ test('as many parties as a file may have are one import, and one more is refused
   assert.match(nobodys.errors.join('\n'), /the file must have at most 2000 platforms, not 2001: split it/);
 });
 
-test('no more is read than a file may have, be it without an end', { timeout: 60_000 }, async (t) => {
+test('the command reads no more than the maximum size of a file, even if it is endless', {
+  timeout: 60_000,
+}, async (t) => {
   const { party, file, importing } = await deployment(t);
   const { code, errors } = await importing(`{"buyers": {}}${' '.repeat(partyFileBytesMax)}`);
   assert.deepEqual([code, errors], [1, [`artseal: ${file} is larger than 8 MiB: split it`]]);

@@ -3,21 +3,22 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { printable } from '../../src/cli/printable.ts';
 import { databaseFile } from '../../src/store/sqlite/location.ts';
+import { artsealWith } from '../support/artseal.ts';
 import { runCommand } from '../support/command.ts';
 import { issueInto, makeSandbox } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-test('what acts on a terminal or turns text around is spelled out', () => {
+test('characters that control a terminal or reverse text are escaped', () => {
   assert.equal(printable('a\u001b[2Jb\u009bc\rd\u0007'), 'a\\u001b[2Jb\\u009bc\\u000dd\\u0007');
   assert.equal(printable('one\u202etwo\u2066three\u2028four'), 'one\\u202etwo\\u2066three\\u2028four');
 });
 
-test('any other text is as it was, its lines and tabs as well', () => {
+test('other text stays as it is, with its lines and tabs', () => {
   const text = 'one\ntwo\r\nthree\tGalerie Müller 画廊 גלריה 👩‍🎨';
   assert.equal(printable(text), text);
 });
 
-test('a name that turns text around, from before such names were refused, reaches nobody by the real command, and JSON has it whole', async (t) => {
+test('the real command escapes an older name that reverses text, and its JSON has the whole name', async (t) => {
   const settings = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
   const {
     platforms: [platform],
@@ -29,15 +30,12 @@ test('a name that turns text around, from before such names were refused, reache
   const { stdout } = await runCommand(['key', 'list', '--json'], settings);
   assert.ok(stdout.includes('Gallery\\u202eyrellaG'), stdout);
   assert.equal(JSON.parse(stdout).caller, name);
-  const { stdout: told } = await runCommand(['platform', 'list'], settings);
-  assert.match(told, /^ACTIVE +ENTERPRISE +unlimited {2}Gallery\\u202eyrellaG$/m);
 });
 
-test('a platform is not registered under such a name', async (t) => {
+test('no platform is registered under such a name', async (t) => {
   const settings = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
   await makeSandbox(settings.ARTSEAL_DATA_DIR);
   const words = ['key', 'create', '--tier', 'TRIAL', '--name', 'Gallery\u202eyrellaG'];
-  const { code, stderr } = await runCommand(words, settings);
-  assert.notEqual(code, 0);
-  assert.match(stderr, /--name must not have U\+202E RIGHT-TO-LEFT OVERRIDE/);
+  const errors = await artsealWith(settings).errors(1, words);
+  assert.match(errors, /--name must not have U\+202E RIGHT-TO-LEFT OVERRIDE/);
 });

@@ -23,7 +23,7 @@ async function registryWithPlatform(t: TestContext) {
   return { env, run, json };
 }
 
-test('a token is made with the scopes, the end and the platform that it is given, and listed with them', async (t) => {
+test('a token has the given scopes, expiry and platform, and the list shows them', async (t) => {
   const { run, json } = await registryWithPlatform(t);
   const [created] = await json(
     'create --name ledger --scopes escrow,read --expires 2099-01-01 --platform platform-1',
@@ -51,7 +51,7 @@ test('a token is made with the scopes, the end and the platform that it is given
   assert.ok(!printed.join().includes(token.slice(11)));
 });
 
-test('a token that nothing is granted to is made, and said to be good for nothing', async (t) => {
+test('the command warns of a token without scopes', async (t) => {
   const { run, json } = await registryWithPlatform(t);
   for (const more of ['', ' --json']) {
     const { code, printed, errors } = await run(`create --name idle${more}`);
@@ -77,7 +77,7 @@ test('--operator grants everything, and a duration counts from now', async (t) =
   assert.ok(lasts >= 0 && lasts < 60, String(lasts));
 });
 
-for (const [words, told] of [
+for (const [words, message] of [
   [
     '--operator --platform platform-1',
     'VALIDATION_FAILED: --scopes cannot include operate if the token acts for a platform',
@@ -86,17 +86,17 @@ for (const [words, told] of [
   ['--scopes read --expires 2026-01-01', 'VALIDATION_FAILED: --expires must be in the future'],
   ['--scopes read --expires 0d', 'VALIDATION_FAILED: --expires must be in the future'],
 ] as const) {
-  test(`token create ${words}: ${told}`, async (t) => {
+  test(`token create ${words}: ${message}`, async (t) => {
     const { run, json } = await registryWithPlatform(t);
     const { code, errors } = await run(`create --name ledger ${words}`);
-    assert.deepEqual([code, errors], [1, [`artseal: ${told}`]]);
-    assert.equal((await json('list')).length, 1, 'none was made');
+    assert.deepEqual([code, errors], [1, [`artseal: ${message}`]]);
+    assert.equal((await json('list')).length, 1, 'no token was created');
   });
 }
 
-test('a command line that says two things or nothing is told so', async (t) => {
+test('contradictory and empty arguments are rejected', async (t) => {
   const { run } = await registryWithPlatform(t);
-  for (const [words, told] of [
+  for (const [words, message] of [
     ['--operator --scopes read', 'token create takes only one of --scopes, --operator'],
     ['--expires soon', 'token create takes --expires as in 2026-11-21,'],
     ['--scopes', 'token create needs SCOPE,… after --scopes'],
@@ -110,11 +110,11 @@ test('a command line that says two things or nothing is told so', async (t) => {
   ] as const) {
     const { code, errors } = await run(`create --name ledger ${words}`);
     assert.equal(code, 2);
-    assert.ok(errors[0]?.startsWith(`artseal: ${told}`), errors.join());
+    assert.ok(errors[0]?.startsWith(`artseal: ${message}`), errors.join());
   }
 });
 
-test('a token that has ended is listed as what it is', async (t) => {
+test('the list shows which tokens are expired or revoked', async (t) => {
   const { env, run, json } = await registryWithPlatform(t);
   const clock = createManualClock(Date.parse('2026-01-01T00:00:00Z'));
   const { store, issuance } = await openRegistry(readConfig(env), 'EXISTING', { clock });

@@ -44,7 +44,7 @@ test('verify names the witnesses that cosigned, and when', async () => {
   assert.deepEqual(cosignedBy, [{ witness: one.vkey, time: '2026-11-21T02:15:00Z' }]);
 });
 
-test('verify fails with 6 where too few of the given witnesses cosigned', async () => {
+test('verify fails with 6 if too few of the given witnesses cosigned', async () => {
   const bothGiven = ['--witness', one.vkey, '--witness', two.vkey];
   const { code, errors } = await verify(cosigned, ...bothGiven, '--witnesses-required', '2');
   assert.equal(code, 6);
@@ -55,20 +55,20 @@ test('verify fails with 6 where too few of the given witnesses cosigned', async 
   assert.equal((await verify(forged, ...bothGiven, '--witnesses-required', '0')).code, 6);
 });
 
-test('verify tells before what time the record was there, if it is told whom to trust', async () => {
+test('verify prints before what time the record existed, if a trusted authority is given', async () => {
   const open = await verify(stamped);
   assert.equal(open.code, 0);
   assert.match(open.printed.join('\n'), /^has a time stamp, which was not verified: give --tsa-ca/m);
   const { code, printed } = await verify(stamped, '--tsa-ca', authority.caFile);
   assert.equal(code, 0);
-  const told = /^existed before (\S+) according to CN=authority of the test$/m.exec(printed.join('\n'));
-  assert.ok(Math.abs(Date.parse(told?.[1] ?? '') - Date.now()) < 3_600_000, printed.join('\n'));
+  const message = /^existed before (\S+) according to CN=authority of the test$/m.exec(printed.join('\n'));
+  assert.ok(Math.abs(Date.parse(message?.[1] ?? '') - Date.now()) < 3_600_000, printed.join('\n'));
   const { timeStamp } = JSON.parse(
     (await verify(stamped, '--tsa-ca', authority.caFile, '--json')).printed[0] ?? '',
   );
   assert.deepEqual(timeStamp, {
     isChecked: true,
-    existedBefore: told?.[1],
+    existedBefore: message?.[1],
     authority: 'CN=authority of the test',
   });
 });
@@ -130,7 +130,7 @@ async function stampedLongAgo(filedS: number) {
     runHere(['verify', file, ...old.keyWords, '--tsa-ca', ended.caFile, ...words], {});
 }
 
-test('verify accepts a time stamp whose certificate has ended since, and says so', async () => {
+test('verify accepts a time stamp whose certificate has expired since, and notes it', async () => {
   const verifyOld = await stampedLongAgo(endedStampS - 86_400);
   const { code, printed, errors } = await verifyOld();
   assert.equal(code, 0, errors.join('\n'));
@@ -140,12 +140,12 @@ test('verify accepts a time stamp whose certificate has ended since, and says so
   ]);
   const { timeStamp } = JSON.parse((await verifyOld('--json')).printed.join());
   assert.equal(timeStamp.certificateEnded, '2021-01-01T00:00:00Z');
-  // While the certificates are valid there is nothing to say.
+  // While the certificates are valid there is no note.
   const { printed: now } = await verify(stamped, '--tsa-ca', authority.caFile);
   assert.doesNotMatch(now.join('\n'), /note:/);
 });
 
-test('verify fails with 7 where the leaf is dated after the time stamp that covers it', async () => {
+test('verify fails with 7 if the leaf is dated after the time stamp that covers it', async () => {
   const dayS = 86_400;
   for (const [aheadS, code] of [
     [301, 0],
@@ -160,7 +160,7 @@ test('verify fails with 7 where the leaf is dated after the time stamp that cove
   }
 });
 
-test('verify fails with 7 where the leaf is dated after a cosignature that covers it', async () => {
+test('verify fails with 7 if the leaf is dated after a cosignature that covers it', async () => {
   const late = new SmallLog();
   const bundle = late.bundle(late.record(filingAt(cosignedAtS + 20 * 86_400)));
   const file = join(folder, 'late.json');

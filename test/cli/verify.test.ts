@@ -34,19 +34,19 @@ function verifyWith(folder: string, bundle: unknown, words: readonly string[]): 
   return runHere(['verify', file, ...words], {});
 }
 
-function assertRefused({ code, printed, errors }: ArtsealResult, exitCode: number, told: RegExp): void {
+function assertRefused({ code, printed, errors }: ArtsealResult, exitCode: number, message: RegExp): void {
   assert.deepEqual([code, printed], [exitCode, []], errors.join('\n'));
-  assert.match(errors.join('\n'), told);
+  assert.match(errors.join('\n'), message);
 }
 
-/** A log of the same leaves that somebody else signs. */
+/** A log of the same leaves, signed with another key. */
 function otherLog(name = log.origin): SmallLog {
   const other = new SmallLog(name);
   other.leaves.push(...log.leaves);
   return other;
 }
 
-test('what is verified is told to programs as JSON, and so is what is not', async (t) => {
+test('--json prints the result of a verification and of a failed one', async (t) => {
   const { verify } = verifier(t);
   const proven = JSON.parse((await verify(good, '--json')).printed.join());
   assert.deepEqual(
@@ -61,7 +61,7 @@ test('what is verified is told to programs as JSON, and so is what is not', asyn
   );
 });
 
-test('the pin is the newest checkpoint that was seen: it is made, kept, and moved once the log proves that it may', async (t) => {
+test('verify pins the first checkpoint, and moves the pin only forward and with a proof', async (t) => {
   const { verify, pin, folder } = verifier(t);
   const older = log.bundle(7, 100);
   const copy = writePublication(join(folder, 'log'), publicationOf(log));
@@ -76,7 +76,7 @@ test('the pin is the newest checkpoint that was seen: it is made, kept, and move
   assert.deepEqual([grown.code, grown.errors], [0, []]);
   assert.match(grown.printed.join('\n'), /^agrees with the pin, and replaces it$/m);
   assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(301));
-  // An older bundle is as good as ever, and does not take the pin back.
+  // An older bundle is still valid, and does not move the pin back.
   const again = await verify(older, ...words);
   assert.deepEqual([again.code, readFileSync(pin, 'utf8')], [0, log.checkpoint(301)], again.errors.join());
   assert.match(again.printed.join('\n'), /^agrees with the pin$/m);
@@ -84,7 +84,7 @@ test('the pin is the newest checkpoint that was seen: it is made, kept, and move
   assert.deepEqual([json.logSize, json.pin], [301, { file: pin, isMoved: false, isCompared: true }]);
 });
 
-test('a log that was cut off before the bundle or the pin went back', async (t) => {
+test('a log that is shorter than the bundle or the pin went back', async (t) => {
   const { verify, pin, folder } = verifier(t);
   const cutOff = writePublication(join(folder, 'cut'), publicationOf(log, 100));
   const whole = writePublication(join(folder, 'log'), publicationOf(log));
@@ -107,13 +107,13 @@ test('a log that was cut off before the bundle or the pin went back', async (t) 
   assert.equal((await verify(older, '--log', cutOff)).code, 0);
 });
 
-test('a log whose checkpoint none of the keys signed proves nothing', async (t) => {
+test('a log whose checkpoint no given key signed proves nothing', async (t) => {
   const { verify, folder } = verifier(t);
   const copy = writePublication(join(folder, 'log'), publicationOf(otherLog()));
   assertRefused(await verify(good, '--log', copy), 6, /no given key signed the checkpoint of the log/);
 });
 
-test('a log that shows somebody another tree than the pinned one is caught', async (t) => {
+test('verify detects a log that shows another tree than the pinned one', async (t) => {
   const { verify, pin, folder } = verifier(t);
   const own = writePublication(join(folder, 'own'), publicationOf(log));
   assert.equal((await verify(good, '--pin', pin, '--log', own)).code, 0);
@@ -129,7 +129,7 @@ test('a log that shows somebody another tree than the pinned one is caught', asy
   const copy = join(folder, 'forked');
   writePublication(copy, publicationOf(forked));
   assertRefused(await verify(bundle, '--pin', pin, '--log', copy), 7, twoTrees);
-  // One leaf later the log has to prove what it cannot.
+  // With one more leaf the log cannot prove that it continues the pin.
   forked.record(filingAt(begunS + 301, 301));
   writePublication(copy, publicationOf(forked));
   assertRefused(
@@ -137,13 +137,13 @@ test('a log that shows somebody another tree than the pinned one is caught', asy
     7,
     /FORKED.*does not begin with the one of 301 of the pin/,
   );
-  // An older tree than the pinned one, signed again with something else in it.
+  // An older tree than the pinned one, signed again with another leaf.
   const resigned = { ...log.bundle(7, 100), ...rewritten() };
   assertRefused(await verify(resigned, '--pin', pin, '--log', own), 7, /FORKED.*100 of the bundle/);
   assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(301));
 });
 
-/** A record that the key of the log signed into an older tree, in the place of another. */
+/** A record that replaces another in an older tree, signed by the key of the log. */
 function rewritten(): Partial<SmallBundle> {
   const other = new SmallLog(log.origin, log.keys);
   other.leaves.push(...log.leaves.slice(0, 7));
@@ -152,7 +152,7 @@ function rewritten(): Partial<SmallBundle> {
   return other.bundle(index);
 }
 
-test('a log that goes on under another name is another log', async (t) => {
+test('a log with another name is another log', async (t) => {
   const { verify, pin, folder } = verifier(t);
   const own = writePublication(join(folder, 'own'), publicationOf(log));
   assert.equal((await verify(good, '--pin', pin, '--log', own)).code, 0);
@@ -167,7 +167,7 @@ test('a log that goes on under another name is another log', async (t) => {
   );
 });
 
-test('a pin that was damaged, or that none of the keys signed, accuses nobody', async (t) => {
+test('a damaged pin, or one that no given key signed, is an error and not a fork', async (t) => {
   const { verify, pin, folder } = verifier(t);
   const own = writePublication(join(folder, 'own'), publicationOf(log));
   for (const content of [
@@ -184,7 +184,7 @@ test('a pin that was damaged, or that none of the keys signed, accuses nobody', 
   }
 });
 
-test('agreement with the pin is proven over the network as well, and nothing is said where that fails', async (t) => {
+test('verify compares the pin over HTTP, and moves no pin if the log cannot be read', async (t) => {
   const { verify, pin } = verifier(t);
   writeFileSync(pin, log.checkpoint(200));
   const publication = publicationOf(log);
@@ -200,9 +200,9 @@ test('agreement with the pin is proven over the network as well, and nothing is 
   assert.deepEqual([code, readFileSync(pin, 'utf8')], [0, log.checkpoint(301)], errors.join());
 });
 
-test('careless command lines are told what is wrong with them', async () => {
+test('wrong command lines name what is wrong', async () => {
   const [, vkey = ''] = log.keyWords;
-  for (const [words, told] of [
+  for (const [words, message] of [
     [['verify'], 'verify needs a BUNDLE and needs --key VKEY'],
     [['verify', 'b.json'], 'verify needs --key VKEY'],
     [['verify', 'b.json', '--key', vkey.slice(0, -4)], 'verify cannot use --key'],
@@ -220,11 +220,11 @@ test('careless command lines are told what is wrong with them', async () => {
   ] as const) {
     const { code, errors } = await runHere(words, {});
     assert.equal(code, 2, errors.join());
-    assert.ok(errors.join().startsWith(`artseal: ${told}`), errors.join());
+    assert.ok(errors.join().startsWith(`artseal: ${message}`), errors.join());
   }
 });
 
-test('a file that is not there, is a folder, too long, or no text, is told as such', async (t) => {
+test('an error says that the file is missing, a folder, too long, or no text', async (t) => {
   const { folder } = verifier(t);
   const file = join(folder, 'bundle');
   const run = () => runHere(['verify', file, ...log.keyWords], {});
@@ -238,7 +238,7 @@ test('a file that is not there, is a folder, too long, or no text, is told as su
   assertRefused(await run(), 3, /MALFORMED.*UTF-8/);
 });
 
-test('keys that sign together are given as they are printed, a line each', async (t) => {
+test('--key takes several keys, a line each', async (t) => {
   const { folder } = verifier(t);
   const [, vkey] = log.keyWords;
   const [, other] = otherLog('log.example/other').keyWords;
@@ -246,10 +246,10 @@ test('keys that sign together are given as they are printed, a line each', async
   assert.equal(code, 0, errors.join());
 });
 
-test('a file that is something else than a bundle is told by what it begins with', async (t) => {
+test('an error quotes the beginning of a file that is no bundle', async (t) => {
   const { folder } = verifier(t);
   const file = join(folder, 'bundle');
-  for (const [content, told] of [
+  for (const [content, message] of [
     ['', 'the file is empty'],
     ['<!doctype html><title>502', 'it begins with "<!doctype html><titl"'],
     [`\ufeff${JSON.stringify(good)}`, 'it begins with a byte order mark'],
@@ -258,11 +258,11 @@ test('a file that is something else than a bundle is told by what it begins with
     writeFileSync(file, content);
     const result = await runHere(['verify', file, ...log.keyWords], {});
     assertRefused(result, 3, /\(MALFORMED\): this is not an evidence bundle/);
-    assert.ok(result.errors.join().includes(told), result.errors.join());
+    assert.ok(result.errors.join().includes(message), result.errors.join());
   }
 });
 
-test('members in order and white space make no difference to the command', async (t) => {
+test('the order of members and white space does not matter', async (t) => {
   const { code } = await verifier(t).verify(JSON.parse(sortedJson({ ...good })));
   assert.equal(code, 0);
 });

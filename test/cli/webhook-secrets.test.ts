@@ -5,7 +5,7 @@ import { runHere } from '../support/artseal.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 
-test('where the master key is lost, secrets reissue gives webhooks another secret, shown once', async (t) => {
+test('if the master key is lost, secrets reissue gives webhooks a new secret, shown once', async (t) => {
   const service = await startService(t, { env: { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() } });
   const gallery = await service.platform();
   const url = 'https://gallery.example/hooks?token=unspoken';
@@ -17,8 +17,8 @@ test('where the master key is lost, secrets reissue gives webhooks another secre
   const env = { ARTSEAL_MASTER_KEY: newMasterKeyText().trim(), ARTSEAL_DATA_DIR: service.dataDir };
   const { code, printed } = await runHere(['secrets', 'reissue', '--json'], env);
   assert.equal(code, 0);
-  const told = printed.map((line) => JSON.parse(line));
-  const [rotated] = told.filter((line) => line.webhookId !== undefined);
+  const lines = printed.map((line) => JSON.parse(line));
+  const [rotated] = lines.filter((line) => line.webhookId !== undefined);
   assert.deepEqual([rotated?.webhookId, rotated?.caller], [webhookId, gallery.caller]);
   assert.equal(rotated?.lostUrl, 'https://gallery.example');
 
@@ -27,25 +27,25 @@ test('where the master key is lost, secrets reissue gives webhooks another secre
   const { items } = await again.execute({ kind: 'ListWebhooks', owner: undefined, page });
   const sealed = items[0]?.sealedSecret ?? assert.fail();
   assert.equal(again.keyRing.open(sealed, webhookId).export().toString(), rotated.secret);
-  // Its URL is lost as well: its owner sets it again.
+  // The URL is lost as well: the owner sets it again.
   const target = `/api/v1/webhooks/${webhookId}`;
-  const issued = told.find(({ apiKey }) => apiKey !== undefined);
+  const issued = lines.find(({ apiKey }) => apiKey !== undefined);
   const lost = (await send(again.publicUrl, issued, { target })).json;
   assert.deepEqual([lost.url, lost.status], ['https://gallery.example', 'DISABLED']);
   const mended = await send(again.publicUrl, issued, {
     ...{ method: 'PATCH', target, body: JSON.stringify({ url, status: 'ENABLED' }) },
   });
   assert.deepEqual([mended.json.url, mended.json.status], [url, 'ENABLED']);
-  const acts = await again.execute({
+  const entries = await again.execute({
     kind: 'ListAuditLog',
     sinceS: undefined,
     page: { from: undefined, size: 9 },
   });
-  assert.ok(acts.items.some(({ action }) => action === 'webhook disable'));
+  assert.ok(entries.items.some(({ action }) => action === 'webhook disable'));
   assert.ok(
-    acts.items.some(({ action, subject }) => action === 'webhook rotate-secret' && subject === webhookId),
+    entries.items.some(({ action, subject }) => action === 'webhook rotate-secret' && subject === webhookId),
   );
-  assert.ok(!JSON.stringify(acts).includes(rotated.secret));
+  assert.ok(!JSON.stringify(entries).includes(rotated.secret));
   await again.close();
   assert.match((await runHere(['secrets', 'reissue'], env)).printed.join(), /every secret can be opened/);
 });

@@ -59,9 +59,9 @@ test('a file of witnesses that is not one is refused, naming the line', () => {
     [`${one} https://one.example\n${vkey('one.example/w')} https://other.example\n`, /one.example\/w twice/],
     [Array.from({ length: 17 }, (_, w) => `${vkey(`w${w}`)} https://w.example\n`).join(''), /more than 16/],
   ];
-  for (const [text, told] of refused) {
+  for (const [text, message] of refused) {
     assert.throws(() => readConfig(witnessesIn(text)), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
-    assert.throws(() => readConfig(witnessesIn(text)), { message: told });
+    assert.throws(() => readConfig(witnessesIn(text)), { message });
   }
 });
 
