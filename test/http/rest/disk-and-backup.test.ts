@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createTypedTransport } from '../../../src/client/typed.ts';
@@ -13,15 +14,15 @@ import { tester } from '../../support/audit-log.ts';
 import { onBadDisk } from '../../support/bad-disk.ts';
 import { askProvenance, fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
-import { copyFolder } from '../../support/copy-folder.ts';
 import { openLedger } from '../../support/ledger.ts';
+import { listenLocally } from '../../support/local-server.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { newNonce } from '../../support/signed-request.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { typedClients } from '../../support/typed-clients.ts';
 
-test('a disk that takes nothing refuses signed reads too, for their nonces; typed reads are answered', async (t) => {
+test('on a disk that fails, signed reads are rejected because of their nonces, and internal reads are answered', async (t) => {
   const [service, disk] = await onBadDisk(t, () => startService(t));
   t.after(disk.heal);
   const platform = await service.platform();
@@ -50,45 +51,17 @@ async function ready({ publicUrl }: TestService): Promise<[number, string | unde
   return [answer.status, message];
 }
 
-test('a copied folder takes requests again that were carried out after it, for ten minutes', async (t) => {
-  const clock = createManualClock();
-  const [dataDir, restored] = [temporaryFolder(t), temporaryFolder(t)];
-  const backedUp = await startService(t, { clock, dataDir });
-  const platform = await backedUp.platform();
-  await backedUp.close();
-  copyFolder(dataDir, restored);
-
-  // As late as a request can be valid that was carried out now.
-  const request = { nonce: newNonce(), timestamp: String(Math.floor(clock.nowMs() / 1000) + 300) };
-  const serving = await startService(t, { clock, dataDir });
-  assert.equal((await fileArtwork(serving, platform, request)).status, 200);
-  assertRefused(await fileArtwork(serving, platform, request), 401, 'NONCE_REUSED');
-  await serving.close();
-
-  const tenMinutesMs = 600_000;
-  const early = temporaryFolder(t);
-  copyFolder(restored, early);
-  clock.advance(tenMinutesMs);
-  assert.equal(
-    (await fileArtwork(await startService(t, { clock, dataDir: early }), platform, request)).status,
-    200,
-  );
-  clock.advance(1_000);
-  const late = await startService(t, { clock, dataDir: restored });
-  assertRefused(await fileArtwork(late, platform, request), 401, 'TIMESTAMP_EXPIRED');
-});
-
-test('a restored backup refuses all that may have been carried out after it, and only that', async (t) => {
+test('a restored backup rejects every request that may have run after it was taken, and no other', async (t) => {
   const clock = createManualClock();
   const original = await startService(t, { clock });
   const platform = await original.platform();
   const token = await original.token();
   const file = join(temporaryFolder(t), 'backup.tar');
   await takeBackup({ dataDir: original.dataDir, target: file, nowMs: clock.nowMs(), progress: () => {} });
-  // As if it were the newest one: what is published later has the restored database refused.
+  // The newest checkpoint of the restored database: a later one would prevent its start.
   const checkpoint = readFileSync(join(original.dataDir, 'log-checkpoint'));
   const timestampIn = (seconds: number) => String(Math.floor(clock.nowMs() / 1000) + seconds);
-  // As late as a request can be valid that is carried out now.
+  // The latest timestamp that is valid now.
   const request = { nonce: newNonce(), timestamp: timestampIn(300) };
   assert.equal((await fileArtwork(original, platform, request)).status, 200);
   await original.close();
@@ -98,9 +71,9 @@ test('a restored backup refuses all that may have been carried out after it, and
   const restoring = { file, into, calendar, currency: 'CNY', nowMs: clock.nowMs(), progress: () => {} };
   await restoreBackup({ ...restoring, numbersAfter: undefined, random: () => 0 });
   writeFileSync(join(into, 'log-checkpoint'), checkpoint);
-  // A start that fails, here since the address is that of another, says nothing about the original.
-  const taken = await startService(t);
-  const env = { ARTSEAL_PUBLIC_ADDR: taken.publicAddress };
+  // A start that fails, here because its address is in use, does not begin the time of rejection.
+  const taken = await listenLocally(t, createServer(), () => {});
+  const env = { ARTSEAL_PUBLIC_ADDR: new URL(taken).host };
   await assert.rejects(startService(t, { clock, dataDir: into, env }), /cannot serve on/);
   clock.advance(60_000);
   const late = { nonce: newNonce(), timestamp: timestampIn(300) };
@@ -117,7 +90,7 @@ test('a restored backup refuses all that may have been carried out after it, and
   assert.equal((await filings.listFilings({})).filings.length, 0);
   await first.close();
 
-  // The time is that of the first start; another one changes nothing about it.
+  // The time counts from the first start.
   clock.advance(300_000);
   const second = await startService(t, { clock, dataDir: into });
   assert.deepEqual(await ready(second), notReady);
@@ -127,15 +100,9 @@ test('a restored backup refuses all that may have been carried out after it, and
   assert.deepEqual(await ready(second), [200, undefined]);
   assert.equal((await fileArtwork(second, platform, { timestamp: timestampIn(0) })).status, 200);
   assertRefused(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
-  await second.close();
-
-  clock.advance(300_000);
-  const third = await startService(t, { clock, dataDir: into });
-  assertRefused(await fileArtwork(third, platform, request), 401, 'TIMESTAMP_EXPIRED');
-  assert.equal((await fileArtwork(third, platform, { timestamp: timestampIn(0) })).status, 200);
 });
 
-test('a key sealed under a master key that was added in the variable is refused until a restart', async (t) => {
+test('a key encrypted under a master key that was added to the variable is rejected until a restart', async (t) => {
   const dataDir = temporaryFolder(t);
   const [old, added] = [`old:${'0'.repeat(64)}`, `added:${'1'.repeat(64)}`];
   const running = await startService(t, { dataDir, env: { ARTSEAL_MASTER_KEY: old } });

@@ -18,10 +18,10 @@ const localEndpoints = {
   ARTSEAL_WEBHOOK_CA: authority.certificateFile,
 };
 
-/** Tables that a replay may write to, or that change by themselves: its nonce is spent, and checkpoints are signed. */
+/** Tables that a replay may change, for its nonce, and tables that change by themselves. */
 const others = ['spent_nonces', 'log_checkpoint', 'restoration', '__drizzle_migrations'];
 
-/** All that is stored, but for `others`. */
+/** All rows, except those of `others`. */
 function stored({ dataDir }: TestService): Record<string, unknown[]> {
   const database = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
   try {
@@ -36,7 +36,7 @@ function stored({ dataDir }: TestService): Record<string, unknown[]> {
   }
 }
 
-test('a replay returns the stored answer, does nothing and is not counted, whatever the operation', async (t) => {
+test('a replay of any operation returns the stored response, does nothing and is not counted', async (t) => {
   let requests = 0;
   const { port } = await startReceiver(t, (_request, response) => {
     requests += 1;
@@ -107,7 +107,7 @@ test('a replay returns the stored answer, does nothing and is not counted, whate
   assert.deepEqual([...called].sort(), writing.sort());
 });
 
-test('a redelivery in several units is repeated under its Idempotency-Key without sending anything', async (t) => {
+test('a replay of a redelivery in several store requests sends nothing', async (t) => {
   const clock = createManualClock(Date.UTC(2026, 10, 21, 12));
   const service = await startService(t, { clock });
   const platform = await service.platform('STANDARD');
@@ -122,7 +122,7 @@ test('a redelivery in several units is repeated under its Idempotency-Key withou
   const path = `/${webhook.webhookId}`;
   const setStatus = (status: string) => call('PATCH', path, { status });
   await setStatus('DISABLED');
-  const events = 2 * redeliveredPerRequest + 7;
+  const events = redeliveredPerRequest + 7;
   const { execute } = service;
   const by = (await execute({ kind: 'FindPlatform', name: platform.caller })) ?? assert.fail();
   const at = { atMs: clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
@@ -133,7 +133,7 @@ test('a redelivery in several units is repeated under its Idempotency-Key withou
   const redeliver = () => call('POST', `${path}/redeliver`, { since: '2026-11-21T12:00:00Z' }, 'again');
   const first = await redeliver();
   assert.deepEqual(first.json, { count: events }, first.text);
-  // All that was to be sent has FAILED, and none of it is to be sent again by a replay.
+  // All deliveries have FAILED, and a replay must not make them due again.
   await setStatus('DISABLED');
   const { headers: last } = await setStatus('ENABLED');
   const replay = await redeliver();
@@ -148,7 +148,7 @@ test('a redelivery in several units is repeated under its Idempotency-Key withou
   assert.equal(leftIn(replay.headers), leftIn(last));
 });
 
-test('a test that a crash cut off is not made again by a replay, which says so', async (t) => {
+test('a replay of a test event that a crash interrupted does not send it again, and says so', async (t) => {
   const came = Promise.withResolvers<void>();
   const held: (() => void)[] = [];
   const { port } = await startReceiver(t, (_request, response) => {
