@@ -47,14 +47,14 @@ test('the log of an older database is forked once an operator accepts it, and th
   assertOneLine(
     older,
     1,
-    /the database is behind .* 3 leaves, .* checkpoint of 5\..* evidence fork --accept/,
+    /the database is older than .* 3 leaves, .* checkpoint of 5\..* evidence fork --accept/,
   );
 
   const proposal = await fork();
   assert.deepEqual([proposal.code, proposal.stderr], [3, '']);
   assert.match(
     proposal.stdout,
-    /the database is behind.*\n(.*\n)?CAREFUL: .*gives out numbers a second time/,
+    /the database is older than .*\n(.*\n)?CAREFUL: .*gives out numbers a second time/,
   );
   const name = `${before.origin}/2`;
   assert.ok(proposal.stdout.includes(`nothing was changed: --accept begins the log ${name} with a new key`));

@@ -60,7 +60,7 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
   if (agreed.size > size)
     throw new EvidenceLogError(
       'DATABASE_BEHIND',
-      `the database is behind what was published: it has ${size} leaves, and ${inFile}. It was restored from a backup, ` +
+      `the database is older than what was published: it has ${size} leaves, and ${inFile}. It was restored from a backup, ` +
         `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${orFork}.`,
     );
   const kept = state.newest && readKept(state.newest.note);

@@ -64,6 +64,8 @@ const timeDifferenceMaxMs = 300_000;
 /** Throws an Error if the time of a witness or an authority differs too much from our own: one of the clocks is wrong. */
 export function checkTime(what: string, timeMs: number, nowMs: number): void {
   if (Math.abs(timeMs - nowMs) <= timeDifferenceMaxMs) return;
-  const side = timeMs < nowMs ? 'behind' : 'ahead of';
-  throw new Error(`${what} is more than ${timeDifferenceMaxMs / 1_000} s ${side} the clock of this machine`);
+  const side = timeMs < nowMs ? 'earlier' : 'later';
+  throw new Error(
+    `${what} is more than ${timeDifferenceMaxMs / 1_000} s ${side} than the clock of this machine`,
+  );
 }

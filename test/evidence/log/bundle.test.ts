@@ -17,7 +17,7 @@ const execute = executorOf(store);
 const by = await addPlatform(store, 'gallery');
 const named = async () => ({ filingNo: await fileOne(store, by), sequence: 1, owner: by.callerId });
 
-test('a record that a checkpoint covers is proven to it at once, however far the log grew since', async () => {
+test('a record that a checkpoint covers is proven at once, even if the log has grown since', async () => {
   const publication = createTestPublication();
   const record = await named();
   const { size } = await publication.publish(execute);
@@ -26,7 +26,7 @@ test('a record that a checkpoint covers is proven to it at once, however far the
   assert.equal(proven({ ...bundle }, publication.verifierKeys()[0] ?? '').size, size);
 });
 
-test('who asks before the next checkpoint waits for it, without asking the store meanwhile', async () => {
+test('a call before the next checkpoint waits for it, and uses no store request meanwhile', async () => {
   const publication = createTestPublication();
   await publication.publish(execute);
   const record = await named();
@@ -40,22 +40,22 @@ test('who asks before the next checkpoint waits for it, without asking the store
   );
 });
 
-/** Never publishes anything; `timeout` has how long each waits, and `giveUp` has them told. */
+/** Never publishes anything. `timeouts` has the timeouts of each wait, and `giveUp` ends all. */
 function silent() {
-  const timeout: number[] = [];
+  const timeouts: number[] = [];
   const over = Promise.withResolvers<undefined>();
   const publication: Pick<Publication, 'current' | 'covering'> = {
     current: () => undefined,
     covering: (_, withinMs) => {
-      timeout.push(withinMs);
+      timeouts.push(withinMs);
       return over.promise;
     },
   };
-  return { publication, timeout, giveUp: () => over.resolve(undefined) };
+  return { publication, timeouts, giveUp: () => over.resolve(undefined) };
 }
 
-test('who waited for three seconds in vain is told when to come again', async () => {
-  const { publication, timeout, giveUp } = silent();
+test('after three seconds without a checkpoint the response says when to try again', async () => {
+  const { publication, timeouts, giveUp } = silent();
   const waiting = createBundles(publication).bundleOf(await named(), execute);
   giveUp();
   await assert.rejects(
@@ -63,23 +63,23 @@ test('who waited for three seconds in vain is told when to come again', async ()
     apiError('UNAVAILABLE', /^No checkpoint of the evidence log covers the record yet/),
   );
   await assert.rejects(waiting, { hints: { retryAfterS: 1 } });
-  assert.deepEqual(timeout, [3_000]);
+  assert.deepEqual(timeouts, [3_000]);
 });
 
-test('not more than 256 wait at a time, and those who gave up make room', async () => {
-  const { publication, timeout, giveUp } = silent();
+test('at most 256 calls wait at a time, and calls that gave up make room', async () => {
+  const { publication, timeouts, giveUp } = silent();
   const { bundleOf } = createBundles(publication);
   const record = await named();
   const all = Array.from({ length: 256 }, () => bundleOf(record, execute));
-  await eventually('all wait', 60_000, () => timeout.length === 256);
+  await eventually('all wait', 60_000, () => timeouts.length === 256);
   await assert.rejects(bundleOf(record, execute), apiError('UNAVAILABLE', /^Too many calls wait/));
-  assert.equal(timeout.length, 256);
+  assert.equal(timeouts.length, 256);
   giveUp();
   for (const one of await Promise.allSettled(all)) assert.equal(one.status, 'rejected');
   await assert.rejects(bundleOf(record, execute), apiError('UNAVAILABLE', /^No checkpoint/));
 });
 
-test('a tree of another root than the one that was published proves nothing', async () => {
+test('a bundle is never made for a tree with another root than the published one', async () => {
   const publication = createTestPublication();
   const record = await named();
   const published = await publication.publish(execute);

@@ -21,7 +21,7 @@ before(async () => {
   await service.close();
 });
 
-/** A copy of that folder after something was done to it, in which the log is forked and served; what it is published as. */
+/** Changes a copy of that folder, forks its log and serves it. Returns the new origin and the output of the command. */
 async function forked(
   t: TestContext,
   spoil: (file: string, sql: (statement: string) => void) => void,
@@ -46,11 +46,11 @@ async function forked(
   return { origin: current?.origin, output: printed.join('\n') };
 }
 
-/** As after going back to an earlier version and upgrading again. */
-const begunAnew =
+/** The database after a downgrade and another upgrade. */
+const begunAgain =
   'DROP TRIGGER log_origin_is_kept; DELETE FROM log_origin; DELETE FROM log_key; DELETE FROM log_checkpoint';
 
-test('whatever keeps the log from being signed, it can be forked: the next start publishes it under its new name', async (t) => {
+test('a log that cannot be signed can be forked for any reason, and is then published under its new name', async (t) => {
   const missing = await forked(t, (file) => rmSync(file));
   assert.equal(missing.origin, `${origin}/2`);
   assert.match(missing.output, /the last known checkpoint of \S+ has 5 leaves/);
@@ -62,12 +62,12 @@ test('whatever keeps the log from being signed, it can be forked: the next start
   const damaged = await forked(t, (file) => writeFileSync(file, 'no note'));
   assert.equal(damaged.origin, `${origin}/2`);
   assert.match(damaged.output, /the old checkpoint file is kept as .*\.old/);
-  assert.equal((await forked(t, (_, sql) => sql(begunAnew))).origin, `${origin}/2`);
+  assert.equal((await forked(t, (_, sql) => sql(begunAgain))).origin, `${origin}/2`);
   const renamed = await forked(t, () => {}, { ARTSEAL_TLOG_ORIGIN: 'log.example/art' });
   assert.equal(renamed.origin, 'log.example/art');
 });
 
-test('a backup of a fork that had published nothing is not signed: the fork may have gone on', async (t) => {
+test('a backup of a fork that had published nothing is not signed, because the fork may have published since', async (t) => {
   const folder = temporaryFolder(t);
   const [dataDir, restored, backup] = [
     join(folder, 'data'),
@@ -88,14 +88,14 @@ test('a backup of a fork that had published nothing is not signed: the fork may 
   copyFileSync(join(dataDir, 'master-key'), join(restored, 'master-key'));
   const refused = { name: 'EvidenceLogError', kind: 'FILE_MISSING' };
   await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
-  // Nor beside the last checkpoint of before the fork.
+  // The last checkpoint before the fork does not help.
   writeFileSync(join(restored, 'log-checkpoint'), file);
   await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
   copyFileSync(join(dataDir, 'log-checkpoint'), join(restored, 'log-checkpoint'));
   await assert.rejects(startPublishing(t, { dataDir: restored }), { kind: 'DATABASE_BEHIND' });
 });
 
-test('a fork is named by the number behind the last one that is known', () => {
+test('a fork gets the next number after the highest known one', () => {
   assert.equal(nextFork('a', []), 'a');
   assert.equal(nextFork('a', ['a']), 'a/2');
   assert.equal(nextFork('a', ['a/2']), 'a/3');

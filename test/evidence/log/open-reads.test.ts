@@ -5,7 +5,7 @@ import type { Execute } from '../../../src/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { apiError } from '../../support/rejected.ts';
 
-/** A store whose answers come when the test says so. */
+/** A store that responds when the test says so. */
 function createSlowStore() {
   const held: PromiseWithResolvers<void>[] = [];
   const execute = (async () => {
@@ -13,7 +13,7 @@ function createSlowStore() {
     held.push(answer);
     await answer.promise;
   }) as unknown as Execute;
-  /** Answers the command that was the so many-th to arrive, from 0. */
+  /** Responds to the n-th command, from 0. */
   const answer = async (nth: number, error?: Error) => {
     const { resolve, reject } = await eventually('a command arrives', 60_000, () => held[nth]);
     if (error === undefined) resolve();
@@ -22,7 +22,7 @@ function createSlowStore() {
   return { execute, held, answer };
 }
 
-test('few read at a time, some wait, and who comes on top is refused at once', async () => {
+test('few reads run at a time, some wait, and further ones are rejected at once', async () => {
   const { execute, held, answer } = createSlowStore();
   const read = createOpenReads(execute, { concurrent: 2, queued: 3 });
   const ask = () => read({ kind: 'GetTree' });
@@ -41,7 +41,7 @@ test('few read at a time, some wait, and who comes on top is refused at once', a
   assert.equal(held.length, 6);
 });
 
-test('who fails gives its turn back', async () => {
+test('a read that fails frees its slot', async () => {
   const { execute, answer } = createSlowStore();
   const read = createOpenReads(execute, { concurrent: 1, queued: 1 });
   const [failing, next] = [read({ kind: 'GetTree' }), read({ kind: 'GetTree' })];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { createCalendar } from '../../../src/domain/calendar.ts';
@@ -10,16 +10,16 @@ import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { artwork } from '../../support/samples.ts';
 import { type ServiceOptions, startService, type TestService } from '../../support/service.ts';
 
-/** A service whose log is published as its clock is moved. */
+/** A service that publishes its log when its clock is advanced. */
 export interface Publishing extends TestService {
   readonly clock: ManualClock;
-  /** Files artworks, of a platform that there is; the leaf of the last one. */
+  /** Files artworks. Returns the leaf index of the last one. */
   file(count?: number): Promise<number>;
-  /** Moves the clock on until a checkpoint covers a leaf. */
+  /** Advances the clock until a checkpoint covers a leaf. */
   published(leafIndex: number): Promise<void>;
 }
 
-/** Starts a service on a clock that stands still. */
+/** Starts a service whose clock stands still. */
 export async function startPublishing(
   t: Pick<TestContext, 'after'>,
   { clock = createManualClock(), ...options }: ServiceOptions & { clock?: ManualClock } = {},
@@ -57,13 +57,8 @@ export async function startPublishing(
   };
 }
 
-const pathIn = (dataDir: string) => join(dataDir, 'log-checkpoint');
-
 /** The note in the file of a data folder. */
-export const keptIn = (dataDir: string): string => readFileSync(pathIn(dataDir), 'utf8');
-
-/** Puts a note there. */
-export const keepIn = (dataDir: string, note: string): void => writeFileSync(pathIn(dataDir), note);
+export const keptIn = (dataDir: string): string => readFileSync(join(dataDir, 'log-checkpoint'), 'utf8');
 
 /** Reads a checkpoint that each of these verifier keys signed. */
 export function signedBy(note: string, vkeys: readonly string[]): Checkpoint {

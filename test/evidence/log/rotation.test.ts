@@ -14,7 +14,7 @@ import { signedBy, startPublishing } from './publishing.ts';
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
 
-/** A service, and what `artseal` does beside it. */
+/** A service, and commands that run beside it. */
 async function withCommands(t: TestContext, env: Record<string, string> = {}) {
   const service = await startPublishing(t, { clock: createManualClock(Date.now()), env });
   const { dataDir, publication, execute, clock } = service;
@@ -23,7 +23,7 @@ async function withCommands(t: TestContext, env: Record<string, string> = {}) {
     assert.deepEqual([code, errors], [0, []]);
     return printed;
   };
-  /** Moves the clock on until these keys sign, and no other; the checkpoint that they signed. */
+  /** Advances the clock until exactly these keys sign. Returns the checkpoint that they signed. */
   const signedWith = (vkeys: readonly string[]) =>
     eventually(`signed by ${vkeys}`, timeoutMs, () => {
       clock.advance(1_000);
@@ -72,7 +72,7 @@ test('a new key signs beside the old one, which ends after the overlap', async (
   assert.deepEqual([act.action, act.subject, act.reason], ['evidence rotate-key', added, 'each year']);
 });
 
-test('a new key is shown to a witness before it signs, which cosigns without a break', async (t) => {
+test('a witness can get a new key before it signs, and cosigns without a break', async (t) => {
   const witness = await startWitness(t, 'one.example/w');
   const witnessesFile = join(temporaryFolder(t), 'witnesses');
   writeFileSync(witnessesFile, `${witness.vkey} ${witness.url}\n`);
@@ -84,11 +84,14 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
   const { publication, clock, artseal, logEvents, file, execute } = await withCommands(t, env);
   const [old = ''] = publication.verifierKeys();
   witness.logs.add(old);
-  /** Files, and moves the clock on until the witness has cosigned that; the ids of the keys that signed it. */
+  /** Files, and advances the clock until the witness cosigned. Returns the keys that signed. */
   const signersOfNext = async () => {
     const leaf = await file();
+    let looks = 0;
     const { note = '' } = await eventually('a checkpoint', timeoutMs, () => {
-      clock.advance(1_000);
+      // Slowly: the overlap is a minute, and the witness uses the clock of the machine.
+      if (looks % 50 === 0) clock.advance(1_000);
+      looks += 1;
       const current = publication.current();
       return (current?.size ?? 0) > leaf && current;
     });
@@ -104,10 +107,10 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
   const [from = ''] = /\d{4}-\S+(?=:)/.exec(rotated[1] ?? '') ?? [];
   assert.match(rotated[1] ?? '', /^The new key signs from .*: give it to witnesses before\.$/);
   assert.deepEqual(await artseal('evidence', 'vkey'), [old, `${added} signs from ${from}`]);
-  const told = (await artseal('evidence', 'vkey', '--json')).map((line) => JSON.parse(line));
+  const keys = (await artseal('evidence', 'vkey', '--json')).map((line) => JSON.parse(line));
   const signsFromS = Date.parse(from) / 1_000;
   assert.deepEqual(
-    told.map((key) => [
+    keys.map((key) => [
       key.vkey,
       (Date.parse(key.signsFrom) - Date.parse(key.addedAt)) / 1_000,
       key.endsAt && Date.parse(key.endsAt) / 1_000,
@@ -117,7 +120,7 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
       [added, 120, null],
     ],
   );
-  // The log says so before: who reads it knows the key when it signs first.
+  // The log announces the key, so that readers know it before it signs.
   assert.deepEqual(await signersOfNext(), [old]);
   assert.deepEqual(publication.verifierKeys(), [old]);
   assert.deepEqual(await logEvents(), [
@@ -135,15 +138,15 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
   assert.deepEqual(publication.verifierKeys(), [added, old]);
   clock.advance(60_000);
   assert.deepEqual(await signersOfNext(), [added]);
-  // 403 is the answer to a key that it does not know.
+  // It responds 403 to an unknown key.
   assert.ok(!witness.asked.some(({ status }) => status === 403));
 });
 
-test('without an overlap the old key signs nothing any more', async (t) => {
+test('without an overlap the old key no longer signs', async (t) => {
   const { publication, artseal, signedWith, dataDir, close } = await withCommands(t);
   const [old] = publication.verifierKeys();
-  const [told = ''] = await artseal('evidence', 'rotate-key', '--overlap', '0s', '--json');
-  const { vkey } = JSON.parse(told);
+  const [rotated = ''] = await artseal('evidence', 'rotate-key', '--overlap', '0s', '--json');
+  const { vkey } = JSON.parse(rotated);
   assert.notEqual(vkey, old);
   const { size } = await signedWith([vkey]);
   assert.ok(size > 2);
@@ -153,7 +156,7 @@ test('without an overlap the old key signs nothing any more', async (t) => {
   assert.deepEqual(again.publication.verifierKeys(), [vkey]);
 });
 
-test('an overlap that is none is refused, and more keys than may sign', async (t) => {
+test('a wrong overlap and too many keys are rejected', async (t) => {
   const { dataDir, artseal } = await withCommands(t);
   const env = { ARTSEAL_DATA_DIR: dataDir };
   for (const overlap of ['30', '1w', '367d', '-1d']) {
@@ -174,12 +177,12 @@ test('an overlap that is none is refused, and more keys than may sign', async (t
       ],
     ],
   );
-  // A key that somebody else has can be ended, however many there are.
+  // A stolen key can be ended, however many there are.
   const ended = await artseal('evidence', 'rotate-key', '--overlap', '0s');
   assert.deepEqual(await artseal('evidence', 'vkey'), ended.slice(0, 1));
 });
 
-test('before the log has a key there is nothing to tell and nothing to rotate', async (t) => {
+test('before the log has a key, none can be printed or rotated', async (t) => {
   const env = { ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'new') };
   assert.equal((await runHere(['init'], env)).code, 0);
   for (const word of ['vkey', 'rotate-key']) {
@@ -191,7 +194,7 @@ test('before the log has a key there is nothing to tell and nothing to rotate', 
   }
 });
 
-test('a master key is rotated for the keys of the log as well, while the service runs and after', async (t) => {
+test('rotating the master key re-encrypts the keys of the log', async (t) => {
   const [old, young] = [newMasterKeyText(), newMasterKeyText().replace('main', 'young')];
   const service = await startPublishing(t, { env: { ARTSEAL_MASTER_KEY: old.trim() } });
   const { dataDir, publication } = service;
@@ -213,7 +216,7 @@ test('a master key is rotated for the keys of the log as well, while the service
   signedBy(again.publication.current()?.note ?? '', keys);
 });
 
-test('where the master key is lost, secrets reissue has another key sign', async (t) => {
+test('if the master key is lost, secrets reissue makes another key sign', async (t) => {
   const service = await startPublishing(t, { env: { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() } });
   const { dataDir, publication } = service;
   await service.file();

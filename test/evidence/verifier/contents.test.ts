@@ -4,7 +4,7 @@ import { createContents, noContents } from '../../../src/evidence/verifier/conte
 import { readLeaf } from '../../../src/evidence/verifier/leaf.ts';
 import { actAt, begunS } from './small-log.ts';
 
-test('a log may have any number of erasures, and an event that allows an exception is kept after them', () => {
+test('a log may have any number of erasures, and later events that allow an exception are kept', () => {
   const contents = createContents(noContents);
   let acts = 0;
   const add = (kind: string, detail: Record<string, string | number>) => {

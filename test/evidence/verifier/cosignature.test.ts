@@ -11,7 +11,7 @@ const good = log.bundle(3);
 const [one, two] = [witnessKey('one.example/w'), witnessKey('two.example/w')];
 const cosigned = (...lines: readonly string[]) => ({ ...good, proof: good.proof + lines.join('') });
 
-/** Who cosigned and when, by the verifier; or what it finds wrong. */
+/** Returns who cosigned and when, or what is wrong. */
 function verdict(bundle: SmallBundle, witnesses: readonly { vkey: string }[], required = 0) {
   const found = verifyBundle(JSON.stringify(bundle), {
     keys: log.keys.map(({ vkey }) => readVerifierKey(vkey)),
@@ -23,7 +23,7 @@ function verdict(bundle: SmallBundle, witnesses: readonly { vkey: string }[], re
 
 const text = checkpointTextOf(good.proof);
 
-test('cosignatures of known witnesses are verified, and tell when', () => {
+test('cosignatures of known witnesses are verified, with their times', () => {
   const bundle = cosigned(one.cosign(text, atS), two.cosign(text, atS + 7));
   assert.deepEqual(verdict(bundle, [one, two], 2), [
     ['one.example/w', atS],
@@ -46,7 +46,7 @@ test('one key under two names is one witness', () => {
   assert.deepEqual(verdict(bundle, [here, there], 1), [['there.example/w', atS]]);
 });
 
-test('a leaf that is dated after a cosignature that covers it is a contradiction', () => {
+test('a leaf that is dated after a cosignature that covers it is FORKED', () => {
   for (const [aheadS, isProven] of [
     [0, true],
     [clockToleranceS, true],
@@ -82,7 +82,7 @@ test('too few cosignatures are a bad signature', () => {
   assert.match(String(verdict(good, log.keys, 1)), /cosigned by 0/);
 });
 
-test('a cosignature of a known witness that does not verify is told, even if none is required', () => {
+test('an invalid cosignature of a known witness is a failure, even if none is required', () => {
   const forger = witnessKey('one.example/w');
   const [, , encoded = ''] = forger.cosign(text, atS).trim().split(' ');
   const id = Buffer.from(one.vkey.split('+')[1] ?? '', 'hex');

@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type NoteKey, noteKey } from '../../support/note-keys.ts';
 
 /**
- * A small evidence log, written for the tests of the verifier from RFC 6962 and the C2SP specifications: a counterpart that
- * shares nothing with the service's own. Everything is recomputed from the leaves by the recursions of the RFC.
+ * A small evidence log, written for the tests of the verifier from RFC 6962 and the C2SP specifications: it shares no code with
+ * the service. Everything is computed from the leaves by the recursions of the RFC.
  */
 
 const sha256 = (...parts: readonly (Uint8Array | string)[]): Buffer => {
@@ -15,7 +15,7 @@ const sha256 = (...parts: readonly (Uint8Array | string)[]): Buffer => {
 /** The hash of the data of a leaf. */
 export const hashOfLeaf = (data: string | Uint8Array): Buffer => sha256(Buffer.of(0), data);
 
-/** Nodes that were computed, by the leaves that they are above: a tree of six hundred is asked for a thousand times. */
+/** A tree over hashes of leaves, which keeps the nodes that it computed. */
 export function createTree(leaves: readonly Uint8Array[]) {
   const known = new Map<number, Buffer>();
 
@@ -67,7 +67,7 @@ function split(leaves: number): number {
   return power;
 }
 
-/** A record as it goes into a bundle, before it is logged. */
+/** A record of a bundle. */
 export interface SmallRecord {
   readonly kind: 'FILING' | 'TRANSFER';
   readonly number: string;
@@ -132,7 +132,7 @@ export function commit(
   return { salt, data: sortedJson({ commitment, kind, number, sequence, time: timeS, version: 1 }) };
 }
 
-/** The leaf of an act of the log. */
+/** The leaf of a log event. */
 export function actAt(
   kind: string,
   timeS: number,
@@ -153,7 +153,7 @@ export function actAt(
 export class SmallLog {
   readonly origin: string;
   readonly keys: NoteKey[];
-  /** The data of the leaves; whoever changes them lies. */
+  /** The data of the leaves. */
   readonly leaves: string[] = [];
   readonly #records = new Map<number, { readonly record: SmallRecord; readonly salt: Uint8Array }>();
 
@@ -162,17 +162,17 @@ export class SmallLog {
     this.keys = keys;
   }
 
-  /** The arguments that give all of its keys. */
+  /** The command-line options with all of its keys. */
   get keyWords(): string[] {
     return this.keys.flatMap(({ vkey }) => ['--key', vkey]);
   }
 
-  /** Appends the data of a leaf; its index. */
+  /** Appends the data of a leaf. Returns its index. */
   append(data: string): number {
     return this.leaves.push(data) - 1;
   }
 
-  /** Appends a record; the index of its leaf. */
+  /** Appends a record. Returns the index of its leaf. */
   record(record: SmallRecord): number {
     const { salt, data } = commit(record);
     const index = this.append(data);
@@ -180,13 +180,13 @@ export class SmallLog {
     return index;
   }
 
-  /** Appends an event of the log, of the time of the newest leaf unless another is given; the index of its leaf. */
+  /** Appends a log event, by default at the time of the newest leaf. Returns the index of its leaf. */
   act(kind: string, detail: Readonly<Record<string, unknown>>, timeS = this.newestS): number {
     const acts = this.leaves.filter((data) => data.includes('"number":"LOG"')).length;
     return this.append(actAt(kind, timeS, acts + 1, detail));
   }
 
-  /** Appends that its keys sign, as a real log does before its first checkpoint. */
+  /** Appends KEY_ADDED for its keys, as a real log does before its first checkpoint. */
   addKeys(): this {
     for (const { vkey } of this.keys) this.act('KEY_ADDED', { vkey });
     return this;
@@ -200,7 +200,7 @@ export class SmallLog {
     return createTree(this.leaves.map(hashOfLeaf));
   }
 
-  /** The signed checkpoint of the first `size` leaves, or of a root that is made up. */
+  /** The signed checkpoint of the first `size` leaves, or of another root. */
   checkpoint(size = this.leaves.length, root: Uint8Array = this.tree().root(size)): string {
     const text = `${this.origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
     return `${text}\n${this.keys.map((key) => key.line(text)).join('')}`;
@@ -232,7 +232,7 @@ export class SmallLog {
   }
 }
 
-/** A log with the leaf that begins it and so many filings, a second each from 2026-11-21T01:15:00Z or another time. */
+/** A log with LOG_BEGUN and so many filings, one per second from 2026-11-21T01:15:00Z or another time. */
 export function smallLog(filings: number, fromS = begunS): SmallLog {
   const log = new SmallLog();
   log.append(actAt('LOG_BEGUN', fromS, 1, { adopted: 0 }));

@@ -25,7 +25,7 @@ export function publicationOf(log: SmallLog, size = log.leaves.length): Publicat
   return files.set('checkpoint', Buffer.from(log.checkpoint(size, tree.root(size))));
 }
 
-/** A leaf behind its length in two bytes. */
+/** A leaf after its length in two bytes. */
 function entry(data: string): Buffer {
   const bytes = Buffer.from(data);
   const length = Buffer.alloc(2);

@@ -28,7 +28,7 @@ const stampedProof = log.proof(index, 7);
 const authority = await startTimeStampAuthority(fileScope);
 const ca = readAuthorities(readFileSync(authority.caFile, 'utf8'));
 
-/** The bundle with a token over the checkpoint of a proof. */
+/** A bundle with a token over the checkpoint of a proof. */
 async function stamp(proof: string, by: TimeStampAuthority, lie?: TimeStampReplyLie): Promise<SmallBundle> {
   return {
     ...log.bundle(index),
@@ -42,20 +42,20 @@ const verdict = (bundle: SmallBundle) => {
   return found.isProven ? 'proven' : `${found.kind}: ${found.what}`;
 };
 
-/** What the token proves, or what is wrong with it. */
+/** Returns what the token proves, or what is wrong with it. */
 async function stamped(bundle: SmallBundle, authorities = ca) {
   const { timeStamp } = readBundle(JSON.stringify(bundle));
   assert.ok(timeStamp);
   return verifyTimeStamp(timeStamp, authorities).catch((error) => `${error.kind}: ${error.message}`);
 }
 
-test('a time stamp tells before what time the checkpoint was there, and who says so', async () => {
+test('a time stamp proves by when the checkpoint existed, and names the authority', async () => {
   const bundle = await stamp(stampedProof, authority);
   assert.equal(verdict(bundle), 'proven');
   const found = await stamped(bundle);
   assert.ok(typeof found === 'object', String(found));
   assert.equal(found.authority, 'CN=authority of the test');
-  // The authority says that it is exact to a second, and tells whole seconds.
+  // The authority states an accuracy of a second, and whole seconds.
   const aheadS = found.beforeS - Date.now() / 1000;
   assert.ok(aheadS > -60 && aheadS < 2, String(aheadS));
 });
@@ -70,11 +70,11 @@ const lies = {
   ANOTHER_IMPRINT: /over something else than this checkpoint/,
 } as const satisfies Partial<Record<TimeStampReplyLie, RegExp>>;
 
-test('a time stamp that is not what it claims to be is a bad signature', async () => {
-  for (const [lie, told] of Object.entries(lies)) {
+test('a wrong time stamp is a bad signature', async () => {
+  for (const [lie, expected] of Object.entries(lies)) {
     const found = String(await stamped(await stamp(stampedProof, authority, lie as TimeStampReplyLie)));
     assert.match(found, /^BAD_SIGNATURE: the time stamp is not valid: /, lie);
-    assert.match(found, told, lie);
+    assert.match(found, expected, lie);
   }
   const good = await stamp(stampedProof, authority);
   const other = readAuthorities(makeSelfSigned(temporaryFolder(fileScope)).certificate);
@@ -92,7 +92,7 @@ test('a time stamp that is not what it claims to be is a bad signature', async (
   }
 });
 
-test('a good token over another checkpoint, another leaf or the checkpoint of a stranger proves nothing', async () => {
+test('a valid token over another checkpoint, another leaf or another log proves nothing', async () => {
   const good = await stamp(stampedProof, authority);
   const token = good.timeStamp?.token ?? '';
   const moved = { ...good, timeStamp: { proof: log.proof(index, 8), token } };
@@ -105,7 +105,7 @@ test('a good token over another checkpoint, another leaf or the checkpoint of a 
   assert.match(verdict(foreign), /^BAD_SIGNATURE: the checkpoint of the time stamp is of another log/);
 });
 
-test('what was stamped under a key that was retired since proves as much, but no signature of a given key may be forged', async () => {
+test('a stamped checkpoint of a retired key is accepted, but not a forged signature of a given key', async () => {
   const earlier = new SmallLog(log.origin);
   earlier.leaves.push(...log.leaves);
   const bundle = await stamp(earlier.proof(index, 7), authority);
@@ -115,12 +115,12 @@ test('what was stamped under a key that was retired since proves as much, but no
   assert.match(verdict(forged), /^BAD_SIGNATURE: the checkpoint of the time stamp has a signature/);
 });
 
-test('what is no file of authorities is malformed', () => {
+test('a file without a readable certificate is malformed', () => {
   for (const pem of ['', 'text', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'])
     assert.throws(() => readAuthorities(pem), { name: 'VerificationFailure', kind: 'MALFORMED' });
 });
 
-test('openssl reads a query, and its reply is verified, with all key types and hashes', async (t) => {
+test('openssl accepts queries, and its replies are verified, with all key types and hashes', async (t) => {
   const text = 'artseal.test/log\n1\nroot\n';
   for (const terms of [{}, { ess: 'sha1', keys: 'rsa' }, { ess: 'sha512' }] satisfies AuthorityTerms[]) {
     const by = await startTimeStampAuthority(t, terms);
@@ -150,7 +150,7 @@ test('openssl reads a query, and its reply is verified, with all key types and h
   }
 });
 
-test('a file without a certificate is not a file of authorities', (t) => {
+test('the server accepts only a file with readable certificates as authorities', (t) => {
   const { certificate } = makeSelfSigned(temporaryFolder(t));
   assert.equal(parseAuthorities(certificate), certificate);
   assert.throws(() => parseAuthorities('nothing'), /no certificate in PEM/);
