@@ -11,29 +11,29 @@ import type { IssuedPlatform } from '../support/issued.ts';
 import { send } from '../support/signed-request.ts';
 import { bearer, sending } from '../support/typed-clients.ts';
 
-/** An event as the feed tells it. */
+/** An event as the feed has it. */
 export type EventWithCaller = WebhookEvent['data'] & { readonly sequence: number };
 
 /** A service that is killed and started again. */
 export interface Reborn {
-  /** The one that runs, or, where none does, the next one. */
+  /** The service that runs, or else the next one. */
   running(): Promise<ServeProcess>;
 }
 
-/** How long whoever lost the service waits before it asks again, in milliseconds. */
+/** The pause before the next call after the service was killed, in milliseconds. */
 export const pauseMs = 20;
 
 /** How long a poll waits for an event, in seconds. */
 const waitSeconds = 1;
 
-/** Events in the order in which they came, for as long as they are gathered. */
+/** Events in the order in which they arrived. */
 export interface Gathering {
   readonly events: readonly EventWithCaller[];
-  /** Resolves once nothing more is gathered. */
+  /** Resolves when no more are gathered. */
   readonly ended: Promise<void>;
 }
 
-/** Reads the feed of a platform from its beginning; after each death of the service it goes on where it was. */
+/** Reads the feed of a platform from its beginning, and continues at its cursor after each kill. */
 export function poll(service: Reborn, platform: IssuedPlatform, signal: AbortSignal): Gathering {
   const events: EventWithCaller[] = [];
   let after = 0;
@@ -55,7 +55,7 @@ export function poll(service: Reborn, platform: IssuedPlatform, signal: AbortSig
   return { events, ended: gather() };
 }
 
-/** All that is behind a place of a platform's feed, page by page. */
+/** Reads the whole feed of a platform, page by page. */
 export async function readFeed(publicUrl: string, platform: IssuedPlatform): Promise<EventWithCaller[]> {
   const events: EventWithCaller[] = [];
   for (;;) {
@@ -67,13 +67,13 @@ export async function readFeed(publicUrl: string, platform: IssuedPlatform): Pro
   }
 }
 
-/** What a stream tells, by the platform that it is about. */
+/** The events of a stream, by platform. */
 export interface Watching {
   readonly events: ReadonlyMap<string, readonly EventWithCaller[]>;
   readonly ended: Promise<void>;
 }
 
-/** Watches the events of a platform, or of all, over gRPC from the beginning; goes on likewise. */
+/** Watches the events of a platform, or of all, over gRPC from the beginning, and continues after each kill. */
 export function watchOver(
   service: Reborn,
   token: string,
@@ -85,16 +85,19 @@ export function watchOver(
   async function watch(): Promise<void> {
     const { internalUrl: baseUrl } = await service.running();
     const transport = createGrpcTransport({ baseUrl, interceptors: [sending(bearer(token))] });
-    const asked = { ...(platform && { platform }), ...(after !== undefined && { after }) };
-    for await (const told of createClient(EventService, transport).watchEvents(asked, { signal })) {
-      const isBehind = after === undefined || told.next > after || told.event === undefined;
-      assert.ok(isBehind, `${told.next} was told behind ${after}`);
-      if (told.event) {
-        const own = events.get(told.platform);
-        if (own) own.push(plain(told.event));
-        else events.set(told.platform, [plain(told.event)]);
+    const request = { ...(platform && { platform }), ...(after !== undefined && { after }) };
+    for await (const { next, event, platform: by } of createClient(EventService, transport).watchEvents(
+      request,
+      { signal },
+    )) {
+      const isInOrder = after === undefined || next > after || event === undefined;
+      assert.ok(isInOrder, `${next} came after ${after}`);
+      if (event) {
+        const own = events.get(by);
+        if (own) own.push(plain(event));
+        else events.set(by, [plain(event)]);
       }
-      after = told.next;
+      after = next;
     }
   }
   const gather = async () => {
@@ -103,7 +106,7 @@ export function watchOver(
         await watch();
       } catch (error) {
         if (!(error instanceof ConnectError)) throw error;
-        // What the service itself refuses bears its reason; a death has none.
+        // An error of the service has a reason; a kill has none.
         assert.deepEqual(error.findDetails(ErrorInfoSchema), [], error.message);
         await delay(pauseMs);
       }

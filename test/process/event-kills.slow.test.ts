@@ -12,21 +12,21 @@ import { type EventWithCaller, poll, type Reborn, readFeed, watchOver } from './
 import { happenedTo, lineOf, sell } from './event-load.ts';
 import { type MoodyReceiver, startMoodyReceiver } from './moody-receiver.ts';
 
-/** A kill and the start behind it take up to two seconds: however many CI has elsewhere, here it has so many at most. */
+/** A kill and the next start take up to two seconds, so this is the most, whatever CI sets. */
 const killsMax = 50;
 const kills = Math.min(killsMax, Number(process.env.ARTSEAL_TEST_KILLS ?? 6));
 
 const platforms = 4;
 
-/** Calls that are answered between a start and the next kill, at most: no platform's share comes near its burst of 200. */
+/** Responses between a start and the next kill, at most: the share of a platform is far below its burst of 200. */
 const answersMax = 80;
 
-/** How long what is broken takes to be reported, in milliseconds. */
+/** The longest wait, in milliseconds. */
 const timeoutMs = 120_000;
 
 const authority = makeAuthority(fileScope);
 
-/** A service that can be killed; whoever asks for it meanwhile waits for the next one. */
+/** A service that is killed and started again. `running` waits for the next one meanwhile. */
 function createReborn(t: TestContext, env: Record<string, string>) {
   let next = Promise.withResolvers<ServeProcess>();
   const reborn: Reborn = { running: () => next.promise };
@@ -48,7 +48,7 @@ function createReborn(t: TestContext, env: Record<string, string>) {
 /** The path of a platform's endpoint. */
 const pathOf = ({ caller }: IssuedPlatform) => `/${caller}`;
 
-/** Adds an endpoint for a platform, and tells the receiver its secret. */
+/** Adds an endpoint for a platform, and gives the receiver its secret. */
 async function addWebhook(publicUrl: string, platform: IssuedPlatform, receiver: MoodyReceiver) {
   const body = JSON.stringify({ url: receiver.url + pathOf(platform) });
   const { status, text, json } = await send(publicUrl, platform, { target: '/api/v1/webhooks', body });
@@ -56,7 +56,7 @@ async function addWebhook(publicUrl: string, platform: IssuedPlatform, receiver:
   receiver.knows(pathOf(platform), json.secret);
 }
 
-/** Asserts that a feed tells each of what happened once, in places without gaps, what was answered among it. */
+/** Asserts that a feed has each event once, without gaps, and the events of all responses. */
 function assertComplete(
   feed: readonly EventWithCaller[],
   happened: readonly string[],
@@ -67,17 +67,17 @@ function assertComplete(
     feed.map((_, place) => place + 1),
   );
   assert.equal(new Set(feed.map(({ id }) => id)).size, feed.length, 'no two have the same id');
-  const told = feed.map(lineOf);
-  assert.deepEqual([...told].sort(), [...happened].sort());
-  for (const line of answered) assert.ok(told.includes(line), `${line} was answered, and is not told`);
+  const events = feed.map(lineOf);
+  assert.deepEqual([...events].sort(), [...happened].sort());
+  for (const line of answered) assert.ok(events.includes(line), `${line} has a response and no event`);
 }
 
-/** Asserts that each event of a feed arrived at an endpoint, always the same, those of a resource first in their order. */
+/** Asserts that each event of a feed arrived at an endpoint with the same bytes, those of a resource in order. */
 function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: readonly EventWithCaller[]) {
   const arrivals = receiver.arrivals(pathOf(platform));
   const bodies = new Map<string, string>();
   for (const { id, body } of arrivals)
-    assert.equal(bodies.get(id) ?? body, body, `${id} is told in two ways`);
+    assert.equal(bodies.get(id) ?? body, body, `${id} has two bodies`);
   for (const { id, body } of arrivals) bodies.set(id, body);
   const received = feed.map(({ id }) => JSON.parse(bodies.get(id) ?? 'null'));
   assert.deepEqual(
@@ -132,7 +132,7 @@ test(`feed, streams and webhooks miss nothing through ${kills} kills under load`
   closing.abort();
   await selling.ended;
 
-  const happened = await eventually('all orders come to rest', timeoutMs, () => happenedTo(dataDir));
+  const happened = await eventually('all orders are settled', timeoutMs, () => happenedTo(dataDir));
   const last = await service.running();
   const feeds = await Promise.all(issued.map((platform) => readFeed(last.publicUrl, platform)));
   const events = feeds.reduce((sum, { length }) => sum + length, 0);
@@ -142,7 +142,7 @@ test(`feed, streams and webhooks miss nothing through ${kills} kills under load`
       polls[place]?.events,
       ...watchers.map((watcher) => watcher.events.get(platform.caller)),
     ];
-    await eventually(`all ${feed.length} events of ${platform.caller} come`, timeoutMs, () => {
+    await eventually(`all ${feed.length} events of ${platform.caller} arrive`, timeoutMs, () => {
       const accepted = receiver.arrivals(pathOf(platform)).filter(({ isAccepted }) => isAccepted);
       const arrived = new Set(accepted.map(({ id }) => id));
       return (
@@ -160,10 +160,10 @@ test(`feed, streams and webhooks miss nothing through ${kills} kills under load`
     const { caller } = platform;
     const feed = feeds[place] ?? [];
     assertComplete(feed, happened.get(caller) ?? [], selling.answered.get(caller) ?? []);
-    assert.deepEqual(polls[place]?.events, feed, 'whoever asks again and again');
-    assert.deepEqual(watchers[0]?.events.get(caller), feed, 'whoever watches all');
+    assert.deepEqual(polls[place]?.events, feed, 'a poll');
+    assert.deepEqual(watchers[0]?.events.get(caller), feed, 'a stream of all platforms');
     repeated += assertArrived(receiver, platform, feed);
   }
-  assert.deepEqual([...(watchers[1]?.events ?? [])], [[first.caller, feeds[0]]], 'whoever watches one');
-  t.diagnostic(`${events} events, ${selling.answers()} answers, ${repeated} webhooks that came again`);
+  assert.deepEqual([...(watchers[1]?.events ?? [])], [[first.caller, feeds[0]]], 'a stream of one platform');
+  t.diagnostic(`${events} events, ${selling.answers()} answers, ${repeated} webhooks that arrived again`);
 });

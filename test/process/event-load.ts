@@ -7,32 +7,32 @@ import { artwork, escrowTerms } from '../support/samples.ts';
 import { newNonce, type RestAnswer, send } from '../support/signed-request.ts';
 import { pauseMs, type Reborn } from './event-consumers.ts';
 
-/** Calls that a platform has under way at a time. */
+/** Concurrent calls of a platform. */
 const sellersPerPlatform = 6;
 
-/** How long a seller waits before it asks again for what is not settled, in milliseconds. */
+/** The pause before a seller repeats a call for an unsettled order, in milliseconds. */
 const unsettledMs = 200;
 
-/** Who buys: mostly nobody special, now and then somebody for whom something goes wrong. */
+/** The buyer: mostly an ordinary one, sometimes one whose payment fails. */
 const buyers = [
   ...Array.from({ length: 7 }, () => 'buyer-1'),
   ...['sim-lost-answer', 'sim-lost-request', 'sim-decline'],
 ];
 
-/** What becomes of an order that is FROZEN: two of three are released, and some of the others given back. */
+/** The end of a FROZEN order: two of three are released, some of the others refunded. */
 const ends = ['release', 'release', 'release', 'release', 'refund', undefined];
 
-/** Platforms that file, and sell some of it. */
+/** Platforms that file, and sell some filings. */
 export interface Selling {
-  /** How many calls were answered. */
+  /** How many calls got a response. */
   answers(): number;
-  /** What was answered, each as `lineOf` has it, by platform. */
+  /** The successful calls by platform, each as a `lineOf`. */
   readonly answered: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Resolves once each has ended what it had begun before the signal. */
+  /** Resolves when all have ended what they began before the signal. */
   readonly ended: Promise<unknown>;
 }
 
-/** What happened, in a word: what it is called, to what, and the state that it led to. */
+/** An event in one line: its type, its resource and the resulting state. */
 export const lineOf = ({
   type,
   filingNo,
@@ -45,7 +45,7 @@ export const lineOf = ({
   readonly state?: string;
 }): string => [type, escrowId ?? filingNo, state].join(' ').trim();
 
-/** Has platforms file and sell until the signal; what is not answered is asked for again, by whichever service runs then. */
+/** Platforms file and sell until the signal. A call without a response is repeated with the service that runs then. */
 export function sell(
   service: Reborn,
   platforms: readonly IssuedPlatform[],
@@ -100,12 +100,12 @@ export function sell(
   return { answers: () => answers, answered, ended: Promise.all(sellers) };
 }
 
-/** Whether the same call may be answered otherwise in a while: its order waits for the provider, or for another answer. */
+/** Whether the same call may later get another response: its order waits for the provider or for another call. */
 function isUnsettled({ status, json }: RestAnswer): boolean {
   return status === 503 || json.code === 'IDEMPOTENCY_IN_PROGRESS';
 }
 
-/** What the books of a data folder say that happened, by platform; undefined while an order is on its way to a state. */
+/** The events in a data folder by platform; undefined while an order is pending. */
 export function happenedTo(dataDir: string): ReadonlyMap<string, string[]> | undefined {
   const sql = `
     SELECT caller.name AS platform, 'filing.created' AS type, filing_no AS filingNo, NULL AS escrowId, NULL AS state

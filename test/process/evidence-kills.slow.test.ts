@@ -12,20 +12,20 @@ import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { createRandom } from '../support/random.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-/** A kill and the start behind it take about a second: CI has a hundred of them. */
+/** A kill and the next start take about a second. CI sets a hundred. */
 const kills = Number(process.env.ARTSEAL_TEST_KILLS ?? 6);
 
-/** So many that no platform's share is beyond its burst of 200. */
+/** So many that no platform exceeds its burst of 200. */
 const platforms = 8;
 
 /** How often the published checkpoint is looked at, in milliseconds. */
 const watchEveryMs = 20;
 
-/** Answers until a kill, at most, and filings that are signed for each life: more than can be answered until then. */
+/** Responses until a kill, at most, and filings that are signed before: more than get a response. */
 const answersMax = 80;
 const filingsOfLife = 300;
 
-/** Files until so many are answered, and kills the service then, with dozens of calls under way. */
+/** Files until so many have a response, and then kills the service with dozens of calls in flight. */
 async function fileUntilKilled(
   service: ServeProcess,
   issued: readonly IssuedPlatform[],
@@ -47,7 +47,7 @@ async function fileUntilKilled(
   return answered;
 }
 
-/** The tree that the published checkpoint has; undefined if the service is not there, or has published none. */
+/** The tree of the published checkpoint; undefined if the service does not run, or has published none. */
 async function seeCheckpoint(publicUrl: string) {
   try {
     const response = await fetch(`${publicUrl}/log/checkpoint`);
@@ -58,7 +58,7 @@ async function seeCheckpoint(publicUrl: string) {
   }
 }
 
-/** Looks at the published checkpoint again and again until the service is gone, and remembers what was shown. */
+/** Reads the published checkpoint repeatedly until the service has ended. Returns all that it read. */
 async function watch({ child, publicUrl }: ServeProcess, shown: Map<number, string>): Promise<void> {
   while (child.exitCode === null && child.signalCode === null) {
     const seen = await seeCheckpoint(publicUrl);
@@ -70,7 +70,7 @@ async function watch({ child, publicUrl }: ServeProcess, shown: Map<number, stri
   }
 }
 
-/** What was answered is stored as answered, and what is stored is in the tree, which begins with those that were shown. */
+/** Asserts that responses agree with the records, records with the tree, and that the tree continues all that were published. */
 function agree(dataDir: string, answered: readonly Answered[], shown: ReadonlyMap<number, string>): void {
   checkLog(readDatabase(dataDir, readLog), shown);
   const stored = new Map(storedFilings(dataDir).map((filing) => [filing.filingNo, filing]));
@@ -79,7 +79,7 @@ function agree(dataDir: string, answered: readonly Answered[], shown: ReadonlyMa
   }
 }
 
-/** Waits until all that is stored is published: file, database and what is shown have the same checkpoint. */
+/** Waits until all records are published: file, database and API have the same checkpoint. */
 async function allIsPublished(dataDir: string, publicUrl: string): Promise<void> {
   await eventually('a checkpoint of all leaves', 60_000, async () => {
     const { leaves, checkpoints }: BookedLog = readDatabase(dataDir, readLog);
@@ -113,7 +113,7 @@ test(`log, records and checkpoints agree after each of ${kills} kills under load
   agree(dataDir, answered, shown);
 });
 
-test('a bit flipped in the write-ahead log of a killed process loses nothing that was published unnoticed', {
+test('after a bit flip in the write-ahead log of a killed process, nothing published is lost without an error', {
   timeout: 120_000,
 }, async (t: TestContext) => {
   const dataDir = temporaryFolder(t);
@@ -130,7 +130,7 @@ test('a bit flipped in the write-ahead log of a killed process loses nothing tha
   assert.deepEqual(outcomes.slice(0, 3), ['refused', 'refused', 'refused']);
 });
 
-/** Starts a service on a copy in whose write-ahead log one bit is another: all is there, or the start is refused. */
+/** Starts a service on a copy with one flipped bit in the write-ahead log: all records exist, or the start fails. */
 async function startWithFlippedBit(
   t: TestContext,
   dataDir: string,

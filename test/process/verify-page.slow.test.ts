@@ -17,7 +17,7 @@ const skip = skipUnlessInstalled('chromium');
 const pageFile = join(import.meta.dirname, '..', '..', 'docs', 'verify.html');
 const folder = temporaryFolder(fileScope);
 
-/** Writes a file that somebody has in hand; its path. */
+/** Writes a file. Returns its path. */
 function file(name: string, content: string | Uint8Array): string {
   const path = join(folder, name);
   writeFileSync(path, content);
@@ -45,7 +45,7 @@ const files = {
   forkedPin: file('forked.txt', exampleKey.sign(`${exampleOrigin}\n5\n${'A'.repeat(43)}=\n`)),
 } as const;
 
-/** Chooses a file as the dialogue does when somebody has picked it. */
+/** Chooses a file as the dialog does. */
 async function choose(page: BrowserPage, input: string, path: string): Promise<void> {
   const opened = page.next('Page.fileChooserOpened');
   await page.send('Page.setInterceptFileChooserDialog', { enabled: true });
@@ -69,7 +69,7 @@ async function drop(page: BrowserPage, ...paths: readonly string[]): Promise<voi
   }
 }
 
-/** What the page says first of files that are dropped together. */
+/** Drops files together. Returns the first words of the result. */
 async function verdictOn(page: BrowserPage, ...paths: readonly string[]): Promise<string> {
   // The page takes a verdict away as soon as there are other files, and finds the next one later.
   await page.value('document.getElementById("verdict").textContent = ""');
@@ -83,10 +83,10 @@ async function verdictOf(page: BrowserPage): Promise<string> {
   return page.value<string>(verdict);
 }
 
-/** All that the page shows of what it found. */
+/** The whole result. */
 const shown = (page: BrowserPage) => page.value<string>('document.getElementById("result").innerText');
 
-/** How the five checks ended. */
+/** The results of the five checks. */
 async function marks(page: BrowserPage): Promise<string> {
   const words = await page.value<string[]>(
     'Array.from(document.querySelectorAll(".checks b"), ({ textContent }) => textContent)',
@@ -94,7 +94,7 @@ async function marks(page: BrowserPage): Promise<string> {
   return words.map((word) => word.slice(0, 1)).join('');
 }
 
-/** The page asked for itself and for nothing else, and nothing in it went wrong. */
+/** Asserts that the page loaded nothing but itself, and logged no error. */
 function assertQuiet(page: BrowserPage, url: string): void {
   assert.deepEqual(page.requests, [url]);
   assert.deepEqual(page.complaints, []);
@@ -104,7 +104,7 @@ const fromDisk = pathToFileURL(pageFile).href;
 const chromium = skip === false ? await startChromium(fileScope) : undefined;
 const open = (url: string): Promise<BrowserPage> => (chromium as Browser).open(url);
 
-test('from disk: a bundle and the key, dropped together, prove what they prove and no more', {
+test('from disk: a bundle and the key that are dropped together are verified, and only what they prove is shown', {
   skip,
 }, async () => {
   const page = await open(fromDisk);
@@ -135,7 +135,7 @@ test('from disk: a bundle and the key, dropped together, prove what they prove a
   assertQuiet(page, fromDisk);
 });
 
-test('files can be chosen in the dialogue, and the key can be typed', { skip }, async () => {
+test('files can be chosen in the dialog, and the key can be typed', { skip }, async () => {
   const page = await open(fromDisk);
   await choose(page, 'bundle', files.good);
   await page.until('document.getElementById("bundle-name").textContent.startsWith("Chosen: good.json, ")');
@@ -151,7 +151,7 @@ test('files can be chosen in the dialogue, and the key can be typed', { skip }, 
   assertQuiet(page, fromDisk);
 });
 
-test('what is wrong is told in words, with the check that failed, and nothing is called proven', {
+test('a failure is explained, with the check that failed, and nothing is called proven', {
   skip,
 }, async () => {
   const page = await open(fromDisk);
@@ -175,7 +175,7 @@ test('what is wrong is told in words, with the check that failed, and nothing is
   assertQuiet(page, fromDisk);
 });
 
-test('a checkpoint that was kept is compared, and where it cannot be that is said', { skip }, async () => {
+test('a saved checkpoint is compared, or the page says that it cannot be', { skip }, async () => {
   const page = await open(fromDisk);
   await verdictOn(page, files.good, files.key, files.pin);
   assert.equal(await marks(page), '✓✓✓✓✓');
@@ -185,7 +185,7 @@ test('a checkpoint that was kept is compared, and where it cannot be that is sai
   assert.match(await shown(page), /3 leaves, this checkpoint of 5/);
 });
 
-test('witnesses whose keys are given are named, and whether they signed', { skip }, async () => {
+test('the page names the given witnesses, and whether they signed', { skip }, async () => {
   const page = await open(fromDisk);
   const [witness, silent] = [
     witnessKey('witness.example', Buffer.alloc(32, 0x22)),
@@ -211,7 +211,7 @@ test('witnesses whose keys are given are named, and whether they signed', { skip
   );
 });
 
-test('an answer does not stay beside a key that was changed after it', { skip }, async () => {
+test('a result disappears when the key changes', { skip }, async () => {
   const page = await open(fromDisk);
   await verdictOn(page, files.good, files.key);
   await page.value('document.getElementById("key").focus()');
@@ -220,7 +220,7 @@ test('an answer does not stay beside a key that was changed after it', { skip },
   assert.equal(await shown(page), '');
 });
 
-test('what a record says is text, whatever it looks like', { skip }, async () => {
+test('the content of a record is shown as text, whatever it looks like', { skip }, async () => {
   const page = await open(fromDisk);
   const record = good.record.replace('Qi Baishi', '<img src=http://elsewhere.example onerror=alert(1)>');
   const path = file('markup.json', JSON.stringify({ ...good, record }));
@@ -232,7 +232,7 @@ test('what a record says is text, whatever it looks like', { skip }, async () =>
   assertQuiet(page, fromDisk);
 });
 
-test('the page is made for keyboards, screen readers and narrow screens', { skip }, async () => {
+test('the page works with keyboards, screen readers and narrow screens', { skip }, async () => {
   const page = await open(fromDisk);
   await verdictOn(page, files.good, files.key);
   assert.equal(await page.value('document.documentElement.lang'), 'en');
@@ -249,7 +249,7 @@ test('the page is made for keyboards, screen readers and narrow screens', { skip
   assert.equal(await page.value('document.documentElement.scrollWidth'), 360);
 });
 
-test('served: /verify proves what the service answers, over plain HTTP, and asks for nothing', {
+test('served: /verify proves bundles of the service over plain HTTP, and requests nothing', {
   skip,
 }, async () => {
   const service = await startService(fileScope);

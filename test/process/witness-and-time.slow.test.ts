@@ -15,7 +15,7 @@ import { startWitness } from '../support/witness-stand-in.ts';
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
 
-test('what witnesses cosigned and an authority stamped is in the evidence; without required witnesses there is none', {
+test('evidence has cosignatures and a time stamp; without the required witnesses there is no evidence', {
   timeout: 300_000,
 }, async (t) => {
   const folder = temporaryFolder(t);
@@ -44,7 +44,7 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
   const asked = (publicUrl: string, filingNo: string) =>
     send(publicUrl, platform, { target: `/api/v1/filing/${filingNo}/evidence` });
 
-  // Witnesses are given the key of a log before it asks them.
+  // Witnesses get the key of a log before its first request.
   const first = await serveWatched(t, plain);
   const filingNo = await filed(first.publicUrl);
   assert.equal(await first.stop(), 0, first.stderr());
@@ -54,7 +54,7 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
 
   const second = await serveWatched(t, env);
   const later = await filed(second.publicUrl);
-  // What was published before they were asked stays as it is until the log grows.
+  // An earlier checkpoint stays uncosigned until the log grows.
   const evidence = await eventually('cosigned and stamped evidence', timeoutMs, async () => {
     const answer = await asked(second.publicUrl, filingNo);
     const isCosigned = witnesses.every(({ name }) => answer.json.proof?.includes(`\n— ${name} `));
@@ -80,7 +80,7 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
   assert.equal(readFileSync(join(dataDir, 'log-checkpoint'), 'utf8'), checkpoint);
   for (const { name } of witnesses) assert.ok(checkpoint.includes(`\n— ${name} `));
 
-  // One of the two gives nothing: filing goes on, and evidence of what is new has to wait.
+  // If one of the two fails, filing continues, and new evidence has to wait.
   for (const witness of witnesses.slice(1)) witness.lie = 'ERROR';
   const unseen = await filed(second.publicUrl);
   const refused = await asked(second.publicUrl, unseen);
@@ -89,18 +89,18 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
   assert.equal((await asked(second.publicUrl, filingNo)).status, 200);
   assert.equal(await (await fetch(`${second.publicUrl}/log/checkpoint`)).text(), checkpoint);
   assert.match(second.stderr() + second.stdout(), /1 of 2 witnesses cosigned it, and 2 are required/);
-  // Even across a kill: the file has what was published last, the witnesses what they cosigned.
+  // Also after a kill: the file has the last checkpoint, the witnesses what they cosigned.
   await second.stop('SIGKILL');
   for (const witness of witnesses) witness.lie = undefined;
   const third = await serveWatched(t, env);
-  await eventually('what was filed meanwhile is published', timeoutMs, async () => {
+  await eventually('the filing is published', timeoutMs, async () => {
     return (await asked(third.publicUrl, unseen)).status === 200;
   });
   assert.equal(await third.stop(), 0, third.stderr());
   for (const { asked: all } of witnesses) assert.ok(all.some(({ status }) => status === 409));
 });
 
-test('a fault of these settings is told at the start, with all others', async (t) => {
+test('the start reports errors of these settings together with all others', async (t) => {
   const file = join(temporaryFolder(t), 'witnesses');
   writeFileSync(file, 'nobody http://witness.example\n');
   const { code, stderr } = await runBounded(t, ['serve'], {

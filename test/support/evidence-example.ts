@@ -35,7 +35,7 @@ const example: Omit<Evidence, 'filingNo' | 'timestamp'> = {
   price: 12_800_000n,
 };
 
-/** What is committed to by a leaf, and what the leaf tells besides. */
+/** The record that a leaf commits to, and the other members of the leaf. */
 interface LoggedRecord {
   readonly kind: 'FILING' | 'TRANSFER';
   readonly number: string;

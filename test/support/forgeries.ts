@@ -21,19 +21,18 @@ import { temporaryFolder } from './temporary-folder.ts';
 /** A way to forge the database of a registry. */
 export interface Forgery {
   readonly name: string;
-  /** What somebody changes who can write to the file, and nothing else. */
+  /** What is changed. */
   readonly what: string;
-  /** Changes a database file that nobody has open; what was forged, by the name that a fault has to tell. */
+  /** Changes a database file that nobody has open. Returns the name that a fault has to contain. */
   forge(file: string): string;
 }
 
-/** When the registry of `makeForgeableRegistry` was last served. */
+/** When the registry of `makeForgeableRegistry` was served last. */
 export const forgeableAtMs = Date.parse('2026-11-21T14:00:00+00:00');
 
 /**
- * Makes the registry that forgeries are tried on, with the service itself: filings of two platforms, one of them sold twice, two
- * erased together with a transfer, numbers left out by a restoration, and everything published. The folder of a service that
- * is stopped, with master key and checkpoint file.
+ * Makes the registry of the forgeries with the service itself: filings of two platforms, one sold twice, two erased with a
+ * transfer, numbers skipped by a restoration, all published. Returns the data folder of the stopped service.
  */
 export async function makeForgeableRegistry(t: Pick<TestContext, 'after'>): Promise<string> {
   const long = time('2015-06-01T12:00:00+00:00');
@@ -59,7 +58,7 @@ export async function makeForgeableRegistry(t: Pick<TestContext, 'after'>): Prom
 
   const into = join(temporaryFolder(t), 'restored');
   await restoreTo(t, first.dataDir, into, clock.nowMs());
-  // Long enough before that signed calls are taken again.
+  // So long before that signed calls are accepted again.
   clock.setWall(forgeableAtMs - 301_000);
   const second = await startService(t, { clock, dataDir: into });
   clock.setWall(forgeableAtMs);
@@ -70,7 +69,7 @@ export async function makeForgeableRegistry(t: Pick<TestContext, 'after'>): Prom
   return into;
 }
 
-/** Registers a platform, by the names that the store knows it by. */
+/** Registers a platform. Returns its names in the store. */
 async function platformOf(service: TestService): Promise<CallerRef> {
   const { caller } = await service.platform();
   const found = await perform(service.store, { kind: 'FindPlatform', name: caller });
@@ -78,7 +77,7 @@ async function platformOf(service: TestService): Promise<CallerRef> {
   return { callerId: found.callerId, caller };
 }
 
-/** Has an order for a filing paid out, which appends a TRANSFER. */
+/** Releases an order for a filing, which appends a TRANSFER. */
 async function sell(
   { store }: TestService,
   by: CallerRef,
@@ -90,7 +89,7 @@ async function sell(
   await resolved(store, by, escrowId, 'RELEASE', at);
 }
 
-/** Moves a registry by a backup, with the files that no backup has. */
+/** Restores a backup of a registry, with the files that backups do not contain. */
 async function restoreTo(
   t: Pick<TestContext, 'after'>,
   dataDir: string,
@@ -156,7 +155,7 @@ const ofTransfer = (name: string, what: string, change: string): Forgery => ({
     }),
 });
 
-/** Gives a filing another author, and the evidence hash of that; its leaf as it would have to be. */
+/** Changes the author of a filing and its hash. Returns the row and the leaf that fits it. */
 function forgeAuthor(client: Sqlite.Database): FilingRow & { readonly data: string } {
   const row = { ...filingWhere(client, middle), author: 'Zhang Daqian' };
   const { hash, data } = leafOfFiling(row);
@@ -167,7 +166,7 @@ function forgeAuthor(client: Sqlite.Database): FilingRow & { readonly data: stri
 const emptied = `UPDATE filing SET author = '', era = '', size = '', material = '', condition = '', price = 0,
   hash = '', salt = NULL, erased_at_s = (SELECT max(erased_at_s) FROM filing)`;
 
-/** Appends a RECORDS_ERASED event of that leaf to the log, as the product would; when it happened. */
+/** Appends a RECORDS_ERASED event of that leaf to the log, like the product. Returns its time. */
 function appendErasure(client: Sqlite.Database, leafIndex: number): number {
   const [sequence, timeS] = client
     .prepare<[], [number, number]>(
@@ -188,7 +187,7 @@ function appendErasure(client: Sqlite.Database, leafIndex: number): number {
 export const forgeries: readonly Forgery[] = [
   {
     name: 'row, leaf text and leaf hash',
-    what: 'a filing has another author, and its evidence hash, the text of its leaf and the 32-byte hash of the leaf fit that',
+    what: 'a filing has another author, and its evidence hash, leaf text and leaf hash are changed to match',
     forge: (file) =>
       forgeIn(file, (client) => {
         const { leaf_index: index, filing_no: filingNo, data } = forgeAuthor(client);
@@ -198,7 +197,7 @@ export const forgeries: readonly Forgery[] = [
   },
   {
     name: 'whole tree and kept checkpoint',
-    what: 'as before, with all hashes of the tree and the root in the checkpoint that the database keeps, without its key',
+    what: 'the same, with all hashes of the tree and the root in the kept checkpoint, without the key',
     forge: (file) =>
       forgeIn(file, (client) => {
         const { leaf_index: index, data } = forgeAuthor(client);
@@ -212,22 +211,22 @@ export const forgeries: readonly Forgery[] = [
         return `checkpoint of ${size} leaves`;
       }),
   },
-  ofFiling('newest filing deleted', 'the row of the newest filing is gone', newest, 'DELETE FROM filing'),
-  ofFiling('middle filing deleted', 'the row of an earlier filing is gone', middle, 'DELETE FROM filing'),
+  ofFiling('newest filing deleted', 'the row of the newest filing is missing', newest, 'DELETE FROM filing'),
+  ofFiling('middle filing deleted', 'the row of an earlier filing is missing', middle, 'DELETE FROM filing'),
   ofTransfer(
     'transfer deleted',
-    'the newest TRANSFER record of a filing is gone',
+    'the newest TRANSFER record of a filing is missing',
     'DELETE FROM provenance_record',
   ),
   ofTransfer(
     'transfer without its salt',
-    'a TRANSFER record has another date, and no salt that its leaf could be checked with',
+    'a TRANSFER record has another date and no salt',
     "UPDATE provenance_record SET salt = NULL, at = '2026-01-01'",
   ),
-  ofFiling('faked erasure', 'a filing is emptied and marked erased as by a lawful erasure', middle, emptied),
+  ofFiling('faked erasure', 'a filing is emptied and marked as erased', middle, emptied),
   {
     name: 'faked erasure with its event',
-    what: 'the same, of the newest filing, with a RECORDS_ERASED event in the log and its leaf in the tree',
+    what: 'the same for the newest filing, with a RECORDS_ERASED event and its leaf',
     forge: (file) =>
       forgeIn(file, (client) => {
         const { filing_no: filingNo, leaf_index: index, id } = filingWhere(client, newest);
@@ -239,7 +238,7 @@ export const forgeries: readonly Forgery[] = [
   },
   {
     name: 'caller_id',
-    what: 'a filing is the other platform’s',
+    what: 'a filing belongs to the other platform',
     forge: (file) =>
       forgeIn(file, (client) => {
         const { filing_no: filingNo, id, caller_id: owner } = filingWhere(client, middle);
@@ -253,18 +252,18 @@ export const forgeries: readonly Forgery[] = [
   },
   ofFiling(
     'filed_at_s',
-    'the time of a filing is a day earlier, its timestamp is as before',
+    'the time of a filing is a day earlier, its timestamp is unchanged',
     middle,
     'UPDATE filing SET filed_at_s = filed_at_s - 86400',
   ),
   ofTransfer(
     'recorded_at_s',
-    'the time of a TRANSFER record is six years earlier, so that it could be erased',
+    'the time of a TRANSFER record is six years earlier',
     'UPDATE provenance_record SET recorded_at_s = recorded_at_s - 6 * 366 * 86400',
   ),
   {
     name: 'number_gap',
-    what: 'a gap in the numbers that a restoration left is one number shorter',
+    what: 'a gap in the numbers is one number shorter',
     forge: (file) =>
       forgeIn(file, (client) => {
         const gap = "kind = 'FILING' AND after = (SELECT max(after) FROM number_gap WHERE kind = 'FILING')";
@@ -278,7 +277,7 @@ export const forgeries: readonly Forgery[] = [
   },
   {
     name: 'log_key',
-    what: 'the verifier key that checkpoints are signed with is another one of the same name',
+    what: 'the verifier key of the checkpoints is another one of the same name',
     forge: (file) =>
       forgeIn(file, (client) => {
         const [id, vkey] = client

@@ -4,7 +4,7 @@ import { commitmentTo, recordLeafData } from '../../src/domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, type TreeHead, treeHashBytes } from '../../src/domain/merkle.ts';
 import { type LeafRow, leavesIn } from '../../src/store/sqlite/leaves.ts';
 
-/** What somebody does who can write to a database file: rows, leaves and hashes are changed past the product. */
+/** Changes rows, leaves and hashes of a database file without the product. */
 
 /** Changes a database file without its triggers and foreign keys, and puts the triggers back. */
 export function forgeIn<T>(file: string, change: (client: Sqlite.Database) => T): T {

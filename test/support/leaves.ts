@@ -4,16 +4,16 @@ import { timeOfLeaf } from '../../src/domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash } from '../../src/domain/merkle.ts';
 import { type LeafRow, leavesIn } from '../../src/store/sqlite/leaves.ts';
 
-/** When the leaves of an empty log are from, Unix seconds. */
+/** The time of leaves in an empty log, Unix seconds. */
 const firstS = 1_795_262_400;
 
-/** The data of a leaf that stands for a record of whatever it is. */
+/** The data of the leaf of some record. */
 const leafData = (index: number, timeS: number): string =>
   `{"commitment":"${String(index).padStart(64, '0')}","kind":"FILING","number":"AS-2026-000000","sequence":1,"time":${timeS},"version":1}`;
 
 /**
- * Fills the log of a closed store up to so many leaves, past the store, which would take a record for each; the data of
- * all of them.
+ * Fills the log of a closed store up to so many leaves without the store, which needs a record for each. Returns the data
+ * of all leaves.
  */
 export function writeLeaves(dataDir: string, size: number): readonly string[] {
   const client = new Sqlite(join(dataDir, 'artseal.db'));

@@ -5,17 +5,17 @@ import type { ManualClock } from './clock.ts';
 import { eventually } from './eventually.ts';
 import { noteKey } from './note-keys.ts';
 
-/** A publication that publishes when the test says so. */
+/** A publication that publishes when the test asks it to. */
 export interface TestPublication extends Publication {
-  /** Signs the tree of a store as it is. */
+  /** Signs the current tree of a store. */
   publish(execute: Execute): Promise<PublishedCheckpoint>;
-  /** How many wait for a checkpoint. */
+  /** How many calls wait for a checkpoint. */
   waiting(): number;
 }
 
 const origin = 'example.com/test-log';
 
-/** Nothing is published so far; checkpoints are signed by a key of this publication alone. */
+/** Creates a publication with a key of its own and no checkpoint yet. */
 export function createTestPublication(): TestPublication {
   const key = noteKey(origin);
   const waiting = new Set<() => void>();
@@ -46,10 +46,10 @@ export function createTestPublication(): TestPublication {
   };
 }
 
-/** Looks at what is published between two moves of a clock: it is to stay near the real one, by which requests are signed. */
+/** Looks between two advances of the clock, which has to stay near the real clock that signs requests. */
 const looksPerMove = 10;
 
-/** Moves the clock of a service on, until all that it logged is published. */
+/** Advances the clock of a service until its whole log is published. */
 export async function publishAll(
   { publication, execute }: Pick<App, 'publication' | 'execute'>,
   clock: ManualClock,

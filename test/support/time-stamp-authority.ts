@@ -7,20 +7,20 @@ import { promisify } from 'node:util';
 import { listenLocally } from './local-server.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
-/** A time stamping authority: `openssl ts` behind an HTTP server of its own, its certificates made by openssl. */
+/** A time-stamping authority: an HTTP server that runs `openssl ts`, with certificates made by openssl. */
 export interface TimeStampAuthority {
   readonly url: string;
-  /** PEM file of the certificate that vouches for it. */
+  /** PEM file of the certificate authority. */
   readonly caFile: string;
-  /** How many queries it was sent. */
+  /** How many queries it received. */
   asked(): number;
-  /** What it does instead of what it should; undefined for nothing. */
+  /** How it misbehaves; undefined if it does not. */
   lie: TimeStampLie | undefined;
-  /** The reply to a query, in DER, as it gives it or as a liar would. */
+  /** Returns the reply to a query in DER, or a wrong one. */
   reply(query: Uint8Array, lie?: TimeStampReplyLie): Promise<Buffer>;
 }
 
-/** Replies that are not to be believed. */
+/** Wrong replies. */
 export type TimeStampReplyLie =
   | 'ANOTHER_IMPRINT'
   | 'ANOTHER_NONCE'
@@ -34,10 +34,10 @@ export type TimeStampReplyLie =
   | 'TRUNCATED'
   | 'GARBAGE';
 
-/** How an authority, or somebody in its place, may answer. */
+/** Wrong responses. */
 export type TimeStampLie = TimeStampReplyLie | 'SILENCE' | 'ENDLESS' | 'REDIRECT' | 'ERROR';
 
-/** One section of a configuration for certificates, one of openssl ts for each that signs. */
+/** The configuration of openssl: a section for certificates, and one for each signer. */
 const configuration = `
 [ req ]
 distinguished_name = none
@@ -76,9 +76,9 @@ rand_serial = yes
 commonName = supplied
 `;
 
-/** When an authority that has ended stamps, Unix seconds: within the year that its certificates were valid. */
+/** The time of stamps of an expired authority, Unix seconds: in the year of its certificates. */
 export const endedStampS = Date.UTC(2020, 5, 1) / 1000;
-/** That time, and the first and the last of its certificates, as ASN.1 has them. */
+/** That time, and the validity of its certificates, in ASN.1. */
 const [endedStamp, endedFrom, endedTo] = ['20200601000000Z', '20200101000000Z', '20210101000000Z'] as const;
 
 const run = promisify(execFile);
@@ -88,11 +88,11 @@ export interface AuthorityTerms {
   /** The hash by which it names its certificate. */
   readonly ess?: 'sha1' | 'sha256' | 'sha512';
   readonly keys?: 'ec' | 'rsa';
-  /** Whether its certificates ended years ago; then the time of all that it stamps is from before that. */
+  /** Whether its certificates expired years ago. Its stamps are then from before that. */
   readonly hasEnded?: boolean;
 }
 
-/** An authority that listens until the test is over. */
+/** Starts an authority, which listens until the end of the test. */
 export async function startTimeStampAuthority(
   test: Pick<TestContext, 'after'>,
   { ess = 'sha256', keys = 'ec', hasEnded = false }: AuthorityTerms = {},
@@ -109,7 +109,7 @@ export async function startTimeStampAuthority(
       ...['-subj', `/CN=${name} of the test`, '-days', '2', '-config', 'ts.cnf', '-extensions', section],
       ...(by === undefined ? [] : ['-CA', `${by}.pem`, '-CAkey', `${by}.key`]),
     );
-  /** The same, by the command that can set the dates of a certificate. */
+  /** The same, with the command that can set the dates of a certificate. */
   const madeLongAgo = (name: string, section: string, by?: string) => {
     const named = [
       '-nodes',
@@ -148,7 +148,7 @@ export async function startTimeStampAuthority(
   /** By what to make them of a query. */
   const lies: Record<TimeStampReplyLie, (query: Buffer) => Promise<Buffer>> = {
     ANOTHER_IMPRINT: (query) => reply(changed(query, 30)),
-    // Behind the nonce is certReq: three bytes.
+    // After the nonce is certReq: three bytes.
     ANOTHER_NONCE: (query) => reply(changed(query, query.length - 4)),
     REJECTED: (query) => {
       // Its hash is SHA-512 by name, which is longer than the one that is there.
@@ -166,8 +166,8 @@ export async function startTimeStampAuthority(
     UNNAMED_CERTIFICATE: (query) => signedOtherwise(query, 'authority'),
     OTHER_CERTIFICATE_NAMED: (query) => {
       // Another certificate of the same key, issuer and serial number.
-      const told = ['x509', '-in', 'authority.pem', '-noout', '-serial'];
-      const serial = execFileSync('openssl', told, { cwd: folder, encoding: 'utf8' }).trim().split('=')[1];
+      const words = ['x509', '-in', 'authority.pem', '-noout', '-serial'];
+      const serial = execFileSync('openssl', words, { cwd: folder, encoding: 'utf8' }).trim().split('=')[1];
       const again = ['-key', 'authority.key', '-set_serial', `0x${serial}`, '-subj', '/CN=somebody else'];
       const issued = ['-config', 'ts.cnf', '-extensions', 'stamping', '-CA', 'ca.pem', '-CAkey', 'ca.key'];
       openssl('req', '-x509', ...again, ...issued, '-out', 'other.pem');
@@ -193,7 +193,7 @@ export async function startTimeStampAuthority(
   authority.url = `${await listenLocally(test, server, () => server.closeAllConnections())}/stamp`;
   return authority;
 
-  /** Has openssl answer a query, signing with the certificate of that name. */
+  /** Replies to a query with openssl, signed with the certificate of that name. */
   async function reply(query: Uint8Array, signer = 'authority'): Promise<Buffer> {
     queries += 1;
     const [queryFile, answered, config] = [`${queries}.tsq`, `${queries}.tsr`, `${queries}.cnf`];
@@ -242,7 +242,7 @@ export async function startTimeStampAuthority(
     }
   }
 
-  /** A reply whose content is right, signed by openssl cms: which does whatever openssl ts refuses to do. */
+  /** A reply with the right content, signed by openssl cms, which accepts what openssl ts does not. */
   async function signedOtherwise(
     query: Buffer,
     signer: string,

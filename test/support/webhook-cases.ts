@@ -2,7 +2,7 @@ import type { WebhookErrorReason } from '../../src/client/index.ts';
 import { newWebhookSecret, signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import vectors from '../testdata/standard-webhooks.json' with { type: 'json' };
 
-/** A request to a receiver that knows `secret`, at a moment of its clock. */
+/** A request to a receiver that knows `secret`, at a time of its clock. */
 export interface WebhookCase {
   readonly name: string;
   readonly secret: string;
@@ -10,7 +10,7 @@ export interface WebhookCase {
   readonly nowS: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Why it must be refused; undefined where it must be accepted. */
+  /** Why it must be rejected; undefined if it must be accepted. */
   readonly apiError?: WebhookErrorReason;
 }
 
@@ -36,8 +36,7 @@ const event = {
 export const eventBody = JSON.stringify(event);
 
 /**
- * What every verifier of Standard Webhooks has to accept and refuse, made with secrets of their own: the genuine ones, and each
- * tampering with them.
+ * Requests that every verifier of Standard Webhooks has to accept or reject, with secrets of their own.
  */
 export function webhookCases(nowS: number): readonly WebhookCase[] {
   const secret = newWebhookSecret();
@@ -62,7 +61,7 @@ export function webhookCases(nowS: number): readonly WebhookCase[] {
       ...{ ...genuine, headers: signed([secret], { body: nonAscii }), body: nonAscii },
     },
     {
-      name: 'signatures of versions to come beside it',
+      name: 'signatures of later versions beside it',
       ...{ ...genuine, headers: withSignature(`v2,AAAA v1a,${'A'.repeat(86)}== ${signature}`) },
     },
     { name: 'sent two minutes ago', ...genuine, headers: signed([secret], { timestampS: nowS - 120 }) },

@@ -13,13 +13,13 @@ export interface WitnessStandIn {
   readonly vkey: string;
   /** Its submission prefix. */
   readonly url: string;
-  /** The logs that it knows, by their verifier keys; none at first. */
+  /** The verifier keys of the logs that it knows; none at first. */
   readonly logs: Set<string>;
-  /** What it cosigned last, by origin. */
+  /** The last cosigned tree, by origin. */
   readonly cosigned: Map<string, Cosigned>;
-  /** What it was asked, and its answer's status. */
+  /** The requests, with the status of each response. */
   readonly asked: { readonly old: number; readonly size: number; readonly status: number }[];
-  /** What it does instead of what it should; undefined for nothing. */
+  /** How it misbehaves; undefined if it does not. */
   lie: WitnessLie | undefined;
 }
 
@@ -28,7 +28,7 @@ interface Cosigned {
   readonly root: Buffer;
 }
 
-/** How a witness, or somebody in its place, may answer. */
+/** Wrong responses. */
 export type WitnessLie =
   | 'ANOTHER_CHECKPOINT'
   | 'ANOTHER_KEY'
@@ -45,7 +45,7 @@ export type WitnessLie =
   | 'CONFLICT_FOR_EVER'
   | 'CONFLICT_BEYOND';
 
-/** A witness that listens until the test is over. */
+/** Starts a witness, which listens until the end of the test. */
 export async function startWitness(test: Pick<TestContext, 'after'>, name: string): Promise<WitnessStandIn> {
   const [key, otherKey] = [witnessKey(name), witnessKey(name)];
   const witness: { -readonly [Member in keyof WitnessStandIn]: WitnessStandIn[Member] } = {
@@ -86,7 +86,7 @@ export async function startWitness(test: Pick<TestContext, 'after'>, name: strin
     return { status: 200, body: key.cosign(submitted.text, now()) };
   }
 
-  /** What it answers instead of the truth; a status of 0 if it has answered, or never will. */
+  /** Returns the wrong response, if any; status 0 if it has responded or never will. */
   function lied(submitted: Submission, response: ServerResponse): Verdict | undefined {
     const { text, size, root } = submitted;
     const conflict = (body: string) => ({ status: 409, body, type: 'text/x.tlog.size' });
@@ -158,7 +158,7 @@ interface Submission {
   readonly root: Buffer;
 }
 
-/** Reads what is submitted; undefined if it has not the form. */
+/** Reads a submission; undefined if it is malformed. */
 function readSubmission(body: string): Submission | undefined {
   const [, digits = '', proofLines = '', text = '', signatureLines = ''] =
     /^old (0|[1-9]\d*)\n((?:[A-Za-z0-9+/]{43}=\n){0,63})\n((?:[^\n]+\n){3,})\n((?:\u2014 \S+ \S+\n)+)$/.exec(

@@ -16,12 +16,12 @@ import { addEndpoint, deliveriesOf, messageOf, type Sending, startSending } from
 /** How often the process is killed. */
 const kills = 50;
 
-/** An event arrives at the latest with this attempt: none fails for good. */
+/** Each event arrives by this attempt, so none fails permanently. */
 const sendsMax = retryDelaysS.length;
 
 const hourMs = 3_600_000;
 
-/** What an endpoint received first of each event, and how much it had under way at a time. */
+/** What an endpoint received, and how many requests it had at a time. */
 interface Received {
   readonly webhook: StoredWebhook;
   /** Ids, with their bodies, in the order in which they first arrived. */
@@ -39,7 +39,7 @@ const failed: AttemptResult = {
   ...{ isDelivered: false, httpStatus: null, answer: null, error: 'it sent no response', isGone: false },
 };
 
-/** Endpoints that fail in every way, before and after the event arrived, until `recover`. */
+/** Endpoints that fail in every way, before and after they read the event, until `recover`. */
 function createReceivers(random: Random) {
   const received = new Map<string, Received>();
   let isWell = false;
@@ -65,7 +65,7 @@ function createReceivers(random: Random) {
     received,
     add: (webhook: StoredWebhook) =>
       received.set(webhook.webhookId, { webhook, bodies: new Map(), sent: new Map(), underWay: 0, most: 0 }),
-    /** Requests that were under way are gone with the process. */
+    /** Drops the requests of the killed process. */
     kill: () => {
       for (const own of received.values()) own.underWay = 0;
     },
@@ -75,7 +75,7 @@ function createReceivers(random: Random) {
   };
 }
 
-/** Has something happen to a platform: a filing, or an order's next change. */
+/** Makes an event of a platform: a filing, or the next change of an order. */
 async function happen(store: Sending['store'], by: StoredKey, open: string[], random: Random): Promise<void> {
   const kind = random.below(3);
   const escrowId = kind === 0 ? open.pop() : undefined;
@@ -97,7 +97,7 @@ async function eventsOf(
   }
 }
 
-/** Asserts that each event that an endpoint is sent arrived, and that those of one resource did in their order. */
+/** Asserts that all events of an endpoint arrived, those of one resource in order. */
 function assertArrived({ webhook, bodies }: Received, events: readonly EventWithCaller[]): void {
   const sent = events.filter(({ type }) => isSent(webhook.eventTypes, type));
   const expected = new Map(sent.map((event) => [messageOf(event).id, event]));
@@ -164,5 +164,5 @@ async function simulate(t: TestContext, seed: number): Promise<void> {
 }
 
 for (const seed of [1, 2, 3])
-  test(`through ${kills} kills, failures of every kind and a clock that is set, each event arrives, in the order of its resource (seed ${seed})`, (t) =>
+  test(`each event arrives in the order of its resource through ${kills} kills, failures and a clock that is set (seed ${seed})`, (t) =>
     simulate(t, seed));
