@@ -152,10 +152,10 @@ export function createService(parts: ServiceParts): Service {
       releasedLookUps.start();
       await sender.start();
     },
-    refresh: sender.look,
+    refresh: () => sender.look(),
     endWaiting: feed.end,
     waitingCalls: polls.waiting,
-    sending: sender.metrics,
+    sending: () => sender.metrics(),
     stop: async () => {
       holdWarnings.stop();
       releasedLookUps.stop();

@@ -76,8 +76,7 @@ function assertComplete(
 function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: readonly EventWithCaller[]) {
   const arrivals = receiver.arrivals(pathOf(platform));
   const bodies = new Map<string, string>();
-  for (const { id, body } of arrivals)
-    assert.equal(bodies.get(id) ?? body, body, `${id} has two bodies`);
+  for (const { id, body } of arrivals) assert.equal(bodies.get(id) ?? body, body, `${id} has two bodies`);
   for (const { id, body } of arrivals) bodies.set(id, body);
   const received = feed.map(({ id }) => JSON.parse(bodies.get(id) ?? 'null'));
   assert.deepEqual(

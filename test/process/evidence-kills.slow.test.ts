@@ -146,7 +146,10 @@ async function startWithFlippedBit(
   writeFileSync(log, bytes);
   const started = await serveCommand(t, { ARTSEAL_DATA_DIR: copy }).catch((error: Error) => error);
   if (started instanceof Error) {
-    assert.match(started.message, /the database is older than what was published: it has \d+ leaves, and \S+/);
+    assert.match(
+      started.message,
+      /the database is older than what was published: it has \d+ leaves, and \S+/,
+    );
     assert.match(started.message, /artseal evidence fork --accept/);
     return 'refused';
   }

@@ -34,7 +34,8 @@ export function createConnect({ policy, lookUp, proxy, secureContext }: ConnectD
   }
 
   async function allowedAddresses(host: string, signal: AbortSignal): Promise<readonly string[]> {
-    const found = knownAddresses(host) ?? (await orAborted(lookUp(host, signal), signal));
+    const found = knownAddresses(host) ?? (await lookUp(host, signal));
+    signal.throwIfAborted();
     const addresses = found.slice(0, addressesMax).filter((address) => policy(address) === undefined);
     if (addresses.length === 0) throw forbidden(host, found.slice(0, addressesMax));
     return addresses;
@@ -68,16 +69,4 @@ export function createConnect({ policy, lookUp, proxy, secureContext }: ConnectD
 function lookupOf(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_name, _options, callback) => callback(null, all);
-}
-
-/** Rejects with the reason of the signal as soon as it is aborted. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

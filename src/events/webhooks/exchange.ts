@@ -1,6 +1,6 @@
-import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import type { AgentRequestOptions } from './agent.ts';
+import type { Connecting, ConnectingOptions } from './agent.ts';
 import { DeliveryError, deliveryError } from './delivery-error.ts';
 
 /** How much of a response body is kept, in bytes. */
@@ -35,18 +35,18 @@ export interface EndpointResponse {
 export class StaleConnectionError extends Error {}
 
 /**
- * Sends a POST request, over http or https as the URL says; the agent has to match. Rejects with StaleConnectionError or
+ * Sends a POST request, over http or https as the URL says; `connecting` has to match. Rejects with StaleConnectionError or
  * DeliveryError, and with any error after the signal was aborted.
  */
 export async function exchange(
-  agent: Agent,
+  connecting: Connecting,
   { url, headers, body, signal }: EndpointRequest,
 ): Promise<EndpointResponse> {
-  const options: AgentRequestOptions = {
+  const options: ConnectingOptions = {
     method: 'POST',
     headers: { ...headers, 'accept-encoding': 'identity' },
     maxHeaderSize: headBytesMax,
-    ...{ agent, signal, connectSignal: signal },
+    ...{ ...connecting, signal, connectSignal: signal },
   };
   const request = new URL(url).protocol === 'http:' ? httpRequest(url, options) : httpsRequest(url, options);
   const responding = responseTo(request);

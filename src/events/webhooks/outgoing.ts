@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Network } from '../../lib/networks.ts';
 import { withTimeout } from '../../lib/timing.ts';
 import { createAddressPolicy } from './addresses.ts';
-import { createAgent, createPlainAgent } from './agent.ts';
+import { connectingBy, createKeepingAgent, createSecureConnect } from './agent.ts';
 import { createConnect } from './connect.ts';
 import { DeliveryError, deliveryError } from './delivery-error.ts';
 import { type EndpointResponse, exchange, StaleConnectionError } from './exchange.ts';
@@ -71,18 +71,18 @@ export function createOutgoing({
   const policy = createAddressPolicy(networks);
   const secureContext = trusting(authorities);
   const connect = createConnect({ policy, lookUp: lookUp ?? createLookUp(), proxy, secureContext });
-  const keeping = createAgent({ connect, secureContext, keepAlive: true });
-  const single = createAgent({ connect, secureContext, keepAlive: false });
-  const plain = createPlainAgent(connect);
+  const plain = { createConnection: connectingBy(connect) };
+  const secure = { createConnection: connectingBy(createSecureConnect(connect, secureContext)) };
+  const agent = createKeepingAgent(secure.createConnection);
   const closed = new AbortController();
 
   async function send(request: OutgoingRequest, signal: AbortSignal): Promise<EndpointResponse> {
     if (URL.parse(request.url)?.protocol === 'http:') return exchange(plain, { ...request, signal });
     try {
-      return await exchange(keeping, { ...request, signal });
+      return await exchange({ agent }, { ...request, signal });
     } catch (error) {
       if (!(error instanceof StaleConnectionError)) throw error;
-      return exchange(single, { ...request, signal });
+      return exchange(secure, { ...request, signal });
     }
   }
 
@@ -102,9 +102,7 @@ export function createOutgoing({
     },
     close: () => {
       closed.abort(new DeliveryError('the server is stopping'));
-      keeping.destroy();
-      single.destroy();
-      plain.destroy();
+      agent.destroy();
     },
   };
 }

@@ -1,19 +1,24 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
+import { every, type Repetition, sleep } from '../../lib/timing.ts';
 import type { EventWithCaller } from '../../store/event-commands.ts';
+import { allOf } from '../../store/paging.ts';
 import type { Execute, Store } from '../../store/store.ts';
-import type { DeliveryResult, DueDelivery, SendingWebhook } from '../../store/webhook-commands.ts';
+import type { DeliveryResult, DueDelivery, WebhookWork } from '../../store/webhook-commands.ts';
 import type { Attempt, AttemptResult, WebhookMessage } from './attempt.ts';
-import { createClaims } from './claims.ts';
-import { createDeliveryResults, type RecordedResults } from './delivery-results.ts';
-import { createEndpointList } from './endpoint-list.ts';
-import { createEndpointLog } from './endpoint-log.ts';
-import { createEndpointQueues, type EndpointQueue } from './endpoint-queue.ts';
+import { createDeliveryResults, type DeliveryResults, type RecordedResults } from './delivery-results.ts';
+import {
+  createEndpointQueues,
+  type EndpointQueue,
+  type EndpointQueues,
+  isFailing,
+  nextStepMs,
+} from './endpoint-queue.ts';
+import { createFairPool, type FairPool, type Permit } from './fair-pool.ts';
 import { type SendingLimits, sendingLimits } from './limits.ts';
-import { createRequests } from './requests.ts';
 import { retryAtMs } from './retry.ts';
-import { createScheduler } from './scheduler.ts';
-import { createStoreBackoff } from './store-backoff.ts';
+import { createStoreBackoff, type StoreBackoff } from './store-backoff.ts';
+import { createThrottle, type Throttle } from './throttle.ts';
 
 /**
  * Sends events to the endpoints of their callers: each event at least once, the events of one resource in their order, with
@@ -59,83 +64,285 @@ export interface SenderDependencies {
 }
 
 export function createSender(dependencies: SenderDependencies): Sender {
-  const { clock, log, limits = sendingLimits } = dependencies;
-  const counts = { delivered: 0, failed: 0, disabled: 0 };
-  const queues = createEndpointQueues(limits.endpointBackoff);
-  const store = createStoreBackoff(clock, log, limits.storeBackoff);
-  const endpointLog = createEndpointLog(clock, log, limits);
-  const shared = { ...dependencies, limits, queues, store };
-  const results = createDeliveryResults({ ...shared, onRecorded });
-  const requests = createRequests({
-    ...shared,
-    onStart: (queue) => scheduler.plan(queue),
-    onEnd: onAttempted,
-  });
-  const claims = createClaims({ ...shared, onGone: (queue) => scheduler.remove(queue), onEnd: planAndRun });
-  const hasRoom = () => results.count() < limits.unrecordedMax;
-  const scheduler = createScheduler({ ...shared, claims, requests, hasRoom });
-  const endpoints = createEndpointList({
-    ...{ ...shared, onListed, onGone: scheduler.remove, onEnd: scheduler.run },
-  });
-  let endEvents = () => {};
+  return new Sending(dependencies);
+}
 
-  function planAndRun(queue: EndpointQueue): void {
-    scheduler.plan(queue);
-    scheduler.run();
+/**
+ * The endpoints, and what is in progress for them. Each endpoint has a next step: a request, or a claim of due deliveries. Both
+ * have limits, so an endpoint waits until `#run` starts its step.
+ */
+class Sending implements Sender {
+  readonly #dependencies: SenderDependencies;
+  readonly #limits: SendingLimits;
+  readonly #queues: EndpointQueues;
+  readonly #pool: FairPool;
+  readonly #throttle: Throttle;
+  readonly #store: StoreBackoff;
+  readonly #results: DeliveryResults;
+  /** Lists all endpoints again and again, to find what another process changed. */
+  readonly #listing: Repetition;
+  readonly #counts = { delivered: 0, failed: 0, disabled: 0 };
+  /** Endpoints that need a claim, in the order in which they requested it. */
+  readonly #toClaim = new Set<EndpointQueue>();
+  readonly #aborted = new AbortController();
+  /** Aborted when the sender is stopped and nothing is in flight. */
+  readonly #idle = new AbortController();
+  #claimsInFlight = 0;
+  #isStopped = false;
+  #currentList: Promise<void> = Promise.resolve();
+  #nextList: Promise<void> | undefined;
+  #endEvents = () => {};
+  #cancelRun = () => {};
+
+  constructor(dependencies: SenderDependencies) {
+    const { clock, log, execute, limits = sendingLimits } = dependencies;
+    this.#dependencies = dependencies;
+    this.#limits = limits;
+    this.#queues = createEndpointQueues(limits.endpointBackoff);
+    this.#pool = createFairPool(limits);
+    const requestsInFlight = () => dependencies.requestsInFlight() - this.#claimsInFlight;
+    this.#throttle = createThrottle({ clock, requestsInFlight, limits });
+    const store = createStoreBackoff(clock, log, limits.storeBackoff);
+    this.#store = store;
+    const onRecorded = this.#onRecorded.bind(this);
+    this.#results = createDeliveryResults({ execute, clock, store, limits, onRecorded });
+    this.#listing = every(
+      clock,
+      () => limits.listEveryMs,
+      () => this.look(),
+    );
   }
 
-  function onAttempted(queue: EndpointQueue, delivery: DueDelivery, attempt: AttemptResult): void {
-    results.add(resultOf(queue, delivery, attempt, dependencies));
-    counts[attempt.isDelivered ? 'delivered' : 'failed'] += 1;
-    if (attempt.isDelivered) queue.failures = 0;
-    else queues.pause(queue, clock.monotonicMs());
-    endpointLog.attempted(queue, attempt);
-    planAndRun(queue);
+  start(): Promise<void> {
+    this.#endEvents = this.#dependencies.onEvents((callerIds) => this.#onEvents(callerIds));
+    return this.#listing.start();
   }
 
-  function onRecorded(recorded: readonly DeliveryResult[], { disabled, released }: RecordedResults): void {
-    const changed = queues.release(recorded);
-    counts.disabled += disabled.length;
-    for (const queue of queues.some(disabled)) {
-      endpointLog.disabled(queue);
-      scheduler.remove(queue);
+  /** Calls while a listing is in progress share the next one. */
+  look(): Promise<void> {
+    this.#nextList ??= this.#currentList.then(() => {
+      this.#nextList = undefined;
+      this.#currentList = this.#isStopped ? Promise.resolve() : this.#list();
+      return this.#currentList;
+    });
+    return this.#nextList;
+  }
+
+  metrics(): SenderMetrics {
+    return { ...this.#counts, requestsInFlight: this.#pool.taken() };
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#endEvents();
+    this.#cancelRun();
+    for (const queue of this.#queues.all()) queue.cancelTimer();
+    const listed = this.#listing.stop();
+    if (this.#pool.taken() > 0)
+      await sleep(this.#dependencies.clock, this.#limits.stopTimeoutMs, this.#idle.signal);
+    this.#aborted.abort(new Error('The service stops.'));
+    await this.#results.stop();
+    await listed;
+  }
+
+  async #list(): Promise<void> {
+    const { execute } = this.#dependencies;
+    try {
+      const listed = new Set<number>();
+      for await (const webhook of allOf((page) => execute({ kind: 'ListSending', page }))) {
+        this.#plan(this.#queues.put(webhook));
+        listed.add(webhook.id);
+      }
+      for (const queue of [...this.#queues.all()]) if (!listed.has(queue.id)) this.#remove(queue);
+      this.#store.succeeded();
+    } catch (error) {
+      this.#store.failed(error);
     }
-    for (const queue of queues.some(released)) queue.mayHaveMore = true;
-    for (const queue of changed) scheduler.plan(queue);
-    scheduler.run();
+    this.#run();
   }
 
-  function onListed(webhook: SendingWebhook): void {
-    scheduler.plan(queues.put(webhook));
-  }
-
-  function onEvents(callerIds: readonly number[] | undefined): void {
-    const changed = callerIds === undefined ? [queues.all()] : callerIds.map(queues.ofCaller);
+  #onEvents(callerIds: readonly number[] | undefined): void {
+    const changed = callerIds === undefined ? [this.#queues.all()] : callerIds.map(this.#queues.ofCaller);
     for (const queue of changed.flatMap((some) => [...some])) {
       if (queue.mayHaveMore) continue;
       queue.mayHaveMore = true;
-      scheduler.plan(queue);
+      this.#plan(queue);
     }
-    scheduler.run();
+    this.#run();
   }
 
-  return {
-    start: () => {
-      endEvents = dependencies.onEvents(onEvents);
-      return endpoints.start();
-    },
-    look: endpoints.refresh,
-    metrics: () => ({ ...counts, requestsInFlight: requests.inFlight() }),
-    stop: async () => {
-      endEvents();
-      scheduler.stop();
-      const listed = endpoints.stop();
-      await requests.stop();
-      await results.stop();
-      await listed;
-    },
-  };
+  /** Plans the next step of an endpoint: a request or a claim, now or by a timer. Starts nothing. */
+  #plan(queue: EndpointQueue): void {
+    const { clock } = this.#dependencies;
+    queue.cancelTimer();
+    if (this.#isStopped || this.#queues.get(queue.id) !== queue) return;
+    const inMs = nextStepMs(queue, clock);
+    if (inMs !== undefined && inMs > 0)
+      queue.cancelTimer = clock.after(Math.min(inMs, this.#limits.timerMaxMs), () => this.#planAndRun(queue));
+    const isDue = inMs !== undefined && inMs <= 0;
+    const hasDelivery = queue.deliveries.length > 0;
+    const { id, callerId } = queue;
+    if (isDue && hasDelivery) this.#pool.request({ id, callerId, isFailing: isFailing(queue) });
+    else this.#pool.cancel(queue);
+    if (isDue && !hasDelivery) this.#toClaim.add(queue);
+    else this.#toClaim.delete(queue);
+  }
+
+  /** Starts all steps that may start now: requests and claims by turns, so that neither uses up what the throttle allows. */
+  #run(): void {
+    if (this.#isStopped) return;
+    let hasStarted = true;
+    while (hasStarted) {
+      const hasSent = this.#startIf(() => this.#sendNext());
+      hasStarted = this.#startIf(() => this.#claimNext()) || hasSent;
+    }
+    const waitMs = Math.max(this.#store.waitMs(), this.#throttle.waitMs());
+    this.#cancelRun();
+    if (waitMs > 0) this.#cancelRun = this.#dependencies.clock.after(waitMs, () => this.#run());
+  }
+
+  #startIf(start: () => boolean): boolean {
+    const hasStarted = this.#throttle.waitMs() === 0 && start();
+    if (hasStarted) this.#throttle.start();
+    return hasStarted;
+  }
+
+  #planAndRun(queue: EndpointQueue): void {
+    this.#plan(queue);
+    this.#run();
+  }
+
+  #remove(queue: EndpointQueue): void {
+    this.#pool.cancel(queue);
+    this.#toClaim.delete(queue);
+    this.#queues.remove(queue);
+  }
+
+  /** Starts the next claim. Returns false if there is none, or if it has to wait. */
+  #claimNext(): boolean {
+    const { claimsAtOnce, queuedMax, window, atOncePerEndpoint } = this.#limits;
+    if (this.#store.waitMs() > 0 || this.#claimsInFlight >= claimsAtOnce) return false;
+    const isFull = this.#queues.length() + (this.#claimsInFlight + 1) * window > queuedMax;
+    // A caller with nothing in memory does not wait for the slow endpoints of others.
+    const next = this.#toClaim
+      .values()
+      .find(({ callerId }) => !isFull || this.#queues.lengthOfCaller(callerId) === 0);
+    if (next === undefined) return false;
+    this.#toClaim.delete(next);
+    void this.#claim(next, isFull ? atOncePerEndpoint : window);
+    return true;
+  }
+
+  async #claim(queue: EndpointQueue, most: number): Promise<void> {
+    const { execute, clock } = this.#dependencies;
+    const { id } = queue;
+    const limit = isFailing(queue) ? 1 : most;
+    queue.isClaiming = true;
+    queue.mayHaveMore = false;
+    this.#claimsInFlight += 1;
+    try {
+      const underWay = [...queue.claimed];
+      const work = await execute({ kind: 'ClaimDeliveries', id, nowMs: clock.nowMs(), limit, underWay });
+      this.#store.succeeded();
+      if (this.#queues.get(id) === queue) this.#onClaimed(queue, work);
+    } catch (error) {
+      queue.mayHaveMore = true;
+      this.#store.failed(error);
+    }
+    queue.isClaiming = false;
+    this.#claimsInFlight -= 1;
+    this.#planAndRun(queue);
+  }
+
+  #onClaimed(queue: EndpointQueue, { webhook, due, hasMore }: WebhookWork): void {
+    // The endpoint is deleted or disabled, or its caller is suspended.
+    if (webhook === undefined) {
+      this.#remove(queue);
+      return;
+    }
+    queue.webhook = webhook;
+    queue.nextDueAtMs = webhook.nextDueAtMs;
+    queue.mayHaveMore ||= hasMore;
+    queue.claimAtMs = this.#dependencies.clock.monotonicMs() + (hasMore ? 0 : this.#limits.claimPauseMs);
+    this.#queues.push(queue, due);
+  }
+
+  /** Starts the next request. Returns false if none may start. */
+  #sendNext(): boolean {
+    const permit = this.#results.count() < this.#limits.unrecordedMax ? this.#pool.take() : undefined;
+    if (permit === undefined) return false;
+    const queue = this.#queues.get(permit.id);
+    const delivery = queue && this.#queues.shift(queue);
+    if (queue === undefined || delivery === undefined)
+      throw new Error('The pool permits a request to an endpoint that has no delivery.');
+    this.#plan(queue);
+    void this.#send(queue, delivery, permit);
+    return true;
+  }
+
+  async #send(queue: EndpointQueue, delivery: DueDelivery, permit: Permit): Promise<void> {
+    const result = await this.#attempt(queue, delivery);
+    this.#pool.release(permit);
+    // An aborted request counts as never sent.
+    if (!this.#aborted.signal.aborted) this.#onAttempted(queue, delivery, result);
+    if (this.#isStopped && this.#pool.taken() === 0) this.#idle.abort();
+  }
+
+  async #attempt({ webhook }: EndpointQueue, { event }: DueDelivery): Promise<AttemptResult> {
+    const { attempt, message, log } = this.#dependencies;
+    try {
+      return await attempt(webhook, message(event), this.#aborted.signal);
+    } catch (error) {
+      log.error({ err: error, webhookId: webhook.webhookId }, 'an attempt to send a webhook broke off');
+      return brokenOff;
+    }
+  }
+
+  #onAttempted(queue: EndpointQueue, delivery: DueDelivery, result: AttemptResult): void {
+    this.#results.add(resultOf(queue, delivery, result, this.#dependencies));
+    this.#counts[result.isDelivered ? 'delivered' : 'failed'] += 1;
+    if (result.isDelivered) queue.failures = 0;
+    else this.#queues.pause(queue, this.#dependencies.clock.monotonicMs());
+    this.#logChange(queue, result);
+    this.#planAndRun(queue);
+  }
+
+  /** Logs that an endpoint fails or works again: one line in `logEveryMs` for an endpoint that does both by turns. */
+  #logChange(queue: EndpointQueue, { error, detail }: AttemptResult): void {
+    const { clock, log } = this.#dependencies;
+    const atMs = clock.monotonicMs();
+    const fails = isFailing(queue);
+    if (fails === queue.isLoggedFailing || atMs < queue.loggedAtMs + this.#limits.logEveryMs) return;
+    queue.isLoggedFailing = fails;
+    queue.loggedAtMs = atMs;
+    const names = namesOf(queue);
+    if (!fails) log.info(names, 'an endpoint of webhooks works again');
+    else log.warn({ ...names, why: error, detail }, 'an endpoint of webhooks fails: it is tried again');
+  }
+
+  #onRecorded(recorded: readonly DeliveryResult[], { disabled, released }: RecordedResults): void {
+    const changed = this.#queues.release(recorded);
+    this.#counts.disabled += disabled.length;
+    for (const queue of this.#queues.some(disabled)) {
+      this.#dependencies.log.warn(namesOf(queue), 'an endpoint of webhooks is disabled, since it fails');
+      this.#remove(queue);
+    }
+    for (const queue of this.#queues.some(released)) queue.mayHaveMore = true;
+    for (const queue of changed) this.#plan(queue);
+    this.#run();
+  }
 }
+
+/** How the log names an endpoint: never by its path, which may hold a secret of the platform. */
+const namesOf = ({ webhook: { webhookId, caller, origin } }: EndpointQueue) => ({
+  ...{ webhookId, platform: caller, host: new URL(origin).host },
+});
+
+/** The result of an attempt that an internal error ended. */
+const brokenOff: AttemptResult = {
+  ...{ isDelivered: false, httpStatus: null, answer: null, isGone: false },
+  error: 'the server failed to send it',
+};
 
 /** What is recorded of an attempt. */
 function resultOf(

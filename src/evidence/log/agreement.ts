@@ -1,5 +1,5 @@
 import { utcTimestamp } from '../../domain/utc.ts';
-import type { LogState } from '../../store/log-commands.ts';
+import type { LogNames, LogState } from '../../store/log-commands.ts';
 import type { ReadTree } from '../../store/store.ts';
 import { type Checkpoint, readCheckpoint } from '../formats/checkpoint.ts';
 import { hex } from '../formats/encoding.ts';
@@ -181,7 +181,7 @@ function orThrow<T>(kind: Disagreement, what: string, read: () => T): T {
 }
 
 /** Throws EvidenceLogError if `origin`, as set, would rename a log that has a name. */
-export function checkLogName({ names, origin: current }: LogState, origin: string | undefined): void {
+export function checkLogName({ names, origin: current }: LogNames, origin: string | undefined): void {
   if (origin === undefined || current === undefined) return;
   if (names.some((name) => isNamedAfter(name.origin, origin))) return;
   throw new EvidenceLogError(

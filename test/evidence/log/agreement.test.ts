@@ -155,7 +155,7 @@ test('the file may be newer than the checkpoint in the database, which is writte
 });
 
 test('a log keeps its name, whatever the settings say', () => {
-  const state = { origin: `${origin}/2`, names: [{ origin: `${origin}/2`, firstSize: 9 }] } as LogState;
+  const state = { origin: `${origin}/2`, names: [{ origin: `${origin}/2`, firstSize: 9 }] };
   for (const set of [undefined, origin, `${origin}/2`]) checkLogName(state, set);
   assert.throws(() => checkLogName(state, 'log.example/other'), {
     kind: 'OTHER_ORIGIN',
