@@ -14,73 +14,73 @@ import { type ServiceOptions, startService, type TestService } from './service.t
 import type { RestAnswer } from './signed-request.ts';
 import { typedClients } from './typed-clients.ts';
 
-/** Who pays and who is paid, where a test chooses. */
+/** Buyer and seller, if a test chooses them. */
 export interface Parties {
   readonly buyerId?: string;
   readonly sellerId?: string;
 }
 
-/** What a call about an order came to, at either door. */
-export interface Outcome {
-  /** Why it was refused, if it was. */
+/** The result of a call about an order, through either API. */
+export interface EscrowResult {
+  /** The reason if the call was rejected. */
   readonly code: Reason | undefined;
   readonly message: string;
   readonly retryAfter: string | undefined;
   readonly escrowId: string;
   readonly state: EscrowState | undefined;
-  /** What is under way for it, if anything is. */
+  /** The open instruction. */
   readonly pending: string | undefined;
-  /** The states that it has been in; empty where the answer does not tell them. */
+  /** The states of the order, oldest first; empty if the response has none. */
   readonly history: readonly string[];
 }
 
-/** The operations on orders, through one door. */
-export interface EscrowDoor {
-  open(filingNo: string, parties?: Parties): Promise<Outcome>;
-  get(escrowId: string): Promise<Outcome>;
-  release(escrowId: string): Promise<Outcome>;
-  refund(escrowId: string): Promise<Outcome>;
+/** The operations on orders through one API. */
+export interface EscrowApi {
+  open(filingNo: string, parties?: Parties): Promise<EscrowResult>;
+  get(escrowId: string): Promise<EscrowResult>;
+  release(escrowId: string): Promise<EscrowResult>;
+  refund(escrowId: string): Promise<EscrowResult>;
 }
 
-/** The names of the doors. */
-export const doorNames = ['REST', 'typed RPC'] as const;
+/** The APIs. */
+export const apiNames = ['REST', 'RPC'] as const;
 
-/** Both doors of a service, and a platform that files and sells. */
-export interface EscrowDoors {
+/** Both APIs of a service, and a platform that files and sells. */
+export interface EscrowApis {
   readonly service: TestService;
   readonly platform: ApiCredentials & { readonly caller: string };
-  readonly doors: Readonly<Record<(typeof doorNames)[number], EscrowDoor>>;
-  /** The number of a new filing of the platform. */
+  readonly apis: Readonly<Record<(typeof apiNames)[number], EscrowApi>>;
+  /** Files an artwork of the platform. Returns its filing number. */
   file(): Promise<string>;
-  /** The days on which an artwork was transferred. */
+  /** How often an artwork was transferred. */
   transfersOf(filingNo: string): Promise<number>;
 }
 
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
-const refused = (code: Reason, message: string, retryAfter: string | undefined): Outcome => ({
+const rejected = (code: Reason, message: string, retryAfter: string | undefined): EscrowResult => ({
   ...{ code, message, retryAfter, state: undefined, pending: undefined, history: [] },
   escrowId: escrowIdPattern.exec(message)?.[0] ?? '',
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: the JSON of an order, in whole or in part.
-const answered = ({ escrowId, state, pending, history = [] }: any): Outcome => ({
+// biome-ignore lint/suspicious/noExplicitAny: the JSON of an order, or a part of it.
+const accepted = ({ escrowId, state, pending, history = [] }: any): EscrowResult => ({
   ...{ code: undefined, message: '', retryAfter: undefined, escrowId, state, pending },
   history: history.map((change: { state: string }) => change.state),
 });
 
-function ofRest({ status, json, headers }: RestAnswer): Outcome {
-  return status === 200 ? answered(json) : refused(json.code, json.message, headers['retry-after']);
+function ofRest({ status, json, headers }: RestAnswer): EscrowResult {
+  return status === 200 ? accepted(json) : rejected(json.code, json.message, headers['retry-after']);
 }
 
-async function ofTyped(call: Promise<object | undefined>): Promise<Outcome> {
+async function ofRpc(call: Promise<object | undefined>): Promise<EscrowResult> {
   try {
-    return answered(await call);
+    return accepted(await call);
   } catch (error) {
     assert.ok(error instanceof ConnectError, String(error));
     const [info] = error.findDetails(ErrorInfoSchema);
     const retryAfter = error.metadata.get('Retry-After') ?? undefined;
-    return refused(info?.reason as Reason, error.rawMessage, retryAfter);
+    return rejected(info?.reason as Reason, error.rawMessage, retryAfter);
   }
 }
 
@@ -91,38 +91,38 @@ const stateName = (state: Escrow_State) =>
 const jsonOf = ({ escrow }: { escrow?: Escrow | undefined }): object =>
   toJson(EscrowSchema, escrow ?? assert.fail('no escrow')) as object;
 
-/** Starts a service, and opens both of its doors. */
-export async function startDoors(
+/** Starts a service with a platform. */
+export async function startApis(
   t: Pick<TestContext, 'after'>,
   options: ServiceOptions = {},
-): Promise<EscrowDoors> {
+): Promise<EscrowApis> {
   const service = await startService(t, options);
-  return doorsOf(service, await service.platform());
+  return apisOf(service, await service.platform());
 }
 
-/** Both doors of a service that runs, for a platform that it knows. */
-export async function doorsOf(service: TestService, platform: EscrowDoors['platform']): Promise<EscrowDoors> {
+/** Returns both APIs of a running service, for a platform that it knows. */
+export async function apisOf(service: TestService, platform: EscrowApis['platform']): Promise<EscrowApis> {
   const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
-  const rest: EscrowDoor = {
+  const rest: EscrowApi = {
     open: async (filingNo, parties) => ofRest(await openEscrow(service, platform, filingNo, parties)),
     get: async (escrowId) => ofRest(await getEscrow(service, platform, escrowId)),
     release: async (escrowId) => ofRest(await releaseEscrow(service, platform, escrowId)),
     refund: async (escrowId) => ofRest(await refundEscrow(service, platform, escrowId)),
   };
-  const typed: EscrowDoor = {
+  const rpc: EscrowApi = {
     open: (filingNo, parties) => {
       const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 128_000_000n };
       const created = escrows.createEscrow({ ...terms, ...parties });
-      return ofTyped(created.then(({ state, ...rest }) => ({ ...rest, state: stateName(state) })));
+      return ofRpc(created.then(({ state, ...rest }) => ({ ...rest, state: stateName(state) })));
     },
-    get: (escrowId) => ofTyped(escrows.getEscrow({ escrowId }).then(jsonOf)),
-    release: (escrowId) => ofTyped(escrows.releaseEscrow({ escrowId }).then(jsonOf)),
-    refund: (escrowId) => ofTyped(escrows.refundEscrow({ escrowId }).then(jsonOf)),
+    get: (escrowId) => ofRpc(escrows.getEscrow({ escrowId }).then(jsonOf)),
+    release: (escrowId) => ofRpc(escrows.releaseEscrow({ escrowId }).then(jsonOf)),
+    refund: (escrowId) => ofRpc(escrows.refundEscrow({ escrowId }).then(jsonOf)),
   };
   return {
     service,
     platform,
-    doors: { REST: rest, 'typed RPC': typed },
+    apis: { REST: rest, RPC: rpc },
     file: async () => (await fileArtwork(service, platform)).json.filingNo,
     transfersOf: async (filingNo) => {
       const { records } = (await askProvenance(service, platform, filingNo)).json;

@@ -43,6 +43,8 @@ export type Report = NonNullable<Script['report']>;
 export interface TestProvider extends PaymentProvider {
   /** All instructions that came, repeated ones too, in their order. */
   readonly instructions: readonly PaymentInstruction[];
+  /** Those of an order. */
+  instructionsOf(escrowId: string): readonly PaymentInstruction[];
   /** All look-ups that came, with their times in Unix milliseconds. */
   readonly lookUps: readonly (PaymentOrder & { readonly atMs: number })[];
   /** Resolves when an instruction of this kind has come. */
@@ -174,6 +176,7 @@ export function openTestProvider(
 
   return {
     instructions,
+    instructionsOf: (escrowId) => instructions.filter((one) => one.escrowId === escrowId),
     lookUps,
     checkAccess: (signal) => connection.checkAccess(signal),
     check: (parties) => connection.check(parties),

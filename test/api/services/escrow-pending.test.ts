@@ -1,163 +1,136 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tester } from '../../support/audit-log.ts';
-import { doorNames, doorsOf, type EscrowDoor, type Outcome, startDoors } from '../../support/escrow-apis.ts';
+import { getEscrow, openEscrow } from '../../support/calls.ts';
+import { apiNames, apisOf, type EscrowApi, type EscrowResult, startApis } from '../../support/escrow-apis.ts';
 import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 
-/** Patience that runs out at once, and recovery that does not wait. */
-const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
-/** The same, and no hold is waited for. */
-const hastyClosing = { ...hasty, freezeDeadlineMs: 100 };
+/** Calls that time out at once, and recovery that does not wait. */
+const limits = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
 
-/** Waits until an order is in a state. */
-function comesTo(door: EscrowDoor, escrowId: string, state: string): Promise<Outcome> {
+const nextActionUrl = 'https://bank.example/confirm/1';
+
+const provider = openTestProvider(fileScope);
+const { service, platform, apis, file, transfersOf } = await startApis(fileScope, { provider, limits });
+
+function becomes(api: EscrowApi, escrowId: string, state: string): Promise<EscrowResult> {
   return eventually(`${escrowId} is ${state}`, timeoutMs, async () => {
-    const now = await door.get(escrowId);
+    const now = await api.get(escrowId);
     return now.state === state && now;
   });
 }
 
-function assertPending({ code, message, escrowId, retryAfter }: Outcome, of?: string): void {
+function assertPending({ code, message, escrowId, retryAfter }: EscrowResult, of?: string): void {
   assert.equal(code, 'PAYMENT_PENDING', message);
   assert.match(escrowId, /^ES-\d{4}-[0-9A-Z]{4}$/);
   if (of !== undefined) assert.equal(escrowId, of);
   assert.match(retryAfter ?? '', /^[1-9]\d*$/);
 }
 
-for (const name of doorNames) {
-  test(`${name}: an order that nothing is heard of is UNPAID, and FROZEN once it is held`, async (t) => {
-    const provider = openTestProvider(t, { FREEZE: 'SILENT' });
-    const { doors, file } = await startDoors(t, { provider, limits: hasty });
+/** Opens a FROZEN order, even if the response of the provider is late. */
+async function openFrozen(api: EscrowApi, filingNo: string): Promise<EscrowResult> {
+  const { escrowId } = await api.open(filingNo);
+  return becomes(api, escrowId, 'FROZEN');
+}
+
+/** The ids of the instructions of these kinds. Each instruction has one id, however often it is sent. */
+const idsOf = (escrowId: string, kind: string) =>
+  new Set(
+    provider
+      .instructionsOf(escrowId)
+      .filter((instruction) => instruction.kind === kind)
+      .map(({ instructionId }) => instructionId),
+  );
+
+for (const name of apiNames) {
+  const api = apis[name];
+
+  test(`${name}: an order without a response is UNPAID, and FROZEN once it is held`, async () => {
+    provider.treat({ FREEZE: 'SILENT' });
     const filingNo = await file();
-    const pending = await doors[name].open(filingNo);
+    const pending = await api.open(filingNo);
     assertPending(pending);
     const { escrowId } = pending;
-    const unpaid = await doors[name].get(escrowId);
+    const unpaid = await api.get(escrowId);
     assert.deepEqual([unpaid.state, unpaid.pending, unpaid.history], ['UNPAID', 'FREEZE', ['UNPAID']]);
-    const second = await doors[name].open(filingNo);
+    const second = await api.open(filingNo);
     assert.deepEqual([second.code, second.escrowId], ['ESCROW_ACTIVE', escrowId]);
     provider.treat({ FREEZE: 'CONFIRMED' });
-    const frozen = await comesTo(doors[name], escrowId, 'FROZEN');
+    const frozen = await becomes(api, escrowId, 'FROZEN');
     assert.deepEqual([frozen.pending, frozen.history], [undefined, ['UNPAID', 'FROZEN']]);
-    const ids = new Set(provider.instructions.map(({ instructionId }) => instructionId));
-    assert.deepEqual([ids.size, provider.carriedOut('FREEZE')], [1, 1]);
-  });
-
-  test(`${name}: an order that nothing is ever heard of is cancelled and CLOSED`, async (t) => {
-    const provider = openTestProvider(t, { FREEZE: 'SILENT', CANCEL: 'SILENT' });
-    const { doors, file } = await startDoors(t, { provider, limits: hastyClosing });
-    const filingNo = await file();
-    const pending = await doors[name].open(filingNo);
-    assertPending(pending);
-    const isCancelling = async () => provider.instructions.at(-1)?.kind === 'CANCEL';
-    await eventually('the order is being cancelled', timeoutMs, isCancelling);
-    const unpaid = await doors[name].get(pending.escrowId);
-    assert.deepEqual([unpaid.state, unpaid.pending], ['UNPAID', 'REFUND']);
-    provider.treat({ CANCEL: 'CONFIRMED' });
-    const closed = await comesTo(doors[name], pending.escrowId, 'CLOSED');
-    assert.deepEqual([closed.pending, closed.history], [undefined, ['UNPAID', 'CLOSED']]);
-    assert.equal(provider.statusOf(pending.escrowId), 'VOID');
-    assert.equal(provider.instructions.at(-1)?.kind, 'CANCEL');
-    provider.treat({ FREEZE: 'CONFIRMED' });
-    assert.equal((await doors[name].open(filingNo)).state, 'FROZEN');
-  });
-
-  for (const treatment of ['LOST', 'ANSWER_LOST', 'SILENT'] as const) {
-    for (const [kind, verb, state, transfers] of [
-      ['RELEASE', 'release', 'RELEASED', 1],
-      ['REFUND', 'refund', 'REFUNDED', 0],
-    ] as const) {
-      test(`${name}: a ${verb} whose fate is unknown (${treatment}) is settled later, once`, async (t) => {
-        const provider = openTestProvider(t, { [kind]: treatment });
-        const { doors, file, transfersOf } = await startDoors(t, { provider, limits: hasty });
-        const filingNo = await file();
-        const { escrowId } = await doors[name].open(filingNo);
-        provider.treatLookUps({ kind: 'SILENT' });
-        assertPending(await doors[name][verb](escrowId), escrowId);
-        const frozen = await doors[name].get(escrowId);
-        assert.deepEqual([frozen.state, frozen.pending], ['FROZEN', kind]);
-        provider.treatLookUps({ kind: 'NONE' });
-        provider.treat({ [kind]: 'CONFIRMED' });
-        const settled = await comesTo(doors[name], escrowId, state);
-        assert.deepEqual([settled.pending, settled.history], [undefined, ['UNPAID', 'FROZEN', state]]);
-        assert.equal(await transfersOf(filingNo), transfers);
-        const given = provider.instructions.filter((instruction) => instruction.kind === kind);
-        assert.equal(new Set(given.map(({ instructionId }) => instructionId)).size, 1);
-        assert.equal(provider.carriedOut(kind), 1);
-        assert.equal((await doors[name][verb](escrowId)).code, 'ESCROW_STATE_CONFLICT');
-      });
-    }
-  }
-
-  test(`${name}: a release declined in the end leaves the order FROZEN and refundable`, async (t) => {
-    const provider = openTestProvider(t, { RELEASE: 'LOST' });
-    const { doors, file } = await startDoors(t, { provider, limits: hasty });
-    const { escrowId } = await doors[name].open(await file());
-    assertPending(await doors[name].release(escrowId), escrowId);
-    provider.treat({ RELEASE: 'DECLINED' });
-    const refunded = await eventually('the release is over', timeoutMs, async () => {
-      const outcome = await doors[name].refund(escrowId);
-      return outcome.code === undefined && outcome;
-    });
-    assert.deepEqual(refunded.history, ['UNPAID', 'FROZEN', 'REFUNDED']);
-    assert.deepEqual([provider.carriedOut('RELEASE'), provider.carriedOut('REFUND')], [0, 1]);
-  });
-
-  test(`${name}: what the simulated provider loses is settled; silence changes nothing`, async (t) => {
-    const { doors, file } = await startDoors(t, { limits: hasty });
-    for (const [buyerId, state] of [
-      ['sim-lost-answer', 'FROZEN'],
-      ['sim-lost-request', 'FROZEN'],
-      ['sim-silent', 'UNPAID'],
-    ] as const) {
-      const pending = await doors[name].open(await file(), { buyerId });
-      assertPending(pending);
-      await comesTo(doors[name], pending.escrowId, state);
-    }
-    const paid = await doors[name].open(await file(), { sellerId: 'sim-lost-answer' });
-    assertPending(await doors[name].release(paid.escrowId), paid.escrowId);
-    await comesTo(doors[name], paid.escrowId, 'RELEASED');
+    assert.equal(idsOf(escrowId, 'FREEZE').size, 1);
   });
 }
 
-test('the order of a platform that was suspended meanwhile is settled all the same', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
-  const { service, platform, doors, file } = await startDoors(t, { provider, limits: hasty });
-  const { escrowId } = await doors.REST.open(await file());
-  await service.execute({
-    kind: 'SetPlatformStatus',
-    by: tester,
-    name: platform.caller,
-    status: 'SUSPENDED',
+for (const [name, treatment, kind, verb, state, transfers] of [
+  ['REST', 'LOST', 'RELEASE', 'release', 'RELEASED', 1],
+  ['RPC', 'ANSWER_LOST', 'REFUND', 'refund', 'REFUNDED', 0],
+] as const) {
+  test(`${name}: a ${verb} whose request or response is lost (${treatment}) settles later, once`, async () => {
+    const api = apis[name];
+    const filingNo = await file();
+    const { escrowId } = await openFrozen(api, filingNo);
+    provider.treat({ [kind]: treatment });
+    provider.treatLookUps({ kind: 'SILENT' });
+    for (const _ of ['first', 'second']) assertPending(await api[verb](escrowId), escrowId);
+    const conflict = await api[verb === 'release' ? 'refund' : 'release'](escrowId);
+    assert.equal(conflict.code, 'ESCROW_STATE_CONFLICT');
+    assert.match(conflict.message, new RegExp(`${kind} of ${escrowId} is under way`));
+    const frozen = await api.get(escrowId);
+    assert.deepEqual([frozen.state, frozen.pending], ['FROZEN', kind]);
+    provider.treatLookUps({ kind: 'NONE' });
+    provider.treat({ [kind]: 'CONFIRMED' });
+    const settled = await becomes(api, escrowId, state);
+    assert.deepEqual([settled.pending, settled.history], [undefined, ['UNPAID', 'FROZEN', state]]);
+    assert.equal(await transfersOf(filingNo), transfers);
+    assert.equal(idsOf(escrowId, kind).size, 1);
   });
-  assert.equal((await doors.REST.get(escrowId)).code, 'KEY_SUSPENDED');
-  provider.treat({ FREEZE: 'CONFIRMED' });
-  await comesTo(doors['typed RPC'], escrowId, 'FROZEN');
+}
+
+test('an order is UNPAID with pending REFUND until its CANCEL is confirmed', async () => {
+  provider.treat({ CANCEL: 'SILENT' });
+  provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
+  const { json: opened } = await openEscrow(service, platform, await file());
+  const { escrowId, nextAction } = opened;
+  assert.equal(nextAction.url, nextActionUrl);
+  const { REST } = apis;
+  for (const _ of ['first', 'second']) assertPending(await REST.refund(escrowId), escrowId);
+  const { json: unpaid } = await getEscrow(service, platform, escrowId);
+  assert.deepEqual([unpaid.state, unpaid.pending, 'nextAction' in unpaid], ['UNPAID', 'REFUND', false]);
+  assert.equal((await REST.release(escrowId)).code, 'ESCROW_STATE_CONFLICT');
+  // The buyer has acted meanwhile: the amount is held, and is given back.
+  provider.report();
+  provider.treat({ CANCEL: 'CONFIRMED' });
+  const closed = await becomes(REST, escrowId, 'CLOSED');
+  assert.deepEqual([closed.pending, closed.history], [undefined, ['UNPAID', 'CLOSED']]);
+  assert.equal(provider.statusOf(escrowId), 'RETURNED');
+  assert.equal(idsOf(escrowId, 'CANCEL').size, 1);
+  assert.equal(idsOf(escrowId, 'REFUND').size, 0);
 });
 
-test('what was pending is settled by the process that comes next', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
-  const before = await startDoors(t, { provider, limits: hasty });
-  const { escrowId } = await before.doors.REST.open(await before.file());
-  await before.service.close();
+test('the order of a suspended platform settles too', async () => {
+  const suspended = await apisOf(service, await service.platform());
+  provider.treat({ FREEZE: 'SILENT' });
+  const { escrowId } = await suspended.apis.REST.open(await suspended.file());
+  const name = suspended.platform.caller;
+  await service.execute({ kind: 'SetPlatformStatus', by: tester, name, status: 'SUSPENDED' });
+  assert.equal((await suspended.apis.REST.get(escrowId)).code, 'KEY_SUSPENDED');
   provider.treat({ FREEZE: 'CONFIRMED' });
-  const { dataDir } = before.service;
-  const service = await startService(t, { provider, limits: hasty, dataDir });
-  const { doors } = await doorsOf(service, before.platform);
-  await comesTo(doors.REST, escrowId, 'FROZEN');
-  assert.equal(provider.carriedOut('FREEZE'), 1);
+  await becomes(apis.RPC, escrowId, 'FROZEN');
 });
 
-test('a hold that comes after its order was called off is no hold', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
-  const { doors, file } = await startDoors(t, { provider, limits: hastyClosing });
-  const { escrowId } = await doors.REST.open(await file());
-  await comesTo(doors.REST, escrowId, 'CLOSED');
-  await provider.answer();
-  assert.equal(provider.statusOf(escrowId), 'VOID');
-  assert.equal((await doors.REST.get(escrowId)).state, 'CLOSED');
+test('the next process settles what was pending', async () => {
+  provider.treat({ FREEZE: 'SILENT' });
+  const { escrowId } = await apis.REST.open(await file());
+  await service.close();
+  provider.treat({ FREEZE: 'CONFIRMED' });
+  const { dataDir } = service;
+  const next = await apisOf(await startService(fileScope, { provider, limits, dataDir }), platform);
+  await becomes(next.apis.REST, escrowId, 'FROZEN');
+  assert.equal(idsOf(escrowId, 'FREEZE').size, 1);
 });

@@ -1,274 +1,186 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
-import { escrowSequenceMax } from '../../../src/domain/escrow-id.ts';
-import { doorNames, doorsOf, type EscrowDoors, startDoors } from '../../support/escrow-apis.ts';
+import { apiNames, apisOf, type EscrowResult, startApis } from '../../support/escrow-apis.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 
-const paidOut = {
-  kind: 'RELEASE',
-  verb: 'release',
-  other: 'refund',
-  state: 'RELEASED',
-  transfers: 1,
-} as const;
-const paidBack = {
-  kind: 'REFUND',
-  verb: 'refund',
-  other: 'release',
-  state: 'REFUNDED',
-  transfers: 0,
-} as const;
+const provider = openTestProvider(fileScope);
+const { service, apis, file, transfersOf } = await startApis(fileScope, {
+  provider,
+  limits: { pollMs: 20 },
+});
 
-/** A service with a FROZEN order for each test, through one door. */
-async function startFrozen(
-  doors: EscrowDoors,
-  name: (typeof doorNames)[number],
-  parties: object = {},
-): Promise<{ escrowId: string; filingNo: string }> {
-  const filingNo = await doors.file();
-  const { escrowId, state, message } = await doors.doors[name].open(filingNo, parties);
+const resolutions = [
+  { kind: 'RELEASE', verb: 'release', other: 'refund', state: 'RELEASED', transfers: 1 },
+  { kind: 'REFUND', verb: 'refund', other: 'release', state: 'REFUNDED', transfers: 0 },
+] as const;
+
+/** Opens a FROZEN order through an API. */
+async function openFrozen(name: (typeof apiNames)[number]) {
+  const filingNo = await file();
+  const { escrowId, state, message } = await apis[name].open(filingNo);
   assert.equal(state, 'FROZEN', message);
   return { escrowId, filingNo };
 }
 
-for (const name of doorNames) {
-  for (const { kind, verb, other, state, transfers } of [paidOut, paidBack]) {
-    test(`${name}: a ${verb} ends as ${state}, with its history, and stays so`, async (t) => {
-      const provider = openTestProvider(t);
-      const all = await startDoors(t, { provider });
-      const door = all.doors[name];
-      const { escrowId, filingNo } = await startFrozen(all, name);
-      const done = await door[verb](escrowId);
-      assert.equal(done.state, state, done.message);
-      assert.deepEqual(done.history, ['UNPAID', 'FROZEN', state]);
-      assert.deepEqual(await door.get(escrowId), done);
-      assert.equal(await all.transfersOf(filingNo), transfers);
-      assert.equal((await door.open(filingNo)).state, 'FROZEN', 'the artwork can be sold again');
-    });
+/** Asserts that a call failed with a reason and a message about an order. */
+function assertRejected({ code, message }: EscrowResult, reason: string, pattern: string): void {
+  assert.equal(code, reason, message);
+  assert.match(message, new RegExp(pattern));
+}
 
-    test(`${name}: a second ${verb}, and a ${other} after it, are rejected and pay nothing`, async (t) => {
-      const provider = openTestProvider(t);
-      const all = await startDoors(t, { provider });
-      const door = all.doors[name];
-      const { escrowId, filingNo } = await startFrozen(all, name);
-      await door[verb](escrowId);
-      for (const again of [verb, other, verb] as const) {
-        const { code, message } = await door[again](escrowId);
-        assert.equal(code, 'ESCROW_STATE_CONFLICT', message);
-        assert.match(message, new RegExp(`^${escrowId} is ${state}; only (a|an UNPAID or) FROZEN order`));
+for (const name of apiNames) {
+  const api = apis[name];
+
+  for (const { kind, verb, other, state, transfers } of resolutions) {
+    test(`${name}: a ${verb} ends the order as ${state}, and later resolutions are rejected`, async () => {
+      const { escrowId, filingNo } = await openFrozen(name);
+      const done = await api[verb](escrowId);
+      assert.deepEqual([done.state, done.history], [state, ['UNPAID', 'FROZEN', state]], done.message);
+      for (const again of [verb, other] as const) {
+        const message = `^${escrowId} is ${state}; only (a|an UNPAID or) FROZEN order`;
+        assertRejected(await api[again](escrowId), 'ESCROW_STATE_CONFLICT', message);
       }
-      assert.deepEqual(
-        provider.instructions.map((instruction) => instruction.kind),
-        ['FREEZE', kind],
-      );
-      assert.equal((await door.get(escrowId)).state, state);
-      assert.equal(await all.transfersOf(filingNo), transfers);
-    });
-
-    test(`${name}: a ${verb} under way is not sent twice; a ${other} meanwhile is rejected`, async (t) => {
-      const provider = openTestProvider(t, { [kind]: 'SILENT' });
-      const all = await startDoors(t, { provider, limits: { answerTimeoutMs: 20 } });
-      const door = all.doors[name];
-      const { escrowId, filingNo } = await startFrozen(all, name);
-      for (const _ of ['first', 'second', 'third']) {
-        const pending = await door[verb](escrowId);
-        assert.equal(pending.code, 'PAYMENT_PENDING', pending.message);
-        assert.equal(pending.escrowId, escrowId);
-        assert.match(pending.retryAfter ?? '', /^[1-9]\d*$/);
-      }
-      const conflict = await door[other](escrowId);
-      assert.equal(conflict.code, 'ESCROW_STATE_CONFLICT');
-      assert.match(conflict.message, new RegExp(`${kind} of ${escrowId} is under way`));
-      assert.equal((await door.get(escrowId)).state, 'FROZEN');
-      const given = provider.instructions.filter((instruction) => instruction.kind !== 'FREEZE');
-      assert.equal(new Set(given.map(({ instructionId }) => instructionId)).size, 1);
-      assert.ok(given.every((instruction) => instruction.kind === kind));
-      assert.deepEqual([provider.carriedOut(kind), await all.transfersOf(filingNo)], [0, 0]);
-    });
-
-    test(`${name}: twenty of a ${verb} at once pay once`, async (t) => {
-      const provider = openTestProvider(t, { [kind]: 'KEPT_BACK' });
-      const all = await startDoors(t, { provider });
-      const door = all.doors[name];
-      const { escrowId, filingNo } = await startFrozen(all, name);
-      const calls = Array.from({ length: 20 }, () => door[verb](escrowId));
-      await provider.instructed(kind);
-      await provider.answer();
-      const outcomes = await Promise.all(calls);
-      const done = outcomes.filter((outcome) => outcome.code === undefined);
-      assert.ok(done.length >= 1);
-      for (const outcome of done) assert.equal(outcome.state, state);
-      for (const { code } of outcomes)
-        assert.ok(code === undefined || code === 'ESCROW_STATE_CONFLICT', String(code));
-      assert.deepEqual([provider.carriedOut(kind), await all.transfersOf(filingNo)], [1, transfers]);
-      assert.equal(provider.instructions.filter((instruction) => instruction.kind === kind).length, 1);
-    });
-
-    test(`${name}: a ${verb} that is declined leaves the order FROZEN and says so`, async (t) => {
-      const provider = openTestProvider(t, { [kind]: 'DECLINED' });
-      const all = await startDoors(t, { provider });
-      const door = all.doors[name];
-      const { escrowId, filingNo } = await startFrozen(all, name);
-      const declined = await door[verb](escrowId);
-      assert.equal(declined.code, 'PAYMENT_DECLINED');
-      assert.match(
-        declined.message,
-        new RegExp(`declined the ${kind} of ${escrowId}\\. The payment provider refused it\\.$`),
-      );
-      const now = await door.get(escrowId);
-      assert.deepEqual(now.history, ['UNPAID', 'FROZEN']);
-      assert.equal(await all.transfersOf(filingNo), 0);
-      provider.treat({ [kind]: 'CONFIRMED' });
-      assert.equal((await door[verb](escrowId)).state, state, 'it can be asked again');
-    });
-
-    test(`${name}: a ${verb} of money that lapsed is declined, and the order is CLOSED`, async (t) => {
-      const provider = openTestProvider(t);
-      const all = await startDoors(t, { provider });
-      const door = all.doors[name];
-      const { escrowId, filingNo } = await startFrozen(all, name);
-      provider.lapse(escrowId);
-      const declined = await door[verb](escrowId);
-      assert.equal(declined.code, 'PAYMENT_DECLINED');
-      assert.match(declined.message, new RegExp(`${escrowId}\\.$`));
-      assert.deepEqual((await door.get(escrowId)).history, ['UNPAID', 'FROZEN', 'CLOSED']);
-      assert.equal(await all.transfersOf(filingNo), 0);
+      assert.deepEqual(await api.get(escrowId), done);
+      assert.equal(await transfersOf(filingNo), transfers);
+      const sent = provider.instructionsOf(escrowId).map((instruction) => instruction.kind);
+      assert.deepEqual(sent, ['FREEZE', kind]);
+      assert.equal((await api.open(filingNo)).state, 'FROZEN', 'the artwork can be sold again');
     });
   }
 
-  test(`${name}: a hold that is declined closes the order, and the message says so`, async (t) => {
-    const provider = openTestProvider(t, { FREEZE: 'DECLINED' });
-    const all = await startDoors(t, { provider });
-    const door = all.doors[name];
-    const filingNo = await all.file();
-    const { code, message, escrowId } = await door.open(filingNo);
-    assert.equal(code, 'PAYMENT_DECLINED');
-    assert.match(
-      message,
-      new RegExp(`declined the FREEZE of ${escrowId}\\. The payment provider refused it\\.$`),
-    );
-    assert.deepEqual((await door.get(escrowId)).history, ['UNPAID', 'CLOSED']);
-    for (const verb of ['release', 'refund'] as const) {
-      assert.equal((await door[verb](escrowId)).code, 'ESCROW_STATE_CONFLICT');
-    }
+  test(`${name}: a declined hold closes the order, and the response says why`, async () => {
+    provider.treat({ FREEZE: 'DECLINED' });
+    const filingNo = await file();
+    const declined = await api.open(filingNo);
+    const { escrowId } = declined;
+    const message = `declined the FREEZE of ${escrowId}\\. The payment provider refused it\\.$`;
+    assertRejected(declined, 'PAYMENT_DECLINED', message);
+    assert.deepEqual((await api.get(escrowId)).history, ['UNPAID', 'CLOSED']);
+    assert.equal((await api.release(escrowId)).code, 'ESCROW_STATE_CONFLICT');
     provider.treat({ FREEZE: 'CONFIRMED' });
-    assert.equal((await door.open(filingNo)).state, 'FROZEN');
+    assert.equal((await api.open(filingNo)).state, 'FROZEN');
   });
 
-  test(`${name}: what is no order is not found`, async (t) => {
-    const { doors } = await startDoors(t);
+  test(`${name}: an unknown order or filing is not found`, async () => {
     for (const escrowId of ['ES-2026-0000', 'es-2026-0000', 'x', 'AS-2026-000001', '-']) {
       for (const verb of ['get', 'release', 'refund'] as const) {
-        assert.equal((await doors[name][verb](escrowId)).code, 'ESCROW_NOT_FOUND', `${verb} ${escrowId}`);
+        assert.equal((await api[verb](escrowId)).code, 'ESCROW_NOT_FOUND', `${verb} ${escrowId}`);
       }
     }
+    assert.equal((await api.open('AS-2026-999999')).code, 'FILING_NOT_FOUND');
   });
 }
 
-for (const name of doorNames) {
-  test(`${name}: an order that waits for a person is neither released nor refunded`, async (t) => {
-    const all = await startDoors(t, { provider: openTestProvider(t) });
-    const { execute } = all.service;
-    const { escrowId } = await startFrozen(all, name);
-    const found = await execute({ kind: 'FindCase', escrowId });
-    assert.ok(found);
-    const review = {
-      why: 'It differs.',
-      found: { status: 'HELD', amount: 1n, currency: 'CNY' },
-    } as const;
-    const { notificationCount } = found;
-    const stop = { escrowId, from: 'FROZEN', to: 'FROZEN', ended: [], prepared: undefined } as const;
-    const unknown = { holdExpiresAtMs: undefined, nextAction: undefined, afterPayout: undefined };
-    const rest = {
-      ...unknown,
-      reference: undefined,
-      resetsAttempts: true,
-      notificationCount,
-      lookUpAtMs: undefined,
-    };
-    const at = { atMs: Date.now(), timestamp: '2026-11-21T12:00:00+00:00' };
-    assert.ok(await execute({ kind: 'UpdateOrder', update: { ...stop, ...rest, review }, at }));
-    for (const verb of ['release', 'refund'] as const) {
-      const { code, message } = await all.doors[name][verb](escrowId);
-      assert.equal(code, 'ESCROW_STATE_CONFLICT');
-      assert.match(message, /decision of the operator/);
-    }
-    assert.equal((await all.doors[name].get(escrowId)).state, 'FROZEN');
-  });
-
-  test(`${name}: an artwork that is not filed cannot be sold`, async (t) => {
-    const all = await startDoors(t);
-    assert.equal((await all.doors[name].open('AS-2026-999999')).code, 'FILING_NOT_FOUND');
-  });
-
-  test(`${name}: when all escrow ids of the year are used, no order is opened`, async (t) => {
-    const provider = openTestProvider(t);
-    const all = await startDoors(t, { provider });
-    const filingNo = await all.file();
-    const raw = new Sqlite(join(all.service.dataDir, 'artseal.db'));
-    t.after(() => raw.close());
-    const year = new Date().getUTCFullYear();
-    raw
-      .prepare("INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', ?, ?)")
-      .run(year, escrowSequenceMax);
-    const { code, message } = await all.doors[name].open(filingNo);
-    assert.equal(code, 'ESCROW_NUMBERS_EXHAUSTED', message);
-    assert.equal(provider.instructions.length, 0);
+for (const { kind, verb, state } of resolutions) {
+  test(`a declined ${verb} leaves the order FROZEN, and can be repeated`, async () => {
+    const { escrowId, filingNo } = await openFrozen('REST');
+    provider.treat({ [kind]: 'DECLINED' });
+    const message = `declined the ${kind} of ${escrowId}\\. The payment provider refused it\\.$`;
+    assertRejected(await apis.REST[verb](escrowId), 'PAYMENT_DECLINED', message);
+    assert.deepEqual((await apis.REST.get(escrowId)).history, ['UNPAID', 'FROZEN']);
+    assert.equal(await transfersOf(filingNo), 0);
+    provider.treat({ [kind]: 'CONFIRMED' });
+    assert.equal((await apis.REST[verb](escrowId)).state, state);
   });
 }
 
-test('of concurrent orders for one artwork, through both APIs, one is opened and held', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
-  const { doors, file } = await startDoors(t, { provider });
+test('a release of a lapsed hold is declined, and the order is CLOSED', async () => {
+  const { escrowId, filingNo } = await openFrozen('RPC');
+  provider.lapse(escrowId);
+  assertRejected(await apis.RPC.release(escrowId), 'PAYMENT_DECLINED', `${escrowId}\\.$`);
+  assert.deepEqual((await apis.RPC.get(escrowId)).history, ['UNPAID', 'FROZEN', 'CLOSED']);
+  assert.equal(await transfersOf(filingNo), 0);
+});
+
+test('an order in review is neither released nor refunded', async () => {
+  const { escrowId } = await openFrozen('REST');
+  provider.report((_, payment) => ({ ...payment, amount: 1n }));
+  const [{ holdId } = assert.fail()] = provider.instructionsOf(escrowId);
+  await service.execute({
+    kind: 'TakeNotification',
+    eventId: escrowId,
+    about: { holdId },
+    nowMs: Date.now(),
+  });
+  await eventually('the order is in review', 60_000, async () => {
+    const found = await service.execute({ kind: 'FindCase', escrowId });
+    return found?.review !== undefined;
+  });
+  provider.report();
+  for (const verb of ['release', 'refund'] as const) {
+    assertRejected(await apis.REST[verb](escrowId), 'ESCROW_STATE_CONFLICT', 'decision of the operator');
+  }
+  assert.equal((await apis.REST.get(escrowId)).state, 'FROZEN');
+});
+
+test('of twenty concurrent releases through both APIs, one pays', async () => {
+  const { escrowId, filingNo } = await openFrozen('REST');
+  provider.treat({ RELEASE: 'KEPT_BACK' });
+  const calls = Array.from({ length: 10 }, () => apiNames.map((name) => apis[name].release(escrowId))).flat();
+  await eventually(
+    'the provider has the RELEASE',
+    60_000,
+    () => provider.instructionsOf(escrowId).length > 1,
+  );
+  await provider.answer();
+  provider.treat({ RELEASE: 'CONFIRMED' });
+  const results = await Promise.all(calls);
+  const done = results.filter(({ code }) => code === undefined);
+  assert.ok(done.length > 0 && done.every(({ state }) => state === 'RELEASED'));
+  for (const { code } of results)
+    assert.ok([undefined, 'ESCROW_STATE_CONFLICT'].includes(code), String(code));
+  assert.equal(await transfersOf(filingNo), 1);
+  assert.equal(provider.instructionsOf(escrowId).length, 2);
+});
+
+test('of concurrent orders for one artwork, through both APIs, one is opened and held', async () => {
+  provider.treat({ FREEZE: 'KEPT_BACK' });
+  const before = provider.instructions.length;
   const filingNo = await file();
-  const calls = Array.from({ length: 10 }, () => doorNames.map((name) => doors[name].open(filingNo))).flat();
-  await provider.instructed('FREEZE');
-  // Those that lose are answered while the one that won still waits.
+  const calls = Array.from({ length: 10 }, () => apiNames.map((name) => apis[name].open(filingNo))).flat();
+  await eventually('the provider has a FREEZE', 60_000, () => provider.instructions.length > before);
+  // The others do not wait for the one that holds.
   const first = await Promise.race(calls);
   assert.equal(first.code, 'ESCROW_ACTIVE');
   await provider.answer();
-  const outcomes = await Promise.all(calls);
-  assert.equal(outcomes.filter(({ state }) => state === 'FROZEN').length, 1);
-  assert.equal(outcomes.filter(({ code }) => code === 'ESCROW_ACTIVE').length, calls.length - 1);
-  assert.equal(provider.instructions.length, 1);
+  provider.treat({ FREEZE: 'CONFIRMED' });
+  const results = await Promise.all(calls);
+  assert.equal(results.filter(({ state }) => state === 'FROZEN').length, 1);
+  assert.equal(results.filter(({ code }) => code === 'ESCROW_ACTIVE').length, calls.length - 1);
+  assert.equal(provider.instructions.length, before + 1);
 });
 
-test('release and refund of one order at the same moment: one of the two happens', async (t) => {
-  const provider = openTestProvider(t);
-  const all = await startDoors(t, { provider });
+test('of a release and refunds of one order at the same moment, one happens', async () => {
   for (let round = 0; round < 5; round += 1) {
-    const { escrowId, filingNo } = await startFrozen(all, 'REST');
-    const before = provider.instructions.length;
-    const outcomes = await Promise.all([
-      all.doors.REST.release(escrowId),
-      all.doors['typed RPC'].refund(escrowId),
-      all.doors.REST.refund(escrowId),
+    const { escrowId, filingNo } = await openFrozen('REST');
+    const results = await Promise.all([
+      apis.REST.release(escrowId),
+      apis.RPC.refund(escrowId),
+      apis.REST.refund(escrowId),
     ]);
-    const { state } = await all.doors.REST.get(escrowId);
-    const done = outcomes.filter(({ code }) => code === undefined);
-    assert.ok(done.length > 0 && done.every((outcome) => outcome.state === state));
-    for (const { code } of outcomes)
+    const { state } = await apis.REST.get(escrowId);
+    const done = results.filter(({ code }) => code === undefined);
+    assert.ok(done.length > 0 && done.every((result) => result.state === state));
+    for (const { code } of results)
       assert.ok([undefined, 'ESCROW_STATE_CONFLICT'].includes(code), String(code));
-    assert.equal(provider.instructions.length, before + 1);
-    assert.equal(await all.transfersOf(filingNo), state === 'RELEASED' ? 1 : 0);
+    assert.equal(provider.instructionsOf(escrowId).length, 2);
+    assert.equal(await transfersOf(filingNo), state === 'RELEASED' ? 1 : 0);
   }
 });
 
-test("another platform's order is not found and stays as it is; an internal system reaches it", async (t) => {
-  const provider = openTestProvider(t);
-  const mine = await startDoors(t, { provider });
-  const theirs = await doorsOf(mine.service, await mine.service.platform());
-  const { escrowId, filingNo } = await startFrozen(mine, 'REST');
-  const before = await mine.doors.REST.get(escrowId);
-  const unknown = await theirs.doors.REST.get('ES-2026-0000');
+test("another platform's order is not found and stays as it is; an internal system reaches it", async () => {
+  const theirs = await apisOf(service, await service.platform());
+  const { escrowId, filingNo } = await openFrozen('REST');
+  const before = await apis.REST.get(escrowId);
+  const unknown = await theirs.apis.REST.get('ES-2026-0000');
   for (const verb of ['get', 'release', 'refund'] as const) {
-    // Word for word what is said of an order that is not there.
-    assert.deepEqual(await theirs.doors.REST[verb](escrowId), unknown, verb);
+    // The same words as for an order that does not exist.
+    assert.deepEqual(await theirs.apis.REST[verb](escrowId), unknown, verb);
   }
-  assert.deepEqual(await mine.doors.REST.get(escrowId), before);
-  assert.equal(provider.instructions.length, 1);
-  assert.equal((await mine.doors['typed RPC'].release(escrowId)).state, 'RELEASED');
-  assert.equal(await mine.transfersOf(filingNo), 1);
+  assert.deepEqual(await apis.REST.get(escrowId), before);
+  assert.equal(provider.instructionsOf(escrowId).length, 1);
+  assert.equal((await apis.RPC.release(escrowId)).state, 'RELEASED');
+  assert.equal(await transfersOf(filingNo), 1);
 });
