@@ -3,7 +3,7 @@ import { ApiError } from '../../domain/reason.ts';
 import { apiErrorData, errorOf } from '../../domain/violation.ts';
 import type { Command, CommandResult, Executed, Kind, QuotaClaim, StoreRequest } from '../store.ts';
 import { createActHandlers, createAuditLog } from './audit-log.ts';
-import { createCallerHandlers } from './callers.ts';
+import { createCallerHandlers } from './caller-handlers.ts';
 import type { Database } from './connection.ts';
 import { createDeliveryHandlers } from './deliveries.ts';
 import { createEventHandlers, createEventReads } from './events.ts';
@@ -49,9 +49,7 @@ export function createCallTransaction(database: Database, incidents: Incidents) 
   const idempotencyKeys = createIdempotencyKeys(database, (instructionId) =>
     handlers.FindInstruction.run({ kind: 'FindInstruction', instructionId }),
   );
-  const savepoint = client.prepare('SAVEPOINT effect');
-  const release = client.prepare('RELEASE effect');
-  const rollBack = client.prepare('ROLLBACK TO effect');
+  const perform = createPerformance(client, handlers, { log, outbox, incidents });
 
   const changes = (kind: Kind): boolean => handlers[kind].access !== 'READ';
 
@@ -63,43 +61,6 @@ export function createCallTransaction(database: Database, incidents: Incidents) 
   /** Whether a request may change credentials. */
   function changesCredentials({ effect }: StoreRequest): boolean {
     return effect !== undefined && callers.has(effect.kind) && changes(effect.kind);
-  }
-
-  function run<K extends Kind>(command: Command<K>): CommandResult {
-    const handler = handlers[command.kind] as unknown as Handlers[K];
-    return { kind: 'DONE', result: handler.run(command), isReplay: false };
-  }
-
-  /** Executes a command: entirely, or not at all if it is rejected or fails. Throws errors that end the batch. */
-  function perform(command: Command): CommandResult | Failed {
-    const { access } = handlers[command.kind];
-    const isSaved = access === 'WRITE';
-    const isSingleWrite = access === 'SINGLE_WRITE';
-    let outcome: CommandResult;
-    if (!isSingleWrite) log.write();
-    if (isSaved) savepoint.run();
-    try {
-      outcome = run(command);
-      if (isSaved) release.run();
-    } catch (error) {
-      if (isMachineFault(error) || !client.inTransaction) throw error;
-      log.drop();
-      outbox.drop();
-      if (isSaved) {
-        rollBack.run();
-        release.run();
-      }
-      if (!(error instanceof ApiError)) {
-        incidents.meet(error, isSaved || isSingleWrite ? 'write' : 'read');
-        return { failure: internalError(error) };
-      }
-      return { kind: 'REJECTED', apiError: apiErrorData(error), isReplay: false };
-    }
-    // After the savepoint: if this fails, the batch fails, so no record is left without its leaf.
-    if (isSingleWrite) log.keep();
-    else log.write();
-    outbox.keep();
-    return outcome;
   }
 
   /** Appends a usage.threshold event if a call reaches a threshold of the quota. The event stays even if the command fails. */
@@ -141,6 +102,53 @@ export function createCallTransaction(database: Database, incidents: Incidents) 
   return { nonces, log, outbox, writes, changesCredentials, execute };
 }
 
+/** Returns the function that executes a command: entirely, or not at all if it is rejected or fails. It throws errors that end the batch. */
+function createPerformance(
+  client: Database['$client'],
+  handlers: Handlers,
+  { log, outbox, incidents }: Pick<HandlerParts, 'log' | 'outbox' | 'incidents'>,
+): (command: Command) => CommandResult | Failed {
+  const savepoint = client.prepare('SAVEPOINT effect');
+  const release = client.prepare('RELEASE effect');
+  const rollBack = client.prepare('ROLLBACK TO effect');
+
+  function run<K extends Kind>(command: Command<K>): CommandResult {
+    const handler = handlers[command.kind] as unknown as Handlers[K];
+    return { kind: 'DONE', result: handler.run(command), isReplay: false };
+  }
+
+  return (command) => {
+    const { access } = handlers[command.kind];
+    const isSaved = access === 'WRITE';
+    const isSingleWrite = access === 'SINGLE_WRITE';
+    let outcome: CommandResult;
+    if (!isSingleWrite) log.write();
+    if (isSaved) savepoint.run();
+    try {
+      outcome = run(command);
+      if (isSaved) release.run();
+    } catch (error) {
+      if (isMachineFault(error) || !client.inTransaction) throw error;
+      log.drop();
+      outbox.drop();
+      if (isSaved) {
+        rollBack.run();
+        release.run();
+      }
+      if (!(error instanceof ApiError)) {
+        incidents.meet(error, isSaved || isSingleWrite ? 'write' : 'read');
+        return { failure: internalError(error) };
+      }
+      return { kind: 'REJECTED', apiError: apiErrorData(error), isReplay: false };
+    }
+    // After the savepoint: if this fails, the batch fails, so no record is left without its leaf.
+    if (isSingleWrite) log.keep();
+    else log.write();
+    outbox.keep();
+    return outcome;
+  };
+}
+
 /** The parts that handlers share. */
 interface HandlerParts {
   readonly log: EvidenceLog;
@@ -162,7 +170,7 @@ function createHandlers(
   const check = createRecordCheck(log, leaves, incidents);
   const callerHandlers = createCallerHandlers(database, recordAudit, outbox);
   const all: Handlers = {
-    ...createFilingHandlers(database, log, outbox, dated, incidents, check),
+    ...createFilingHandlers({ database, log, outbox, dated, incidents, check }),
     ...createEvidenceHandlers(database, log, leaves, dated, recordAudit, check, incidents),
     ...createLogHandlers(database, recordAudit, log),
     ...createOrderHandlers(database, recordAudit, log, outbox, check),

@@ -1,44 +1,16 @@
-import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
-import type { Actor } from '../../domain/audit-entry.ts';
 import {
-  callerNotFound,
-  changeAgreement,
   type KeyStatus,
   keyNotFound,
-  type PlatformLimits,
-  type PlatformStatus,
   platformNotFound,
-  rejectPlatformName,
-  rejectRevoked,
-  rejectTakenName,
-  rejectUnknownPlatform,
-  rotate,
   type Tier,
   tokenNotFound,
 } from '../../domain/caller.ts';
 import { type Scope, scopesIn } from '../../domain/token.ts';
-import type {
-  CallerCommands,
-  NewKey,
-  NewPlatform,
-  NewSeal,
-  NewToken,
-  Platform,
-  StoredKey,
-  StoredToken,
-} from '../caller-commands.ts';
-import type { Page, PageQuery } from '../paging.ts';
-import type { RecordAudit } from './audit-log.ts';
+import type { NewKey, Platform, StoredKey, StoredToken } from '../caller-commands.ts';
 import type { Database } from './connection.ts';
-import { countFilings } from './filing-chains.ts';
-import { type Handlers, reads, writes } from './handlers.ts';
-import { replaceLogSeal } from './log.ts';
-import type { Outbox } from './outbox.ts';
-import { pageOf, rowsFor } from './paging.ts';
-import { countCalls } from './quotas.ts';
-import { apiKey, caller, serviceToken, usage } from './schema.ts';
-import { replaceWebhookSeal } from './webhooks.ts';
+import { apiKey, caller, serviceToken } from './schema.ts';
 
 /** The columns of a StoredKey, from api_key joined with its caller. */
 export const keyColumns = {
@@ -59,7 +31,7 @@ export const keyColumns = {
 };
 
 /** The columns of a Platform, from a caller that has a tier. */
-const platformColumns = {
+export const platformColumns = {
   callerId: caller.id,
   caller: caller.name,
   tier: keyColumns.tier,
@@ -89,12 +61,8 @@ export const tokenColumns = {
   },
 };
 
-/** Handlers of platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
-export function createCallerHandlers(
-  database: Database,
-  recordAudit: RecordAudit,
-  outbox: Outbox,
-): Handlers<keyof CallerCommands> {
+/** The rows of callers, keys and tokens. They change rarely, so no statement is prepared. */
+export function createCallerRows(database: Database) {
   const keys = () =>
     database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)).$dynamic();
   const tokens = () =>
@@ -104,255 +72,53 @@ export function createCallerHandlers(
       .innerJoin(caller, eq(caller.id, serviceToken.callerId))
       .leftJoin(tokenPlatform, eq(tokenPlatform.id, serviceToken.platformId))
       .$dynamic();
-
-  const callerNamed = (name: string) => database.select().from(caller).where(eq(caller.name, name)).get();
-
-  function keyOf(keyId: string): StoredKey {
-    const key = keys().where(eq(apiKey.keyId, keyId)).get();
-    if (key === undefined) throw keyNotFound();
-    return key;
-  }
-
   const platforms = (condition: SQL) =>
     database
       .select(platformColumns)
       .from(caller)
       .where(and(isNotNull(caller.tier), condition))
       .$dynamic();
-  const platformNamed = (name: string) => platforms(eq(caller.name, name)).get();
+  const findPlatform = (name: string) => platforms(eq(caller.name, name)).get();
 
-  function platformOf(name: string): Platform {
-    const platform = platformNamed(name);
-    if (platform === undefined) throw platformNotFound();
-    return platform;
-  }
-
-  function changePlatform(
-    by: Actor,
-    action: string,
-    platform: Platform,
-    change: Partial<PlatformLimits & Pick<Platform, 'status'>>,
-  ): Platform {
-    database.update(caller).set(change).where(eq(caller.id, platform.callerId)).run();
-    const changed = platformOf(platform.caller);
-    const values = { before: auditedPlatform(platform), after: auditedPlatform(changed) };
-    recordAudit(by, action, platform.caller, values);
-    return changed;
-  }
-
-  function tokenOf(tokenId: string): StoredToken {
-    const token = tokens().where(eq(serviceToken.tokenId, tokenId)).get();
-    if (token === undefined) throw tokenNotFound();
-    return token;
-  }
-
-  function insertKey(callerId: number, key: NewKey, status: KeyStatus): StoredKey {
-    const sealedSecret = Buffer.from(key.sealedSecret);
-    database
-      .insert(apiKey)
-      .values({ ...key, sealedSecret, callerId, status })
-      .run();
-    return keyOf(key.keyId);
-  }
-
-  /** Returns whether the seal was still `from`, and is replaced. */
-  function replaceSeal({ keyId, from, to }: NewSeal): boolean {
-    const isAsGiven = and(eq(apiKey.keyId, keyId), eq(apiKey.sealedSecret, Buffer.from(from)));
-    const { changes } = database
-      .update(apiKey)
-      .set({ sealedSecret: Buffer.from(to) })
-      .where(isAsGiven)
-      .run();
-    const seal = { keyId, from, to };
-    return changes > 0 || replaceLogSeal(database, seal) || replaceWebhookSeal(database, seal);
-  }
-
-  function addPlatform(
-    by: Actor,
-    { name, tier, monthlyQuota, filingCap }: NewPlatform,
-    key: NewKey,
-  ): StoredKey {
-    rejectTakenName(callerNamed(name));
-    const { id } = database
-      .insert(caller)
-      .values({ name, tier, monthlyQuota: monthlyQuota ?? null, filingCap: filingCap ?? null })
-      .returning({ id: caller.id })
-      .get();
-    const added = insertKey(id, key, 'ACTIVE');
-    recordAudit(by, 'key create', added.keyId, { after: auditedKey(added) });
-    return added;
-  }
-
-  function addToken(by: Actor, name: string, { sha256, platform, scopes, ...token }: NewToken): StoredToken {
-    const known = callerNamed(name);
-    rejectPlatformName(known);
-    const actsFor = platform === undefined ? undefined : platformNamed(platform);
-    if (platform !== undefined) rejectUnknownPlatform(actsFor);
-    const callerId =
-      known?.id ?? database.insert(caller).values({ name }).returning({ id: caller.id }).get().id;
-    database
-      .insert(serviceToken)
-      .values({
-        ...{ ...token, callerId, sha256: Buffer.from(sha256) },
-        scopes: writeScopes(scopes),
-        platformId: actsFor?.callerId ?? null,
-      })
-      .run();
-    const added = tokenOf(token.tokenId);
-    recordAudit(by, 'token create', added.tokenId, { after: auditedToken(added) });
-    return added;
+  /** Throws NOT_FOUND. */
+  function requireKey(keyId: string): StoredKey {
+    const key = keys().where(eq(apiKey.keyId, keyId)).get();
+    if (key === undefined) throw keyNotFound();
+    return key;
   }
 
   return {
-    HasCallers: reads(() => database.select({ id: caller.id }).from(caller).limit(1).get() !== undefined),
-    AddPlatform: writes(({ by, platform, key }) => addPlatform(by, platform, key)),
-    AddFirstCallers: writes(({ by, platform, key, service, token }) => {
-      addPlatform(by, platform, key);
-      addToken(by, service, token);
-      return undefined;
-    }),
-    ListKeys: reads(({ page }) =>
-      pageOf(
-        keys().where(after(apiKey.id, page)).orderBy(asc(apiKey.id)).limit(rowsFor(page)).all(),
-        page,
-        same,
-      ),
-    ),
-    RotateKey: writes(({ by, keyId, key, endsAtS }) => {
-      const old = keyOf(keyId);
-      const { status, oldEndsAtS } = rotate(old, key.createdAtS, endsAtS);
-      database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
-      const added = insertKey(old.callerId, key, status);
-      const after = { ...auditedKey(keyOf(keyId)), rotatedTo: added.keyId };
-      recordAudit(by, 'key rotate', keyId, { before: auditedKey(old), after });
-      outbox.add({ type: 'key.rotated', callerId: old.callerId, atMs: by.atS * 1_000, keyId });
-      return added;
-    }),
-    SetKeyStatus: writes(({ by, keyId, status }) => {
-      const key = keyOf(keyId);
-      if (key.status === status) return key;
-      rejectRevoked(key.status);
-      database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
-      const changed = keyOf(keyId);
-      recordAudit(by, keyActions[status], keyId, { before: auditedKey(key), after: auditedKey(changed) });
-      return changed;
-    }),
-    FindKey: reads(({ keyId }) => keyOf(keyId)),
-    ReplaceSeals: writes(({ by, masterKey, seals }) => {
-      const keyIds = seals.filter(replaceSeal).map(({ keyId }) => keyId);
-      if (keyIds.length > 0)
-        recordAudit(by, 'secrets reseal', `master key ${masterKey}`, { after: { keyIds } });
-      return keyIds.length;
-    }),
-    FindCaller: reads(({ name }) => {
-      const found = callerNamed(name);
-      if (found === undefined) throw callerNotFound();
-      return { callerId: found.id, caller: found.name };
-    }),
-    FindPlatform: reads(({ name }) => platformNamed(name)),
-    ListPlatforms: reads(({ page }) =>
-      pageOfPlatforms(
-        platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all(),
-        page,
-      ),
-    ),
-    SetPlatformStatus: writes(({ by, name, status }) => {
-      const platform = platformOf(name);
-      if (platform.status === status) return platform;
-      return changePlatform(by, platformActions[status], platform, { status });
-    }),
-    ChangeAgreement: writes(({ by, name, change }) => {
-      const platform = platformOf(name);
-      const limits = changeAgreement(platform, change);
-      const names = ['tier', 'monthlyQuota', 'filingCap'] as const;
-      if (names.every((name) => limits[name] === platform[name])) return platform;
-      return changePlatform(by, 'platform set', platform, limits);
-    }),
-    ListUsage: reads(({ month, page }) => {
-      const rows = database
-        .select({ ...platformColumns, calls: sql<number>`coalesce(${usage.calls}, 0)` })
-        .from(caller)
-        .leftJoin(usage, and(eq(usage.callerId, caller.id), eq(usage.month, month)))
-        .where(and(isNotNull(caller.tier), after(caller.id, page)))
-        .orderBy(asc(caller.id))
-        .limit(rowsFor(page))
-        .all();
-      return pageOfPlatforms(rows, page);
-    }),
-    AddToken: writes(({ by, name, token }) => addToken(by, name, token)),
-    ListTokens: reads(({ page }) =>
-      pageOf(
-        tokens().where(after(serviceToken.id, page)).orderBy(asc(serviceToken.id)).limit(rowsFor(page)).all(),
-        page,
-        same,
-      ),
-    ),
-    RevokeToken: writes(({ by, tokenId }) => {
-      const token = tokenOf(tokenId);
-      if (token.revokedAtS !== null) return token;
+    find: (name: string) => database.select().from(caller).where(eq(caller.name, name)).get(),
+    keys,
+    requireKey,
+    insertKey: (callerId: number, key: NewKey, status: KeyStatus): StoredKey => {
+      const sealedSecret = Buffer.from(key.sealedSecret);
       database
-        .update(serviceToken)
-        .set({ revokedAtS: by.atS })
-        .where(eq(serviceToken.tokenId, tokenId))
+        .insert(apiKey)
+        .values({ ...key, sealedSecret, callerId, status })
         .run();
-      const revoked = tokenOf(tokenId);
-      recordAudit(by, 'token revoke', tokenId, { before: auditedToken(token), after: auditedToken(revoked) });
-      return revoked;
-    }),
-    CountCalls: reads(countCalls(database)),
-    CountFilings: reads(countFilings(database)),
+      return requireKey(key.keyId);
+    },
+    platforms,
+    findPlatform,
+    /** Throws NOT_FOUND. */
+    requirePlatform: (name: string): Platform => {
+      const platform = findPlatform(name);
+      if (platform === undefined) throw platformNotFound();
+      return platform;
+    },
+    tokens,
+    /** Throws NOT_FOUND. */
+    requireToken: (tokenId: string): StoredToken => {
+      const token = tokens().where(eq(serviceToken.tokenId, tokenId)).get();
+      if (token === undefined) throw tokenNotFound();
+      return token;
+    },
   };
 }
 
-const keyActions = {
-  ACTIVE: 'key resume',
-  SUSPENDED: 'key suspend',
-  REVOKED: 'key revoke',
-} as const satisfies Record<KeyStatus, string>;
-
-const platformActions = {
-  ACTIVE: 'platform resume',
-  SUSPENDED: 'platform suspend',
-} as const satisfies Record<PlatformStatus, string>;
-
-/** A key as the audit log shows it: without its secret. */
-const auditedKey = ({ caller, tier, monthlyQuota, filingCap, status, expiresAtS }: StoredKey) => ({
-  platform: caller,
-  tier,
-  monthlyQuota: monthlyQuota ?? 'unlimited',
-  filingCap: filingCap ?? 'none',
-  status,
-  expiresAtS,
-});
-
-const auditedPlatform = ({ tier, monthlyQuota, filingCap, status }: Platform) => ({
-  tier,
-  monthlyQuota: monthlyQuota ?? 'unlimited',
-  filingCap: filingCap ?? 'none',
-  status,
-});
-
-/** A token as the audit log shows it: without its hash. */
-const auditedToken = ({ caller, scopes, platform, expiresAtS, revokedAtS }: StoredToken) => ({
-  name: caller,
-  scopes,
-  platform: platform?.caller ?? null,
-  expiresAtS,
-  revokedAtS,
-});
-
-const same = <T>(row: T): T => row;
-
-function pageOfPlatforms<T extends Platform>(rows: readonly T[], page: PageQuery): Page<T> {
-  const byId = rows.map((platform) => ({ id: platform.callerId, platform }));
-  return pageOf(byId, page, ({ platform }) => platform);
-}
-
-const after = (id: typeof apiKey.id | typeof caller.id | typeof serviceToken.id, { from = 0 }: PageQuery) =>
-  gt(id, from);
-
 /** The scopes in order, each followed by a space. */
-function writeScopes(scopes: readonly Scope[]): string {
+export function writeScopes(scopes: readonly Scope[]): string {
   return scopesIn(scopes)
     .map((scope) => `${scope} `)
     .join('');

@@ -1,16 +1,17 @@
-import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
-import { dueHorizonMs, failingMaxS, isSent } from '../../domain/webhook.ts';
-import type { DeliveryResult, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
+import { failingMaxS, isSent } from '../../domain/webhook.ts';
+import type { DeliveryResult, DueDelivery, WebhookWork } from '../webhook-commands.ts';
 import type { Database } from './connection.ts';
+import { createDeliveryRows, type DeliveryRows, type DueRow } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
-import { caller, webhook, webhookDelivery } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { caller, webhook } from './schema.ts';
+import { prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
-import { isOpen, toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
+import { toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
 
 /** Events that one claim passes, sent or not. Other requests wait for the thread meanwhile. */
 const passedMax = 256;
@@ -21,10 +22,6 @@ const sweptPerOutcome = 2;
 /** Expired deliveries deleted of one further endpoint, which may have no attempts any more. */
 const sweptElsewhere = 16;
 
-/** Literals, so that SQLite can use the partial index. */
-const isPending = sql`${webhookDelivery.status} = 'PENDING'`;
-const isOver = sql`${webhookDelivery.status} IN ('DELIVERED', 'FAILED')`;
-
 /** Handlers of webhook delivery. */
 export function createDeliveryHandlers(
   database: Database,
@@ -33,33 +30,64 @@ export function createDeliveryHandlers(
   outbox: Outbox,
   dated: Pick<TrustedClock, 'notAfter'>,
 ): Handlers<'ListSending' | 'ClaimDeliveries' | 'RecordAttempts'> {
-  const deliveries = createDeliveries(database);
-  const { moveCursor, setFailing, next } = createEndpoints(database);
+  const deliveries = createDeliveryRows(database);
+  const endpoints = createEndpoints(database);
+  const takeWork = createClaims(deliveries, endpoints, events);
+  const record = createResults(deliveries, endpoints, rows, outbox);
+  const sweep = createSweep(deliveries, endpoints, dated);
 
-  function toSending(row: WebhookRow, nextDueAtMs: number | null): SendingWebhook {
-    return { ...toWebhook(row), nextDueAtMs };
-  }
+  return {
+    ListSending: reads(({ page }) => {
+      const found = rows
+        .select()
+        .where(
+          and(eq(webhook.status, 'ENABLED'), eq(caller.status, 'ACTIVE'), gt(webhook.id, page.from ?? 0)),
+        )
+        .orderBy(asc(webhook.id))
+        .limit(rowsFor(page))
+        .all();
+      return pageOf(found, page, (row) => ({
+        ...toWebhook(row),
+        nextDueAtMs: deliveries.pending(row.id, 1)[0]?.nextAttemptAtMs ?? null,
+      }));
+    }),
+    ClaimDeliveries: writes(({ id, nowMs, limit, underWay }) => {
+      const row = rows.byId(id);
+      return row?.status === 'ENABLED' && row.callerStatus === 'ACTIVE'
+        ? takeWork(row, { nowMs, limit, underWay: new Set(underWay) })
+        : { webhook: undefined, due: [], hasMore: false };
+    }),
+    RecordAttempts: writes(({ outcomes }) => {
+      const led = outcomes.map((outcome) => ({ id: outcome.id, to: record(outcome) }));
+      sweep(outcomes);
+      const idsOf = (what: 'DISABLED' | 'RELEASED') =>
+        led.filter(({ to }) => to === what).map(({ id }) => id);
+      return { disabled: idsOf('DISABLED'), released: idsOf('RELEASED') };
+    }),
+  };
+}
 
-  /** Makes the next WAITING delivery of a resource due. Returns whether there was one. */
-  function release(id: number, resource: string, nowMs: number): boolean {
-    const first = deliveries.firstOpen(id, resource);
-    if (first?.status !== 'WAITING') return false;
-    deliveries.makeDue(id, first.sequence, nowMs);
-    return true;
-  }
+/** A claim. */
+interface Wanted {
+  readonly nowMs: number;
+  readonly limit: number;
+  readonly underWay: ReadonlySet<number>;
+}
 
+/** Returns the function that claims what an endpoint can be sent now. */
+function createClaims(deliveries: DeliveryRows, { moveCursor }: Endpoints, events: EventReads) {
   /** Returns the event of a due delivery. If it cannot be sent now, sets the delivery to WAITING or FAILED. */
   function sendable({ callerId, id }: WebhookRow, due: DueRow, nowMs: number): Event | undefined {
     const { sequence, resource } = due;
     if (deliveries.firstOpen(id, resource)?.sequence !== sequence) {
       deliveries.makeWait(id, sequence);
-      release(id, resource, nowMs);
+      deliveries.release(id, resource, nowMs);
       return undefined;
     }
     const event = events.at(callerId, sequence);
     if (event !== undefined) return event;
     deliveries.giveUp(id, sequence, 'the event has expired');
-    release(id, resource, nowMs);
+    deliveries.release(id, resource, nowMs);
     return undefined;
   }
 
@@ -96,18 +124,26 @@ export function createDeliveryHandlers(
     return { taken, hasMore: cursor < events.newest(callerId) };
   }
 
-  function takeWork(row: WebhookRow, wanted: Wanted): WebhookWork {
+  return function takeWork(row: WebhookRow, wanted: Wanted): WebhookWork {
     const { nowMs, limit } = wanted;
     const retries = takeRetries(row, wanted);
     const fresh = takeNew(row, nowMs, limit - retries.taken.length);
     const isMoreDue = retries.nextDueAtMs !== null && retries.nextDueAtMs <= nowMs;
     return {
-      webhook: toSending(row, retries.nextDueAtMs),
+      webhook: { ...toWebhook(row), nextDueAtMs: retries.nextDueAtMs },
       due: [...retries.taken, ...fresh.taken],
       hasMore: isMoreDue || fresh.hasMore,
     };
-  }
+  };
+}
 
+/** Returns the function that records one attempt. */
+function createResults(
+  deliveries: DeliveryRows,
+  { setFailing }: Endpoints,
+  rows: WebhookRows,
+  outbox: Outbox,
+) {
   /** Returns why an attempt disables its endpoint, if it does. Records since when attempts fail. */
   function faultOf({ id, failingSinceS }: WebhookRow, outcome: DeliveryResult): string | undefined {
     const atS = Math.floor(outcome.atMs / 1_000);
@@ -128,7 +164,7 @@ export function createDeliveryHandlers(
   }
 
   /** Records one attempt. Returns its effect on the endpoint. */
-  function record(outcome: DeliveryResult): 'DISABLED' | 'RELEASED' | undefined {
+  return function record(outcome: DeliveryResult): 'DISABLED' | 'RELEASED' | undefined {
     const { id, atMs } = outcome;
     const row = rows.byId(id);
     if (row === undefined) return undefined;
@@ -141,14 +177,17 @@ export function createDeliveryHandlers(
       return 'DISABLED';
     }
     const isReleased =
-      outcome.retryAtMs === null && resource !== undefined && release(id, resource, outcome.atMs);
+      outcome.retryAtMs === null && resource !== undefined && deliveries.release(id, resource, outcome.atMs);
     return isReleased ? 'RELEASED' : undefined;
-  }
+  };
+}
 
+/** Returns the function that deletes expired deliveries after attempts. */
+function createSweep(deliveries: DeliveryRows, { next }: Endpoints, dated: Pick<TrustedClock, 'notAfter'>) {
   /** The id of the endpoint that was swept last besides those of the attempts. */
   let swept = 0;
 
-  function sweep(outcomes: readonly DeliveryResult[]): void {
+  return function sweep(outcomes: readonly DeliveryResult[]): void {
     const newestMs = outcomes.at(-1)?.atMs;
     if (newestMs === undefined) return;
     const beforeS = dated.notAfter(Math.floor(newestMs / 1_000)) - eventRetentionS;
@@ -156,44 +195,10 @@ export function createDeliveryHandlers(
       deliveries.sweep(id, beforeS, sweptPerOutcome * own.length);
     swept = next(swept) ?? next(0) ?? 0;
     deliveries.sweep(swept, beforeS, sweptElsewhere);
-  }
-
-  return {
-    ListSending: reads(({ page }) => {
-      const found = rows
-        .select()
-        .where(
-          and(eq(webhook.status, 'ENABLED'), eq(caller.status, 'ACTIVE'), gt(webhook.id, page.from ?? 0)),
-        )
-        .orderBy(asc(webhook.id))
-        .limit(rowsFor(page))
-        .all();
-      return pageOf(found, page, (row) =>
-        toSending(row, deliveries.pending(row.id, 1)[0]?.nextAttemptAtMs ?? null),
-      );
-    }),
-    ClaimDeliveries: writes(({ id, nowMs, limit, underWay }) => {
-      const row = rows.byId(id);
-      return row?.status === 'ENABLED' && row.callerStatus === 'ACTIVE'
-        ? takeWork(row, { nowMs, limit, underWay: new Set(underWay) })
-        : { webhook: undefined, due: [], hasMore: false };
-    }),
-    RecordAttempts: writes(({ outcomes }) => {
-      const led = outcomes.map((outcome) => ({ id: outcome.id, to: record(outcome) }));
-      sweep(outcomes);
-      const idsOf = (what: 'DISABLED' | 'RELEASED') =>
-        led.filter(({ to }) => to === what).map(({ id }) => id);
-      return { disabled: idsOf('DISABLED'), released: idsOf('RELEASED') };
-    }),
   };
 }
 
-/** A claim. */
-interface Wanted {
-  readonly nowMs: number;
-  readonly limit: number;
-  readonly underWay: ReadonlySet<number>;
-}
+type Endpoints = ReturnType<typeof createEndpoints>;
 
 /** Prepares the statements on endpoints. */
 function createEndpoints(database: Database) {
@@ -223,138 +228,5 @@ function createEndpoints(database: Database) {
     ),
     /** The id of the next endpoint. */
     next: (id: number) => selectNext.get({ id })?.id,
-  };
-}
-
-/** A PENDING delivery. */
-interface DueRow {
-  readonly sequence: number;
-  readonly resource: string;
-  readonly attempts: number;
-  readonly nextAttemptAtMs: number;
-}
-
-/** Prepares the statements on deliveries. */
-function createDeliveries(database: Database) {
-  const isOf = eq(webhookDelivery.webhook, sql.placeholder('id'));
-  const isNamed = and(isOf, eq(webhookDelivery.sequence, sql.placeholder('sequence')));
-  const selectPending = prepareRaw<DueRow>(
-    database,
-    database
-      .select({
-        sequence: webhookDelivery.sequence,
-        resource: webhookDelivery.resource,
-        attempts: webhookDelivery.attempts,
-        nextAttemptAtMs: sql<number>`${webhookDelivery.nextAttemptAtMs}`.as('nextAttemptAtMs'),
-      })
-      .from(webhookDelivery)
-      .where(and(isOf, isPending))
-      .orderBy(asc(webhookDelivery.nextAttemptAtMs))
-      .limit(sql.placeholder('limit')),
-  );
-  const selectFirstOpen = prepareRaw<{ sequence: number; status: string }>(
-    database,
-    database
-      .select({ sequence: webhookDelivery.sequence, status: webhookDelivery.status })
-      .from(webhookDelivery)
-      .where(and(isOf, isOpen, eq(webhookDelivery.resource, sql.placeholder('resource'))))
-      .orderBy(asc(webhookDelivery.sequence))
-      .limit(1),
-  );
-  const insert = prepareRaw(
-    database,
-    database.insert(webhookDelivery).values(placeholdersFor(webhookDelivery)),
-  );
-  const setDue = prepareRaw(
-    database,
-    database
-      .update(webhookDelivery)
-      .set({ status: sql`${sql.placeholder('status')}`, nextAttemptAtMs: sql`${sql.placeholder('dueAtMs')}` })
-      .where(isNamed),
-  );
-  const setFailed = prepareRaw(
-    database,
-    database
-      .update(webhookDelivery)
-      .set({ status: 'FAILED', nextAttemptAtMs: null, error: sql`${sql.placeholder('error')}` })
-      .where(isNamed),
-  );
-  const setBack = prepareRaw(
-    database,
-    database
-      .update(webhookDelivery)
-      .set({ nextAttemptAtMs: sql`${sql.placeholder('nowMs')}` })
-      .where(and(isOf, isPending, gt(webhookDelivery.nextAttemptAtMs, sql.placeholder('horizonMs')))),
-  );
-  const setOutcome = prepareRaw<{ resource: string }>(
-    database,
-    database
-      .update(webhookDelivery)
-      .set({
-        // A delivery that has ended stays so: later events of its resource may have been sent.
-        status: sql`iif(${sql.placeholder('status')} = 'PENDING' AND NOT ${isOpen}, ${webhookDelivery.status}, ${sql.placeholder('status')})`,
-        attempts: sql`${sql.placeholder('attempts')}`,
-        lastAttemptAtMs: sql`${sql.placeholder('atMs')}`,
-        nextAttemptAtMs: sql`iif(${isOpen}, ${sql.placeholder('dueAtMs')}, NULL)`,
-        httpStatus: sql`${sql.placeholder('httpStatus')}`,
-        response: sql`${sql.placeholder('answer')}`,
-        error: sql`${sql.placeholder('error')}`,
-      })
-      .where(isNamed)
-      .returning({ resource: webhookDelivery.resource }),
-  );
-  const oldest = database
-    .select({ sequence: webhookDelivery.sequence })
-    .from(webhookDelivery)
-    .where(isOf)
-    .orderBy(asc(webhookDelivery.sequence))
-    .limit(sql.placeholder('limit'));
-  const deleteOld = prepareRaw(
-    database,
-    database
-      .delete(webhookDelivery)
-      .where(
-        and(
-          isOf,
-          sql`${webhookDelivery.sequence} IN ${oldest}`,
-          lt(webhookDelivery.eventAtS, sql.placeholder('beforeS')),
-          isOver,
-        ),
-      ),
-  );
-
-  return {
-    /** PENDING deliveries of an endpoint, oldest due time first. */
-    pending: (id: number, limit: number): readonly DueRow[] => selectPending.all({ id, limit }),
-    /** The first open delivery of a resource. */
-    firstOpen: (id: number, resource: string) => selectFirstOpen.get({ id, resource }),
-    /** Adds the delivery of an event: PENDING, or WAITING if `dueAtMs` is null. */
-    add: (id: number, event: Event, dueAtMs: number | null) =>
-      insert.run({
-        ...{ webhook: id, sequence: event.sequence, type: event.type, resource: resourceOf(event) },
-        eventAtS: Math.floor(event.atMs / 1_000),
-        ...{ status: dueAtMs === null ? 'WAITING' : 'PENDING', nextAttemptAtMs: dueAtMs },
-        ...{ attempts: 0, lastAttemptAtMs: null, httpStatus: null, response: null, error: null },
-      }),
-    makeDue: (id: number, sequence: number, dueAtMs: number) =>
-      setDue.run({ id, sequence, status: 'PENDING', dueAtMs }),
-    makeWait: (id: number, sequence: number) =>
-      setDue.run({ id, sequence, status: 'WAITING', dueAtMs: null }),
-    giveUp: (id: number, sequence: number, error: string) => setFailed.run({ id, sequence, error }),
-    /** Makes due what is scheduled later than any retry, which a clock that was set back leaves. */
-    capDueTimes: (id: number, nowMs: number) => setBack.run({ id, nowMs, horizonMs: nowMs + dueHorizonMs }),
-    /** Records an attempt. Returns the resource of its event; undefined if the delivery is gone. Without a retry, it ends. */
-    record: (outcome: DeliveryResult, isEnabled: boolean): string | undefined => {
-      const { id, sequence, attempts, atMs, isDelivered, httpStatus, answer, error, retryAtMs } = outcome;
-      const isTriedAgain = retryAtMs !== null && isEnabled;
-      const status = isDelivered ? 'DELIVERED' : isTriedAgain ? 'PENDING' : 'FAILED';
-      return setOutcome.get({
-        ...{ id, sequence, status, attempts, atMs, httpStatus, error },
-        answer: answer && Buffer.from(answer),
-        dueAtMs: isTriedAgain ? retryAtMs : null,
-      })?.resource;
-    },
-    /** Deletes those of an endpoint's first `limit` deliveries that have ended and whose event is from before a time. */
-    sweep: (id: number, beforeS: number, limit: number) => deleteOld.run({ id, beforeS, limit }),
   };
 }

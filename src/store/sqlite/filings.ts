@@ -38,15 +38,70 @@ const sourceColumns = Object.fromEntries(
 );
 type SourceRow = Omit<InferSelectModel<typeof filing>, 'price'> & { readonly price: number };
 
+/** What the handlers of filings need. */
+interface FilingParts {
+  readonly database: Database;
+  readonly log: EvidenceLog;
+  readonly outbox: Outbox;
+  readonly dated: TrustedClock;
+  readonly incidents: Incidents;
+  readonly check: RecordCheck;
+}
+
 /** Handlers of filings and their provenance records. */
-export function createFilingHandlers(
-  database: Database,
-  log: EvidenceLog,
-  outbox: Outbox,
-  dated: TrustedClock,
-  incidents: Incidents,
-  check: RecordCheck,
-): Handlers<keyof FilingCommands> {
+export const createFilingHandlers = (parts: FilingParts): Handlers<keyof FilingCommands> => ({
+  FileArtwork: createFiling(parts),
+  ...createFindHandlers(parts),
+  ListFilings: createList(parts),
+});
+
+/** The handler that files an artwork. */
+function createFiling(parts: FilingParts): Handlers['FileArtwork'] {
+  const { database, log, outbox, dated, incidents } = parts;
+  const insertFiling = prepareRaw(
+    database,
+    database.insert(filing).values({
+      ...placeholdersFor(filing, 'id', 'previousId', 'erasedAtS'),
+      previousId: latestOfYear(sql.placeholder('callerId'), sql.placeholder('year')),
+    }),
+  );
+  const filingsOf = countFilings(database);
+  const nextNumber = createNumbers(parts);
+
+  function rejectWrongClock(nowS: number, setByS: number): void {
+    const fault = findClockFault({ nowS, newestS: log.newestS(), datedS: dated.about(nowS), setByS });
+    if (fault === undefined) return;
+    incidents.count('clockRejections');
+    throw clockError(fault);
+  }
+
+  return writesAtOnce(({ artwork, at, by, clockSetByS = 0, cap }) => {
+    const { timestamp } = at;
+    const filedAtS = Math.floor(at.atMs / 1000);
+    rejectWrongClock(filedAtS, clockSetByS);
+    const year = yearOf(timestamp);
+    const { callerId } = by;
+    if (cap !== undefined && filingsOf({ callerId, year }) >= cap.filings)
+      throw filingCapReached(cap.filings, year, cap.endsInS);
+    const filingNo = nextNumber(year);
+    const hash = evidenceHash({ ...artwork, filingNo, timestamp });
+    const given = { filingNo, hash, timestamp };
+    const leaf = {
+      kind: 'FILING',
+      number: filingNo,
+      sequence: 1,
+      atS: filedAtS,
+      evidenceHash: hash,
+    } as const;
+    const logged = log.appendRecord(leaf);
+    outbox.add({ type: 'filing.created', callerId, atMs: at.atMs, filingNo });
+    insertFiling.run({ ...artwork, ...given, ...logged, callerId, filedAtS, year });
+    return given;
+  });
+}
+
+/** Returns the function that gives the next number of a year. */
+function createNumbers({ database, log, check }: FilingParts): (year: number) => string {
   // A filing can be deleted when it is five years old: the year of its number is over, and no more are given out in it.
   const selectLast = prepareRaw<{ last: string | null }>(
     database,
@@ -55,16 +110,36 @@ export function createFilingHandlers(
       .from(filing)
       .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to'))),
   );
-  const insertFiling = prepareRaw(
-    database,
-    database.insert(filing).values({
-      ...placeholdersFor(filing, 'id', 'previousId', 'erasedAtS'),
-      previousId: latestOfYear(sql.placeholder('callerId'), sql.placeholder('year')),
-    }),
-  );
   const floors = numberFloors(database, 'FILING');
-  const filingsOf = countFilings(database);
-  const chains = createFilingChains(database, incidents);
+
+  /** The last number of a year that was issued. */
+  function lastOf(year: number): string | undefined {
+    const newest = log.newestFiling();
+    if (newest !== undefined && yearOfFiling(newest) === year) return newest;
+    // The index has what is written.
+    log.write();
+    const last = selectLast.get(numbersOf(year))?.last ?? undefined;
+    check.lastFiling(year, last === undefined ? 0 : sequenceOfFiling(last));
+    return last;
+  }
+
+  /** The last number of a year that was skipped, according to the log or to a restoration that is not in the log yet. */
+  const floorOf = (year: number) => Math.max(floors.get(year) ?? 0, log.index.skippedThrough(year));
+
+  return (year) => nextFilingNumber(year, lastOf(year), floorOf(year));
+}
+
+/** Joined with their callers. */
+const selectFilings = (database: Database) =>
+  database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
+
+/** Handlers that find one filing. */
+function createFindHandlers({
+  database,
+  log,
+  outbox,
+  check,
+}: FilingParts): Handlers<'GetFiling' | 'GetProvenance'> {
   const provenance = createProvenanceRecords(database, log, outbox, check);
   const selectSource = prepareRaw<SourceRow>(
     database,
@@ -73,9 +148,42 @@ export function createFilingHandlers(
       .from(filing)
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );
-  const filings = () =>
-    database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
-  const selectById = prepareMapped(filings().where(eq(filing.id, sql.placeholder('id'))));
+
+  /** The result for a filing that is marked as erased. */
+  function erased(row: Pick<SourceRow, 'filingNo' | 'leafIndex'>): ApiError {
+    check.erasure(row);
+    return filingErased();
+  }
+
+  /** The result for a number that is not stored. */
+  function absent(filingNo: string): undefined {
+    check.absence(filingNo);
+  }
+
+  return {
+    GetFiling: reads(({ filingNo, owner }) => {
+      const row = selectFilings(database).where(eq(filing.filingNo, filingNo)).get();
+      if (row === undefined) return absent(filingNo);
+      if (owner !== undefined && row.callerId !== owner) return undefined;
+      if (row.erasedAtS !== null) throw erased(row);
+      return toFiling(check.filing(row));
+    }),
+    GetProvenance: reads(({ filingNo }) => {
+      const source = selectSource.get({ filingNo });
+      if (source === undefined) return absent(filingNo);
+      if (source.erasedAtS !== null) throw erased(source);
+      const { author, timestamp } = check.filing({ ...source, price: BigInt(source.price) });
+      const submitted = { event: 'SUBMITTED', at: dateOf(timestamp) } as const;
+      const later = check.transfers(filingNo, provenance.of(filingNo));
+      return { filingNo, author, records: [submitted, ...later.map(({ event, at }) => ({ event, at }))] };
+    }),
+  };
+}
+
+/** The handler that lists filings. */
+function createList({ database, incidents, check }: FilingParts): Handlers['ListFilings'] {
+  const chains = createFilingChains(database, incidents);
+  const selectById = prepareMapped(selectFilings(database).where(eq(filing.id, sql.placeholder('id'))));
   const numberOf = (id: number) =>
     database.select({ filingNo: filing.filingNo }).from(filing).where(eq(filing.id, id)).get()?.filingNo;
 
@@ -105,85 +213,12 @@ export function createFilingHandlers(
     check.adjacency(first, above);
   }
 
-  function refuseWrongClock(nowS: number, setByS: number): void {
-    const fault = findClockFault({ nowS, newestS: log.newestS(), datedS: dated.about(nowS), setByS });
-    if (fault === undefined) return;
-    incidents.count('clockRejections');
-    throw clockError(fault);
-  }
-
-  /** The last number of a year that was issued. */
-  function lastOf(year: number): string | undefined {
-    const newest = log.newestFiling();
-    if (newest !== undefined && yearOfFiling(newest) === year) return newest;
-    // The index has what is written.
-    log.write();
-    const last = selectLast.get(numbersOf(year))?.last ?? undefined;
-    check.lastFiling(year, last === undefined ? 0 : sequenceOfFiling(last));
-    return last;
-  }
-
-  /** The last number of a year that was skipped, according to the log or to a restoration that is not in the log yet. */
-  const floorOf = (year: number) => Math.max(floors.get(year) ?? 0, log.index.skippedThrough(year));
-
-  /** The result for a filing that is marked as erased. */
-  function erased(row: Pick<SourceRow, 'filingNo' | 'leafIndex'>): ApiError {
-    check.erasure(row);
-    return filingErased();
-  }
-
-  /** The result for a number that is not stored. */
-  function absent(filingNo: string): undefined {
-    check.absence(filingNo);
-  }
-
-  return {
-    FileArtwork: writesAtOnce(({ artwork, at, by, clockSetByS = 0, cap }) => {
-      const { timestamp } = at;
-      const filedAtS = Math.floor(at.atMs / 1000);
-      refuseWrongClock(filedAtS, clockSetByS);
-      const year = yearOf(timestamp);
-      const { callerId } = by;
-      if (cap !== undefined && filingsOf({ callerId, year }) >= cap.filings)
-        throw filingCapReached(cap.filings, year, cap.endsInS);
-      const filingNo = nextFilingNumber(year, lastOf(year), floorOf(year));
-      const hash = evidenceHash({ ...artwork, filingNo, timestamp });
-      const given = { filingNo, hash, timestamp };
-      const leaf = {
-        kind: 'FILING',
-        number: filingNo,
-        sequence: 1,
-        atS: filedAtS,
-        evidenceHash: hash,
-      } as const;
-      const logged = log.appendRecord(leaf);
-      outbox.add({ type: 'filing.created', callerId, atMs: at.atMs, filingNo });
-      insertFiling.run({ ...artwork, ...given, ...logged, callerId, filedAtS, year });
-      return given;
-    }),
-    GetFiling: reads(({ filingNo, owner }) => {
-      const row = filings().where(eq(filing.filingNo, filingNo)).get();
-      if (row === undefined) return absent(filingNo);
-      if (owner !== undefined && row.callerId !== owner) return undefined;
-      if (row.erasedAtS !== null) throw erased(row);
-      return toFiling(check.filing(row));
-    }),
-    ListFilings: reads(({ filter: { owner, year }, page }) => {
-      const listed = owner === undefined ? ofAnybody(year, page) : chains.newestFirst(owner, year, page.from);
-      // A page that leaves out a missing or changed filing would be wrong, too.
-      const read = (id: number) => toFiling(check.filing(check.listed(selectById.get({ id }))));
-      return keptOf(listed, page, check, read);
-    }),
-    GetProvenance: reads(({ filingNo }) => {
-      const source = selectSource.get({ filingNo });
-      if (source === undefined) return absent(filingNo);
-      if (source.erasedAtS !== null) throw erased(source);
-      const { author, timestamp } = check.filing({ ...source, price: BigInt(source.price) });
-      const submitted = { event: 'SUBMITTED', at: dateOf(timestamp) } as const;
-      const later = check.transfers(filingNo, provenance.of(filingNo));
-      return { filingNo, author, records: [submitted, ...later.map(({ event, at }) => ({ event, at }))] };
-    }),
-  };
+  return reads(({ filter: { owner, year }, page }) => {
+    const listed = owner === undefined ? ofAnybody(year, page) : chains.newestFirst(owner, year, page.from);
+    // A page that leaves out a missing or changed filing would be wrong, too.
+    const read = (id: number) => toFiling(check.filing(check.listed(selectById.get({ id }))));
+    return keptOf(listed, page, check, read);
+  });
 }
 
 /** Filings that a page reads, including erased ones. The page may then be short without being the last. */

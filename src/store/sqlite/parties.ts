@@ -79,39 +79,8 @@ export function createPartyHandlers(
   register: PartyRegister,
   recordAudit: RecordAudit,
 ): Handlers<keyof PartyCommands> {
-  const insert = prepareRaw(
-    database,
-    database.insert(party).values({ ...placeholdersFor(party, 'id', 'removedAtS') }),
-  );
-  const end = prepareRaw(
-    database,
-    database
-      .update(party)
-      .set({ removedAtS: sql`${sql.placeholder('atS')}` })
-      .where(eq(party.id, sql.placeholder('id'))),
-  );
-
-  const callerNamed = (name: string) =>
-    database.select({ id: caller.id }).from(caller).where(eq(caller.name, name)).get()?.id;
-
-  function callerOf(name: string): number {
-    const id = callerNamed(name);
-    if (id === undefined) throw callerNotFound();
-    return id;
-  }
-
-  /** Registers a party, unless it is known by the same names; what it was known by before. */
-  function put(callerId: number, { role, partyId, providerIds }: NewParty, atS: number, isTrial = false) {
-    const before = register.find(callerId, role, partyId);
-    const text = textOf(providerIds);
-    if (before !== undefined && textOf(before.providerIds) === text)
-      return { before, isChanged: false, addedAtS: before.addedAtS };
-    if (!isTrial) {
-      if (before !== undefined) end.run({ id: before.id, atS });
-      insert.run({ callerId, role, partyId, providerIds: text, addedAtS: atS });
-    }
-    return { before, isChanged: true, addedAtS: atS };
-  }
+  const { callerNamed, callerOf } = createCallerNames(database);
+  const { put, end } = createRegistration(database, register);
 
   /** Caller ids by name. Throws for unknown names, together with all other violations. */
   function idsOf(callers: readonly NamedCaller[], violations: readonly Violation[]): Map<string, number> {
@@ -182,6 +151,49 @@ export function createPartyHandlers(
   };
 }
 
+/** Prepares how parties are added and removed. */
+function createRegistration(database: Database, register: PartyRegister) {
+  const insert = prepareRaw(
+    database,
+    database.insert(party).values({ ...placeholdersFor(party, 'id', 'removedAtS') }),
+  );
+  const end = prepareRaw(
+    database,
+    database
+      .update(party)
+      .set({ removedAtS: sql`${sql.placeholder('atS')}` })
+      .where(eq(party.id, sql.placeholder('id'))),
+  );
+
+  /** Registers a party unless it has these provider ids already. Returns what was registered before. */
+  function put(callerId: number, { role, partyId, providerIds }: NewParty, atS: number, isTrial = false) {
+    const before = register.find(callerId, role, partyId);
+    const text = textOf(providerIds);
+    if (before !== undefined && textOf(before.providerIds) === text)
+      return { before, isChanged: false, addedAtS: before.addedAtS };
+    if (!isTrial) {
+      if (before !== undefined) end.run({ id: before.id, atS });
+      insert.run({ callerId, role, partyId, providerIds: text, addedAtS: atS });
+    }
+    return { before, isChanged: true, addedAtS: atS };
+  }
+
+  return { put, end };
+}
+
+function createCallerNames(database: Database) {
+  const callerNamed = (name: string) =>
+    database.select({ id: caller.id }).from(caller).where(eq(caller.name, name)).get()?.id;
+
+  function callerOf(name: string): number {
+    const id = callerNamed(name);
+    if (id === undefined) throw callerNotFound();
+    return id;
+  }
+
+  return { callerNamed, callerOf };
+}
+
 const partyColumns = {
   id: party.id,
   role: party.role,
@@ -208,7 +220,7 @@ function subjectsOf(names: ReadonlySet<string>): string {
   return names.size > namedMax ? `${named} and ${names.size - namedMax} more` : named;
 }
 
-/** Names as they are stored: the same text for the same names. */
+/** The provider ids as they are stored: equal ids are equal texts. */
 const textOf = (providerIds: ProviderIds): string =>
   JSON.stringify(
     Object.fromEntries(Object.entries(providerIds).sort(([one], [other]) => (one < other ? -1 : 1))),

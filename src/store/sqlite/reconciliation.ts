@@ -26,14 +26,108 @@ const stoppedByOperator = 'An operator stopped it.';
 const firstProvider = 'simulated';
 
 /** Handlers of reconciliation, and of orders for operators. */
-export function createReconciliationHandlers(
+export const createReconciliationHandlers = (
   database: Database,
   books: EscrowBooks,
   recordAudit: RecordAudit,
-): Handlers<keyof ReconciliationCommands> {
-  const { rows, instructions, history, toCase, requireRow, resolutionOf } = books;
-  const isNewNotification = createNotificationMemory(database);
+): Handlers<keyof ReconciliationCommands> => ({
+  ...createCaseHandlers(books),
+  UpdateOrder: createUpdate(books),
+  UseProvider: createProviderChange(database, books),
+  TakeNotification: createNotification(database, books),
+  ...createOperatorHandlers(books, recordAudit),
+});
 
+/** Handlers that find orders, and that record what was sent. */
+function createCaseHandlers(
+  books: EscrowBooks,
+): Handlers<
+  | 'FindInstruction'
+  | 'RecordSent'
+  | 'RecordUnanswered'
+  | 'FindCase'
+  | 'ListCases'
+  | 'ResumeOpen'
+  | 'ListDue'
+  | 'ListReleased'
+> {
+  const { rows, instructions, toCase, requireRow } = books;
+  return {
+    FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
+    RecordSent: writes(({ instructionId, lookUpAtMs }) => {
+      const orderId = instructions.find(instructionId)?.orderId;
+      if (orderId === undefined || !instructions.move(instructionId, 'SENT')) {
+        throw new Error(`${instructionId} is no open instruction.`);
+      }
+      rows.makeDue(orderId, lookUpAtMs);
+      return undefined;
+    }),
+    RecordUnanswered: writes(({ escrowId, lookUpAtMs, notificationCount }) => {
+      const row = requireRow(escrowId);
+      rows.leaveOpen(row.id, lookUpAtMs, notificationCount);
+      instructions.leaveOpen(row.id);
+      return undefined;
+    }),
+    FindCase: reads(({ escrowId }) => {
+      const row = rows.find(escrowId);
+      return row && toCase(row);
+    }),
+    ResumeOpen: writes(({ nowMs }) => {
+      rows.makeAllDue(inArray(escrow.id, instructions.ordersWithOpen()), nowMs);
+      return undefined;
+    }),
+    ListDue: reads(({ after, callers, perCaller, ...range }) => {
+      const dueCallers = rows.callersWithDue(range, after, callers);
+      return dueCallers.flatMap((callerId) =>
+        rows.dueOf(range, callerId, perCaller).map((escrowId) => ({ escrowId, callerId })),
+      );
+    }),
+    ListReleased: reads(({ share, shares, sinceMs }) => rows.releasedOf(share, shares, sinceMs)),
+    ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),
+  };
+}
+
+/** The handler that applies an update to an order, unless the order has changed meanwhile. */
+function createUpdate(books: EscrowBooks): Handlers['UpdateOrder'] {
+  const { rows, instructions, toCase, requireRow } = books;
+  return writes(({ update, at }) => {
+    const { from, to, ended, prepared, review, nextAction, holdExpiresAtMs, afterPayout } = update;
+    const row = requireRow(update.escrowId);
+    const open = new Map(instructions.openOf(row.id).map(({ instructionId, kind }) => [instructionId, kind]));
+    // What is left of these stays open.
+    if (ended.some(({ instructionId }) => !open.delete(instructionId))) return undefined;
+    // Cancelled since the provider request: the hold goes back.
+    if (from === 'UNPAID' && to === 'FROZEN' && [...open.values()].includes('CANCEL')) return undefined;
+    const updated = {
+      ...{ id: row.id, from, to, nowMs: at.atMs },
+      notificationCount: update.notificationCount,
+      reference: update.reference ?? row.reference,
+      holdExpiresAtS:
+        holdExpiresAtMs === undefined ? row.holdExpiresAtS : Math.floor(holdExpiresAtMs / 1_000),
+      nextActionUrl: nextAction?.url ?? null,
+      nextActionUntilMs: nextAction?.untilMs ?? null,
+      resetsAttempts: update.resetsAttempts ? 1 : 0,
+      lookUpAtMs: update.lookUpAtMs ?? null,
+    } as const;
+    if (!rows.update(updated)) return undefined;
+    for (const { instructionId, status, reason } of ended) {
+      instructions.move(instructionId, status, reason);
+    }
+    if (prepared !== undefined) {
+      instructions.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
+    }
+    if (to !== from) books.moved(row, to, at);
+    if (afterPayout !== undefined) books.payoutChanged(row, to, at, afterPayout);
+    if (review !== undefined) books.stop(row, stopOf(review), to, at.atMs);
+    return toCase(requireRow(update.escrowId));
+  });
+}
+
+/** The handler that changes the payment provider, which needs that no order is under way. */
+function createProviderChange(
+  database: Database,
+  { rows, instructions }: EscrowBooks,
+): Handlers['UseProvider'] {
   /** Orders that are due or need a review. */
   const isUnderWay = or(
     inArray(escrow.state, ['UNPAID', 'FROZEN']),
@@ -41,6 +135,42 @@ export function createReconciliationHandlers(
     isNotNull(escrow.lookUpAtMs),
     isNotNull(escrow.review),
   );
+
+  return writes(({ name }) => {
+    const { provider } = database.select().from(deployment).get() ?? {};
+    if (provider === name) return undefined;
+    const before = provider ?? firstProvider;
+    if (before !== name) refuseChangeOfProvider(before, rows.count(isUnderWay));
+    database.update(deployment).set({ provider: name }).run();
+    return undefined;
+  });
+}
+
+/** The handler of notifications of the provider. */
+function createNotification(
+  database: Database,
+  { rows, instructions }: EscrowBooks,
+): Handlers['TakeNotification'] {
+  const isNewNotification = createNotificationMemory(database);
+  return writes(({ eventId, about, nowMs }) => {
+    if (!isNewNotification(eventId, nowMs)) return false;
+    if ('buyer' in about) {
+      rows.noticedOfBuyer(about.buyer, about.openedSinceMs, nowMs);
+      return true;
+    }
+    const orderId =
+      'holdId' in about ? instructions.find(about.holdId)?.orderId : rows.idOfReference(about.reference);
+    if (orderId !== undefined) rows.noticed(orderId, nowMs);
+    return true;
+  });
+}
+
+/** Handlers of what operators decide. */
+function createOperatorHandlers(
+  books: EscrowBooks,
+  recordAudit: RecordAudit,
+): Handlers<'Decide' | 'CloseOrder' | 'EndOrder'> {
+  const { rows, instructions, history, toCase, requireRow, resolutionOf } = books;
 
   /** Records a decision in the audit log and returns the new case. */
   function noteDecision(
@@ -64,88 +194,6 @@ export function createReconciliationHandlers(
     state !== 'CLOSED' && isByOperator({ history: history.of(id) });
 
   return {
-    FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
-    RecordSent: writes(({ instructionId, lookUpAtMs }) => {
-      const orderId = instructions.find(instructionId)?.orderId;
-      if (orderId === undefined || !instructions.move(instructionId, 'SENT')) {
-        throw new Error(`${instructionId} is no open instruction.`);
-      }
-      rows.makeDue(orderId, lookUpAtMs);
-      return undefined;
-    }),
-    RecordUnanswered: writes(({ escrowId, lookUpAtMs, notificationCount }) => {
-      const row = requireRow(escrowId);
-      rows.leaveOpen(row.id, lookUpAtMs, notificationCount);
-      instructions.leaveOpen(row.id);
-      return undefined;
-    }),
-    UpdateOrder: writes(({ update, at }) => {
-      const { from, to, ended, prepared, review, nextAction, holdExpiresAtMs, afterPayout } = update;
-      const row = requireRow(update.escrowId);
-      const open = new Map(
-        instructions.openOf(row.id).map(({ instructionId, kind }) => [instructionId, kind]),
-      );
-      // What is left of these stays open.
-      if (ended.some(({ instructionId }) => !open.delete(instructionId))) return undefined;
-      // Cancelled since the provider request: the hold goes back.
-      if (from === 'UNPAID' && to === 'FROZEN' && [...open.values()].includes('CANCEL')) return undefined;
-      const updated = {
-        ...{ id: row.id, from, to, nowMs: at.atMs },
-        notificationCount: update.notificationCount,
-        reference: update.reference ?? row.reference,
-        holdExpiresAtS:
-          holdExpiresAtMs === undefined ? row.holdExpiresAtS : Math.floor(holdExpiresAtMs / 1_000),
-        nextActionUrl: nextAction?.url ?? null,
-        nextActionUntilMs: nextAction?.untilMs ?? null,
-        resetsAttempts: update.resetsAttempts ? 1 : 0,
-        lookUpAtMs: update.lookUpAtMs ?? null,
-      } as const;
-      if (!rows.update(updated)) return undefined;
-      for (const { instructionId, status, reason } of ended) {
-        instructions.move(instructionId, status, reason);
-      }
-      if (prepared !== undefined) {
-        instructions.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
-      }
-      if (to !== from) books.moved(row, to, at);
-      if (afterPayout !== undefined) books.payoutChanged(row, to, at, afterPayout);
-      if (review !== undefined) books.stop(row, stopOf(review), to, at.atMs);
-      return toCase(requireRow(update.escrowId));
-    }),
-    FindCase: reads(({ escrowId }) => {
-      const row = rows.find(escrowId);
-      return row && toCase(row);
-    }),
-    UseProvider: writes(({ name }) => {
-      const { provider } = database.select().from(deployment).get() ?? {};
-      if (provider === name) return undefined;
-      const before = provider ?? firstProvider;
-      if (before !== name) refuseChangeOfProvider(before, rows.count(isUnderWay));
-      database.update(deployment).set({ provider: name }).run();
-      return undefined;
-    }),
-    ResumeOpen: writes(({ nowMs }) => {
-      rows.makeAllDue(inArray(escrow.id, instructions.ordersWithOpen()), nowMs);
-      return undefined;
-    }),
-    ListDue: reads(({ after, callers, perCaller, ...range }) => {
-      const dueCallers = rows.callersWithDue(range, after, callers);
-      return dueCallers.flatMap((callerId) =>
-        rows.dueOf(range, callerId, perCaller).map((escrowId) => ({ escrowId, callerId })),
-      );
-    }),
-    ListReleased: reads(({ share, shares, sinceMs }) => rows.releasedOf(share, shares, sinceMs)),
-    TakeNotification: writes(({ eventId, about, nowMs }) => {
-      if (!isNewNotification(eventId, nowMs)) return false;
-      if ('buyer' in about) {
-        rows.noticedOfBuyer(about.buyer, about.openedSinceMs, nowMs);
-        return true;
-      }
-      const orderId =
-        'holdId' in about ? instructions.find(about.holdId)?.orderId : rows.idOfReference(about.reference);
-      if (orderId !== undefined) rows.noticed(orderId, nowMs);
-      return true;
-    }),
     Decide: writes(({ by, escrowId, decision, instructionId, nowMs }) => {
       const row = requireRow(escrowId);
       const plan = planDecision(decision, {
@@ -190,7 +238,6 @@ export function createReconciliationHandlers(
       if (moves) books.moved(row, end, at, true);
       return noteDecision(by, row, 'END', evidence);
     }),
-    ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),
   };
 }
 

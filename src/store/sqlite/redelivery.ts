@@ -30,49 +30,7 @@ export function createRedelivery(
   database: Database,
   events: EventReads,
 ): (webhook: Receiver, which: Which, nowMs: number) => Redelivery {
-  const isOfWebhook = eq(webhookDelivery.webhook, sql.placeholder('webhook'));
-  const selectStatus = prepareRaw<{ status: DeliveryStatus }>(
-    database,
-    database
-      .select({ status: webhookDelivery.status })
-      .from(webhookDelivery)
-      .where(and(isOfWebhook, eq(webhookDelivery.sequence, sql.placeholder('sequence')))),
-  );
-  const selectEarlier = prepareRaw<{ sequence: number }>(
-    database,
-    database
-      .select({ sequence: webhookDelivery.sequence })
-      .from(webhookDelivery)
-      .where(
-        and(
-          isOfWebhook,
-          eq(webhookDelivery.resource, sql.placeholder('resource')),
-          isOpen,
-          lt(webhookDelivery.sequence, sql.placeholder('sequence')),
-        ),
-      )
-      .limit(1),
-  );
-  const put = prepareRaw(
-    database,
-    database
-      .insert(webhookDelivery)
-      .values(placeholdersFor(webhookDelivery))
-      .onConflictDoUpdate({
-        target: [webhookDelivery.webhook, webhookDelivery.sequence],
-        set: {
-          status: sql`excluded.status`,
-          attempts: 0,
-          lastAttemptAtMs: null,
-          nextAttemptAtMs: sql`excluded.next_attempt_at_ms`,
-          httpStatus: null,
-          response: null,
-          error: null,
-        },
-        setWhere: sql`${webhookDelivery.status} <> excluded.status OR ${webhookDelivery.attempts} > 0
-          OR ${webhookDelivery.nextAttemptAtMs} > excluded.next_attempt_at_ms`,
-      }),
-  );
+  const { selectStatus, selectEarlier, put } = prepareStatements(database);
 
   /** Makes an event due, or WAITING if an earlier one of its resource is open. Returns whether that changed its delivery. */
   function send(webhook: number, event: Event, nowMs: number): boolean {
@@ -140,4 +98,51 @@ export function createRedelivery(
     const range = { after: sequenceBefore(webhook.callerId, which.sinceMs), upTo: webhook.cursor };
     return sendRange(webhook, range, nowMs);
   };
+}
+
+function prepareStatements(database: Database) {
+  const isOfWebhook = eq(webhookDelivery.webhook, sql.placeholder('webhook'));
+  const selectStatus = prepareRaw<{ status: DeliveryStatus }>(
+    database,
+    database
+      .select({ status: webhookDelivery.status })
+      .from(webhookDelivery)
+      .where(and(isOfWebhook, eq(webhookDelivery.sequence, sql.placeholder('sequence')))),
+  );
+  const selectEarlier = prepareRaw<{ sequence: number }>(
+    database,
+    database
+      .select({ sequence: webhookDelivery.sequence })
+      .from(webhookDelivery)
+      .where(
+        and(
+          isOfWebhook,
+          eq(webhookDelivery.resource, sql.placeholder('resource')),
+          isOpen,
+          lt(webhookDelivery.sequence, sql.placeholder('sequence')),
+        ),
+      )
+      .limit(1),
+  );
+  const put = prepareRaw(
+    database,
+    database
+      .insert(webhookDelivery)
+      .values(placeholdersFor(webhookDelivery))
+      .onConflictDoUpdate({
+        target: [webhookDelivery.webhook, webhookDelivery.sequence],
+        set: {
+          status: sql`excluded.status`,
+          attempts: 0,
+          lastAttemptAtMs: null,
+          nextAttemptAtMs: sql`excluded.next_attempt_at_ms`,
+          httpStatus: null,
+          response: null,
+          error: null,
+        },
+        setWhere: sql`${webhookDelivery.status} <> excluded.status OR ${webhookDelivery.attempts} > 0
+          OR ${webhookDelivery.nextAttemptAtMs} > excluded.next_attempt_at_ms`,
+      }),
+  );
+  return { selectStatus, selectEarlier, put };
 }

@@ -47,6 +47,64 @@ export function createRetentionHandlers(
    * by years, so a time counts only once a filing was dated by it or an operator accepted it.
    */
   const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, dated.read() ?? nowS) })?.before ?? 0;
+  const erase = createErasure(database, check);
+  const forgetOutcomes = prepareRaw(
+    database,
+    database.delete(idempotencyKey).where(lte(idempotencyKey.claimedAtS, sql.placeholder('forgottenS'))),
+  );
+  const records = () =>
+    database
+      .select({ records: sql<number>`1 + count(*)` })
+      .from(provenanceRecord)
+      .where(eq(provenanceRecord.filingNo, filing.filingNo));
+
+  return {
+    ListExpired: reads(({ nowS, page }) => {
+      const beforeS = endAt(nowS);
+      const rows = database
+        .select({ id: filing.id, filingNo: filing.filingNo, records: sql<number>`(${records()})` })
+        .from(filing)
+        .where(and(gt(filing.id, page.from ?? 0), expiredBy(database, sql`${beforeS}`)))
+        .orderBy(asc(filing.id))
+        .limit(rowsFor(page))
+        .all();
+      return { ...pageOf(rows, page, ({ id, ...found }) => found), beforeS };
+    }),
+    EraseFilings: writes(({ by, filingNos }) => {
+      // Overwrites erased data in the file, too, even if that writes more pages.
+      client.pragma('secure_delete = ON');
+      // Stored results of idempotency keys contain hashes of filings.
+      forgetOutcomes.run({ forgottenS: by.atS - idempotencyRetentionS });
+      const before = endAt(by.atS);
+      // The time of the erasure's leaf, which is never before the newest one.
+      const erasedAtS = Math.max(by.atS, log.newestS() ?? by.atS);
+      const leaves: number[] = [];
+      const erasedFilings: ExpiredFiling[] = [];
+      for (const filingNo of filingNos) {
+        const erased = erase(filingNo, before, erasedAtS);
+        for (const index of erased) leaves.push(index);
+        if (erased.length > 0) erasedFilings.push({ filingNo, records: erased.length });
+      }
+      const [first, last] = [erasedFilings.at(0), erasedFilings.at(-1)];
+      if (first === undefined || last === undefined) return [];
+      leaves.sort((one, other) => one - other);
+      for (let from = 0; from < leaves.length; from += listedMax) {
+        const listed = leaves.slice(from, from + listedMax);
+        const detail = { records: listed.length, leaves: leafRanges(listed), before };
+        log.appendLogEvent('RECORDS_ERASED', erasedAtS, detail);
+      }
+      const after = { filings: erasedFilings.length, records: leaves.length };
+      recordAudit(by, 'retention purge', `${first.filingNo} to ${last.filingNo}`, { after });
+      return erasedFilings;
+    }),
+  };
+}
+
+/**
+ * Returns the function that erases a filing if it has expired, and returns the leaves of its records. It throws RecordDamaged if
+ * the filing, its age, or its leaf is not what was recorded: a log event would name the leaf as erased for ever.
+ */
+function createErasure(database: Database, check: RecordCheck) {
   const expired = expiredBy(database, sql.placeholder('before'));
   const selectExpired = prepareMapped(
     database
@@ -70,68 +128,13 @@ export function createRetentionHandlers(
       .where(eq(provenanceRecord.filingNo, sql.placeholder('filingNo')))
       .returning({ leafIndex: provenanceRecord.leafIndex }),
   );
-  const forgetOutcomes = prepareRaw(
-    database,
-    database.delete(idempotencyKey).where(lte(idempotencyKey.claimedAtS, sql.placeholder('forgottenS'))),
-  );
-  const records = () =>
-    database
-      .select({ records: sql<number>`1 + count(*)` })
-      .from(provenanceRecord)
-      .where(eq(provenanceRecord.filingNo, filing.filingNo));
-
-  /**
-   * Erases one filing, if that may be; the leaves of the records that went. Throws RecordDamaged if the filing, its age, or its
-   * leaf is not what was recorded: an event would name the leaf as erased for ever.
-   */
-  function erase(filingNo: string, before: number, atS: number): readonly number[] {
+  return (filingNo: string, before: number, atS: number): readonly number[] => {
     const row = selectExpired.get({ filingNo, before });
     if (row === undefined) return [];
     check.filing(row);
     const erased = eraseFiling.get({ filingNo, before, atS });
     if (erased === undefined) return [];
     return [erased, ...eraseSalts.all({ filingNo })].map(({ leaf_index: index }) => index);
-  }
-
-  return {
-    ListExpired: reads(({ nowS, page }) => {
-      const beforeS = endAt(nowS);
-      const rows = database
-        .select({ id: filing.id, filingNo: filing.filingNo, records: sql<number>`(${records()})` })
-        .from(filing)
-        .where(and(gt(filing.id, page.from ?? 0), expiredBy(database, sql`${beforeS}`)))
-        .orderBy(asc(filing.id))
-        .limit(rowsFor(page))
-        .all();
-      return { ...pageOf(rows, page, ({ id, ...found }) => found), beforeS };
-    }),
-    EraseFilings: writes(({ by, filingNos }) => {
-      // Overwrites erased data in the file, too, even if that writes more pages.
-      client.pragma('secure_delete = ON');
-      // Stored results of idempotency keys contain hashes of filings.
-      forgetOutcomes.run({ forgottenS: by.atS - idempotencyRetentionS });
-      const before = endAt(by.atS);
-      // The time of the erasure's leaf, which is never before the newest one.
-      const erasedAtS = Math.max(by.atS, log.newestS() ?? by.atS);
-      const leaves: number[] = [];
-      const gone: ExpiredFiling[] = [];
-      for (const filingNo of filingNos) {
-        const erased = erase(filingNo, before, erasedAtS);
-        for (const index of erased) leaves.push(index);
-        if (erased.length > 0) gone.push({ filingNo, records: erased.length });
-      }
-      const [first, last] = [gone.at(0), gone.at(-1)];
-      if (first === undefined || last === undefined) return [];
-      leaves.sort((one, other) => one - other);
-      for (let from = 0; from < leaves.length; from += listedMax) {
-        const listed = leaves.slice(from, from + listedMax);
-        const detail = { records: listed.length, leaves: leafRanges(listed), before };
-        log.appendLogEvent('RECORDS_ERASED', erasedAtS, detail);
-      }
-      const after = { filings: gone.length, records: leaves.length };
-      recordAudit(by, 'retention purge', `${first.filingNo} to ${last.filingNo}`, { after });
-      return gone;
-    }),
   };
 }
 

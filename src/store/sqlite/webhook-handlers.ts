@@ -46,55 +46,9 @@ export function createWebhookHandlers(
   recordAudit: RecordAudit,
   outbox: Outbox,
 ): Handlers<ManagingCommands> {
-  const redeliver = createRedelivery(database, events);
-
   const webhooksOf = (owner: number): number =>
     database.select({ webhooks: count() }).from(webhook).where(eq(webhook.callerId, owner)).get()?.webhooks ??
     0;
-
-  /** Enables or disables an endpoint. If an operator disables it, its owner gets an event. */
-  function setStatus(
-    { id, callerId, webhookId }: WebhookRow,
-    status: StoredWebhook['status'],
-    by: Actor | undefined,
-  ): void {
-    if (status === 'ENABLED') {
-      const reset = { cursor: events.newest(callerId), failingSinceS: null, disabledReason: null };
-      database
-        .update(webhook)
-        .set({ status, ...reset })
-        .where(eq(webhook.id, id))
-        .run();
-      return;
-    }
-    rows.disable(id, by === undefined ? 'a call disabled it' : 'an operator disabled it');
-    if (by !== undefined) outbox.add({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
-  }
-
-  /** The sequence of the last delivery that a page with a status filter reads; undefined if it reads all. */
-  const lastLookedAt = (isListed: SQL | undefined): number | undefined =>
-    database
-      .select({ sequence: webhookDelivery.sequence })
-      .from(webhookDelivery)
-      .where(isListed)
-      .orderBy(desc(webhookDelivery.sequence))
-      .limit(1)
-      .offset(listedMax - 1)
-      .get()?.sequence;
-
-  function set(row: WebhookRow, { url, eventTypes, description }: WebhookChange): void {
-    const changed = {
-      ...(url !== undefined && {
-        ...{ origin: url.origin, sealedUrl: Buffer.from(url.sealedUrl), failingSinceS: null },
-      }),
-      ...(eventTypes !== undefined && {
-        eventTypes: writeEventTypes(eventTypes === 'ALL' ? undefined : eventTypes),
-      }),
-      ...(description !== undefined && { description }),
-    };
-    if (Object.keys(changed).length > 0)
-      database.update(webhook).set(changed).where(eq(webhook.id, row.id)).run();
-  }
 
   return {
     AddWebhook: writes(({ owner, webhook: { eventTypes, sealedSecret, origin, sealedUrl, ...given } }) => {
@@ -133,18 +87,7 @@ export function createWebhookHandlers(
     FindWebhook: reads((name) => toWebhook(rows.find(name))),
     BeginWebhookTest: reads(({ eventId, ...name }) => ({ eventId, webhook: toWebhook(rows.find(name)) })),
     EndWebhookTest: reads(({ eventId, result }) => ({ eventId, result })),
-    ChangeWebhook: writes(({ change, by, ...name }) => {
-      const before = rows.find(name);
-      set(before, change);
-      const { status = before.status } = change;
-      if (status !== before.status) setStatus(before, status, by);
-      const after = rows.find(name);
-      if (by !== undefined && changeable.some((member) => before[member] !== after[member])) {
-        const values = { before: auditedWebhook(before), after: auditedWebhook(after) };
-        recordAudit(by, actionOf(before, after), before.webhookId, values);
-      }
-      return toWebhook(after);
-    }),
+    ChangeWebhook: createChange(database, rows, events, recordAudit, outbox),
     RotateWebhookSecret: writes(({ sealedSecret, previousEndsAtS, by, ...name }) => {
       const row = rows.find(name);
       if (Buffer.compare(row.sealedSecret, sealedSecret) === 0) return toWebhook(row);
@@ -174,6 +117,86 @@ export function createWebhookHandlers(
       if (by !== undefined) recordAudit(by, 'webhook delete', row.webhookId, { before: auditedWebhook(row) });
       return { isDone: true };
     }),
+    ...createDeliveryLists(database, rows, events, recordAudit),
+  };
+}
+
+/** The handler that changes an endpoint. */
+function createChange(
+  database: Database,
+  rows: WebhookRows,
+  events: EventReads,
+  recordAudit: RecordAudit,
+  outbox: Outbox,
+): Handlers['ChangeWebhook'] {
+  /** Enables or disables an endpoint. If an operator disables it, its owner gets an event. */
+  function setStatus(
+    { id, callerId, webhookId }: WebhookRow,
+    status: StoredWebhook['status'],
+    by: Actor | undefined,
+  ): void {
+    if (status === 'ENABLED') {
+      const reset = { cursor: events.newest(callerId), failingSinceS: null, disabledReason: null };
+      database
+        .update(webhook)
+        .set({ status, ...reset })
+        .where(eq(webhook.id, id))
+        .run();
+      return;
+    }
+    rows.disable(id, by === undefined ? 'a call disabled it' : 'an operator disabled it');
+    if (by !== undefined) outbox.add({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
+  }
+
+  function set(row: WebhookRow, { url, eventTypes, description }: WebhookChange): void {
+    const changed = {
+      ...(url !== undefined && {
+        ...{ origin: url.origin, sealedUrl: Buffer.from(url.sealedUrl), failingSinceS: null },
+      }),
+      ...(eventTypes !== undefined && {
+        eventTypes: writeEventTypes(eventTypes === 'ALL' ? undefined : eventTypes),
+      }),
+      ...(description !== undefined && { description }),
+    };
+    if (Object.keys(changed).length > 0)
+      database.update(webhook).set(changed).where(eq(webhook.id, row.id)).run();
+  }
+
+  return writes(({ change, by, ...name }) => {
+    const before = rows.find(name);
+    set(before, change);
+    const { status = before.status } = change;
+    if (status !== before.status) setStatus(before, status, by);
+    const after = rows.find(name);
+    if (by !== undefined && changeable.some((member) => before[member] !== after[member])) {
+      const values = { before: auditedWebhook(before), after: auditedWebhook(after) };
+      recordAudit(by, actionOf(before, after), before.webhookId, values);
+    }
+    return toWebhook(after);
+  });
+}
+
+/** Handlers that list deliveries and send events again. */
+function createDeliveryLists(
+  database: Database,
+  rows: WebhookRows,
+  events: EventReads,
+  recordAudit: RecordAudit,
+): Handlers<'ListDeliveries' | 'Redeliver'> {
+  const redeliver = createRedelivery(database, events);
+
+  /** The sequence of the last delivery that a page with a status filter reads; undefined if it reads all. */
+  const lastLookedAt = (isListed: SQL | undefined): number | undefined =>
+    database
+      .select({ sequence: webhookDelivery.sequence })
+      .from(webhookDelivery)
+      .where(isListed)
+      .orderBy(desc(webhookDelivery.sequence))
+      .limit(1)
+      .offset(listedMax - 1)
+      .get()?.sequence;
+
+  return {
     ListDeliveries: reads(({ status, page, ...name }) => {
       const { id, callerId } = rows.find(name);
       const isAfterCursor = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
