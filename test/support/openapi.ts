@@ -225,27 +225,30 @@ function segmentsOf(path: string): string[] {
 }
 
 /**
- * A document in which every reference is replaced by what it refers to. Throws where one refers to anything but a
- * component of the document, or contradicts its place: generators of clients follow no other reference.
+ * Replaces every reference in a document by the component that it names, which all references to it share. Throws if one
+ * names anything but a component of the document, or contradicts its place: generators of clients follow no other reference.
  */
 export function dereference(document: unknown): unknown {
-  return withoutReferences(document, document);
-}
-
-function withoutReferences(node: unknown, document: unknown): unknown {
-  if (Array.isArray(node)) return node.map((item) => withoutReferences(item, document));
-  if (!isObject(node)) return node;
-  const { $ref, ...members } = node;
-  const own = Object.fromEntries(
-    Object.entries(members).map(([name, value]) => [name, withoutReferences(value, document)]),
-  );
-  if ($ref === undefined) return own;
-  const referred = withoutReferences(componentAt(String($ref), document), document);
-  if (!isObject(referred)) throw new Error(`${$ref} in openapi.yaml refers to no object.`);
-  // Beside a reference the document may describe anew and demand more, but not otherwise.
-  const contradicted = Object.keys(own).filter((name) => name in referred && name !== 'description');
-  if (contradicted.length > 0) throw new Error(`${$ref} is referred to with other ${contradicted}.`);
-  return { ...referred, ...own };
+  const components = new Map<string, unknown>();
+  function component(pointer: string): unknown {
+    const found = components.get(pointer) ?? resolved(componentAt(pointer, document));
+    components.set(pointer, found);
+    return found;
+  }
+  function resolved(node: unknown): unknown {
+    if (Array.isArray(node)) return node.map(resolved);
+    if (!isObject(node)) return node;
+    const { $ref, ...members } = node;
+    const own = Object.fromEntries(Object.entries(members).map(([name, value]) => [name, resolved(value)]));
+    if ($ref === undefined) return own;
+    const referred = component(String($ref));
+    if (!isObject(referred)) throw new Error(`${$ref} in openapi.yaml refers to no object.`);
+    // A reference may have its own description and further constraints.
+    const contradicted = Object.keys(own).filter((name) => name in referred && name !== 'description');
+    if (contradicted.length > 0) throw new Error(`${$ref} is referred to with other ${contradicted}.`);
+    return Object.keys(own).length === 0 ? referred : { ...referred, ...own };
+  }
+  return resolved(document);
 }
 
 function componentAt(pointer: string, document: unknown): unknown {

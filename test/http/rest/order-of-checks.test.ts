@@ -10,11 +10,12 @@ import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
+import { assertDocumented } from '../../support/openapi.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { headersOf, newNonce, type SignedRequest } from '../../support/signed-request.ts';
+import { headersOf, newNonce, type RestAnswer, type SignedRequest } from '../../support/signed-request.ts';
 
 const clock = createManualClock(Date.UTC(2026, 5, 10, 12));
 const service = await startService(fileScope, { clock });
@@ -28,13 +29,15 @@ const badKey = { 'Idempotency-Key': 'a b' };
 const usedKey = { 'Idempotency-Key': 'used' };
 const wrongSignature = '0'.repeat(64);
 
-/** Sends the bytes of a request. HTTP client libraries refuse some targets. */
-function sendRaw(platform: ApiCredentials, request: SignedRequest) {
+/** Sends the bytes of a request, because HTTP client libraries reject some targets. The response must be documented. */
+async function sendRaw(platform: ApiCredentials, request: SignedRequest): Promise<RestAnswer> {
   const { body = '', target } = request;
   const method = request.method ?? (request.body === undefined ? 'GET' : 'POST');
   const length = { Host: 'x', 'Content-Length': String(Buffer.byteLength(body)) };
   const headers = { ...length, ...headersOf(platform, { timestamp: stamp(), ...request }) };
-  return rawAnswer(service.publicUrl, rawRequest(method, target, headers, body));
+  const answer = await rawAnswer(service.publicUrl, rawRequest(method, target, headers, body));
+  assertDocumented(method, target, answer);
+  return answer;
 }
 
 /** Platforms that fail a check. */
