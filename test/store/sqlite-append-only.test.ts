@@ -78,9 +78,9 @@ const forbidden: Record<string, string> = {
   'REPLACE of a leaf': "REPLACE INTO log_leaf SELECT id, '{}', hashes, first FROM log_leaf",
   'INSERT of a leaf among those of a row': "INSERT INTO log_leaf VALUES (0, '{}', zeroblob(32), 0)",
   'INSERT of leaves over others': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), 1)",
-  'INSERT of a leaf behind none': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), 99)",
-  'UPDATE of an act of the log': "UPDATE log_event SET kind = 'RECORDS_ERASED'",
-  'DELETE of an act of the log': 'DELETE FROM log_event',
+  'INSERT of a leaf that leaves a gap': "INSERT INTO log_leaf VALUES (99, '{}', zeroblob(32), 99)",
+  'UPDATE of a log event': "UPDATE log_event SET kind = 'RECORDS_ERASED'",
+  'DELETE of a log event': 'DELETE FROM log_event',
   'UPDATE of a record': "UPDATE provenance_record SET at = '1999-01-01'",
   'UPDATE of the position of a record': 'UPDATE provenance_record SET position = 9',
   'DELETE of a record': 'DELETE FROM provenance_record',
@@ -99,14 +99,14 @@ const forbidden: Record<string, string> = {
     ON CONFLICT DO UPDATE SET state = 'RELEASED'`,
 };
 
-for (const [what, statement] of Object.entries(forbidden)) {
-  test(`the database rejects ${what}, from any connection`, async (t) => {
-    const { raw } = await filedDatabase(t);
-    const before = snapshot(raw);
-    assert.throws(() => raw.exec(statement), { code: 'SQLITE_CONSTRAINT_TRIGGER' });
-    assert.deepEqual(snapshot(raw), before);
-  });
-}
+test('the database rejects changes of what was recorded, from any connection', async (t) => {
+  const { raw } = await filedDatabase(t);
+  const before = snapshot(raw);
+  for (const [what, statement] of Object.entries(forbidden)) {
+    assert.throws(() => raw.exec(statement), { code: 'SQLITE_CONSTRAINT_TRIGGER' }, what);
+    assert.deepEqual(snapshot(raw), before, what);
+  }
+});
 
 /** So many years ago, and a day more or less. */
 function yearsAgo(years: number, days: number): BusinessTime {
@@ -115,7 +115,7 @@ function yearsAgo(years: number, days: number): BusinessTime {
   return { atMs: then.epochMilliseconds, timestamp };
 }
 
-test('what is older than five years may be deleted, and still not changed', async (t) => {
+test('records older than five years may be deleted, but not changed', async (t) => {
   const { raw } = await filedDatabase(t, yearsAgo(5, -2));
   assert.throws(() => raw.exec("UPDATE filing SET author = 'Forger'"), /never changes/);
   assert.throws(() => raw.exec("UPDATE provenance_record SET at = '1999-01-01'"), /never changes/);
@@ -129,7 +129,7 @@ test('what is older than five years may be deleted, and still not changed', asyn
   assert.notDeepEqual(leaves, []);
 });
 
-test('what is older than five years may be erased as a whole, once', async (t) => {
+test('a filing older than five years may be erased as a whole, once', async (t) => {
   const { raw } = await filedDatabase(t, yearsAgo(5, -2));
   assert.throws(() => raw.exec("UPDATE filing SET author = '', erased_at_s = 1"), /never changes/);
   assert.throws(() => raw.exec('UPDATE filing SET salt = NULL'), /never changes/);
@@ -140,14 +140,14 @@ test('what is older than five years may be erased as a whole, once', async (t) =
   assert.throws(() => raw.exec('UPDATE provenance_record SET salt = randomblob(32)'), /never changes/);
 });
 
-test('what is almost five years old may not be deleted', async (t) => {
+test('records of almost five years may not be deleted', async (t) => {
   const { raw } = await filedDatabase(t, yearsAgo(5, 2));
   assert.throws(() => raw.exec('DELETE FROM provenance_record'), /five years/);
   assert.throws(() => raw.exec('DELETE FROM filing'), /five years/);
   assert.throws(() => raw.exec('DELETE FROM escrow_change'), /five years/);
 });
 
-test('numbers go on from the last one though earlier filings were deleted', async (t) => {
+test('numbers continue after the last one although earlier filings were deleted', async (t) => {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
@@ -161,7 +161,7 @@ test('numbers go on from the last one though earlier filings were deleted', asyn
   assert.equal(await fileOne(store, by, at), first.replace(/1$/, '3'));
 });
 
-test('a list from which a filing is missing is not returned, although it was five years old', async (t) => {
+test('a list is not returned if a filing is missing, although it was six years old', async (t) => {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
