@@ -34,7 +34,7 @@ test('a request without a body is signed with the hash of no bytes', () => {
   assert.equal(canonicalMessage(request), `GET/api/v1/x${ofNothing}1795222800n`);
 });
 
-test('the client signs as documented, anew each time', () => {
+test('the client signs as documented, with a new nonce each time', () => {
   const credentials = { apiKey: 'ak', apiSecret: 'sk' };
   const unsigned = { method: 'POST', target: '/api/v1/filing', body: '{"author":"齐白石"}' };
   const sign = () => {
@@ -48,14 +48,14 @@ test('the client signs as documented, anew each time', () => {
   assert.notEqual(sign(), sign());
 });
 
-/** Bodies by their hash: those that a reading of a message may be about. */
-const bodies = Array.from({ length: 20_000 }, (_, index) => {
+/** The bodies that a reading of a message may have, found by their hash. */
+const bodies = Array.from({ length: 4_000 }, (_, index) => {
   const body = Buffer.from(index === 0 ? '' : String(index));
   return { body, hash: sha256(body) };
 });
 const bodyOfHash = new Map(bodies.map(({ body, hash }) => [hash, body]));
 
-/** Whether the service would look any further at a request, at this moment of its clock. */
+/** Whether the server would check the signature of a request at this time of its clock. */
 function isValid({ method, target, timestamp, nonce }: CanonicalRequest, nowMs: number): boolean {
   try {
     parseRequestTarget(target);
@@ -67,7 +67,7 @@ function isValid({ method, target, timestamp, nonce }: CanonicalRequest, nowMs: 
   }
 }
 
-/** All valid requests, among those whose body is known, that a message can be read as. */
+/** All valid requests with a known body that have this message. */
 function readings(message: string, nowMs: number): CanonicalRequest[] {
   const methodEnd = message.indexOf('/');
   const method = message.slice(0, methodEnd);
@@ -100,7 +100,7 @@ const targets = [
   '/api/v1/x?a=',
 ];
 
-/** A valid request, its parts such that their borders are hard to find again. */
+/** A request whose parts are hard to separate in its message. */
 function randomRequest(random: Random, nowMs: number): CanonicalRequest {
   const { body } = random.pick(bodies);
   const target =
@@ -127,24 +127,24 @@ function randomRequest(random: Random, nowMs: number): CanonicalRequest {
   return { method: random.pick(METHODS), target, body, timestamp, nonce };
 }
 
-test('a message can be read as no request but its own', () => {
+test('no two valid requests have the same message', () => {
   const random = createRandom();
   const nowMs = 1_795_222_800_000;
   let valid = 0;
-  for (let count = 0; count < 20_000; count += 1) {
+  for (let count = 0; count < 2_000; count += 1) {
     const request = randomRequest(random, nowMs);
     if (!isValid(request, nowMs)) continue;
     valid += 1;
     assertOneReading(request, nowMs, random);
   }
-  assert.ok(valid > 5_000, `only ${valid} of the requests made were valid`);
+  assert.ok(valid > 500, `only ${valid} of the requests made were valid`);
 });
 
 test('characters moved over a border between two parts change the message or make the request invalid', () => {
   const random = createRandom();
   const nowMs = 1_795_222_800_000;
   const parts = ['method', 'target', 'timestamp', 'nonce'] as const;
-  for (let count = 0; count < 5_000; count += 1) {
+  for (let count = 0; count < 1_000; count += 1) {
     const request = randomRequest(random, nowMs);
     const [from, to] = [random.pick(parts), random.pick(parts)];
     const moved = 1 + random.below(12);

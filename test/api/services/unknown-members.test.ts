@@ -1,21 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DescMethod } from '@bufbuild/protobuf';
-import { getOption, hasOption } from '@bufbuild/protobuf';
 import { AdminService } from '../../../gen/artseal/v1/admin_pb.ts';
 import { EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { EventService } from '../../../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
-import { http } from '../../../gen/google/api/annotations_pb.ts';
-import { enveloped } from '../../http/connect/raw-call.ts';
-import { openLedger } from '../../support/ledger.ts';
-import { assertRefused } from '../../support/rejected.ts';
-import { artwork, escrowTerms } from '../../support/samples.ts';
-import { startService } from '../../support/service.ts';
-import { send } from '../../support/signed-request.ts';
-import { bearer } from '../../support/typed-clients.ts';
+import { WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
+import { rejectViolations } from '../../../src/domain/violation.ts';
+import { strictProtoJson } from '../../../src/http/connect/proto-json.ts';
+import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
+import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
+import { apiError } from '../../support/rejected.ts';
 
 const services = [
   FilingService,
@@ -23,125 +20,64 @@ const services = [
   EvidenceService,
   EscrowService,
   EventService,
+  WebhookService,
   AdminService,
 ];
 const methods: readonly DescMethod[] = services.flatMap((service) => service.methods);
+const routes = createRoutes(services);
+const unknownNames = ['misspelt', '__proto__', 'constructor', 'x'.repeat(100)];
 
-/** What each route takes when nothing is wrong, as far as it takes anything. */
-const bodies: Record<string, object> = {
-  '/api/v1/filing': artwork,
-  '/api/v1/escrow': escrowTerms('AS-2026-000001'),
-};
+const unknown = (name: string) =>
+  apiError('VALIDATION_FAILED', new RegExp(`(^|; )${name.slice(0, 60)}.* is not part`));
 
-interface AnnotatedRoute {
-  readonly method: DescMethod;
-  readonly verb: string;
-  readonly template: string;
-  readonly hasBody: boolean;
-}
-
-const routes = methods
-  .filter((method) => hasOption(method, http))
-  .map((method): AnnotatedRoute => {
-    const { pattern, body } = getOption(method, http);
-    assert.ok(typeof pattern.value === 'string');
-    return {
-      method,
-      verb: String(pattern.case).toUpperCase(),
-      template: pattern.value,
-      hasBody: body !== '',
-    };
-  });
-
-const unknownNames = ['misspelt', 'colour', '__proto__', 'constructor', 'toString', 'x'.repeat(100)];
-
-test('there are annotated routes to test', () => {
-  assert.ok(routes.length >= 3);
+test('every service has routes, except the one for operators', () => {
+  const withRoutes = new Set(routes.map(({ method }) => method.parent));
+  assert.deepEqual(
+    services.filter((service) => !withRoutes.has(service)),
+    [AdminService],
+  );
 });
 
-for (const { method, verb, template, hasBody } of routes) {
-  const target = template.replace(/\{\w+\}/g, 'AS-2026-000001');
-  const body = bodies[template] ?? {};
-  const request = (over: object = {}, query = '') => ({
-    method: verb,
-    target: `${target}${query}`,
-    ...(hasBody || Object.keys(over).length > 0 ? { body: JSON.stringify({ ...over, ...body }) } : {}),
-  });
-
-  test(`${verb} ${template} rejects unknown parameters, naming each`, async (t) => {
-    const service = await startService(t);
-    const ledger = openLedger(t, service);
-    const platform = await service.platform();
-    for (const name of unknownNames) {
-      const answer = await send(service.publicUrl, platform, request({}, `?${name}=1`));
-      assertRefused(answer, 400, 'VALIDATION_FAILED', new RegExp(`^${name.slice(0, 60)}.* is not part`));
-    }
-    const both = await send(service.publicUrl, platform, request({}, '?one=1&two='));
-    assertRefused(both, 400, 'VALIDATION_FAILED', /one is not part/, /two is not part/);
-    assert.deepEqual(ledger.holdings(), { filings: 0, records: 0, escrows: 0, orderNumbers: 0 });
-  });
-
-  if (verb === 'POST') {
-    test(`${verb} ${template} rejects unknown members, naming each`, async (t) => {
-      const service = await startService(t);
-      const ledger = openLedger(t, service);
-      const platform = await service.platform();
-      for (const name of unknownNames) {
-        const answer = await send(service.publicUrl, platform, request({ [name]: 1 }));
-        assertRefused(answer, 400, 'VALIDATION_FAILED', new RegExp(`^${name.slice(0, 60)}.* is not part`));
-      }
-      assert.deepEqual(ledger.holdings(), { filings: 0, records: 0, escrows: 0, orderNumbers: 0 });
-    });
-
-    test(`${verb} ${template} knows its members by their documented names alone`, async (t) => {
-      const service = await startService(t);
-      const platform = await service.platform();
-      for (const { name, jsonName } of method.input.fields) {
-        const others = [name, jsonName.toUpperCase(), ` ${jsonName}`].filter((other) => other !== jsonName);
-        for (const other of others) {
-          const answer = await send(service.publicUrl, platform, request({ [other]: 'x' }));
-          assertRefused(answer, 400, 'VALIDATION_FAILED', new RegExp(`${other} is not part of this request`));
-        }
-      }
-    });
-  } else if (verb === 'GET') {
-    test(`${verb} ${template} rejects a body`, async (t) => {
-      const service = await startService(t);
-      const answer = await send(service.publicUrl, await service.platform(), {
-        ...request(),
-        body: '{}',
-        headers: { 'Content-Length': '2' },
-      });
-      assertRefused(answer, 400, 'VALIDATION_FAILED', /^body must be empty/);
-    });
+for (const { method, verb, template, body } of routes) {
+  /** Reads a request of this route. Throws VALIDATION_FAILED. */
+  function read(query: string, members?: object): void {
+    const target = parseRequestTarget(`${template.replace(/\{\w+\}/g, '1')}${query}`);
+    const bytes = Buffer.from(members === undefined ? '' : JSON.stringify(members));
+    rejectViolations(findRoute(routes, verb, target).read(target, bytes).violations);
   }
+  const isInBody = body !== 'NONE';
+  const inPath = method.input.fields.filter(({ name }) => template.includes(`{${name}}`));
 
-  for (const { name, jsonName } of method.input.fields.filter((field) =>
-    template.includes(`{${field.name}}`),
-  )) {
-    test(`${verb} ${template} takes ${jsonName} from its path alone`, async (t) => {
-      const service = await startService(t);
-      const platform = await service.platform();
+  test(`${verb} ${template} rejects unknown parameters by name`, () => {
+    const members = isInBody ? {} : undefined;
+    for (const name of unknownNames) assert.throws(() => read(`?${name}=1`, members), unknown(name));
+    const both = apiError('VALIDATION_FAILED', /one is not part.*two is not part/);
+    assert.throws(() => read('?one=1&two=', members), both);
+    for (const { name, jsonName } of inPath) {
       for (const parameter of new Set([name, jsonName])) {
-        const answer = await send(service.publicUrl, platform, request({}, `?${parameter}=AS-2026-000002`));
-        assertRefused(answer, 400, 'VALIDATION_FAILED', new RegExp(parameter));
+        assert.throws(
+          () => read(`?${parameter}=1`, members),
+          apiError('VALIDATION_FAILED', new RegExp(parameter)),
+        );
       }
-    });
-  }
+    }
+  });
+
+  test(`${verb} ${template} ${isInBody ? 'rejects unknown members by name' : 'rejects a body'}`, () => {
+    if (!isInBody)
+      return assert.throws(() => read('', {}), apiError('VALIDATION_FAILED', /body must be empty/));
+    for (const name of unknownNames) assert.throws(() => read('', { [name]: 1 }), unknown(name));
+    for (const { name, jsonName } of method.input.fields) {
+      for (const other of [name, jsonName.toUpperCase(), ` ${jsonName}`]) {
+        if (other !== jsonName) assert.throws(() => read('', { [other]: 'x' }), unknown(other));
+      }
+    }
+  });
 }
 
-for (const { parent, name, methodKind } of methods) {
-  test(`the internal API rejects an unknown field of ${parent.name}.${name}`, async (t) => {
-    const service = await startService(t);
-    const body = '{"misspelt":1}';
-    const [type, sent] = methodKind === 'unary' ? ['json', body] : ['connect+json', enveloped(body)];
-    const answer = await fetch(`${service.internalUrl}/${parent.typeName}/${name}`, {
-      method: 'POST',
-      headers: { 'Content-Type': `application/${type}`, ...bearer(await service.token(true)) },
-      body: sent,
-    });
-    const text = await answer.text();
-    assert.match(text, /misspelt is not part of this request/);
-    assert.match(text, /"code":"invalid_argument"/);
+for (const method of methods) {
+  test(`the internal API rejects an unknown field of ${method.parent.name}.${method.name}`, () => {
+    const { textDecoder } = strictProtoJson(method.input);
+    assert.throws(() => textDecoder.decode(Buffer.from('{"misspelt":1}')), unknown('misspelt'));
   });
 }
