@@ -4,9 +4,9 @@ import Sqlite from 'better-sqlite3';
 import { printable } from '../../src/cli/printable.ts';
 import { databaseFile } from '../../src/store/sqlite/location.ts';
 import { artsealWith } from '../support/artseal.ts';
-import { runCommand } from '../support/command.ts';
 import { issueInto, makeSandbox } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand } from '../support/watched-command.ts';
 
 test('characters that control a terminal or reverse text are escaped', () => {
   assert.equal(printable('a\u001b[2Jb\u009bc\rd\u0007'), 'a\\u001b[2Jb\\u009bc\\u000dd\\u0007');

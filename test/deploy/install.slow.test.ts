@@ -5,10 +5,10 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildInfo } from '../../src/packaging/build-info.ts';
-import type { CommandResult } from '../support/command.ts';
 import { documentText } from '../support/documents.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import type { BoundedResult } from '../support/watched-command.ts';
 import { bootMachine, type Machine, skipUnlessBootable } from './machine.ts';
 
 const projectFolder = join(import.meta.dirname, '..', '..');
@@ -89,7 +89,7 @@ async function machineWithPackage(): Promise<Machine> {
 }
 
 /** Runs commands there; how they ended. */
-async function tried(commands: string): Promise<CommandResult> {
+async function tried(commands: string): Promise<BoundedResult> {
   assert.ok(machine !== undefined);
   return machine.run(commands);
 }

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import type { CommandResult } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { skipUnlessUnshared } from '../support/namespaces.ts';
+import type { BoundedResult } from '../support/watched-command.ts';
 
 /** What a machine has of its own. */
 const ownNamespaces = ['--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup'];
@@ -23,7 +23,7 @@ const scriptS = 60;
 /** A Debian of the test's own, on which systemd is the first process. */
 export interface Machine {
   /** Runs a shell script as its root, to the end, or for a minute: then the code is 124. */
-  run(script: string): Promise<CommandResult>;
+  run(script: string): Promise<BoundedResult>;
 }
 
 /** For a test's `skip`: false if machines can be made, which takes root, else the reason, as `skipUnlessUnshared` gives it. */

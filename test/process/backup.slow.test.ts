@@ -7,7 +7,6 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { artsealCommand, artsealInShell } from '../support/artseal-command.ts';
 import { fileArtwork } from '../support/calls.ts';
-import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { issueInto, makeSandbox } from '../support/issued.ts';
@@ -17,6 +16,7 @@ import {
   assertOneLine,
   commandEnvironment,
   runBounded,
+  runCommand,
   runShell,
   serveWatched,
 } from '../support/watched-command.ts';
@@ -54,7 +54,7 @@ test('a backup of a busy service blocks no call and has every filing that was an
   const { platforms } = await issueInto(dataDir, 1);
   const [platform] = platforms;
   assert.ok(platform);
-  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
   const answered: string[] = [];
   const file = async () => {
     const { status, json, text } = await fileArtwork(service, platform);
@@ -158,7 +158,7 @@ test('tar opens a backup, and sha256sum finds all of it right', {
   skip: skipUnlessInstalled('tar'),
 }, async (t) => {
   const dataDir = temporaryFolder(t);
-  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
   await service.stop('SIGTERM');
   const folder = temporaryFolder(t);
   const target = join(folder, 'b.tar');

@@ -5,10 +5,10 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { fileArtwork } from '../support/calls.ts';
-import { serveCommand } from '../support/command.ts';
 import { issueInto } from '../support/issued.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { serveWatched } from '../support/watched-command.ts';
 
 const pageBytes = 4_096;
 const checked = /was not closed when it was served last, or was found damaged: it was checked/;
@@ -18,7 +18,7 @@ async function served(t: TestContext, signal: NodeJS.Signals): Promise<string> {
   const dataDir = temporaryFolder(t);
   const [platform] = (await issueInto(dataDir, 1)).platforms;
   assert.ok(platform);
-  const server = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir });
+  const server = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   assert.equal((await fileArtwork(server, platform)).status, 200);
   await server.stop(signal);
   return dataDir;

@@ -9,12 +9,11 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/h
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { fileOne, noon, sandbox } from '../store/promises/fixtures.ts';
 import { askProvenance } from '../support/calls.ts';
-import { runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
+import { assertOneLine, runBounded, runCommand, serveWatched } from '../support/watched-command.ts';
 
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { test } from 'node:test';
-import { serveCommand } from '../support/command.ts';
 import {
   type Answered,
   connections,
@@ -18,6 +17,7 @@ import { artwork } from '../support/samples.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
+import { serveWatched } from '../support/watched-command.ts';
 
 const filings = 300;
 /** Enough platforms that the share of each is within its burst of 200. */
@@ -113,7 +113,7 @@ test('an answered call is on disk: kill -9 under load loses none', { timeout: 30
   const killAfter = [100];
 
   for (const [place, limit] of killAfter.entries()) {
-    const killed = await serveCommand(t, env);
+    const killed = await serveWatched(t, env);
     const before = answered.length;
     let isKilled = false;
     const unanswered = await postAll(
@@ -131,7 +131,7 @@ test('an answered call is on disk: kill -9 under load loses none', { timeout: 30
     assert.equal(await killed.stop('SIGKILL'), null);
     assert.ok(answered.length >= limit && answered.length < filings, `${answered.length} were answered`);
 
-    const again = await serveCommand(t, env);
+    const again = await serveWatched(t, env);
     const fresh = answered.slice(before);
     await t.test(`every filing answered before kill ${place + 1} is there as answered`, () =>
       allAreThere(dataDir, again, issued.token, answered, fresh),
@@ -152,7 +152,7 @@ test('an answered call is on disk: kill -9 under load loses none', { timeout: 30
   }
 
   await t.test('every retry of a filing without a response files once', async (t2) => {
-    const service = await serveCommand(t2, env);
+    const service = await serveWatched(t2, env);
     assert.deepEqual(await postAll(service.publicUrl, waiting, (answer) => answered.push(answer)), []);
     assert.equal(answered.length + lost.length, filings);
     await retriesFileOnce(service.publicUrl, dataDir, lost);
@@ -209,7 +209,7 @@ test('nonces, quota counts and numbers survive kill -9', { timeout: 300_000 }, a
   const { platforms: issued, token } = await issueInto(dataDir, 1);
   const [platform] = issued as [IssuedPlatform];
   const env = { ARTSEAL_DATA_DIR: dataDir };
-  const first = await serveCommand(t, env);
+  const first = await serveWatched(t, env);
   const filed = [await file(first.publicUrl, platform), await file(first.publicUrl, platform)];
   const repeated = { target, body: JSON.stringify(artwork), nonce: 'n-1', timestamp: String(nowS()) };
   filed.push(await send(first.publicUrl, platform, repeated));
@@ -220,7 +220,7 @@ test('nonces, quota counts and numbers survive kill -9', { timeout: 300_000 }, a
   assert.deepEqual(usage, { ...(usage as object), caller: platform.caller, calls });
   assert.equal(await first.stop('SIGKILL'), null);
 
-  const again = await serveCommand(t, env);
+  const again = await serveWatched(t, env);
   assert.deepEqual(await usageOf(again.internalUrl, token, platform.caller), usage);
   for (const sent of [repeated, invalid])
     assertRefused(await send(again.publicUrl, platform, sent), 401, 'NONCE_REUSED');

@@ -6,10 +6,10 @@ import { createGrpcTransport } from '@connectrpc/connect-node';
 import { type Event, EventSchema, EventService } from '../../gen/artseal/v1/event_pb.ts';
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import type { WebhookEvent } from '../../src/client/index.ts';
-import type { ServeProcess } from '../support/command.ts';
 import type { IssuedPlatform } from '../support/issued.ts';
 import { send } from '../support/signed-request.ts';
 import { bearer, sending } from '../support/typed-clients.ts';
+import type { WatchedService } from '../support/watched-command.ts';
 
 /** An event as the feed has it. */
 export type EventWithCaller = WebhookEvent['data'] & { readonly sequence: number };
@@ -17,7 +17,7 @@ export type EventWithCaller = WebhookEvent['data'] & { readonly sequence: number
 /** A service that is killed and started again. */
 export interface Reborn {
   /** The service that runs, or else the next one. */
-  running(): Promise<ServeProcess>;
+  running(): Promise<WatchedService>;
 }
 
 /** The pause before the next call after the service was killed, in milliseconds. */

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { makeAuthority } from '../support/certificates.ts';
-import { type ServeProcess, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { createRandom } from '../support/random.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { serveWatched, type WatchedService } from '../support/watched-command.ts';
 import { type EventWithCaller, poll, type Reborn, readFeed, watchOver } from './event-consumers.ts';
 import { happenedTo, lineOf, sell } from './event-load.ts';
 import { type MoodyReceiver, startMoodyReceiver } from './moody-receiver.ts';
@@ -28,12 +28,12 @@ const authority = makeAuthority(fileScope);
 
 /** A service that is killed and started again. `running` waits for the next one meanwhile. */
 function createReborn(t: TestContext, env: Record<string, string>) {
-  let next = Promise.withResolvers<ServeProcess>();
+  let next = Promise.withResolvers<WatchedService>();
   const reborn: Reborn = { running: () => next.promise };
   return {
     ...reborn,
     start: async () => {
-      const service = await serveCommand(t, env);
+      const service = await serveWatched(t, env);
       next.resolve(service);
       return service;
     },

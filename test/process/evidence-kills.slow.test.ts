@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BookedLog, checkLog, readCheckpoint, readLog } from '../../simulation/evidence.ts';
-import { type ServeProcess, serveCommand } from '../support/command.ts';
 import { copyFolder } from '../support/copy-folder.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answered, postAll, prepare, readDatabase, storedFilings } from '../support/filing-load.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { createRandom } from '../support/random.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { serveWatched, type WatchedService } from '../support/watched-command.ts';
 
 /** A kill and the next start take about a second. CI sets a hundred. */
 const kills = Number(process.env.ARTSEAL_TEST_KILLS ?? 6);
@@ -27,7 +27,7 @@ const filingsOfLife = 300;
 
 /** Files until so many have a response, and then kills the service with dozens of calls in flight. */
 async function fileUntilKilled(
-  service: ServeProcess,
+  service: WatchedService,
   issued: readonly IssuedPlatform[],
   life: number,
   answers: number,
@@ -59,7 +59,7 @@ async function seeCheckpoint(publicUrl: string) {
 }
 
 /** Reads the published checkpoint repeatedly until the service has ended. Returns all that it read. */
-async function watch({ child, publicUrl }: ServeProcess, shown: Map<number, string>): Promise<void> {
+async function watch({ child, publicUrl }: WatchedService, shown: Map<number, string>): Promise<void> {
   while (child.exitCode === null && child.signalCode === null) {
     const seen = await seeCheckpoint(publicUrl);
     if (seen !== undefined) {
@@ -98,13 +98,13 @@ test(`log, records and checkpoints agree after each of ${kills} kills under load
   const shown = new Map<number, string>();
   const answered: Answered[] = [];
   for (let life = 1; life <= kills; life += 1) {
-    const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir });
+    const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
     agree(dataDir, answered, shown);
     const watching = watch(service, shown);
     answered.push(...(await fileUntilKilled(service, issued, life, 1 + random.below(answersMax))));
     await watching;
   }
-  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir });
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   agree(dataDir, answered, shown);
   await allIsPublished(dataDir, service.publicUrl);
   t.diagnostic(`${answered.length} filings were answered, ${shown.size} checkpoints were seen`);
@@ -118,7 +118,7 @@ test('after a bit flip in the write-ahead log of a killed process, nothing publi
 }, async (t: TestContext) => {
   const dataDir = temporaryFolder(t);
   const { platforms: issued } = await issueInto(dataDir, platforms);
-  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir });
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   const answered: Answered[] = [];
   await postAll(service.publicUrl, prepare(issued, 200), (answer) => answered.push(answer));
   await allIsPublished(dataDir, service.publicUrl);
@@ -144,7 +144,7 @@ async function startWithFlippedBit(
   const at = Math.floor((statSync(log).size - 1) * place);
   bytes[at] = (bytes[at] ?? 0) ^ 1;
   writeFileSync(log, bytes);
-  const started = await serveCommand(t, { ARTSEAL_DATA_DIR: copy }).catch((error: Error) => error);
+  const started = await serveWatched(t, { ARTSEAL_DATA_DIR: copy }).catch((error: Error) => error);
   if (started instanceof Error) {
     assert.match(
       started.message,

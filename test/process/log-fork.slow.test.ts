@@ -5,10 +5,9 @@ import { test } from 'node:test';
 import { readCheckpoint } from '../../src/evidence/formats/checkpoint.ts';
 import { isSignedBy } from '../../src/evidence/log/agreement.ts';
 import { fileArtwork } from '../support/calls.ts';
-import { runCommand } from '../support/command.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
+import { assertOneLine, runBounded, runCommand, serveWatched } from '../support/watched-command.ts';
 
 test('the log of an older database is forked once an operator accepts it, and the fork names the last checkpoint', {
   timeout: 300_000,

@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { askProvenance, escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
-import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { issueInto } from '../support/issued.ts';
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
 import { assertRefused } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand, serveWatched } from '../support/watched-command.ts';
 
 const settledWithinMs = 60_000;
 const amount = 1_280_000;
@@ -58,7 +58,7 @@ type Deployed = Awaited<ReturnType<typeof deployed>>;
 
 /** The real command for it. */
 async function served(t: TestContext, { settings, platform, standIn }: Deployed) {
-  const service = await serveCommand(t, settings);
+  const service = await serveWatched(t, settings);
   let log = '';
   service.child.stderr?.on('data', (chunk) => {
     log += chunk;

@@ -5,14 +5,19 @@ import { type TestContext, test } from 'node:test';
 import { readBackupStatus } from '../../src/operations/backup/status.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
-import { runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { type FilingRow, forgeIn, leafOfFiling } from '../support/forging.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { issueInto } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { assertOneLine, runShell, serveWatched, type WatchedService } from '../support/watched-command.ts';
+import {
+  assertOneLine,
+  runCommand,
+  runShell,
+  serveWatched,
+  type WatchedService,
+} from '../support/watched-command.ts';
 
 const withinMs = 60_000;
 const expiredAt = '2020-01-02T00:00:00Z';

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { runHere } from '../support/artseal.ts';
 import { askProvenance, escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
-import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { issueInto } from '../support/issued.ts';
@@ -12,6 +11,7 @@ import { assertRefused } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand, serveWatched } from '../support/watched-command.ts';
 
 const settledWithinMs = 60_000;
 /** Within Stripe's bounds, which the artwork of the documentation is beyond. */
@@ -55,7 +55,7 @@ async function servedByStripe(t: TestContext) {
   const parties = join(dataDir, 'parties.json');
   writeFileSync(parties, JSON.stringify(partiesOfBefore));
   await party('import', parties, '--platform', platform.caller);
-  const service = await serveCommand(t, settings);
+  const service = await serveWatched(t, settings);
   let log = '';
   service.child.stderr?.on('data', (chunk) => {
     log += chunk;
@@ -343,7 +343,7 @@ test('a sandbox with open orders of the simulated provider does not start with S
   const dataDir = temporaryFolder(t);
   const { platforms } = await issueInto(dataDir, 1);
   const [platform = assert.fail()] = platforms;
-  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir });
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assert.equal((await openEscrow(service, platform, filingNo)).status, 200);
   await service.stop('SIGTERM');

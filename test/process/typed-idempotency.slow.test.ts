@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { transports } from '../http/connect/transports.ts';
-import { serveCommand } from '../support/command.ts';
 import { issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedClients } from '../support/typed-clients.ts';
+import { serveWatched } from '../support/watched-command.ts';
 
 const painting = { ...artwork, price: BigInt(artwork.price) };
 
@@ -14,7 +14,7 @@ test('a CreateFiling under a key files once over every protocol, also with kill 
   const dataDir = join(temporaryFolder(t), 'data');
   const { token } = await issueInto(dataDir, 0);
   const serve = async () => {
-    const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir });
+    const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
     const entries = Object.entries(transports).map(([name, transport]) => {
       const { filings } = typedClients(transport(service.internalUrl, token));
       const file = async (word: string) => {

@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { smallLog } from '../evidence/verifier/small-log.ts';
-import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand } from '../support/watched-command.ts';
 
 const log = smallLog(300);
 const good = log.bundle(7);

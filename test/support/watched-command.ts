@@ -5,16 +5,15 @@ import { delimiter, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { artsealCommand, executable, projectFolder } from './artseal-command.ts';
-import type { CommandResult } from './command.ts';
 import { anyAddresses } from './free-address.ts';
 
 const binaries = [join(projectFolder, 'node_modules', '.bin'), ...(executable ? [dirname(executable)] : [])];
 const readyLine = /^artseal ready public=(\S+) internal=(\S+)(?: metrics=(\S+))?$/m;
 
-/** How long a command may take before it counts as hung, in milliseconds; far longer than any needs. */
+/** How long a command may take before it counts as hung, in milliseconds. */
 const hungAfterMs = 60_000;
 
-/** A command under way, all of whose output is kept. */
+/** A running command and its output so far. */
 export interface WatchedCommand {
   readonly child: ChildProcessWithoutNullStreams;
   stdout(): string;
@@ -27,13 +26,13 @@ export interface WatchedCommand {
 export interface WatchedService extends WatchedCommand {
   readonly publicUrl: string;
   readonly internalUrl: string;
-  /** Where its metrics are. */
+  /** URL of its metrics. */
   readonly metricsUrl: string;
   /** Sends a signal and waits for the end, as `end` does. */
   stop(signal?: NodeJS.Signals, limitMs?: number): Promise<number | null | 'HUNG'>;
 }
 
-/** The environment of the test without settings of its own, with the project's commands first, a free port for metrics, and these. */
+/** The environment of the test without its own settings, with the project's commands first in PATH, a free port for metrics, and `env`. */
 export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
@@ -79,8 +78,15 @@ function watch(
   };
 }
 
-/** How a command ended that could have hung. */
-export type BoundedResult = Omit<CommandResult, 'code'> & { readonly code: number | null | 'HUNG' };
+/** How a command ended; `code` is null after a signal. */
+export interface BoundedResult {
+  readonly code: number | null | 'HUNG';
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A command that is run to its end needs no killing after the test. */
+const untilItsEnd = { after: () => {} };
 
 async function toItsEnd(command: WatchedCommand, input: string, limitMs?: number): Promise<BoundedResult> {
   command.child.stdin.end(input);
@@ -98,7 +104,16 @@ export function runShell(
   return toItsEnd(watch(test, 'sh', ['-c', script], env), '', limitMs);
 }
 
-/** Runs `artseal` to its end, or kills it after `limitMs`. */
+/** Runs `artseal` to its end. */
+export function runCommand(
+  words: readonly string[],
+  env: Record<string, string>,
+  input = '',
+): Promise<BoundedResult> {
+  return toItsEnd(watch(untilItsEnd, ...artsealCommand(words), env), input);
+}
+
+/** Runs `artseal` to its end on free ports, or kills it after `limitMs`. */
 export function runBounded(
   test: Pick<TestContext, 'after'>,
   words: readonly string[],
@@ -109,8 +124,8 @@ export function runBounded(
 }
 
 /**
- * Starts `artseal serve` on free ports and waits for its ready line; by `launcher`, words of a command that becomes what
- * follows them, if there are any.
+ * Starts `artseal serve` on free ports and waits for its ready line. `launcher` has the words of a program that executes the
+ * words after them, such as `nice`.
  */
 export async function serveWatched(
   test: Pick<TestContext, 'after'>,
@@ -141,7 +156,7 @@ export async function serveWatched(
   };
 }
 
-/** Asserts that a command failed with one line that says why, and without a stack trace, whatever line began its log. */
+/** Asserts that a command failed with one line and without a stack trace; a first line of its log may precede it. */
 export function assertOneLine(result: BoundedResult, code: number, ...patterns: readonly RegExp[]): void {
   const { stdout } = result;
   const stderr = result.stderr.replace(/^\{.*"msg":"starting"\}\n/, '');
