@@ -8,7 +8,7 @@ const rules = { ofAll: 3, ofEach: 2, tooMany: 'You have two.', full: 'All are ta
 const refused = (reason: string, message: string) => (error: unknown) =>
   error instanceof ApiError && error.reason === reason && error.message === message;
 
-test('one who has enough is refused, whoever else has places, and all when none is left', () => {
+test('a holder at its limit is rejected, and so are all holders when no slot is left', () => {
   const { enter, taken } = createConcurrencyLimit<string>(rules);
   const leave = enter('a');
   enter('a');
@@ -23,7 +23,7 @@ test('one who has enough is refused, whoever else has places, and all when none 
   assert.throws(() => enter('c'), refused('UNAVAILABLE', 'All are taken.'));
 });
 
-test('whoever gave back all has as many as before', () => {
+test('a holder that left all slots can take as many again', () => {
   const { enter, taken } = createConcurrencyLimit<number>(rules);
   for (let time = 0; time < 3; time += 1) {
     const leaves = [enter(1), enter(1)];

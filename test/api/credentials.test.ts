@@ -46,7 +46,7 @@ for (const part of parts) {
   });
 }
 
-test('a missing header is told before an invalid one, wherever the two stand', () => {
+test('a missing header is reported before an invalid one, in any order', () => {
   for (const part of parts) {
     for (const other of parts.filter((candidate) => candidate !== part)) {
       const both = { ...sent, [part]: ['\x7f', '\x7f'], [other]: [] };
@@ -96,14 +96,14 @@ test('a nonce is 1 to 64 of the characters allowed, all of them', () => {
 
 const nowS = 1_795_222_800;
 
-test('a timestamp up to 300 seconds off either way is accepted, whatever the millisecond of the clock', () => {
+test('a timestamp up to 300 seconds off is accepted at every millisecond of the clock', () => {
   assert.equal(clockDifferenceMaxS, 300);
   for (const difference of [-300, -1, 0, 1, 300]) {
     for (const ms of [0, 1, 999]) checkTimestamp(String(nowS + difference), nowS * 1_000 + ms);
   }
 });
 
-test('a timestamp 301 seconds off is refused with the clock of the server', () => {
+test('a timestamp 301 seconds off is rejected with the time of the server', () => {
   for (const difference of [-301, 301, -86_400, 86_400]) {
     assert.throws(
       () => checkTimestamp(String(nowS + difference), nowS * 1_000 + 999),

@@ -57,12 +57,12 @@ function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') 
   };
 }
 
-/** An operation that answers an empty message. */
+/** An operation that returns an empty message. */
 const empty = operation({ parse: () => parsed([], () => undefined), run: async () => ({}) });
 
 const broken = (field: string, rule: string): Violation => ({ field, rule });
 
-test('an operation is given its input and the call, and its answer becomes a message', async () => {
+test('an operation gets its input and the call, and its response becomes a message', async () => {
   const seen: unknown[] = [];
   const { invoke } = dispatching({
     run: async (filingNo, call) => {
@@ -120,7 +120,7 @@ test('a message names a limited number of fields and counts the rest', async () 
   await assert.rejects(invoke(platform, many), (error: Error) => {
     assert.ok(error.message.length < 1_000, error.message);
     assert.match(error.message, /^field0 is unknown; .*; and \d+ more$/);
-    // What is stored of it is no longer than what is told.
+    // The stored error is no longer than its message.
     assert.ok(error instanceof ValidationError);
     const data = apiErrorData(error);
     assert.ok(JSON.stringify(data).length < 5_000);
@@ -129,7 +129,7 @@ test('a message names a limited number of fields and counts the rest', async () 
   });
 });
 
-test('an operation for operators is refused to all others before its request is looked at', async () => {
+test('only operators may call an operation for operators; for others its request is not parsed', async () => {
   const parse = () => assert.fail('The request of somebody who may not ask was parsed.');
   const { invoke, runs } = dispatching({ parse }, 'operate');
   for (const principal of [platform, service]) {
@@ -149,13 +149,13 @@ test('a method that nobody implements is not found', async () => {
   );
 });
 
-test('what an operation throws is passed on as it is', async () => {
+test('an error of an operation is thrown as it is', async () => {
   const error = new TypeError('internalError');
   const { invoke } = dispatching({ run: () => Promise.reject(error) });
   await assert.rejects(invoke(), (thrown) => thrown === error);
 });
 
-test('a dispatcher knows the services that it was made of', () => {
+test('a dispatcher has the services that it was created with', () => {
   const dispatcher = createDispatcher([implement(ProvenanceService, 'read', { getProvenance: empty })]);
   assert.deepEqual(dispatcher.services, [ProvenanceService]);
 });
@@ -172,7 +172,7 @@ for (const schema of [AdminService, EscrowService, ProvenanceService]) {
   });
 }
 
-/** The operations of EventService, the second of which answers with a stream. */
+/** The operations of EventService; the second returns a stream. */
 const eventOperations = {
   listEvents: empty,
   watchEvents: streaming({
@@ -185,7 +185,7 @@ const eventOperations = {
   }),
 };
 
-test('the answers of a stream become messages, one by one', async () => {
+test('the responses of a stream become messages, one by one', async () => {
   const { stream } = createDispatcher([implement(EventService, 'read', eventOperations)]);
   const call = { principal: service, execute, signal: new AbortController().signal };
   const { watchEvents } = EventService.method;
@@ -207,7 +207,7 @@ test('the answers of a stream become messages, one by one', async () => {
   await assert.rejects(nobodys.next(), apiError('NOT_FOUND'));
 });
 
-test('a method is implemented by an operation of its kind alone', () => {
+test('a method needs an operation of its kind', () => {
   const { listEvents, watchEvents } = eventOperations;
   const swapped = [
     { listEvents, watchEvents: empty },

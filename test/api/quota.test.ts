@@ -4,7 +4,7 @@ import { askProvenance } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { startService } from '../support/service.ts';
 
-test('a call counts in the month that it is told of, though the month turns at that moment', async (t) => {
+test('a call counts in the month that its response names, even if the month changes during the call', async (t) => {
   const monthEndMs = Date.UTC(2026, 6, 1);
   const clock = createManualClock(monthEndMs - 60_000);
   let stepMs = 0;
@@ -20,7 +20,7 @@ test('a call counts in the month that it is told of, though the month turns at t
   for (const lookAtMs of [1, 2, 3, 4]) {
     const platform = await service.platform('ENTERPRISE', 5);
     const { callerId = 0 } = service.store.findKey(platform.apiKey) ?? {};
-    // From here on a millisecond passes with each look at the clock, and the month turns at one of them.
+    // From here each read of the clock takes a millisecond, and the month changes at one of them.
     clock.setWall(monthEndMs - lookAtMs);
     stepMs = 1;
     const timestamp = String(monthEndMs / 1_000 - 1);
@@ -35,7 +35,7 @@ test('a call counts in the month that it is told of, though the month turns at t
     assert.deepEqual(
       [await counted('2026-06'), await counted('2026-07')],
       isJune ? [1, 0] : [0, 1],
-      `${lookAtMs} looks before the month turns`,
+      `${lookAtMs} reads before the month changes`,
     );
   }
 });

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRateLimit } from '../../src/api/rate-limit.ts';
 
-/** A rate limit and the hands of its clock. */
+/** A rate limit and its clock. */
 function limitAt(startMs = 0) {
   const clock = { ms: startMs };
   return { clock, limit: createRateLimit(() => clock.ms) };
 }
 
 for (const callsPerSecond of [10, 50, 200]) {
-  test(`${callsPerSecond} immediate calls are let in and the next one is refused`, () => {
+  test(`${callsPerSecond} immediate calls are allowed, and the next one is rejected`, () => {
     const { limit } = limitAt();
     for (let call = 1; call <= callsPerSecond; call += 1) {
       const { allowed, remaining, retryAfterS } = limit.take(1, callsPerSecond);
@@ -27,7 +27,7 @@ for (const callsPerSecond of [10, 50, 200]) {
   });
 
   for (const startMs of [0, 1e-3, 123_456.789, 8.64e9 + 0.1]) {
-    test(`calls at an even ${callsPerSecond} a second are never refused, on a clock at ${startMs} ms`, () => {
+    test(`calls at a steady ${callsPerSecond} a second are never rejected, on a clock at ${startMs} ms`, () => {
       const { clock, limit } = limitAt(startMs);
       for (let call = 0; call < callsPerSecond * 600; call += 1) {
         clock.ms = startMs + (call * 1_000) / callsPerSecond;
@@ -35,7 +35,7 @@ for (const callsPerSecond of [10, 50, 200]) {
       }
     });
 
-    test(`after a burst, one call in each 1/${callsPerSecond} s is let in for ever, on a clock at ${startMs} ms`, () => {
+    test(`after a burst, one call every 1/${callsPerSecond} s is allowed, on a clock at ${startMs} ms`, () => {
       const { clock, limit } = limitAt(startMs);
       for (let call = 0; call < callsPerSecond; call += 1) limit.take(1, callsPerSecond);
       for (let call = 1; call < callsPerSecond * 120; call += 1) {
@@ -47,7 +47,7 @@ for (const callsPerSecond of [10, 50, 200]) {
   }
 }
 
-test('no second ever sees more calls than the burst and what came back in it', () => {
+test('no second has more calls than two bursts', () => {
   const { clock, limit } = limitAt();
   const letIn: number[] = [];
   for (let step = 0; step < 20_000; step += 1) {
@@ -62,7 +62,7 @@ test('no second ever sees more calls than the burst and what came back in it', (
   assert.ok(overallRate <= 10.2, `${overallRate} calls a second`);
 });
 
-test('a refused call costs nothing', () => {
+test('a rejected call uses nothing up', () => {
   const { clock, limit } = limitAt();
   for (let call = 0; call < 1_000; call += 1) limit.take(1, 10);
   clock.ms = 99.9;
@@ -72,7 +72,7 @@ test('a refused call costs nothing', () => {
   assert.equal(limit.take(1, 10).allowed, false);
 });
 
-test('what remains is exact while the burst comes back', () => {
+test('the remaining calls are exact while the burst is restored', () => {
   const { clock, limit } = limitAt();
   for (let call = 0; call < 10; call += 1) limit.take(1, 10);
   for (const [ms, remaining] of [
@@ -102,7 +102,7 @@ test('each caller has a rate of its own', () => {
   assert.equal(limit.take(2, 10).remaining, 8);
 });
 
-test('a caller is told whole seconds, at least one, to wait and until all is whole again', () => {
+test('the times to wait and to a full burst are whole seconds, at least one', () => {
   const { clock, limit } = limitAt();
   for (let step = 0; step < 5_000; step += 1) {
     clock.ms = step * 7;

@@ -16,7 +16,7 @@ const levels: readonly (readonly [reason: Reason, what: string, level: number | 
   ['UNAVAILABLE', 'a fault of the service', error],
 ];
 
-/** The levels of the lines that a call leaves. */
+/** The levels of the log lines of a call. */
 function levelsOf(event: RequestEvent, status: number): number[] {
   const lines: string[] = [];
   const log = pino({ level: 'debug' }, { write: (line) => lines.push(line) });
@@ -31,7 +31,7 @@ for (const [reason, what, level] of levels) {
   });
 }
 
-test('a question for health leaves a line for debugging alone, unless it or its answer is wrong', () => {
+test('a health probe is logged at debug level, unless it fails for another reason than UNAVAILABLE', () => {
   const probe = { requestId: '1', isProbe: true };
   assert.deepEqual(levelsOf(probe, 200), [debug]);
   assert.deepEqual(levelsOf({ ...probe, apiError: new ApiError('UNAVAILABLE', 'x') }, 503), [debug]);
@@ -39,7 +39,7 @@ test('a question for health leaves a line for debugging alone, unless it or its 
   assert.deepEqual(levelsOf({ ...probe, apiError: new ApiError('INTERNAL', 'x') }, 500), [error]);
 });
 
-test('that there was no room for what anybody may ask for is no error of the service', () => {
+test('UNAVAILABLE of a public route is logged as information', () => {
   const open = { requestId: '1', isForAnybody: true };
   assert.deepEqual(levelsOf({ ...open, apiError: new ApiError('UNAVAILABLE', 'x') }, 503), [info]);
   assert.deepEqual(levelsOf({ ...open, apiError: new ApiError('INTERNAL', 'x') }, 500), [error]);

@@ -17,10 +17,10 @@ import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { ledger } from '../support/tokens.ts';
 
-/** Calls that are carried out at the same time, at most. */
+/** The largest number of running calls. */
 const callsUnderWayMax = 2_000;
 
-/** The pipeline before these operations. */
+/** The pipeline with these operations. */
 async function openCalls(t: TestContext, dispatcher: Dispatcher, stored: Promise<void>) {
   const store = createSqliteStore({ dataDir: temporaryFolder(t), ...sandbox });
   t.after(() => store.close());
@@ -46,7 +46,7 @@ async function openCalls(t: TestContext, dispatcher: Dispatcher, stored: Promise
 
 const reasonOf = ({ response }: CallResult) => (response instanceof ApiError ? response.reason : 'none');
 
-test('calls whose callers are gone count until they end; what comes on top is refused at once', {
+test('calls count until they end, even without a caller, and calls above the limit are rejected at once', {
   timeout: 60_000,
 }, async (t) => {
   const answered = Promise.withResolvers<void>();
@@ -60,7 +60,7 @@ test('calls whose callers are gone count until they end; what comes on top is re
   assert.equal(reasonOf(await identified()), 'NOT_FOUND');
 });
 
-test('calls that wait for what others do hold up no others, however many they are', {
+test('calls that wait for another party do not count as running', {
   timeout: 60_000,
 }, async (t) => {
   const over = Promise.withResolvers<void>();
@@ -88,7 +88,7 @@ test('calls that wait for what others do hold up no others, however many they ar
   assert.equal(reasonOf(await call(FilingService.method.getFiling)), 'NOT_FOUND');
   over.resolve();
   for (const outcome of await Promise.all(waits)) assert.equal(reasonOf(outcome), 'none');
-  // They were counted again when they came back, and are not any more.
+  // They counted again after their wait, and do not now.
   const again = Array.from({ length: callsUnderWayMax }, () => call(FilingService.method.getFiling));
   for (const outcome of await Promise.all(again)) assert.equal(reasonOf(outcome), 'NOT_FOUND');
 });

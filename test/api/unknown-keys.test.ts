@@ -7,7 +7,7 @@ import { statementPrototype } from '../support/statement.ts';
 const { store, platform } = await startService(fileScope);
 const known = await platform();
 
-/** How many statements the database is asked to run for a piece of work. */
+/** The number of statements that the database runs for some work. */
 function statementsOf(t: TestContext, work: () => unknown): number {
   const verbs = ['run', 'get', 'all', 'iterate'] as const;
   const mocks = verbs.map((verb) => t.mock.method(statementPrototype, verb).mock);
@@ -16,12 +16,12 @@ function statementsOf(t: TestContext, work: () => unknown): number {
   return mocks.reduce((sum, mock) => sum + mock.callCount(), 0);
 }
 
-test('an unknown API key costs the database what a known one costs', (t) => {
+test('an unknown API key takes as many statements as a known one', (t) => {
   assert.equal(store.findKey(known.apiKey)?.keyId, known.keyId);
   const [ofKnown, ...ofOthers] = [known.apiKey, 'ak_unknown', 'ak_unknown', 'ak_other', known.apiKey].map(
     (apiKey) => statementsOf(t, () => store.findKey(apiKey)),
   );
-  // At most, each asks whether another process changed a key.
+  // Each lookup asks at most whether another process changed a key.
   assert.ok(ofKnown !== undefined && ofKnown <= 1);
   for (const ofOther of ofOthers) assert.equal(ofOther, ofKnown);
 });

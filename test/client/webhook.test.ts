@@ -28,7 +28,7 @@ for (const { name, nowS: momentS, apiError, ...received } of [...publishedCases,
   });
 }
 
-test('what the published npm package signs is accepted', () => {
+test('a webhook signed by the npm package standardwebhooks is accepted', () => {
   const signature = new Webhook(secret).sign('msg_1', new Date(nowMs), eventBody);
   const from = { 'webhook-id': 'msg_1', 'webhook-timestamp': String(nowS), 'webhook-signature': signature };
   assert.deepEqual(verifyWebhook({ headers: from, body: eventBody, secret, nowMs }), event);
@@ -56,7 +56,7 @@ test('headers are read from Headers and from records with names in any case', ()
   );
 });
 
-test('a request that arrived at a server of Node is verified as it is', async (t) => {
+test('a request of a Node server is verified without conversion', async (t) => {
   const server = createServer().listen(0, '127.0.0.1');
   t.after(() => server.close());
   await once(server, 'listening');
@@ -72,7 +72,7 @@ test('a request that arrived at a server of Node is verified as it is', async (t
   assert.deepEqual(verifyWebhook({ ...(await received), secret, nowMs }), event);
 });
 
-test('one of several secrets is enough, as while the receiver changes over', () => {
+test('a signature by one of several secrets is enough', () => {
   const secrets = [newWebhookSecret(), secret];
   assert.deepEqual(verifyWebhook({ headers, body: eventBody, secret: secrets, nowMs }), event);
   assert.throws(
@@ -81,7 +81,7 @@ test('one of several secrets is enough, as while the receiver changes over', () 
   );
 });
 
-test('a secret that cannot be one is named as the fault, without being repeated', () => {
+test('an invalid secret is BAD_SECRET, and the message does not show it', () => {
   const none: unknown = undefined;
   const wrong = ['', 'whsec_', secret.slice('whsec_'.length), `${secret} `, [], [secret, ''], none];
   for (const other of wrong) {
@@ -92,7 +92,7 @@ test('a secret that cannot be one is named as the fault, without being repeated'
   }
 });
 
-test('the time may differ by the tolerance, and by no second more', () => {
+test('the time may differ by exactly the tolerance', () => {
   const verify = (differenceS: number, toleranceS?: number) => () =>
     verifyWebhook({
       ...{ headers: sign(eventBody, nowS + differenceS), body: eventBody, secret, nowMs: nowMs + 999 },
@@ -105,7 +105,7 @@ test('the time may differ by the tolerance, and by no second more', () => {
   assert.throws(verify(-1, 0), refused('TOO_OLD'));
 });
 
-test('a timestamp is whole seconds, without what lenient readers pass over', () => {
+test('a timestamp is a whole number of seconds in decimal digits', () => {
   for (const timestamp of [`${nowS}.0`, `${nowS}s`, ` ${nowS}`, `0${nowS}`, `+${nowS}`, '1e9', '-1', '0']) {
     const other = { ...headers, 'webhook-timestamp': timestamp };
     assert.throws(
@@ -116,7 +116,7 @@ test('a timestamp is whole seconds, without what lenient readers pass over', () 
   }
 });
 
-test('without a clock passed in, it is now', () => {
+test('without nowMs the clock of the machine counts', () => {
   const body = eventBody;
   const now = sign(body, Math.floor(Date.now() / 1000));
   assert.deepEqual(verifyWebhook({ headers: now, body, secret }), event);
@@ -126,7 +126,7 @@ test('without a clock passed in, it is now', () => {
   );
 });
 
-test('the raw body is asked for where a parsed one is passed', () => {
+test('a parsed body is rejected: the raw body is needed', () => {
   for (const parsed of [event, undefined, null, 5]) {
     assert.throws(
       () => verifyWebhook({ headers, body: parsed, secret, nowMs }),
@@ -135,13 +135,13 @@ test('the raw body is asked for where a parsed one is passed', () => {
   }
 });
 
-test('bytes are verified as they are, and read as UTF-8', () => {
+test('bytes are verified unchanged, and read as UTF-8', () => {
   const body = new TextEncoder().encode('{"type":"future.type","data":{"name":"齐白石 🖌"}}');
   const read = verifyWebhook({ headers: sign(body), body, secret, nowMs });
   assert.deepEqual(read, { type: 'future.type', data: { name: '齐白石 🖌' } });
 });
 
-test('a signed body that is no JSON object is rejected', () => {
+test('a signed body that is not a JSON object is rejected', () => {
   for (const body of ['', 'null', '[]', '"text"', '{"type"', Uint8Array.of(0x22, 0xff, 0x22)]) {
     assert.throws(() => verifyWebhook({ headers: sign(body), body, secret, nowMs }), refused('BAD_BODY'));
   }

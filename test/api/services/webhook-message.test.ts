@@ -19,7 +19,7 @@ const key: Event = { ...place, type: 'key.rotated', keyId: 'key_0123456789abcdef
 const usage: Event = { ...place, type: 'usage.threshold', month: '2026-11', percent: 80 };
 const webhook: Event = { ...place, type: 'webhook.disabled', webhookId: 'wh_0123456789abcdef' };
 
-test('endpoints are sent an event as the feed has it, with its type and its time before it', () => {
+test('a webhook is the event of the feed, preceded by its type and time', () => {
   for (const event of [filing, order, key, usage, webhook]) {
     const { id, body } = webhookMessage(event, making);
     const inFeed = JSON.stringify(
@@ -31,7 +31,7 @@ test('endpoints are sent an event as the feed has it, with its type and its time
   }
 });
 
-test('no member is there that the event does not have', () => {
+test('a webhook has no members that its event does not have', () => {
   const { id, body } = webhookMessage(filing, making);
   const data = { id, sequence: 1_000_007, type: 'filing.created', at, filingNo: 'AS-2026-000042' };
   assert.equal(body, JSON.stringify({ type: 'filing.created', timestamp: at, data }));

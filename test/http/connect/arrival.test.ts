@@ -19,8 +19,8 @@ import { ledger } from '../../support/tokens.ts';
 import { openBareListener } from './bare-listener.ts';
 import { enveloped } from './raw-call.ts';
 
-/** The internal door before no operation: whoever comes that far fails. */
-async function openDoor(
+/** The listener without operations: a call that gets that far fails. */
+async function openListener(
   t: TestContext,
   arrivalMs?: number,
   draining = new AbortController(),
@@ -44,7 +44,7 @@ interface Part {
   readonly sent: Uint8Array | string;
 }
 
-/** Sends the head of a call and a part of its message, and gives the error that it is answered with. */
+/** Sends the head of a call and a part of its message; returns the error of the response. */
 type PartialSending = (t: TestContext, baseUrl: string, part: Part) => Promise<ConnectError | undefined>;
 
 const path = '/artseal.v1.ProvenanceService/GetProvenance';
@@ -95,8 +95,8 @@ function assertTimeout(error: ConnectError | undefined, message: RegExp): void {
 }
 
 for (const [name, [send, part, deadline]] of Object.entries(ways)) {
-  test(`a deadline ends a call whose message has not arrived: ${name}`, async (t) => {
-    const baseUrl = await openDoor(t);
+  test(`a call whose message has not arrived ends at its deadline: ${name}`, async (t) => {
+    const baseUrl = await openListener(t);
     const over = Object.fromEntries(
       Object.entries(deadline).map(([key, value]) => [key, value.replace('5', '')]),
     );
@@ -106,12 +106,15 @@ for (const [name, [send, part, deadline]] of Object.entries(ways)) {
     }
   });
 
-  test(`a message that does not arrive ends its call: ${name}`, async (t) => {
-    assertTimeout(await send(t, await openDoor(t, 50), part), /^The request was not complete within 0\.05 s/);
+  test(`a call whose message does not arrive is ended: ${name}`, async (t) => {
+    assertTimeout(
+      await send(t, await openListener(t, 50), part),
+      /^The request was not complete within 0\.05 s/,
+    );
   });
 }
 
-/** Opens a Watch that was told its first status; undefined if its own message took longer than that to arrive. */
+/** Opens a Watch and reads its first status; undefined if its request took longer than the limit to arrive. */
 async function openWatch(baseUrl: string) {
   const watch = createClient(Health, createGrpcTransport({ baseUrl })).watch({})[Symbol.asyncIterator]();
   try {
@@ -123,11 +126,11 @@ async function openWatch(baseUrl: string) {
   }
 }
 
-test('streams outlast the time that a message may take', async (t) => {
-  // On a machine that is busy with other things the first of these may be too short for any message.
+test('streams last longer than a message may take to arrive', async (t) => {
+  // On a busy machine the first of these may be too short for any message.
   for (const arrivalMs of [50, 1_000, 20_000]) {
     const draining = new AbortController();
-    const baseUrl = await openDoor(t, arrivalMs, draining);
+    const baseUrl = await openListener(t, arrivalMs, draining);
     const watch = await openWatch(baseUrl);
     if (watch === undefined) continue;
     const asked = Promise.withResolvers<void>();
@@ -140,7 +143,7 @@ test('streams outlast the time that a message may take', async (t) => {
     const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl }));
     const answers = reflection.serverReflectionInfo(questions())[Symbol.asyncIterator]();
     assert.equal((await answers.next()).value?.messageResponse.case, 'listServicesResponse');
-    // It is begun last, and over when it is refused.
+    // This call begins last, so the limit of the streams is over once it is rejected.
     assertTimeout(await overHttp2(t, baseUrl, { headers: grpc, sent: half }), /not complete/);
     asked.resolve();
     assert.equal((await answers.next()).value?.messageResponse.case, 'listServicesResponse');
@@ -148,5 +151,5 @@ test('streams outlast the time that a message may take', async (t) => {
     assert.equal((await watch.next()).value?.status, Status.NOT_SERVING);
     return;
   }
-  assert.fail('no Watch was told anything');
+  assert.fail('no Watch got a status');
 });

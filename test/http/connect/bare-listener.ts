@@ -9,32 +9,32 @@ import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
 import { listenLocally } from '../../support/local-server.ts';
 import { openObserver } from '../../support/observer.ts';
 
-/** How long the connections of a test's door last. */
+/** The timeouts of the connections of a test's listener. */
 export interface ListenerTimeouts extends Partial<ConnectionTimeouts> {
   /** How long the headers of a request may take, in milliseconds. */
   readonly headersMs?: number;
-  /** How long a client may take nothing of a response, in milliseconds. */
+  /** How long a client may read nothing of a response, in milliseconds. */
   readonly stalledMs?: number;
   readonly tls?: TlsFront | undefined;
 }
 
-/** The internal listener alone, with calls of the test's own. */
+/** The internal listener alone, with the typed calls of a test. */
 export async function openBareListener(
   t: TestContext,
   typedCalls: TypedCalls,
-  { headersMs, stalledMs, tls, ...timeout }: ListenerTimeouts = {},
+  { headersMs, stalledMs, tls, ...timeouts }: ListenerTimeouts = {},
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
   const listener = createInternalListener({
-    ...{ typedCalls, tls, ...timeout },
+    ...{ typedCalls, tls, ...timeouts },
     clientOf: createClientOf([]),
     openCalls: createOpenCalls(stalledMs),
     observer: openObserver('internal', log),
   });
   const { server } = listener;
   if (headersMs !== undefined) {
-    // The server takes the interval as it begins to listen.
+    // The server reads the interval when it begins to listen.
     Object.assign(server, { headersTimeout: headersMs, connectionsCheckingInterval: headersMs });
   }
   const baseUrl = await listenLocally(t, server, () => listener.destroy());

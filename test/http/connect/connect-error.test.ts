@@ -11,7 +11,7 @@ import { ApiError, type Reason, reasons, toApiError } from '../../../src/domain/
 import { ValidationError } from '../../../src/domain/violation.ts';
 import { toConnectError } from '../../../src/http/connect/errors.ts';
 
-/** The status codes of gRPC by the names that Connect gives them. */
+/** The status codes of gRPC, by their names in Connect. */
 const codes: Record<string, Code> = {
   invalid_argument: 3,
   deadline_exceeded: 4,
@@ -29,7 +29,7 @@ const codes: Record<string, Code> = {
 };
 
 for (const [reason, { code }] of Object.entries(reasons)) {
-  test(`${reason} is ${code} to a typed client`, () => {
+  test(`${reason} has the code ${code}`, () => {
     const error = toConnectError(new ApiError(reason as Reason, 'A sentence.'), 'the request id');
     assert.equal(error.code, codes[code]);
     assert.equal(error.rawMessage, 'A sentence.');
@@ -43,7 +43,7 @@ for (const [reason, { code }] of Object.entries(reasons)) {
   });
 }
 
-test('a typed client is told the fields that are not valid by their names in the proto, in every protocol', () => {
+test('BadRequest names invalid fields as the proto does', () => {
   const violations = [
     { field: 'buyerId', rule: 'is required' },
     { field: 'nowhere', rule: 'is not part of this request' },
@@ -67,14 +67,14 @@ test('a typed client is told the fields that are not valid by their names in the
   assert.deepEqual(elsewhere.findDetails(BadRequestSchema), []);
 });
 
-test('a typed client is told how long to wait', () => {
+test('RetryInfo and Retry-After have the time to wait', () => {
   const error = toConnectError(new ApiError('RATE_LIMITED', 'Later.', { retryAfterS: 7 }), 'r');
   assert.equal(error.metadata.get('Retry-After'), '7');
   const [retry, ...more] = error.findDetails(RetryInfoSchema);
   assert.deepEqual([retry?.retryDelay?.seconds, retry?.retryDelay?.nanos, more], [7n, 0, []]);
 });
 
-test('nothing of what nobody foresaw reaches a typed client', () => {
+test('an unknown error shows nothing to a client', () => {
   for (const thrown of [new Error('secret'), 'secret', { secret: 1 }, undefined, null]) {
     const error = toConnectError(toApiError(thrown), 'r');
     assert.equal(error.code, Code.Internal);

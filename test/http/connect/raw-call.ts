@@ -22,17 +22,17 @@ export interface RawAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly error: ConnectError | undefined;
-  /** The message of the answer. */
+  /** The message of the response. */
   readonly body: Buffer;
 }
 
-/** The reason of a refused call; undefined if it was answered or has none. */
+/** The reason of a call that failed; undefined if it did not, or has none. */
 export function reasonOf({ error }: RawAnswer): string | undefined {
   return error?.findDetails(ErrorInfoSchema)[0]?.reason;
 }
 
-/** The message of an answer in JSON. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+/** The message of a response, in JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: tests read responses of every shape.
 export function jsonOf({ body }: RawAnswer): any {
   return JSON.parse(body.toString());
 }
@@ -42,7 +42,7 @@ export type RawSending = (call: RawCall) => Promise<RawAnswer>;
 
 const url = ({ baseUrl, method }: RawCall) => `${baseUrl}/artseal.v1.${method}`;
 
-/** An answer of Connect that was fetched. */
+/** A fetched response of Connect. */
 export async function connectAnswer(response: Response): Promise<RawAnswer> {
   const { status, headers } = response;
   const body = Buffer.from(await response.arrayBuffer());

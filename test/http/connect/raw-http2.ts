@@ -23,10 +23,10 @@ const endHeaders = 4;
 
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
-/** What a client begins with that leaves all settings as they are. */
+/** The first bytes of a client that keeps all settings. */
 export const openWindow = Buffer.concat([preface, frame(frameTypes.settings, 0, 0, Buffer.alloc(0))]);
 
-/** What a client begins with that lets no byte of an answer's body through. */
+/** The first bytes of a client that accepts no byte of a response's body. */
 export const closedWindow = Buffer.concat([
   preface,
   // INITIAL_WINDOW_SIZE is 0.
@@ -58,15 +58,15 @@ function literal(text: string): Buffer {
   return Buffer.concat([Buffer.from(prefix), Buffer.from(text, 'latin1')]);
 }
 
-/** A piece of a request's body, after which more may come. */
+/** A part of a request's body, not the last. */
 export const bodyPiece = (stream: number, bytes: number): Buffer =>
   frame(frameTypes.data, 0, stream, Buffer.alloc(bytes).fill('x'));
 
-/** A question that the peer answers once it has read all before it. */
+/** A PING; the server answers it once it has read everything before it. */
 export const ping = frame(frameTypes.ping, 0, 0, Buffer.from('readsofa'));
 
-/** How a question of the peer begins. */
+/** The head of a PING of the server. */
 export const pingHead = ping.subarray(0, 9);
 
-/** The answer to `ping`. */
+/** The response to `ping`. */
 export const pong = frame(frameTypes.ping, 1, 0, Buffer.from('readsofa'));

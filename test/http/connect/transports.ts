@@ -13,7 +13,7 @@ export type TransportMaker = (baseUrl: string, token: string) => Transport;
 export const connectOverHttp1: TransportMaker = (baseUrl, token) =>
   createConnectTransport({ baseUrl, httpVersion: '1.1', interceptors: [sending(bearer(token))] });
 
-/** Each protocol over each version of HTTP that it has. */
+/** Every protocol over every HTTP version that it supports. */
 export const transports: Record<string, TransportMaker> = {
   'Connect over HTTP/1.1': connectOverHttp1,
   'Connect over HTTP/2': (baseUrl, token) =>
