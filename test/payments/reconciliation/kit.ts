@@ -1,5 +1,4 @@
 import type { TestContext } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import {
@@ -23,9 +22,9 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 /** The limits of a kit: those of the service, with the long ones short enough to be waited for step by step. */
 export const kitLimits: ReconciliationLimits = {
   ...reconciliationLimits,
-  freezeDeadlineMs: 60_000,
-  longestRetryMs: 20_000,
-  quietLookUpMs: 90_000,
+  freezeDeadlineMs: 30_000,
+  longestRetryMs: 10_000,
+  quietLookUpMs: 30_000,
 };
 
 /** A reconciler on a real store, with time and provider in the hand of the test. */
@@ -54,12 +53,20 @@ export interface Kit {
   readonly logged: readonly { readonly msg: string; readonly level: number }[];
 }
 
-/** FairQueue of the event loop that a step of recovery takes at most: its questions, and a commit behind each. */
+/** Turns of the event loop that a step of recovery takes at most: its queries, and a commit after each. */
 const turnsPerStep = 20;
 
 /** Waits until nothing happens any more without time moving on. */
-export async function quiet(): Promise<void> {
-  for (let count = 0; count < turnsPerStep; count += 1) await turn();
+export function quiet(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let left = turnsPerStep;
+  const turn = () => {
+    left -= 1;
+    if (left > 0) setImmediate(turn);
+    else resolve();
+  };
+  turn();
+  return promise;
 }
 
 /** Makes a kit; closed after the test. */
