@@ -45,7 +45,7 @@ import { type Reason, reasons } from '../src/domain/reason.ts';
 import { checkText, deceptiveCharacterRule } from '../src/domain/text.ts';
 import { everyType } from '../src/domain/webhook.ts';
 import { newWebhookSecret } from '../src/events/webhooks/signature.ts';
-import { bodyBytesMax } from '../src/http/rest/body.ts';
+import { bodyBytesMax } from '../src/http/listen/request-head.ts';
 import { jsonType } from '../src/http/rest/envelope.ts';
 import { rateLimitHeaders } from '../src/http/rest/rate-limit-headers.ts';
 import { targetBytesMax } from '../src/http/rest/request-target.ts';

@@ -43,6 +43,7 @@ import { createKeyedLimit } from '../../lib/concurrency.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import { inPieces } from '../listen/counted-response.ts';
 import type { OpenCall } from '../listen/open-calls.ts';
+import { bodyBytesMax } from '../listen/request-head.ts';
 import { requestMs } from './connection.ts';
 import { shortenDeadline } from './deadline.ts';
 import { toConnectError } from './errors.ts';
@@ -71,9 +72,6 @@ export type TypedCalls = (
   event: RequestEvent,
   open: OpenCall,
 ) => void;
-
-/** The largest message, in bytes: as over REST. */
-const messageBytesMax = 65_536;
 
 /**
  * Concurrent calls of a caller that only read: enough to fill batches at the store. A call that waits takes about 6 KB of
@@ -160,7 +158,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
 
   const router = createConnectRouter({
     interceptors: [refuseInOurWords],
-    readMaxBytes: messageBytesMax,
+    readMaxBytes: bodyBytesMax,
     // Not Brotli: a few bytes of it demand a window of 16 MB, which is taken before anything is unpacked.
     acceptCompression: [compressionGzip],
   });

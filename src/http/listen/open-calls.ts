@@ -1,11 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { givenNetwork } from '../../lib/networks.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
+import { bodyBytesMax } from './request-head.ts';
 
 /** Memory for all open calls of the process, in bytes: requests, and response bytes that the kernel has not accepted. */
 const heldBytesMax = 24 * 1_048_576;
-/** The largest request body that a listener reads, in bytes. */
-const bodyBytesMax = 65_536;
 /** Estimated memory that Node uses for a call of each HTTP version, and for a header besides its text, in bytes. */
 const overheadBytes = { http1: 4_096, http2: 32_768, header: 256 } as const;
 /** How long a client may read nothing of a response, and how often that is checked, in milliseconds. */

@@ -1,6 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 
+/** The largest request body that a listener reads, in bytes. */
+export const bodyBytesMax = 65_536;
+
 /**
  * The fault in how an HTTP/1 request states the end of its body; undefined if there is none. Request smuggling: a proxy may see
  * another end if there is more than a single `chunked`, or any with HTTP/1.0, and take the following bytes for a request of

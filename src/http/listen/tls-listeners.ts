@@ -1,7 +1,24 @@
-import type { TlsFiles } from './tls-files.ts';
-import { openTlsListener, type TlsListener, type TlsListenerOptions } from './tls-listener.ts';
+import type { Logger } from 'pino';
+import type { Clock } from '../../domain/clock.ts';
+import { watchCertificate } from './certificate-watch.ts';
+import type { ClientOf } from './clients.ts';
+import { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
+import { createTlsFront, type TlsFront } from './tls-front.ts';
 
 type ListenerName = 'public' | 'internal';
+
+/** The TLS of a listener, with the current certificate of its files. */
+interface TlsListener {
+  readonly front: TlsFront;
+  /** The current certificate in PEM, followed by its chain. */
+  certificate(): string;
+  /** When it expires, in Unix milliseconds. */
+  endsAtMs(): number;
+  /** Reads the files now. */
+  reload(): void;
+  /** Stops watching the files. */
+  end(): void;
+}
 
 /** The TLS of both listeners; undefined for plain HTTP. */
 export interface TlsListeners {
@@ -15,19 +32,30 @@ export interface TlsListeners {
   end(): void;
 }
 
-/** Opens the TLS of each listener that has files. Throws as `openTlsListener` does. */
+/**
+ * Reads the TLS files of each listener that has some, and watches them for changes. Throws TlsFileError, and the error of
+ * OpenSSL for a weak key.
+ */
 export function openTlsListeners(
-  files: Readonly<Record<ListenerName, TlsFiles | undefined>>,
-  { log, ...options }: Omit<TlsListenerOptions, 'files' | 'protocols'>,
+  filesOf: Readonly<Record<ListenerName, TlsFiles | undefined>>,
+  { clientOf, clock, log }: { readonly clientOf: ClientOf; readonly clock: Clock; readonly log: Logger },
 ): TlsListeners {
   const opened = new Map<ListenerName, TlsListener>();
-  const open = (listener: ListenerName, protocols: readonly string[]) => {
-    const own = files[listener];
-    if (own === undefined) return undefined;
-    const tls = openTlsListener({ ...options, files: own, protocols, log: log.child({ listener }) });
+  function open(listener: ListenerName, protocols: readonly string[]): TlsListener | undefined {
+    const files = filesOf[listener];
+    if (files === undefined) return undefined;
+    let material = readTlsFiles(files);
+    const ownLog = log.child({ listener });
+    const front = createTlsFront({ material, protocols, clientOf, log: ownLog });
+    const use = (renewed: TlsMaterial) => {
+      front.use(renewed);
+      material = renewed;
+    };
+    const watch = watchCertificate({ files, material, use, clock, log: ownLog });
+    const tls = { front, certificate: () => material.certificate, ...watch };
     opened.set(listener, tls);
     return tls;
-  };
+  }
   return {
     public: open('public', ['http/1.1']),
     internal: open('internal', ['h2', 'http/1.1']),

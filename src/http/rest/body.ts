@@ -1,10 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../domain/reason.ts';
+import { bodyBytesMax } from '../listen/request-head.ts';
 import { jsonType } from './envelope.ts';
 import { sentHeader } from './sent-headers.ts';
-
-/** The largest request body, in bytes. */
-export const bodyBytesMax = 65_536;
 
 /** The client closed its connection before its request was complete, so nobody reads a response. */
 export class ClientGone extends Error {

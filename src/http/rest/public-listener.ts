@@ -57,22 +57,10 @@ const timeouts = { keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
 
 /** Creates the HTTP/1.1 server of the public API. It does not listen yet. */
 export function createPublicListener(dependencies: PublicListenerDependencies): Server {
-  const { signedCalls, notifications, openRoutes, clientOf, tls, observer, openCalls } = dependencies;
-  const server = createServer({
-    // `checkHead` rejects a request without Host, with the JSON of errors.
-    requireHostHeader: false,
-    maxHeaderSize: requestLimits.headBytes,
-    // Clients that send slowly: the limit covers headers and body.
-    requestTimeout: requestLimits.wholeMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-    connectionsCheckingInterval: timeouts.checkEveryMs,
-    ServerResponse: CountedResponse,
-  });
-  server.maxConnections = connectionsMax;
-  // Not in Node's types. Otherwise a client that closes its half after its request gets no response.
-  Object.assign(server, { httpAllowHalfOpen: true });
-  server.maxHeadersCount = requestLimits.headers;
+  const { clientOf, tls, observer, openCalls } = dependencies;
+  const server = createLimitedServer();
   const connections = new WeakMap<Socket, Connection>();
+  const run = createExchanges(dependencies, server);
 
   function connect(socket: Socket): void {
     // Remembers the address, which a socket loses when it closes.
@@ -90,16 +78,6 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     socket.once('close', () => open.end());
   }
 
-  async function respond({ request, connection, event }: Exchange): Promise<HttpResponse> {
-    // The connection broke while the request waited for the ones before it.
-    if (isLast(connection, request) && !request.complete) throw connection.broken;
-    checkHead(request);
-    const openResponse = openRoutes(request, event);
-    if (openResponse !== undefined) return openResponse;
-    if (isNotification(request.url, notifications)) return notificationCall(request, event, notifications);
-    return signedCalls(request, event);
-  }
-
   function handle(request: IncomingMessage, response: CountedResponse): void {
     // The client may disconnect when no other listener is left.
     request.on('error', ignore);
@@ -111,55 +89,6 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     const call = connection.open.begin(request, response);
     if (call === undefined) return;
     connection.open.carryOut(call, () => void run({ request, response, connection, call }));
-  }
-
-  async function run({ request, response, connection, call }: Omit<Exchange, 'event'>): Promise<void> {
-    const startedMs = performance.now();
-    const event = observer.begin(call.client, request.headers);
-    event.open = call;
-    const exchange = { request, response, connection, call, event };
-    let status = 0;
-    try {
-      const result = await within(event, () => respond(exchange));
-      if (connection.socket.destroyed) throw new ClientGone();
-      status = await send(exchange, result);
-    } catch (error) {
-      if (error instanceof ClientGone) event.apiError ??= goneError(call);
-      else event.apiError = toApiError(error);
-      // There is no client, or a part of another response was already sent.
-      if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
-      else status = await send(exchange, errorResponse(toApiError(error), event.requestId));
-    } finally {
-      observer.end(event, status, performance.now() - startedMs);
-    }
-  }
-
-  /** Sends a response, after the rest of a small body; returns its status. */
-  async function send(exchange: Exchange, http: HttpResponse): Promise<number> {
-    const { request, connection } = exchange;
-    const isReused = !isLast(connection, request) && isFollowed(request);
-    if (!request.complete && isReused && hasSmallBody(request)) await skipBody(request);
-    write(exchange, http);
-    return http.status;
-  }
-
-  function write({ request, response, connection, event }: Exchange, http: HttpResponse): void {
-    const { headers } = http;
-    headers['Content-Length'] = String(Buffer.byteLength(http.body));
-    headers['X-Request-Id'] = event.requestId;
-    headers['Cache-Control'] ??= 'no-store';
-    const isBroken = isLast(connection, request);
-    // On a kept connection an incomplete body would time out, and its request would get a second response.
-    const isClosing =
-      isBroken ||
-      !server.listening ||
-      !request.complete ||
-      !isFollowed(request) ||
-      connection.isMisframed === true;
-    if (isClosing) headers.Connection = 'close';
-    response.writeHead(http.status, headers);
-    if (!request.complete && !isBroken) endAfterBody(request, response, http.body);
-    else endWith(response, http.body);
   }
 
   /** Handles bytes that are not HTTP, headers that are too long, and requests that arrive too slowly. */
@@ -192,6 +121,89 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   server.on('clientError', rejectConnection);
   if (tls !== undefined) handshakeFirst(server, tls);
   return server;
+}
+
+function createLimitedServer() {
+  const server = createServer({
+    // `checkHead` rejects a request without Host, with the JSON of errors.
+    requireHostHeader: false,
+    maxHeaderSize: requestLimits.headBytes,
+    // Clients that send slowly: the limit covers headers and body.
+    requestTimeout: requestLimits.wholeMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: timeouts.checkEveryMs,
+    ServerResponse: CountedResponse,
+  });
+  server.maxConnections = connectionsMax;
+  // Not in Node's types. Otherwise a client that closes its half after its request gets no response.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.maxHeadersCount = requestLimits.headers;
+  return server;
+}
+
+/** Returns the function that runs a call and sends its response on a connection of the server. */
+function createExchanges(
+  { signedCalls, notifications, openRoutes, observer }: PublicListenerDependencies,
+  server: Pick<Server, 'listening'>,
+): (exchange: Omit<Exchange, 'event'>) => Promise<void> {
+  async function respond({ request, connection, event }: Exchange): Promise<HttpResponse> {
+    // The connection broke while the request waited for the ones before it.
+    if (isLast(connection, request) && !request.complete) throw connection.broken;
+    checkHead(request);
+    const openResponse = openRoutes(request, event);
+    if (openResponse !== undefined) return openResponse;
+    if (isNotification(request.url, notifications)) return notificationCall(request, event, notifications);
+    return signedCalls(request, event);
+  }
+
+  /** Sends a response, after the rest of a small body; returns its status. */
+  async function send(exchange: Exchange, http: HttpResponse): Promise<number> {
+    const { request, connection } = exchange;
+    const isReused = !isLast(connection, request) && isFollowed(request);
+    if (!request.complete && isReused && hasSmallBody(request)) await skipBody(request);
+    write(exchange, http);
+    return http.status;
+  }
+
+  function write({ request, response, connection, event }: Exchange, http: HttpResponse): void {
+    const { headers } = http;
+    headers['Content-Length'] = String(Buffer.byteLength(http.body));
+    headers['X-Request-Id'] = event.requestId;
+    headers['Cache-Control'] ??= 'no-store';
+    const isBroken = isLast(connection, request);
+    // On a kept connection an incomplete body would time out, and its request would get a second response.
+    const isClosing =
+      isBroken ||
+      !server.listening ||
+      !request.complete ||
+      !isFollowed(request) ||
+      connection.isMisframed === true;
+    if (isClosing) headers.Connection = 'close';
+    response.writeHead(http.status, headers);
+    if (!request.complete && !isBroken) endAfterBody(request, response, http.body);
+    else endWith(response, http.body);
+  }
+
+  return async ({ request, response, connection, call }) => {
+    const startedMs = performance.now();
+    const event = observer.begin(call.client, request.headers);
+    event.open = call;
+    const exchange = { request, response, connection, call, event };
+    let status = 0;
+    try {
+      const result = await within(event, () => respond(exchange));
+      if (connection.socket.destroyed) throw new ClientGone();
+      status = await send(exchange, result);
+    } catch (error) {
+      if (error instanceof ClientGone) event.apiError ??= goneError(call);
+      else event.apiError = toApiError(error);
+      // There is no client, or a part of another response was already sent.
+      if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
+      else status = await send(exchange, errorResponse(toApiError(error), event.requestId));
+    } finally {
+      observer.end(event, status, performance.now() - startedMs);
+    }
+  };
 }
 
 function ignore(): void {}

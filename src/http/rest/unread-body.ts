@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { writeInPieces } from '../listen/counted-response.ts';
-import { bodyBytesMax, bodyRejected } from './body.ts';
+import { bodyBytesMax } from '../listen/request-head.ts';
+import { bodyRejected } from './body.ts';
 import type { HttpResponse } from './envelope.ts';
 
 /** How long the server reads and discards what a client still sends after its request was rejected, in milliseconds. */
