@@ -6,17 +6,17 @@ import { rejectViolations, ValidationError, type Violation } from './violation.t
 /** Rate and quota classes of platforms. */
 export type Tier = 'TRIAL' | 'STANDARD' | 'ENTERPRISE';
 
-/** What each tier allows; an ENTERPRISE quota is agreed with each platform. */
+/** The limits of each tier. The quota of ENTERPRISE is agreed with each platform. */
 export const tiers = {
   TRIAL: { callsPerSecond: 10, monthlyQuota: 1_000 },
   STANDARD: { callsPerSecond: 50, monthlyQuota: 10_000 },
   ENTERPRISE: { callsPerSecond: 200, monthlyQuota: undefined },
 } as const satisfies Record<Tier, { callsPerSecond: number; monthlyQuota: number | undefined }>;
 
-/** Whether requests signed with a key are let in. */
+/** Whether calls signed with a key are accepted. */
 export type KeyStatus = 'ACTIVE' | 'SUSPENDED' | 'REVOKED';
 
-/** A key's status at `nowS`, Unix seconds: the end of its rotation revokes it, without a write. */
+/** The status of a key at `nowS`, Unix seconds. A rotated key is revoked at its end without a write. */
 export function statusAt(key: { status: KeyStatus; expiresAtS: number | null }, nowS: number): KeyStatus {
   return key.expiresAtS !== null && nowS >= key.expiresAtS ? 'REVOKED' : key.status;
 }
@@ -36,9 +36,8 @@ export interface Rotation {
 }
 
 /**
- * Rotates a key at `nowS`, so that it ends at `endsAtS` or when it would have ended before, all in Unix seconds. The
- * new key takes over its status: whom an operator suspended is not let in with it. Throws VALIDATION_FAILED for a
- * revoked key.
+ * Rotates a key at `nowS`: it ends at `endsAtS`, or at its earlier end. All are Unix seconds. The new key has the same status, so a
+ * suspended platform stays suspended. Throws VALIDATION_FAILED for a revoked key.
  */
 export function rotate(
   old: { status: KeyStatus; expiresAtS: number | null },
@@ -50,7 +49,7 @@ export function rotate(
   return { status, oldEndsAtS: Math.min(endsAtS, old.expiresAtS ?? endsAtS) };
 }
 
-/** Whether a platform is let in; while it is not, none of its keys is, whatever their own status. */
+/** Whether calls of a platform are accepted. If not, none of its keys is, whatever their status. */
 export type PlatformStatus = 'ACTIVE' | 'SUSPENDED';
 
 /** The kind of deployment; credentials and the database carry it. */
@@ -62,7 +61,7 @@ export const callerNameBounds: TextBounds = { min: 1, max: 128 };
 /** How long a rotated key works on, in seconds. */
 export const overlapS = { default: 86_400, max: 2_592_000 } as const;
 
-/** What the operator agreed with a platform about its calls. */
+/** The limits that the operator agreed with a platform. */
 export interface AgreedLimits {
   readonly tier: Tier | undefined;
   /** Calls a month. */
@@ -72,14 +71,14 @@ export interface AgreedLimits {
   readonly filingCap?: number | undefined;
 }
 
-/** What the operator agreed with a platform. */
+/** The agreement of the operator with a platform. */
 export interface Agreement extends AgreedLimits {
   readonly name: string;
 }
 
-/** What an agreement is to be changed to; what is left out stays. */
+/** A change of an agreement. Missing members stay as they are. */
 export interface AgreementChange extends Omit<AgreedLimits, 'tier'> {
-  /** The name of a tier, if it is right. */
+  /** The name of a tier, which is checked. */
   readonly tier: string | undefined;
   /** Whether the cap on filings is removed. */
   readonly noFilingCap?: boolean;
@@ -96,7 +95,7 @@ export function rejectTakenName(named: object | undefined): void {
   rejectViolations([{ field: 'name', rule: 'is taken; rotate a key of that caller to issue another' }]);
 }
 
-/** Throws VALIDATION_FAILED if a platform, a caller with a tier, has the name of an internal system. */
+/** Throws VALIDATION_FAILED if the caller with that name is a platform, which has a tier. */
 export function rejectPlatformName(named: { readonly tier: Tier | null } | undefined): void {
   if (named === undefined || named.tier === null) return;
   rejectViolations([{ field: 'name', rule: 'is taken by a platform' }]);
@@ -122,7 +121,7 @@ export const callerNotFound = (): ApiError => notFound('caller', 'names no platf
 /** The error of an unknown token id. */
 export const tokenNotFound = (): ApiError => notFound('tokenId', 'names no token.');
 
-/** Rules of a quota. The command line, where `unlimited` is part of the field, replaces them by its own. */
+/** The rules of a quota. The command line has texts of its own, since `unlimited` is a value of its option. */
 export const quotaRules = {
   missing: 'is required for ENTERPRISE: a number or unlimited',
   outOfBounds: `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}`,

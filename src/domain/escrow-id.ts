@@ -5,14 +5,14 @@ const digitsHalf = 2;
 const half = 36 ** digitsHalf;
 const scrambleRounds = 10;
 
-/** The last number of a year: every id of four characters has its turn. */
+/** The last number of a year: as many as there are ids of four characters. */
 export const escrowSequenceMax = half * half;
 
 /**
- * The escrow id of a place (1 to escrowSequenceMax) in a year: ES-<year>-<4 of 0-9A-Z>.
+ * The escrow id of a sequence (1 to escrowSequenceMax) in a year: ES-<year>-<4 of 0-9A-Z>.
  *
- * A keyed Feistel network over two halves of 36^2 values permutes the places, so ids never repeat within
- * a year and the next one cannot be told from those before it without the key.
+ * A keyed Feistel network over two halves of 36^2 values permutes the sequences, so ids never repeat within
+ * a year, and nobody can compute the next one from earlier ones without the key.
  */
 export function escrowId(year: number, sequence: number, key: Uint8Array): string {
   if (sequence > escrowSequenceMax) {

@@ -8,10 +8,10 @@ import type { Violation } from './violation.ts';
 /** How a sale is secured. */
 export type EscrowType = 'GUARANTEE';
 
-/** Who somebody is in an order: who pays, or who is paid. */
+/** The role of a party: the BUYER pays, the SELLER is paid. */
 export type PartyRole = 'BUYER' | 'SELLER';
 
-/** What a caller asks for. */
+/** The terms of an order, as its caller sent them. */
 export interface EscrowTerms {
   readonly filingNo: string;
   readonly type: EscrowType;
@@ -27,12 +27,12 @@ export const partyIdBounds: TextBounds = { min: 1, max: 128 };
 /** The lowest amount, in minor units; the highest is moneyMax. */
 export const amountMin = 1n;
 
-/** A filing as far as it decides whether it can be sold. */
+/** The members of a filing that decide whether an order can be opened for it. */
 export interface FilingForSale {
   readonly filingNo: string;
-  /** Who filed it: its caller id; undefined if the number names no filing. */
+  /** The id of the caller that filed it; undefined if the number names no filing. */
   readonly filedBy: number | undefined;
-  /** Whether it was erased, its retention being over. */
+  /** Whether it was erased after its retention. */
   readonly isErased: boolean;
   /** Its order that is UNPAID or FROZEN. */
   readonly active: { readonly escrowId: string; readonly callerId: number } | undefined;
@@ -41,10 +41,10 @@ export interface FilingForSale {
 }
 
 /**
- * Refuses to open an order for a filing that `owner`, or anybody if that is undefined, cannot sell now. Throws
- * FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED.
+ * Rejects an order for a filing that `owner`, or any caller if that is undefined, cannot sell now. Throws FILING_NOT_FOUND,
+ * PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED.
  */
-export function refuseUnsaleable(filing: FilingForSale, owner: number | undefined): void {
+export function rejectUnsaleable(filing: FilingForSale, owner: number | undefined): void {
   const { filingNo, filedBy, isErased, active, transfers } = filing;
   if (filedBy === undefined) throw filingNotFound();
   if (isErased) throw filingErased();
@@ -67,10 +67,10 @@ export function refuseUnsaleable(filing: FilingForSale, owner: number | undefine
   }
 }
 
-/** What an escrow answers as its clearing: a declaration of the operator, which nothing here checks. */
+/** The member `clearing` of an escrow: a declaration of the operator, which is not checked. */
 export const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
 
-/** The terms that break their rules; an unknown or unsent type is undefined. */
+/** Checks terms; an unknown or missing type is undefined. */
 export function checkTerms(
   terms: Omit<EscrowTerms, 'type'> & { readonly type?: EscrowType | undefined },
 ): Violation[] {

@@ -12,17 +12,17 @@ export type EscrowState = (typeof escrowStates)[number];
 export interface Escrow extends EscrowTerms {
   readonly escrowId: string;
   readonly state: EscrowState;
-  /** What is under way for it; undefined if nothing is. */
+  /** The open instruction, as callers see it; undefined if there is none. */
   readonly pending: PendingKind | undefined;
   /** When it was opened: RFC 3339, whole seconds, numeric offset. */
   readonly timestamp: string;
   /** Name of the caller that opened it. */
   readonly caller: string;
-  /** Until when the provider keeps its hold, Unix milliseconds; undefined where it does not say, or there is no hold. */
+  /** When the hold of the provider expires, Unix milliseconds; undefined if the provider does not say, or there is no hold. */
   readonly holdExpiresAtMs: number | undefined;
   /** What the buyer has to do before the amount can be held; undefined if nothing is to be done. */
   readonly nextAction: NextAction | undefined;
-  /** What has happened to it, the first the state UNPAID. */
+  /** Its changes, oldest first, beginning with the state UNPAID. */
   readonly history: readonly EscrowChange[];
 }
 
@@ -30,55 +30,55 @@ export interface Escrow extends EscrowTerms {
 export interface NextAction {
   /** Where. */
   readonly url: string;
-  /** Until when it is waited for, Unix milliseconds. */
+  /** The deadline, Unix milliseconds. */
   readonly untilMs: number;
 }
 
-/** A state that an order has come to, or, after its release, what was said of the money since. */
+/** A change of state, or a provider status after the payout. */
 export interface EscrowChange extends Partial<AfterPayout> {
   readonly state: EscrowState;
   /** When: RFC 3339, whole seconds, numeric offset. */
   readonly at: string;
-  /** Set where a person decided the state, without the provider's word. */
+  /** Set if an operator confirmed the state in place of the provider. */
   readonly byOperator?: true | undefined;
 }
 
-/** Whether the state that an order is in is a person's word. */
+/** Whether an operator confirmed the state of an order in place of the provider. */
 export function isByOperator({ history }: Pick<Escrow, 'history'>): boolean {
   return history.findLast(({ payment }) => payment === undefined)?.byOperator === true;
 }
 
-/** What the provider says of money that it had paid out. */
+/** The provider status of money after its payout. */
 export interface AfterPayout {
   readonly payment: PayoutStatus;
-  /** What the seller still has, in minor units, of PARTLY_RETURNED alone. */
+  /** What the seller still has, in minor units; only for PARTLY_RETURNED. */
   readonly amount?: bigint | undefined;
 }
 
-/** Whether a change is what the provider reported of money that it had paid out. */
+/** Whether a change is a provider status after the payout. */
 export const isAfterPayout = (change: EscrowChange): change is EscrowChange & AfterPayout =>
   change.payment !== undefined;
 
-/** What can become of money that was paid out; PAID_OUT where a dispute was won. */
+/** The provider statuses after a payout; PAID_OUT if a dispute was won. */
 export type PayoutStatus = 'PAID_OUT' | 'PARTLY_RETURNED' | 'DISPUTED' | 'RETURNED';
 
-/** What the provider is told to do: hold, pay out, give back, and see to it that no hold is made. */
+/** The instructions to the provider: hold, pay out, give back, and make no hold. */
 export type InstructionKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
 
-/** An instruction under way, as callers are told of it. */
+/** An open instruction, as callers see it. */
 export type PendingKind = Exclude<InstructionKind, 'CANCEL'>;
 
 /**
- * What callers read of the open instruction that was prepared last. A CANCEL is a REFUND to them, whether a caller, an
- * operator or a deadline cancels the order: whatever is held, or comes to be held, goes back to the buyer.
+ * The open instruction, as callers see it. A CANCEL is a REFUND for them, since whatever is or will be held goes back to the buyer:
+ * whether a caller, an operator or a deadline cancelled the order.
  */
 export function pendingOf(open: InstructionKind | undefined): PendingKind | undefined {
   return open === 'CANCEL' ? 'REFUND' : open;
 }
 
 /**
- * How far an instruction has come: written down, being sent, without an answer, carried out, not carried out and
- * never to be. The first three are open.
+ * The status of an instruction: stored, sent, without a response, carried out, and never to be carried out. The first three are
+ * open.
  */
 export type InstructionStatus = 'PREPARED' | 'SENT' | 'UNKNOWN' | 'CONFIRMED' | 'DECLINED';
 
@@ -89,8 +89,8 @@ export const stateConflict = (message: string): ApiError => new ApiError('ESCROW
 export const escrowNotFound = (): ApiError =>
   new ValidationError('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow.' }]);
 
-/** Refuses to change to another provider as long as `open` of them need the one before. Throws ESCROW_STATE_CONFLICT. */
-export function refuseChangeOfProvider(before: string, open: number): void {
+/** Rejects a change of provider if `open` orders need the current one. Throws ESCROW_STATE_CONFLICT. */
+export function rejectChangeOfProvider(before: string, open: number): void {
   if (open === 0) return;
   throw stateConflict(
     `Orders are open at the provider ${before}: ${open}. Let them end there, or set ` +

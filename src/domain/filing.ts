@@ -44,13 +44,13 @@ export const filingSequenceMax = 999_999;
 /** How long filings and provenance records are kept, in years. */
 export const retentionYears = 5;
 
-/** What a filing answers in place of the name of a chain. */
+/** The member `chain` of a filing, in place of the name of a chain. */
 export const evidenceChain =
   'Evidence chain under selection: no chain and no judicial-evidence capability is established.';
 
 const artworkTexts = Object.entries(artworkTextBounds) as [keyof typeof artworkTextBounds, TextBounds][];
 
-/** The fields of an artwork that break their rules; an unsent price is undefined. */
+/** Checks an artwork; a missing price is undefined. */
 export function checkArtwork(
   artwork: Omit<Artwork, 'price'> & { readonly price?: bigint | undefined },
 ): Violation[] {
@@ -60,7 +60,7 @@ export function checkArtwork(
 
 const filingNumberPattern = /^AS-[0-9]{4}-[0-9]{6}$/;
 
-/** Checks the form of a filing number that a list is narrowed to. */
+/** Checks the form of a filing number. */
 export function checkFilingNumber(field: string, value: string): Violation[] {
   return filingNumberPattern.test(value) ? [] : [{ field, rule: 'must be AS-<year>-<6 digits>' }];
 }
@@ -76,7 +76,7 @@ export function filingNumber(year: number, sequence: number): string {
   return `AS-${year}-${String(sequence).padStart(6, '0')}`;
 }
 
-/** The error of a filing beyond the cap that its platform has in a year, which ends in so many seconds. */
+/** The error for a filing above the cap of its platform in a year, which ends in `endsInS` seconds. */
 export function filingCapReached(cap: number, year: number, endsInS: number): ApiError {
   return new ApiError(
     'FILING_CAP_REACHED',
@@ -97,14 +97,14 @@ export function sequenceOfFiling(filingNo: string): number {
   return Number(filingNo.slice(-6));
 }
 
-/** The filing number after the last one of a year, undefined if there is none, and after `floor`, up to which numbers are skipped. */
+/** The filing number after `last`, the last one of the year if there is one, and after `floor`, up to which numbers are skipped. */
 export function nextFilingNumber(year: number, last: string | undefined, floor = 0): string {
   return filingNumber(year, Math.max(last === undefined ? 0 : sequenceOfFiling(last), floor) + 1);
 }
 
 /**
- * The members of a filing that the evidence hash covers, sorted as RFC 8785 asks, by the version of the list. A list that
- * hashes were made by never changes, so that old hashes can be recomputed.
+ * The members of a filing that the evidence hash covers, by version, sorted as RFC 8785 requires. A version never changes once it is
+ * used, so that old hashes can be recomputed.
  */
 export const evidenceMembers = {
   1: ['author', 'condition', 'era', 'filingNo', 'material', 'price', 'size', 'timestamp'],
@@ -116,7 +116,7 @@ const evidenceVersion = 1;
 /** The members of a filing that the hash leaves out. */
 type Unhashed = 'hash' | 'caller';
 type Hashed = (typeof evidenceMembers)[typeof evidenceVersion][number];
-/** A member in neither list makes this fail to compile: whether it is evidence has to be decided. */
+/** Fails to compile if a member of Filing is in neither list. */
 true satisfies Exclude<keyof Filing, Hashed | Unhashed> extends never ? true : false;
 
 /** The members of a filing that the evidence hash covers. */

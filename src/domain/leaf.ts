@@ -2,24 +2,24 @@ import { hash } from 'node:crypto';
 import type { ProvenanceEvent } from './provenance.ts';
 
 /**
- * The leaves of the evidence log. Their data are public for ever, so they tell nothing of a work or a person: what a record
- * says is committed to, under a salt that is kept beside it. Whoever has record and salt can show that they are those; once
- * the salt is erased nobody can find out what was recorded, and every proof is valid as before.
+ * The leaves of the evidence log. Their data is public for ever, so it contains nothing about works or people. A leaf commits to
+ * the record and a salt that is stored with the record. With both anyone can verify the commitment. Once the salt is erased nobody
+ * can find out what was recorded, and all proofs stay valid.
  */
 
-/** The version of what leaves and bundles are made of. */
+/** The version of the formats of leaves and bundles. */
 export const leafVersion = 1;
 
 /** Bytes of a salt. */
 export const saltBytes = 32;
 
-/** A record of a filing that is a leaf. */
+/** The leaf of a record. */
 export interface RecordLeaf {
-  /** FILING for the filing itself, which is its source record as well. */
+  /** FILING for the filing itself, which is its first record. */
   readonly kind: 'FILING' | Exclude<ProvenanceEvent, 'SUBMITTED'>;
   /** The filing number. */
   readonly number: string;
-  /** The place of the record among those of the filing, from 1, which is the filing itself. */
+  /** The number of the record among those of the filing; 1 is the filing itself. */
   readonly sequence: number;
   /** When it was recorded, Unix seconds. */
   readonly timeS: number;
@@ -28,15 +28,15 @@ export interface RecordLeaf {
 }
 
 /**
- * What happened to the log itself and is public as it is:
- * - LOG_BEGUN: how many records of before it were taken up (`adopted`): the leaves before this one, in whatever order of times.
- * - LOG_FORKED: the log goes on under another origin, since the database was not what had been published: the last
- *   checkpoint of the old one (`previous`: its note), and the new origin.
- * - KEY_ADDED, KEY_RETIRED: a verifier key (`vkey`) that signs from now on or later (`from`: Unix seconds), or signs no more.
- * - NUMBERS_SKIPPED: filing numbers that are left out for good (`year`, `after`, `through`).
- * - CLOCK_ACCEPTED: a time that an operator said is right although it is behind the newest record, or far ahead (`timeS`).
- * - RECORDS_ERASED: records whose retention is over and whose texts and salts are gone: how many (`records`), their leaves
- *   (`leaves`: see `leafRanges`), and the latest time that those can have (`before`: Unix seconds).
+ * The kinds of log events, which are public:
+ * - LOG_BEGUN: the log began. `adopted` is the number of earlier records, whose leaves are before this one in any order of times.
+ * - LOG_FORKED: the log continues under the new `origin`, since the database differed from what had been published. `previous` is
+ *   the note of the last checkpoint of the old origin.
+ * - KEY_ADDED, KEY_RETIRED: the verifier key `vkey` signs from now on or from `from`, Unix seconds; or it signs no more.
+ * - NUMBERS_SKIPPED: filing numbers that are never issued: those of `year` after `after`, up to `through`.
+ * - CLOCK_ACCEPTED: an operator confirmed the time `timeS`, although it is before the newest record or long after it.
+ * - RECORDS_ERASED: the texts and salts of expired records were erased. `records` is their number, `leaves` their leaves (see
+ *   `leafRanges`), `before` the latest time that they can have, Unix seconds.
  */
 export type LogEventKind =
   | 'LOG_BEGUN'
@@ -47,28 +47,28 @@ export type LogEventKind =
   | 'CLOCK_ACCEPTED'
   | 'RECORDS_ERASED';
 
-/** Something that happened to the log itself. */
+/** The leaf of a log event. */
 export interface LogEventLeaf {
   readonly kind: LogEventKind;
-  /** Its place among those of the log, from 1. */
+  /** Its number among the log events, from 1. */
   readonly sequence: number;
   readonly timeS: number;
-  /** Its members by names of Latin letters: texts and safe integers. */
+  /** Texts and safe integers, by names of Latin letters. */
   readonly detail: LogEventDetail;
 }
 
-/** What is told of an act of the log. */
+/** The members of a log event. */
 export type LogEventDetail = Readonly<Record<string, string | number>>;
 
-/** The number that acts of the log bear in the place of a filing number. */
-const actNumber = 'LOG';
+/** The text in place of a filing number in the leaf of a log event. */
+const logEventNumber = 'LOG';
 
-/** What a record is committed to with: SHA-256 of its salt and of its evidence hash, both as bytes; lower-case hex. */
+/** The commitment to a record: SHA-256 of its salt and its evidence hash, both as bytes; lower-case hex. */
 export function commitmentTo(evidenceHash: string, salt: Uint8Array): string {
   return hash('sha256', Buffer.concat([salt, Buffer.from(evidenceHash, 'hex')]), 'hex');
 }
 
-/** The data of the leaf of a record: RFC 8785 canonical JSON. None of its texts has a character that JSON escapes. */
+/** The data of the leaf of a record: RFC 8785 canonical JSON. None of its texts contains a character that JSON escapes. */
 export function recordLeafData({ kind, number, sequence, timeS, commitment }: RecordLeaf): string {
   return (
     `{"commitment":"${commitment}","kind":"${kind}","number":"${number}","sequence":${sequence},` +
@@ -76,39 +76,36 @@ export function recordLeafData({ kind, number, sequence, timeS, commitment }: Re
   );
 }
 
-/** The data of the leaf of an act: RFC 8785 canonical JSON. */
-export function actLeafData({ kind, sequence, timeS, detail }: LogEventLeaf): string {
+/** The data of the leaf of a log event: RFC 8785 canonical JSON. */
+export function logEventLeafData({ kind, sequence, timeS, detail }: LogEventLeaf): string {
   return JSON.stringify({
     detail: sorted(detail),
     kind,
-    number: actNumber,
+    number: logEventNumber,
     sequence,
     time: timeS,
     version: leafVersion,
   });
 }
 
-/** Members in the order of their names, as canonical JSON has them. */
+/** Sorts members by name, as canonical JSON requires. */
 function sorted(detail: LogEventDetail): LogEventDetail {
   return Object.fromEntries(Object.entries(detail).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** The time that the data of a leaf tell, Unix seconds. */
+/** Reads the time from the data of a leaf, Unix seconds. */
 export function timeOfLeaf(data: string): number {
   const { time } = JSON.parse(data) as { readonly time: number };
   return time;
 }
 
-/** Leaves whose indexes follow one another: `first` to `last`. */
+/** The leaves with indexes from `first` to `last`. */
 export interface LeafSpan {
   readonly first: number;
   readonly last: number;
 }
 
-/**
- * Writes leaf indexes as sorted ranges, such as `12-15,20`: a hyphen between the ends of a range of two or more, and as few
- * ranges as possible.
- */
+/** Writes leaf indexes as sorted ranges, such as `12-15,20`: as few ranges as possible. */
 export function leafRanges(indexes: readonly number[]): string {
   const spans: LeafSpan[] = [];
   for (const index of indexes.toSorted((one, other) => one - other)) {
@@ -119,7 +116,7 @@ export function leafRanges(indexes: readonly number[]): string {
   return spans.map(({ first, last }) => (first === last ? `${first}` : `${first}-${last}`)).join(',');
 }
 
-/** Reads the text of `leafRanges`; undefined if it is another text than `leafRanges` writes for at least one leaf. */
+/** Parses a text of `leafRanges` with at least one leaf; undefined for any other text. */
 export function readLeafRanges(text: string): readonly LeafSpan[] | undefined {
   const spans: LeafSpan[] = [];
   for (const range of text.split(',')) {

@@ -1,6 +1,6 @@
 import { sha256 } from './sha256.ts';
 
-/** A Merkle tree over the leaves of a log, as RFC 6962, section 2.1, has it: SHA-256 throughout. */
+/** The Merkle tree of RFC 6962, section 2.1, with SHA-256. */
 
 /** Bytes of a hash. */
 export const treeHashBytes = 32;
@@ -8,13 +8,13 @@ export const treeHashBytes = 32;
 /** The root of the tree without leaves. */
 const emptyRoot: Uint8Array = sha256('');
 
-/** A complete subtree: of level 0 is a leaf, of level n two of level n-1; its place among those of its level, from 0. */
+/** A complete subtree: level 0 is a leaf, level n has two of level n-1. `place` counts those of its level, from 0. */
 export interface Subtree {
   readonly level: number;
   readonly place: number;
 }
 
-/** A tree as far as it is needed to append to it: the roots of its largest complete subtrees, from left to right. */
+/** What appending to a tree needs: its size and the roots of its largest complete subtrees, from left to right. */
 export interface TreeHead {
   readonly size: number;
   readonly roots: readonly Uint8Array[];
@@ -38,8 +38,8 @@ function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
 }
 
 /**
- * Appends a leaf: the tree with it, and the hashes of all subtrees that it completes, from the leaf itself upwards. With
- * those of all leaves every complete subtree has its hash in one place: see `completedBy`.
+ * Appends a leaf. Returns the new tree and the hashes of the subtrees that the leaf completes, from the leaf upwards. Each complete
+ * subtree is completed by one leaf: see `completedBy`.
  */
 export function appendLeaf(
   { size, roots }: TreeHead,
@@ -56,25 +56,25 @@ export function appendLeaf(
   return { tree: { size: size + 1, roots: left }, completed };
 }
 
-/** The leaf that completes a subtree: the hash is at place `level` of what `appendLeaf` gave for it. */
+/** The index of the leaf that completes a subtree. Its hash is `completed[level]` of `appendLeaf`. */
 export function completedBy({ level, place }: Subtree): number {
   return (place + 1) * 2 ** level - 1;
 }
 
-/** How many complete subtrees a tree of that size has, of all levels. */
+/** The number of complete subtrees of all levels in a tree of that size. */
 export function completeSubtrees(size: number): number {
   let count = 0;
   for (let ofLevel = size; ofLevel > 0; ofLevel = Math.floor(ofLevel / 2)) count += ofLevel;
   return count;
 }
 
-/** The root of a tree of which the roots of the largest complete subtrees are given, from left to right. */
+/** The root of a tree, from the roots of its largest complete subtrees, from left to right. */
 export function rootOf(roots: readonly Uint8Array[]): Uint8Array {
   if (roots.length === 0) return emptyRoot;
   return roots.reduceRight((right, left) => nodeHash(left, right));
 }
 
-/** The root of a complete subtree, by the hashes of its leaves in one buffer: their number is a power of two. */
+/** The root of a complete subtree, from the concatenated hashes of its leaves. */
 export function subtreeRoot(leaves: Uint8Array): Uint8Array {
   let level = leaves;
   while (level.length > treeHashBytes) {
@@ -89,13 +89,13 @@ export function subtreeRoot(leaves: Uint8Array): Uint8Array {
   return level;
 }
 
-/** Leaves that lie together: from `start`, which a subtree begins with, up to and without `end`. */
+/** The leaves from `start`, where a subtree begins, to before `end`. */
 export interface LeafRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** The largest complete subtrees that make up a range, from left to right; `rootOf` their hashes is the hash of the range. */
+/** The largest complete subtrees of a range, from left to right. `rootOf` their hashes is the hash of the range. */
 export function subtreesOf({ start, end }: LeafRange): readonly Subtree[] {
   const subtrees: Subtree[] = [];
   for (let at = start; at < end; ) {
@@ -126,10 +126,7 @@ export function inclusionPath(index: number, size: number): readonly LeafRange[]
   return path.reverse();
 }
 
-/**
- * The root of the tree of that size, by the hash of a leaf of it and those of its `inclusionPath`: it is the right one if
- * they are those of that leaf.
- */
+/** Computes the root of the tree of that size from the hash of a leaf and the hashes of its `inclusionPath`. */
 export function rootOfProof({
   index,
   size,
@@ -152,7 +149,7 @@ export function consistencyPath(from: number, to: number): readonly LeafRange[] 
   if (from === 0 || from === to) return [];
   const path: LeafRange[] = [];
   let [start, end] = [0, to];
-  // As long as the old tree goes beyond the middle or ends within the left half, one side is the same for both.
+  // Until the old tree ends at the end of a subtree, one half is the same for both trees or only in the new one.
   while (from !== end) {
     const middle = start + split(end - start);
     if (from <= middle) {
@@ -163,12 +160,12 @@ export function consistencyPath(from: number, to: number): readonly LeafRange[] 
       start = middle;
     }
   }
-  // Where the old tree is itself this subtree, whoever checks has its root already.
+  // If the old tree is this whole subtree, the verifier knows its root.
   if (start > 0) path.push({ start, end });
   return path.reverse();
 }
 
-/** How many leaves are left of the middle: the largest power of two that is less than the number of leaves, which is 2 or more. */
+/** The number of leaves in the left half: the largest power of two below `leaves`, which is 2 or more. */
 const split = (leaves: number): number => largestPower(leaves - 1);
 
 /** The largest power of two up to a number, which is 1 or more. */

@@ -7,61 +7,61 @@ import {
   type Transition,
 } from './payment.ts';
 
-/** An instruction that has not come to its end. */
+/** An open instruction. */
 export interface OpenInstruction {
   readonly instructionId: string;
   readonly kind: InstructionKind;
   readonly status: InstructionStatus;
 }
 
-/** An instruction that has. */
+/** An instruction that has ended. */
 export interface EndedInstruction {
   readonly instructionId: string;
   readonly status: 'CONFIRMED' | 'DECLINED';
-  /** Why it was declined, in words for the buyer. */
+  /** Why it was declined, for the buyer. */
   readonly reason?: string | undefined;
 }
 
-/** An order with what is under way for it, as it was when the provider was asked. */
+/** An order with its open instructions, as it was at the time of the provider request. */
 export interface OrderUnderWay {
   readonly state: EscrowState;
   /** Minor units. */
   readonly amount: bigint;
   /** ISO 4217 code of the amount. */
   readonly currency: string;
-  /** What the provider said that a person accepted, if one did. */
+  /** The provider status that an operator accepted; undefined if none did. */
   readonly accepted: PaymentSnapshot | undefined;
-  /** What the provider said last of money that it had paid out; undefined as long as that was not in doubt. */
+  /** The last provider status after the payout that differs from PAID_OUT, or restores it; undefined if there was none. */
   readonly afterPayout: AfterPayout | undefined;
-  /** Whether it waits for a person. */
+  /** Whether it needs a review by an operator. */
   readonly isInReview: boolean;
   /** Oldest first. */
   readonly open: readonly OpenInstruction[];
 }
 
-/** What the provider's word on an order comes to. */
+/** The effect of a provider status on an order. */
 export interface UpdatePlan {
   readonly to: EscrowState;
-  /** The open instructions that it ends. */
+  /** The open instructions that end. */
   readonly ended: readonly EndedInstruction[];
   /** Whether the money is to be given back to the buyer. */
   readonly givesBack: boolean;
-  /** Why a person has to look; undefined if nobody has. */
+  /** Why an operator has to review the order; undefined if none has to. */
   readonly review: string | undefined;
-  /** Whether the provider did as it was told, so that the next attempt is a first one. */
+  /** Whether the provider carried out the instruction, so that failed attempts count from zero again. */
   readonly resetsAttempts: boolean;
   /** Whether the buyer has to act before anything else happens. */
   readonly awaitsBuyer: boolean;
-  /** What the provider says now of money that it had paid out, if it said otherwise before. */
+  /** The provider status after the payout, if it changed. */
   readonly afterPayout: AfterPayout | undefined;
   /**
-   * When to ask about the order: at once, in a while, since the buyer may have acted, after a long while, since a hold may
-   * lapse without a word, or never.
+   * When to look up the order next. NOW: at once. SOON: the buyer may have acted. QUIET: after a long time, since a hold may
+   * lapse without a notification. NEVER: not at all.
    */
   readonly nextLookUp: 'NOW' | 'SOON' | 'QUIET' | 'NEVER';
 }
 
-/** Plans what the provider's word, which may be the answer to one of its instructions, means for an order. */
+/** Plans how a provider status changes an order. `answered` is the instruction to which it is the response, if it is one. */
 export function planUpdate(
   order: OrderUnderWay,
   payment: PaymentSnapshot,
@@ -102,8 +102,8 @@ export function planUpdate(
 }
 
 /**
- * Why a person has to look: what the provider declines or contradicts, and whatever it says after a release. An order that
- * is in review already gets another one only for news of its money.
+ * Why an operator has to review an order: the provider declines or contradicts something, or reports a change after the payout.
+ * An order in review gets a new reason only if the provider status after the payout changes.
  */
 function reviewOf(
   order: OrderUnderWay,
@@ -126,7 +126,7 @@ const payoutStatuses: readonly PaymentStatus[] = [
   'RETURNED',
 ] satisfies PayoutStatus[];
 
-/** What the provider says of the money of an order that is, or comes to be, RELEASED, unless that was known. */
+/** The provider status after the payout of an order that is or becomes RELEASED; undefined if it has not changed. */
 function newsAfterPayout(
   state: EscrowState,
   { afterPayout: before }: Pick<OrderUnderWay, 'afterPayout'>,
@@ -138,31 +138,28 @@ function newsAfterPayout(
   return payment === now.payment && left === now.amount ? undefined : now;
 }
 
-/** When to ask about an order that nothing is left to do for. */
+/** When to look up an order without open instructions. */
 function nextOfDone(
   from: EscrowState,
   to: EscrowState,
   { status }: PaymentSnapshot,
 ): UpdatePlan['nextLookUp'] {
-  // What was accepted of an UNPAID order may be further than FROZEN.
+  // The accepted status of an UNPAID order may be later than HELD.
   if (to === 'FROZEN' && to !== from && status !== 'HELD') return 'NOW';
-  // A hold may lapse without a word, and one that was given up may be on its way.
+  // A hold may lapse without a notification, and a cancelled one may still be made.
   const canStillCome = status === 'ABSENT' || status === 'AWAITING_BUYER';
   const mayHoldLater = to === 'CLOSED' && (from === 'UNPAID' || canStillCome);
   return to === 'FROZEN' || mayHoldLater ? 'QUIET' : 'NEVER';
 }
 
-/** What is left to do for an order, when the provider has said where its money is. */
+/** The next step for an order, after the provider reported its status. */
 export type NextStep =
   | { readonly kind: 'NOTHING' }
-  /** It waited too long for its hold. */
+  /** It was UNPAID for too long. */
   | { readonly kind: 'CANCEL' }
   | { readonly kind: 'SEND'; readonly instruction: OpenInstruction };
 
-/**
- * Plans the next step: the newest open instruction is given, unless a person has to look, the buyer has to act or the hold
- * comes too late.
- */
+/** Plans the next step: the newest open instruction is sent, unless an operator or the buyer has to act, or a FREEZE is overdue. */
 export function planNextStep(
   order: Pick<OrderUnderWay, 'open'> & { readonly review: unknown; readonly nextAction: unknown },
   isOverdue: boolean,
@@ -175,15 +172,15 @@ export function planNextStep(
   return { kind: 'SEND', instruction };
 }
 
-/** Why a person has to look at an order after so many attempts in a row without an answer; undefined if nobody has yet. */
+/** Why an operator has to review an order after so many attempts without a response; undefined below `attemptsMax`. */
 export function reviewOfSilence(failedAttempts: number, attemptsMax: number): string | undefined {
   if (failedAttempts < attemptsMax) return undefined;
-  return `The provider left ${failedAttempts} attempts in a row without an answer.`;
+  return `The provider left ${failedAttempts} attempts in a row without a response.`;
 }
 
 /**
- * The open instructions that the provider's word ends. Where it is the answer to one, that one is not left open, but for a
- * FREEZE that the buyer has to act for.
+ * The open instructions that a provider status ends. A response always ends its instruction, except a FREEZE for which the buyer
+ * has to act.
  */
 function endedBy(
   payment: PaymentSnapshot,
@@ -202,7 +199,7 @@ function endedBy(
   });
 }
 
-/** How an instruction ended; one that did not has come to nothing. */
+/** How an instruction ended; DECLINED if it is not among `ended`. */
 function declinedUnless(
   { instructionId }: OpenInstruction,
   ended: readonly EndedInstruction[],

@@ -1,20 +1,20 @@
 import type { EscrowState, InstructionKind } from './escrow.ts';
 
 /**
- * Where the money of an order is, as the provider says.
+ * The provider status: where the money of an order is.
  *
- * - ABSENT: it knows of no hold for the order; an instruction may still reach it.
- * - AWAITING_BUYER: there is no hold, and one is made as soon as the buyer has done what the provider asks for.
- * - VOID: there is no hold and there never will be: declined, or cancelled before it was made.
+ * - ABSENT: the provider knows no hold for the order. An instruction may still reach it.
+ * - AWAITING_BUYER: there is no hold yet. The provider makes one once the buyer has completed a step.
+ * - VOID: there is no hold and never will be: it was declined, or cancelled before it was made.
  * - HELD: the amount is held, or reserved, for the seller.
  * - PAID_OUT: the seller has it.
- * - PARTLY_RETURNED: the seller had it, and the buyer got a part of it back since.
- * - DISPUTED: the seller had it, and the buyer contests that since.
+ * - PARTLY_RETURNED: the seller had it, and a part of it went back to the buyer.
+ * - DISPUTED: the seller had it, and the buyer disputes the payment.
  * - RETURNED: the buyer has all of it back.
- * - LAPSED: the buyer has it back, since the hold ran out.
+ * - LAPSED: the buyer has it back, since the hold expired.
  *
- * Money only moves forward: ABSENT, AWAITING_BUYER, then VOID or HELD, and from HELD to one of the others. What was paid
- * out can be contested and returned without anybody being told to, and a dispute can be lost (RETURNED) or won (PAID_OUT).
+ * Money only moves forward: ABSENT, AWAITING_BUYER, then VOID or HELD, and from HELD to one of the others. A payout can be disputed
+ * and returned without an instruction. A dispute ends lost (RETURNED) or won (PAID_OUT).
  */
 export type PaymentStatus =
   | 'ABSENT'
@@ -28,11 +28,10 @@ export type PaymentStatus =
   | 'LAPSED';
 
 /**
- * What the status of the money means for an order: the state that it is in from then on (its own: nothing
- * changes), or what else has to happen.
+ * The next state of an order, by its state and the provider status; or:
  *
- * - COMPENSATE: money is held that nobody waits for any more; it goes back to the buyer.
- * - CONTRADICTION: what was confirmed is not so; the order stops for a person.
+ * - COMPENSATE: money is held for an order that is over; it goes back to the buyer.
+ * - CONTRADICTION: the status contradicts an earlier one; an operator has to review the order.
  */
 export const escrowMoves = {
   UNPAID: {
@@ -92,9 +91,9 @@ export const escrowMoves = {
   },
 } as const satisfies Record<EscrowState, Record<PaymentStatus, EscrowState | 'COMPENSATE' | 'CONTRADICTION'>>;
 
-/** Where an order goes when a person accepts a contradiction; any other stays where it is, and what is held stays held. */
+/** The next state of an order if an operator accepts a contradiction; without an entry it keeps its state, and money stays held. */
 const acceptedMoves: Partial<Record<EscrowState, Partial<Record<PaymentStatus, EscrowState>>>> = {
-  // Paid out of a hold that nobody told of: from FROZEN it is RELEASED.
+  // The provider never reported the hold. The next step leads from FROZEN to RELEASED.
   UNPAID: { PAID_OUT: 'FROZEN', PARTLY_RETURNED: 'FROZEN', DISPUTED: 'FROZEN' },
   FROZEN: {
     ABSENT: 'CLOSED',
@@ -105,7 +104,7 @@ const acceptedMoves: Partial<Record<EscrowState, Partial<Record<PaymentStatus, E
   },
 };
 
-/** What the status of the money tells of an instruction; OPEN is that it has not been carried out yet. */
+/** The status of an instruction, by the provider status; OPEN if it has not been carried out yet. */
 export const instructionOutcomes = {
   FREEZE: {
     ABSENT: 'OPEN',
@@ -153,60 +152,57 @@ export const instructionOutcomes = {
   },
 } as const satisfies Record<InstructionKind, Record<PaymentStatus, 'CONFIRMED' | 'DECLINED' | 'OPEN'>>;
 
-/** What the provider says of the money of an order, at one moment. */
+/** The provider status of an order, with its details. */
 export interface PaymentSnapshot {
   readonly status: PaymentStatus;
-  /**
-   * What is or was held, in minor units, and of PARTLY_RETURNED what the seller still has; undefined where there never was a
-   * hold.
-   */
+  /** What is or was held, in minor units; for PARTLY_RETURNED what the seller still has. Undefined if there was no hold. */
   readonly amount?: bigint | undefined;
   /** ISO 4217 code of the amount. */
   readonly currency?: string | undefined;
-  /** The provider's own name for the hold, if it has given one. */
+  /** The provider's id of the hold, if it has one. */
   readonly reference?: string | undefined;
-  /** Until when what is HELD is kept, Unix milliseconds; undefined where it does not lapse, or not as far as is known. */
+  /** When a hold expires, Unix milliseconds; undefined if it does not, or the provider does not say. */
   readonly holdExpiresAtMs?: number | undefined;
-  /** Where the buyer has to act, of AWAITING_BUYER alone: a page, by `isPage`. */
+  /** The page of the step that the buyer has to complete, by `isPage`; only for AWAITING_BUYER. */
   readonly nextActionUrl?: string | undefined;
-  /** Until when they can, Unix milliseconds; undefined where the provider does not say. */
+  /** When the page expires, Unix milliseconds; undefined if the provider does not say. */
   readonly nextActionExpiresAtMs?: number | undefined;
-  /** Why an instruction was not carried out; undefined if it was, or if the provider does not say. */
+  /** Why the provider declined an instruction; undefined if it did not, or does not say. */
   readonly declined?: Declined | undefined;
 }
 
-/** What the buyer is told where the reason is none of theirs. */
+/** The reason for the buyer if the provider gives one only to the operator. */
 export const unexplainedWords =
-  'The payment provider does not take this payment; whoever runs the registry can tell why.';
+  'The payment provider does not take this payment. Ask the operator of the registry why.';
 
 /** Why the provider declined an instruction. */
 export interface Declined {
   /** The provider's own code, such as `insufficient_funds`. */
   readonly code: string;
-  /** A sentence for the buyer, which may be shown to anybody who sees the order. */
+  /** A sentence for the buyer, which everyone who sees the order may read. */
   readonly words: string;
-  /** All that the provider said, for the operator. */
+  /** The full reason, for the operator. */
   readonly detail: string;
 }
 
-/** An order and its open instructions, as far as they decide what a payment status means. */
+/** The members of an order that decide what a provider status means for it. */
 export interface OrderSnapshot {
   readonly state: EscrowState;
   /** Minor units. */
   readonly amount: bigint;
   /** ISO 4217 code of the amount. */
   readonly currency: string;
-  /** What the provider said that a person accepted, if one did: amount, currency and status. */
+  /** Amount, currency and status that an operator accepted; undefined if none did. */
   readonly accepted: PaymentSnapshot | undefined;
   readonly openKinds: readonly InstructionKind[];
 }
 
-/** What an order comes to: a state, its own included, and perhaps money to give back; or a person has to look. */
+/** The next state of an order, perhaps its current one, and whether to give money back; or why an operator has to review it. */
 export type Transition =
   | { readonly kind: 'SETTLED'; readonly to: EscrowState; readonly givesBack: boolean }
   | { readonly kind: 'REVIEW'; readonly why: string };
 
-/** What the provider's answer means for an order. `declined` is the instruction that it declines by that, if it does. */
+/** Returns what a provider status means for an order. `declined` is the instruction that the provider declines by it, if any. */
 export function nextTransition(
   order: OrderSnapshot,
   payment: PaymentSnapshot,
@@ -215,20 +211,20 @@ export function nextTransition(
   const { state, accepted, openKinds } = order;
   const { status } = payment;
   const stays = { kind: 'SETTLED', to: state, givesBack: false } as const;
-  // What is on its way back to the buyer freezes nothing any more, and need not be what was agreed.
+  // Money on its way back to the buyer freezes nothing, and its amount does not matter.
   const isReturning = openKinds.some((kind) => isReturn(kind) && kind !== declined);
   const couldBePaidOut = status === 'HELD' || status === 'AWAITING_BUYER';
   if (couldBePaidOut && isReturning) return stays;
   const difference = differenceIn(order, payment);
   if (difference !== undefined) return { kind: 'REVIEW', why: difference };
   const move = escrowMoves[state][status];
-  // Without an open RELEASE somebody else paid the seller, perhaps the seller: a person decides whether that is a sale.
+  // Without an open RELEASE somebody else paid the seller. An operator decides whether that is a sale.
   const isUnasked = state === 'FROZEN' && status === 'PAID_OUT' && !openKinds.includes('RELEASE');
   if (move === 'CONTRADICTION' || isUnasked) {
     if (status === accepted?.status) return { ...stays, to: acceptedMoves[state]?.[status] ?? state };
     return { kind: 'REVIEW', why: `The order is ${state}; the provider says ${status}.` };
   }
-  // A declined REFUND leaves an order FROZEN, but a RELEASE that it was to forestall is not given again without a person.
+  // A declined REFUND leaves an order FROZEN. If a RELEASE is open, too, an operator has to decide.
   const staysFrozen = state === 'FROZEN' && !openKinds.includes('RELEASE');
   if (couldBePaidOut && !staysFrozen && isReturn(declined)) {
     return { kind: 'REVIEW', why: 'The provider declines to give back what it holds.' };
@@ -240,10 +236,10 @@ export function nextTransition(
 /** Whether an instruction brings the money back to the buyer. */
 export const isReturn = (kind: InstructionKind | undefined) => kind === 'CANCEL' || kind === 'REFUND';
 
-/** Where the money is counted. What was given back since is never what was agreed: a person has to accept it. */
+/** The statuses whose amount is compared with the order. */
 const countedStatuses: readonly PaymentStatus[] = ['HELD', 'PAID_OUT', 'PARTLY_RETURNED'];
 
-/** How the money that the provider holds or paid differs from what was agreed, in a sentence. */
+/** How the amount at the provider differs from the order, in a sentence; undefined if it does not. */
 function differenceIn(order: OrderSnapshot, payment: PaymentSnapshot): string | undefined {
   const { status, amount, currency } = payment;
   if (!countedStatuses.includes(status)) return undefined;

@@ -2,25 +2,25 @@ import type { EscrowState, InstructionKind } from './escrow.ts';
 import type { EndedInstruction, OpenInstruction } from './order-update.ts';
 import { instructionOutcomes, isReturn, type PaymentSnapshot } from './payment.ts';
 
-/** What a request or a decision leads to: an instruction to prepare, the one that is under way already, or an error. */
+/** The effect of a request or a decision: an instruction to prepare, the one that is open already, or an error. */
 export type ResolutionPlan =
   | { readonly kind: 'PREPARE'; readonly instruction: InstructionKind }
   | { readonly kind: 'RESUME' }
   | { readonly kind: 'CONFLICT'; readonly why: string };
 
-/** An order whose money is to be paid out or back, as far as that decides whether it can be. */
+/** The members of an order that decide whether its money can be paid out or back. */
 export interface ResolvableOrder {
   readonly escrowId: string;
   readonly state: EscrowState;
-  /** The open instruction that moves its money on, if there is one; the last of them. */
+  /** The last open RELEASE, REFUND or CANCEL. */
   readonly underWay: InstructionKind | undefined;
-  /** It waits for a person. */
+  /** Whether it needs a review. */
   readonly isStopped: boolean;
 }
 
 /**
- * Plans what a caller's request to have the money of an order paid out or back leads to. The REFUND of an UNPAID order
- * cancels it: no hold is made for it from then on, and one that there is already goes back to the buyer.
+ * Plans the RELEASE or REFUND of an order that a caller requests. The REFUND of an UNPAID order cancels it: no hold is made any
+ * more, and an existing one goes back to the buyer.
  */
 export function planResolution(kind: 'RELEASE' | 'REFUND', order: ResolvableOrder): ResolutionPlan {
   const { escrowId, state, underWay, isStopped } = order;
@@ -38,39 +38,38 @@ export function planResolution(kind: 'RELEASE' | 'REFUND', order: ResolvableOrde
 }
 
 /**
- * What a person decides. About an order that waits for one: to ask the provider again; to take its word as it is; to
- * have it give back what it holds. About one that waits for the provider: to STOP that, so that it waits for a person.
+ * A decision of an operator. For an order in review: LOOK_AGAIN looks it up again, ACCEPT accepts the provider status, RETURN gives
+ * back what is held. For an order that waits for the provider: STOP puts it in review.
  */
 export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN' | 'STOP';
 
-/** What a decision leads to: as with a request, or the order stops for a person. */
+/** The effect of a decision: that of a request, or the order is put in review. */
 export type DecisionPlan = ResolutionPlan | { readonly kind: 'STOP' };
 
-/**
- * An order, what the provider said of it when it stopped, and whether its money was paid, out or back, by the provider's
- * word or a person's.
- */
+/** The members of an order that decide what an operator can decide. */
 export interface OrderInReview extends ResolvableOrder {
+  /** The provider status when the review began. */
   readonly found: PaymentSnapshot | undefined;
+  /** Whether its money was paid, out or back, as the provider or an operator confirmed. */
   readonly hasPaid: boolean;
   /** Whether an instruction to give its money back was declined. */
   readonly hasDeclinedReturn: boolean;
-  /** Whether any instruction of it is open, its FREEZE included. */
+  /** Whether any instruction is open, including the FREEZE. */
   readonly hasOpen: boolean;
 }
 
-/** Plans what a person's decision leads to. */
+/** Plans the effect of a decision. */
 export function planDecision(decision: Decision, order: OrderInReview): DecisionPlan {
   const { escrowId, state, underWay, isStopped, found, hasPaid, hasDeclinedReturn } = order;
   if (decision === 'STOP') return planStop(order);
   if (!isStopped) return conflict(`${escrowId} does not wait for a decision: ${whatItWaitsFor(order)}`);
   if (decision === 'LOOK_AGAIN') return { kind: 'RESUME' };
-  // That a FROZEN order's amount is held was confirmed once; where a RELEASE was never answered, nothing was found since.
+  // The hold of a FROZEN order was confirmed once. If a RELEASE had no response, no status was found since.
   const known = found ?? (state === 'FROZEN' && decision === 'RETURN' ? { status: 'HELD' } : undefined);
   if (known === undefined)
     return conflict(`The provider has said nothing of ${escrowId}; have it asked again.`);
   if (decision === 'ACCEPT') {
-    // Accepted, it would be held for an order that is over, and nobody would ask about it again.
+    // If it were accepted, money would stay held for an order that is over and is not looked up any more.
     const isForgotten = state === 'CLOSED' && known.status === 'HELD' && !hasDeclinedReturn;
     if (isForgotten) return conflict(`${escrowId} is CLOSED and money is held for it: have it given back.`);
     return { kind: 'RESUME' };
@@ -81,13 +80,13 @@ export function planDecision(decision: Decision, order: OrderInReview): Decision
     );
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
   if (isReturn(underWay)) return { kind: 'RESUME' };
-  // A RELEASE that was not answered stays open and is not given any more: the provider says which of the two was first.
+  // A RELEASE without a response stays open and is not sent again. The provider reports which of the two was first.
   return { kind: 'PREPARE', instruction: state === 'UNPAID' ? 'CANCEL' : 'REFUND' };
 }
 
 /**
- * Why a person cannot close an order without the provider's word; undefined if they can. A hold that comes after all goes
- * back to the buyer, so nothing has to be known of the FREEZE.
+ * Why an operator cannot close an order; undefined if they can. A hold that the provider makes later goes back to the buyer, so the
+ * status of the FREEZE does not matter.
  */
 export function errorToClose({
   escrowId,
@@ -99,24 +98,24 @@ export function errorToClose({
   return `The provider says ${found.status} of ${escrowId}; have it given back, or accept it.`;
 }
 
-/** The states in which a person can end an order, and what the provider would have said for each. */
-const endsSaid = { RELEASED: 'PAID_OUT', REFUNDED: 'RETURNED', CLOSED: 'VOID' } as const;
+/** The states in which an operator can end an order, and the provider status that each stands for. */
+const statusOfEnd = { RELEASED: 'PAID_OUT', REFUNDED: 'RETURNED', CLOSED: 'VOID' } as const;
 
-/** A state in which a person can end an order. */
-export type OrderEnd = keyof typeof endsSaid;
+/** A state in which an operator can end an order. */
+export type OrderEnd = keyof typeof statusOfEnd;
 
-/** The same, as they are listed. */
-export const orderEnds = Object.keys(endsSaid) as readonly OrderEnd[];
+/** All of them. */
+export const orderEnds = Object.keys(statusOfEnd) as readonly OrderEnd[];
 
-/** What ending an order leads to: the end of all that is open, so that nothing of it is given any more; or an error. */
+/** The effect of ending an order: the end of all its open instructions, so that none is sent any more; or an error. */
 export type EndPlan =
   | { readonly kind: 'END'; readonly ended: readonly EndedInstruction[] }
   | Extract<ResolutionPlan, { readonly kind: 'CONFLICT' }>;
 
 /**
- * Plans how a person ends an order, with evidence and without the provider's word. One that is UNPAID or FROZEN ends as they
- * say, whether or not it waits for them. A final one keeps its state, which events and a TRANSFER may have followed: as that it
- * can be ended where it waits for a person, or where something is under way for it.
+ * Plans how an operator ends an order with evidence, in place of the provider. An UNPAID or FROZEN order takes the given state. A
+ * final order keeps its state, since events and a TRANSFER may have followed: it can be ended only as that, and only if it needs a
+ * review or an instruction is open.
  */
 export function planEnd(
   end: OrderEnd,
@@ -131,7 +130,7 @@ export function planEnd(
   if (isFinal && !isStopped && open.length === 0)
     return conflict(`${escrowId} is ${state}, and nothing is under way.`);
   const ended = open.map(({ instructionId, kind }): EndedInstruction => {
-    const status = instructionOutcomes[kind][endsSaid[end]];
+    const status = instructionOutcomes[kind][statusOfEnd[end]];
     const reason =
       status === 'DECLINED' ? `An operator of the registry ended the order as ${end}.` : undefined;
     return { instructionId, status, reason };
@@ -145,7 +144,7 @@ function planStop(order: OrderInReview): DecisionPlan {
   return hasOpen ? { kind: 'STOP' } : conflict(`${escrowId} waits for nothing: ${whatItWaitsFor(order)}`);
 }
 
-/** For what an order waits about which nobody has to decide, and what can be done. */
+/** What an order waits for that is not in review. */
 function whatItWaitsFor({ state, hasOpen }: OrderInReview): string {
   if (hasOpen) return 'it waits for the provider or the buyer, until that is stopped.';
   if (state === 'FROZEN') return 'it is FROZEN, until its caller releases or refunds it.';

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { Environment } from '../domain/caller.ts';
 
-/** A new API key: a public handle, what the platform sends, and what it signs with. */
+/** A new API key: its public handle, the key that the platform sends, and the secret that it signs with. */
 export interface MintedKey {
   readonly keyId: string;
   readonly apiKey: string;
@@ -18,14 +18,13 @@ const words = { sandbox: 'sandbox', production: 'live' } as const satisfies Reco
 
 const apiKeyPattern = new RegExp(`^ak_(${Object.values(words).join('|')})_[0-9a-f]{32}$`);
 
-/** What ids of links to evidence begin with; hex digits of so many bytes follow. */
+/** The prefix of the ids of links to evidence. Hex digits of `linkIdBytes` bytes follow. */
 export const linkIdPrefix = 'el_';
-/** The same in bytes. */
 export const linkIdBytes = 8;
 
 const random = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-/** Makes an API key that says which kind of deployment it is for. */
+/** Makes an API key that names its environment. */
 export function mintKey(environment: Environment): MintedKey {
   const word = words[environment];
   return {
@@ -35,7 +34,7 @@ export function mintKey(environment: Environment): MintedKey {
   };
 }
 
-/** Whether a text is of the form of the API keys that `mintKey` makes, for whichever kind of deployment. */
+/** Whether a text has the form of an API key of any environment. */
 export function isApiKey(text: string): boolean {
   return apiKeyPattern.test(text);
 }
@@ -51,10 +50,10 @@ export const mintWebhookId = (): string => `wh_${random(8)}`;
 /** Makes the public handle of a link to evidence. */
 export const mintLinkId = (): string => `${linkIdPrefix}${random(linkIdBytes)}`;
 
-/** Makes the id of an event that only tests an endpoint: of no event that happened. */
+/** Makes the id of a test event. */
 export const mintTestEventId = (): string => `evt_${random(16)}`;
 
-/** How a token is stored and found: by its SHA-256 alone. Its 256 random bits need no slower hash. */
+/** The SHA-256 by which a token is stored and found. Its 256 random bits need no slower hash. */
 export function tokenHash(token: string): Uint8Array {
   return hash('sha256', token, 'buffer');
 }

@@ -1,16 +1,16 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
-/** The length of the keys that `seal` takes, in bytes. */
+/** The length of a key, in bytes. */
 export const sealKeyBytes = 32;
 
 const algorithm = 'aes-256-gcm';
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** How many bytes a seal is longer than what is sealed. */
+/** Bytes that a seal is longer than its plaintext. */
 export const sealOverheadBytes = ivBytes + tagBytes;
 
-/** Encrypts and authenticates with AES-256-GCM: IV, tag and ciphertext. It opens with the same `context` alone. */
+/** Encrypts with AES-256-GCM. Returns IV, tag and ciphertext, which open only with the same `context`. */
 export function seal(key: Uint8Array, plain: Uint8Array, context: string): Buffer {
   const iv = randomBytes(ivBytes);
   const cipher = createCipheriv(algorithm, key, iv).setAAD(Buffer.from(context));
@@ -18,7 +18,7 @@ export function seal(key: Uint8Array, plain: Uint8Array, context: string): Buffe
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]);
 }
 
-/** Opens what `seal` made; throws if it was altered, or sealed under another key or in another context. */
+/** Decrypts a seal. Throws if it was altered, or made with another key or context. */
 export function unseal(key: Uint8Array, bytes: Uint8Array, context: string): Buffer {
   const iv = bytes.subarray(0, ivBytes);
   const tag = bytes.subarray(ivBytes, sealOverheadBytes);

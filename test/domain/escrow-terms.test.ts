@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type FilingForSale, refuseUnsaleable } from '../../src/domain/escrow-terms.ts';
+import { type FilingForSale, rejectUnsaleable } from '../../src/domain/escrow-terms.ts';
 import { apiError } from '../support/rejected.ts';
 
 const filing: FilingForSale = {
@@ -9,7 +9,7 @@ const filing: FilingForSale = {
 const active = { escrowId: 'ES-2026-0A0A', callerId: 1 };
 
 test('a filing can be sold by the caller that filed it, and by an internal system', () => {
-  for (const owner of [1, undefined]) refuseUnsaleable(filing, owner);
+  for (const owner of [1, undefined]) rejectUnsaleable(filing, owner);
 });
 
 test('a filing that cannot be sold is rejected with the reason', () => {
@@ -20,6 +20,6 @@ test('a filing that cannot be sold is rejected with the reason', () => {
     [{ active: { ...active, callerId: 2 } }, 1, 'ESCROW_ACTIVE', /already\.$/],
     [{ transfers: 10_000 }, 1, 'TRANSFERS_EXHAUSTED', /10000 transfers/],
   ] as const) {
-    assert.throws(() => refuseUnsaleable({ ...filing, ...changes }, owner), apiError(reason, message));
+    assert.throws(() => rejectUnsaleable({ ...filing, ...changes }, owner), apiError(reason, message));
   }
 });

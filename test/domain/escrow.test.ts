@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type EscrowState, escrowStates, type InstructionKind, pendingOf } from '../../src/domain/escrow.ts';
-import { checkTerms, partyIdBounds, refuseUnsaleable } from '../../src/domain/escrow-terms.ts';
+import { checkTerms, partyIdBounds, rejectUnsaleable } from '../../src/domain/escrow-terms.ts';
 import {
   escrowMoves,
   instructionOutcomes,
@@ -371,8 +371,8 @@ test('all invalid terms are reported', () => {
 
 test('a filing with 10,000 transfers is not sold again', () => {
   const filing = { filingNo: 'AS-2026-000001', filedBy: 1, isErased: false, active: undefined };
-  refuseUnsaleable({ ...filing, transfers: 9_999 }, 1);
-  assert.throws(() => refuseUnsaleable({ ...filing, transfers: 10_000 }, 1), {
+  rejectUnsaleable({ ...filing, transfers: 9_999 }, 1);
+  assert.throws(() => rejectUnsaleable({ ...filing, transfers: 10_000 }, 1), {
     reason: 'TRANSFERS_EXHAUSTED',
   });
 });

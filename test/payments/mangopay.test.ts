@@ -148,7 +148,7 @@ describe('a hold that Mangopay does not make is VOID with the reason, and stays 
       assert.match(refused.declined?.detail ?? '', detail);
       assert.match(refused.declined?.detail ?? '', /^status 400, /);
       assert.doesNotMatch(refused.declined?.detail ?? '', /standin-api-key/);
-      assert.match(refused.declined?.words ?? '', /^The payment provider does not take this payment;/);
+      assert.match(refused.declined?.words ?? '', /^The payment provider does not take this payment\./);
       nowMs += 25 * hourMs;
       standIn.forgetKeys();
       const mended = { ...asked, buyer: buyers.rich, currency: 'EUR' };

@@ -145,9 +145,10 @@ test('a unit that is refused leaves the others, and its own admission', (t) => {
 
 /** Commands that fail in their last change for a reason that nobody foresaw, by what handlers say of themselves. */
 const failing: Readonly<Record<string, (instructionId: string) => Command>> = {
-  SINGLE_WRITE: () => toFile({ callerId: 99, caller: 'nobody' }),
+  'write without a savepoint': () => toFile({ callerId: 99, caller: 'nobody' }),
   // The name of its instruction is taken.
-  WRITE: (instructionId) => toOpen(by, 'AS-2026-000002', { work: { ...workOf(by), instructionId } }),
+  'write with a savepoint': (instructionId) =>
+    toOpen(by, 'AS-2026-000002', { work: { ...workOf(by), instructionId } }),
 };
 
 for (const [access, fails] of Object.entries(failing)) {

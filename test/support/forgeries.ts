@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type Sqlite from 'better-sqlite3';
 import { createCalendar } from '../../src/domain/calendar.ts';
-import { actLeafData } from '../../src/domain/leaf.ts';
+import { logEventLeafData } from '../../src/domain/leaf.ts';
 import { rootOf } from '../../src/domain/merkle.ts';
 import { restoreBackup } from '../../src/operations/backup/restore.ts';
 import { takeBackup } from '../../src/operations/backup/take.ts';
@@ -176,7 +176,7 @@ function appendErasure(client: Sqlite.Database, leafIndex: number): number {
     .get() ?? [0, 0];
   const detail = { records: 1, leaves: String(leafIndex), before: timeS - 6 * 366 * 86_400 };
   const kind = 'RECORDS_ERASED';
-  const index = appendForged(client, actLeafData({ kind, sequence, timeS, detail }));
+  const index = appendForged(client, logEventLeafData({ kind, sequence, timeS, detail }));
   client
     .prepare('INSERT INTO log_event (sequence, kind, detail, time_s, leaf_index) VALUES (?, ?, ?, ?, ?)')
     .run(sequence, kind, JSON.stringify(detail), timeS, index);

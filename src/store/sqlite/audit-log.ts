@@ -8,8 +8,8 @@ import { auditEntry } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /**
- * Writes down what an operator did, inside the effect that does it. `before` and `after` are what of the subject can be
- * told, never a secret; undefined where it was not there or is gone.
+ * Records what an operator changed, inside the effect. `before` and `after` are the public members of the subject, never a secret;
+ * undefined if it did not exist before or after.
  */
 export type RecordAudit = (
   by: Actor,
@@ -20,15 +20,15 @@ export type RecordAudit = (
 
 /** The log of a database. */
 export function createAuditLog(database: Database): RecordAudit {
-  // An import notes thousands, which whatever the serving process has to write waits for.
+  // Prepared, because an import records thousands, and the serving process waits for it.
   const insert = prepareRaw(database, database.insert(auditEntry).values(placeholdersFor(auditEntry, 'id')));
   return ({ actor, atS, reason = null }, action, subject, { before, after }) => {
     insert.run({ atS, actor, action, subject, reason, before: jsonOf(before), after: jsonOf(after) });
   };
 }
 
-/** Handlers of reading the log. */
-export function createActHandlers(database: Database): Handlers<keyof AuditCommands> {
+/** Handlers that read the log. */
+export function createAuditHandlers(database: Database): Handlers<keyof AuditCommands> {
   return {
     ListAuditLog: reads(({ sinceS, page }) => {
       const rows = database

@@ -2,7 +2,7 @@ import { usageThreshold } from '../../domain/event.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { apiErrorData, errorOf } from '../../domain/violation.ts';
 import type { Command, CommandResult, Executed, Kind, QuotaClaim, StoreRequest } from '../store.ts';
-import { createActHandlers, createAuditLog } from './audit-log.ts';
+import { createAuditHandlers, createAuditLog } from './audit-log.ts';
 import { createCallerHandlers } from './caller-handlers.ts';
 import type { Database } from './connection.ts';
 import { createDeliveryHandlers } from './deliveries.ts';
@@ -11,7 +11,7 @@ import { createEvidenceHandlers } from './evidence.ts';
 import { createEvidenceLog, type EvidenceLog } from './evidence-log.ts';
 import { type Failure, internalError, isMachineFault } from './failure.ts';
 import { createFilingHandlers } from './filings.ts';
-import { type Handlers, reads, writesAtOnce } from './handlers.ts';
+import { type Handlers, reads, writesLast } from './handlers.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import type { Incidents } from './incidents.ts';
 import { createLeaves, type Leaves } from './leaves.ts';
@@ -41,9 +41,9 @@ export function createCallTransaction(database: Database, incidents: Incidents) 
   const { $client: client } = database;
   const leaves = createLeaves(database);
   const log = createEvidenceLog(database, leaves, incidents);
-  const dated = createTrustedClock(database, log);
-  const outbox = createOutbox(database, dated);
-  const { all: handlers, callers } = createHandlers(database, { log, leaves, dated, outbox, incidents });
+  const clock = createTrustedClock(database, log);
+  const outbox = createOutbox(database, clock);
+  const { all: handlers, callers } = createHandlers(database, { log, leaves, clock, outbox, incidents });
   const nonces = createNonces(database);
   const quotas = createQuotas(database);
   const idempotencyKeys = createIdempotencyKeys(database, (instructionId) =>
@@ -51,7 +51,7 @@ export function createCallTransaction(database: Database, incidents: Incidents) 
   );
   const perform = createPerformance(client, handlers, { log, outbox, incidents });
 
-  const changes = (kind: Kind): boolean => handlers[kind].access !== 'READ';
+  const changes = (kind: Kind): boolean => handlers[kind].isWriting;
 
   function writes({ admission, continues, effect }: StoreRequest): boolean {
     const isKeeping = admission?.nonce ?? admission?.idempotency ?? admission?.quota?.take ?? continues;
@@ -118,31 +118,30 @@ function createPerformance(
   }
 
   return (command) => {
-    const { access } = handlers[command.kind];
-    const isSaved = access === 'WRITE';
-    const isSingleWrite = access === 'SINGLE_WRITE';
+    const { isWriting, needsSavepoint } = handlers[command.kind];
+    const keepsLeaves = isWriting && !needsSavepoint;
     let outcome: CommandResult;
-    if (!isSingleWrite) log.write();
-    if (isSaved) savepoint.run();
+    if (!keepsLeaves) log.write();
+    if (needsSavepoint) savepoint.run();
     try {
       outcome = run(command);
-      if (isSaved) release.run();
+      if (needsSavepoint) release.run();
     } catch (error) {
       if (isMachineFault(error) || !client.inTransaction) throw error;
       log.drop();
       outbox.drop();
-      if (isSaved) {
+      if (needsSavepoint) {
         rollBack.run();
         release.run();
       }
       if (!(error instanceof ApiError)) {
-        incidents.meet(error, isSaved || isSingleWrite ? 'write' : 'read');
+        incidents.meet(error, isWriting ? 'write' : 'read');
         return { failure: internalError(error) };
       }
       return { kind: 'REJECTED', apiError: apiErrorData(error), isReplay: false };
     }
     // After the savepoint: if this fails, the batch fails, so no record is left without its leaf.
-    if (isSingleWrite) log.keep();
+    if (keepsLeaves) log.keep();
     else log.write();
     outbox.keep();
     return outcome;
@@ -153,7 +152,7 @@ function createPerformance(
 interface HandlerParts {
   readonly log: EvidenceLog;
   readonly leaves: Leaves;
-  readonly dated: TrustedClock;
+  readonly clock: TrustedClock;
   readonly outbox: Outbox;
   readonly incidents: Incidents;
 }
@@ -161,7 +160,7 @@ interface HandlerParts {
 /** Makes the handlers of all commands. */
 function createHandlers(
   database: Database,
-  { log, leaves, dated, outbox, incidents }: HandlerParts,
+  { log, leaves, clock, outbox, incidents }: HandlerParts,
 ): { readonly all: Handlers; readonly callers: ReadonlySet<Kind> } {
   const { $client: client } = database;
   const recordAudit = createAuditLog(database);
@@ -170,23 +169,23 @@ function createHandlers(
   const check = createRecordCheck(log, leaves, incidents);
   const callerHandlers = createCallerHandlers(database, recordAudit, outbox);
   const all: Handlers = {
-    ...createFilingHandlers({ database, log, outbox, dated, incidents, check }),
-    ...createEvidenceHandlers(database, log, leaves, dated, recordAudit, check, incidents),
+    ...createFilingHandlers({ database, log, outbox, clock, incidents, check }),
+    ...createEvidenceHandlers(database, log, leaves, clock, recordAudit, check, incidents),
     ...createLogHandlers(database, recordAudit, log),
     ...createOrderHandlers(database, recordAudit, log, outbox, check),
     ...callerHandlers,
     ...createEventHandlers(database, events, outbox),
-    ...createDeliveryHandlers(database, webhooks, events, outbox, dated),
+    ...createDeliveryHandlers(database, webhooks, events, outbox, clock),
     ...createWebhookHandlers(database, webhooks, events, recordAudit, outbox),
-    ...createActHandlers(database),
+    ...createAuditHandlers(database),
     ...createMetricHandlers(database, events),
     ...createRestorationHandlers(database, log),
-    ...createRetentionHandlers(database, recordAudit, log, dated, check),
+    ...createRetentionHandlers(database, recordAudit, log, clock, check),
     Reject: reads(({ apiError }) => {
       throw errorOf(apiError);
     }),
     // Setting the schema version writes the first page even if it stays the same. A row that stays the same is not written.
-    RewriteNothing: writesAtOnce(() => {
+    RewriteNothing: writesLast(() => {
       client.pragma(`user_version = ${client.pragma('user_version', { simple: true })}`);
       return undefined;
     }),

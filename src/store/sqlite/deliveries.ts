@@ -28,13 +28,13 @@ export function createDeliveryHandlers(
   rows: WebhookRows,
   events: EventReads,
   outbox: Outbox,
-  dated: Pick<TrustedClock, 'notAfter'>,
+  clock: Pick<TrustedClock, 'notAfter'>,
 ): Handlers<'ListSending' | 'ClaimDeliveries' | 'RecordAttempts'> {
   const deliveries = createDeliveryRows(database);
   const endpoints = createEndpoints(database);
   const takeWork = createClaims(deliveries, endpoints, events);
   const record = createResults(deliveries, endpoints, rows, outbox);
-  const sweep = createSweep(deliveries, endpoints, dated);
+  const sweep = createSweep(deliveries, endpoints, clock);
 
   return {
     ListSending: reads(({ page }) => {
@@ -183,14 +183,14 @@ function createResults(
 }
 
 /** Returns the function that deletes expired deliveries after attempts. */
-function createSweep(deliveries: DeliveryRows, { next }: Endpoints, dated: Pick<TrustedClock, 'notAfter'>) {
+function createSweep(deliveries: DeliveryRows, { next }: Endpoints, clock: Pick<TrustedClock, 'notAfter'>) {
   /** The id of the endpoint that was swept last besides those of the attempts. */
   let swept = 0;
 
   return function sweep(outcomes: readonly DeliveryResult[]): void {
     const newestMs = outcomes.at(-1)?.atMs;
     if (newestMs === undefined) return;
-    const beforeS = dated.notAfter(Math.floor(newestMs / 1_000)) - eventRetentionS;
+    const beforeS = clock.notAfter(Math.floor(newestMs / 1_000)) - eventRetentionS;
     for (const [id, own] of Map.groupBy(outcomes, (outcome) => outcome.id))
       deliveries.sweep(id, beforeS, sweptPerOutcome * own.length);
     swept = next(swept) ?? next(0) ?? 0;

@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
 import { stateConflict } from '../../domain/escrow.ts';
 import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
-import { type EscrowTerms, type PartyRole, refuseUnsaleable } from '../../domain/escrow-terms.ts';
+import { type EscrowTerms, type PartyRole, rejectUnsaleable } from '../../domain/escrow-terms.ts';
 import { hasProviderIds, type PartyMembers, sameParty, unknownParties } from '../../domain/party.ts';
 import { planResolution } from '../../domain/resolution.ts';
 import { rejectViolations } from '../../domain/violation.ts';
@@ -72,7 +72,7 @@ export function createEscrowHandlers(
       const active = rows.activeOf(filingNo);
       const isErased = source !== undefined && source.erasedAtS !== null;
       const transfers = provenance.transfersOf(filingNo);
-      refuseUnsaleable({ filingNo, filedBy, isErased, active, transfers }, owner);
+      rejectUnsaleable({ filingNo, filedBy, isErased, active, transfers }, owner);
       const year = yearOf(at.timestamp);
       const id = rows.insert({
         ...terms,

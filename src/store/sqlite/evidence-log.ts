@@ -1,10 +1,10 @@
 import { randomFillSync } from 'node:crypto';
 import { type InferSelectModel, sql } from 'drizzle-orm';
 import {
-  actLeafData,
   commitmentTo,
   type LogEventDetail,
   type LogEventKind,
+  logEventLeafData,
   type RecordLeaf,
   recordLeafData,
   saltBytes,
@@ -144,7 +144,7 @@ export function createEvidenceLog(
   function pushLogEvent(kind: LogEventKind, timeS: number, detail: LogEventDetail): void {
     const sequence = known().acts + 1;
     pending.push({
-      data: actLeafData({ kind, sequence, timeS, detail }),
+      data: logEventLeafData({ kind, sequence, timeS, detail }),
       noted: { kind, number: 'LOG', time: timeS, detail },
       act: { sequence, kind, timeS, detail: JSON.stringify(detail) },
       known: { acts: sequence, newestS: timeS },

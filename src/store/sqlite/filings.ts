@@ -18,7 +18,7 @@ import type { Page, PageQuery } from '../paging.ts';
 import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { countFilings, createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
-import { type Handlers, reads, writesAtOnce } from './handlers.ts';
+import { type Handlers, reads, writesLast } from './handlers.ts';
 import type { Incidents } from './incidents.ts';
 import type { Outbox } from './outbox.ts';
 import { createRoom } from './paging.ts';
@@ -43,7 +43,7 @@ interface FilingParts {
   readonly database: Database;
   readonly log: EvidenceLog;
   readonly outbox: Outbox;
-  readonly dated: TrustedClock;
+  readonly clock: TrustedClock;
   readonly incidents: Incidents;
   readonly check: RecordCheck;
 }
@@ -57,7 +57,7 @@ export const createFilingHandlers = (parts: FilingParts): Handlers<keyof FilingC
 
 /** The handler that files an artwork. */
 function createFiling(parts: FilingParts): Handlers['FileArtwork'] {
-  const { database, log, outbox, dated, incidents } = parts;
+  const { database, log, outbox, clock, incidents } = parts;
   const insertFiling = prepareRaw(
     database,
     database.insert(filing).values({
@@ -69,13 +69,13 @@ function createFiling(parts: FilingParts): Handlers['FileArtwork'] {
   const nextNumber = createNumbers(parts);
 
   function rejectWrongClock(nowS: number, setByS: number): void {
-    const fault = findClockFault({ nowS, newestS: log.newestS(), datedS: dated.about(nowS), setByS });
+    const fault = findClockFault({ nowS, newestS: log.newestS(), datedS: clock.about(nowS), setByS });
     if (fault === undefined) return;
     incidents.count('clockRejections');
     throw clockError(fault);
   }
 
-  return writesAtOnce(({ artwork, at, by, clockSetByS = 0, cap }) => {
+  return writesLast(({ artwork, at, by, clockSetByS = 0, cap }) => {
     const { timestamp } = at;
     const filedAtS = Math.floor(at.atMs / 1000);
     rejectWrongClock(filedAtS, clockSetByS);

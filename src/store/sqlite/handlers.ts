@@ -1,15 +1,14 @@
 import type { Command, Kind, Result } from '../store.ts';
 
-/** How an engine carries one command out, inside the transaction of its batch. */
+/** Executes one command, inside the transaction of its batch. */
 export interface Handler<K extends Kind> {
+  /** Whether it may change something. */
+  readonly isWriting: boolean;
   /**
-   * - READ: it changes nothing.
-   * - WRITE: it may change something before it throws.
-   * - SINGLE_WRITE: it changes something by its last statement alone, which leaves nothing if it fails; so it needs no
-   *   savepoint. Leaves of the evidence log that effects before it appended may not be in the tables, so it asks the
-   *   EvidenceLog for what it has to know of them; an act among them can only be that the log was begun.
+   * Whether it may fail after it has changed something. If not, only its last statement changes something. Earlier leaves of the
+   * batch may not be in the tables then: it finds them in the EvidenceLog, and the only log event among them is LOG_BEGUN.
    */
-  readonly access: 'READ' | 'WRITE' | 'SINGLE_WRITE';
+  readonly needsSavepoint: boolean;
   /** Throws ApiError. */
   run(command: Command<K>): Result<K>;
 }
@@ -18,13 +17,22 @@ export interface Handler<K extends Kind> {
 export type Handlers<Kinds extends Kind = Kind> = { readonly [K in Kinds]: Handler<K> };
 
 /** A handler that changes nothing. */
-export const reads = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({ access: 'READ', run });
+export const reads = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({
+  isWriting: false,
+  needsSavepoint: false,
+  run,
+});
 
 /** A handler that changes something. */
-export const writes = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({ access: 'WRITE', run });
+export const writes = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({
+  isWriting: true,
+  needsSavepoint: true,
+  run,
+});
 
-/** A handler that changes something by its last statement alone. */
-export const writesAtOnce = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({
-  access: 'SINGLE_WRITE',
+/** A handler that changes something only in its last statement. */
+export const writesLast = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({
+  isWriting: true,
+  needsSavepoint: false,
   run,
 });

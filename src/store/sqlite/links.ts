@@ -94,8 +94,8 @@ export function createLinkHandlers(
       const revokedAtS = by.atS;
       database.update(evidenceLink).set({ revokedAtS }).where(eq(evidenceLink.id, row.id)).run();
       recordAudit(by, 'evidence revoke-link', linkId, {
-        before: toldOf(before),
-        after: { ...toldOf(before), revokedAtS },
+        before: auditedLink(before),
+        after: { ...auditedLink(before), revokedAtS },
       });
       return { ...before, revokedAtS };
     }),
@@ -103,4 +103,4 @@ export function createLinkHandlers(
 }
 
 /** A link as the audit log shows it: without its token. */
-const toldOf = ({ filingNo, sequence, expiresAtS }: StoredLink) => ({ filingNo, sequence, expiresAtS });
+const auditedLink = ({ filingNo, sequence, expiresAtS }: StoredLink) => ({ filingNo, sequence, expiresAtS });

@@ -1,10 +1,10 @@
 import Sqlite from 'better-sqlite3';
 import { type Evidence, evidenceHash } from '../../domain/filing.ts';
 import {
-  actLeafData,
   commitmentTo,
   type LogEventDetail,
   type LogEventKind,
+  logEventLeafData,
   type RecordLeaf,
   recordLeafData,
 } from '../../domain/leaf.ts';
@@ -257,7 +257,7 @@ function faultOfLogEvent(index: number, data: string, row: LogEventRow | undefin
 /** The data of the leaf of a log event; undefined if its detail is not JSON. */
 function dataOf({ kind, sequence, timeS, detail: text }: LogEventRow): string | undefined {
   const detail = parsed(text);
-  return detail && actLeafData({ kind, sequence, timeS, detail: detail as LogEventDetail });
+  return detail && logEventLeafData({ kind, sequence, timeS, detail: detail as LogEventDetail });
 }
 
 /** Reads the data of a leaf; undefined if they are not JSON with these members. */

@@ -67,7 +67,7 @@ export function headReader({ $client: client }: Database): (callerId: number) =>
 }
 
 /** The outbox of a database. */
-export function createOutbox(database: Database, dated: Pick<TrustedClock, 'notAfter'>): Outbox {
+export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notAfter'>): Outbox {
   const headOf = headReader(database);
   const insertRow = prepareRaw(database, database.insert(eventLog).values(placeholdersFor(eventLog)));
   const insertMark = prepareRaw(database, database.insert(eventMark).values(placeholdersFor(eventMark)));
@@ -130,7 +130,7 @@ export function createOutbox(database: Database, dated: Pick<TrustedClock, 'notA
         writeHead.run(callerId, sequence, position);
       }
       writeHead.run(everybody, newestPosition, newestPosition);
-      sweep(dated.notAfter(newestAtS) - eventRetentionS);
+      sweep(clock.notAfter(newestAtS) - eventRetentionS);
       written = { before, to: newestPosition, callers: [...callers] };
       pending.length = 0;
       kept = 0;

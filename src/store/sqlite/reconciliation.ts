@@ -1,6 +1,6 @@
 import { eq, inArray, isNotNull, or } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
-import { isByOperator, refuseChangeOfProvider, stateConflict } from '../../domain/escrow.ts';
+import { isByOperator, rejectChangeOfProvider, stateConflict } from '../../domain/escrow.ts';
 import { instructionOutcomes } from '../../domain/payment.ts';
 import { type Decision, errorToClose, planDecision, planEnd } from '../../domain/resolution.ts';
 import type {
@@ -140,7 +140,7 @@ function createProviderChange(
     const { provider } = database.select().from(deployment).get() ?? {};
     if (provider === name) return undefined;
     const before = provider ?? firstProvider;
-    if (before !== name) refuseChangeOfProvider(before, rows.count(isUnderWay));
+    if (before !== name) rejectChangeOfProvider(before, rows.count(isUnderWay));
     database.update(deployment).set({ provider: name }).run();
     return undefined;
   });

@@ -34,7 +34,7 @@ export function createRetentionHandlers(
   database: Database,
   recordAudit: RecordAudit,
   log: EvidenceLog,
-  dated: TrustedClock,
+  clock: TrustedClock,
   check: RecordCheck,
 ): Handlers<keyof RetentionCommands> {
   const { $client: client } = database;
@@ -46,7 +46,7 @@ export function createRetentionHandlers(
    * The time before which records may be erased. The triggers use SQLite's clock, so both clocks have to agree. Both may be wrong
    * by years, so a time counts only once a filing was dated by it or an operator accepted it.
    */
-  const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, dated.read() ?? nowS) })?.before ?? 0;
+  const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, clock.read() ?? nowS) })?.before ?? 0;
   const erase = createErasure(database, check);
   const forgetOutcomes = prepareRaw(
     database,

@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
-import { actLeafData, type LogEventDetail } from '../../../src/domain/leaf.ts';
+import { logEventLeafData, type LogEventDetail } from '../../../src/domain/leaf.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
@@ -174,7 +174,7 @@ function appendEvent(client: Sqlite.Database, detail: LogEventDetail): void {
   const act = { kind: 'RECORDS_ERASED', sequence: 6, timeS: eventTimeS, detail } as const;
   client
     .prepare('INSERT INTO log_event VALUES (?, ?, ?, ?, ?)')
-    .run(6, act.kind, JSON.stringify(detail), eventTimeS, appendForged(client, actLeafData(act)));
+    .run(6, act.kind, JSON.stringify(detail), eventTimeS, appendForged(client, logEventLeafData(act)));
 }
 
 test('an erasure that is not so is named', (t) => {
