@@ -355,28 +355,20 @@ test('texts and money are bounded as in the domain', () => {
     const { minLength: min, maxLength: max } = propertyOf(schema, name);
     return { min, max };
   };
-  for (const [name, bounds] of Object.entries(artworkTextBounds)) {
-    assert.deepEqual(lengths('FilingRequest', name), bounds, name);
-  }
+  for (const [name, bounds] of Object.entries(artworkTextBounds))
+    for (const schema of ['FilingRequest', 'Filing']) assert.deepEqual(lengths(schema, name), bounds, name);
   assert.deepEqual(lengths('Provenance', 'author'), artworkTextBounds.author);
-  assert.deepEqual(lengths('EscrowRequest', 'buyerId'), partyIdBounds);
-  assert.deepEqual(lengths('EscrowRequest', 'sellerId'), partyIdBounds);
-  for (const [name, bounds] of Object.entries(artworkTextBounds)) {
-    assert.deepEqual(lengths('Filing', name), bounds, name);
-  }
-  assert.deepEqual(lengths('Escrow', 'buyerId'), partyIdBounds);
-  assert.deepEqual(lengths('Escrow', 'sellerId'), partyIdBounds);
+  for (const schema of ['EscrowRequest', 'Escrow'])
+    for (const name of ['buyerId', 'sellerId']) assert.deepEqual(lengths(schema, name), partyIdBounds);
 
   const range = (schema: string, name: string) => {
     const { minimum, maximum } = propertyOf(schema, name);
     return [minimum, maximum];
   };
-  assert.deepEqual(range('FilingRequest', 'price'), [Number(priceMin), Number(moneyMax)]);
-  assert.deepEqual(range('EscrowRequest', 'amount'), [Number(amountMin), Number(moneyMax)]);
-  assert.deepEqual(range('Filing', 'price'), [Number(priceMin), Number(moneyMax)]);
-  for (const schema of ['EscrowReceipt', 'Escrow']) {
+  for (const schema of ['FilingRequest', 'Filing'])
+    assert.deepEqual(range(schema, 'price'), [Number(priceMin), Number(moneyMax)]);
+  for (const schema of ['EscrowRequest', 'EscrowReceipt', 'Escrow'])
     assert.deepEqual(range(schema, 'amount'), [Number(amountMin), Number(moneyMax)]);
-  }
 });
 
 test('pages and years have the bounds of the service', () => {
@@ -395,11 +387,11 @@ test('pages and years have the bounds of the service', () => {
       assert.deepEqual(misfits(schemaOf('pageToken'), given), []);
     }
   }
-  assert.equal(propertyOf('FilingPage', 'filings').maxItems, pageSize.max);
-  assert.equal(propertyOf('EscrowPage', 'escrows').maxItems, pageSize.max);
-  assert.equal(propertyOf('WebhookPage', 'webhooks').maxItems, pageSize.max);
-  assert.equal(propertyOf('EvidenceLinkPage', 'links').maxItems, pageSize.max);
-  assert.equal(propertyOf('DeliveryPage', 'deliveries').maxItems, pageSize.max);
+  for (const [schema, name] of Object.entries({
+    ...{ FilingPage: 'filings', EscrowPage: 'escrows', WebhookPage: 'webhooks' },
+    ...{ EvidenceLinkPage: 'links', DeliveryPage: 'deliveries' },
+  }))
+    assert.equal(propertyOf(schema, name).maxItems, pageSize.max, schema);
   assert.equal(propertyOf('EventList', 'events').maxItems, eventPageMax);
   const { parameters = [] } = findInstruction('GET', '/api/v1/filing') ?? {};
   const year = parameters.find(({ name }) => name === 'year')?.schema;
@@ -742,28 +734,17 @@ test('the rate limit headers fit their schemas, with and without a monthly quota
   }
 });
 
-/** Every example of a body, by its operation and status. */
-function bodyExamples(): { where: string; schema: Schema; values: unknown[] }[] {
-  return routes.flatMap((route) => {
-    const operation = operationOf(route);
-    const bodies = [
-      ...(operation.requestBody ? [['request', operation.requestBody.content] as const] : []),
-      ...Object.entries(operation.responses).map(([status, { content }]) => [status, content] as const),
-    ];
-    return bodies.map(([of, content]) => ({
-      where: `${operation.operationId} ${of}`,
-      schema: jsonSchemaOf(content),
-      values: Object.values(member(content, jsonType).examples ?? {}).map(({ value }) => value),
-    }));
-  });
-}
-
-for (const { where, schema, values } of bodyExamples()) {
-  test(`${where} has examples, and they fit`, () => {
-    assert.notEqual(values.length, 0);
-    for (const value of values) assert.deepEqual(misfits(schema, value), [], JSON.stringify(value));
-  });
-}
+test('each body has examples, and they fit', () => {
+  for (const operation of routes.map(operationOf)) {
+    const bodies = [operation.requestBody, ...Object.values(operation.responses)];
+    for (const { content } of bodies.filter((body) => body !== undefined)) {
+      const { examples = {} } = member(content, jsonType);
+      assert.notDeepEqual(examples, {}, operation.operationId);
+      for (const [name, { value }] of Object.entries(examples))
+        assert.deepEqual(misfits(jsonSchemaOf(content), value), [], `${operation.operationId} ${name}`);
+    }
+  }
+});
 
 test('examples of parameters and headers fit', () => {
   const parameters = routes.flatMap((route) => operationOf(route).parameters ?? []);

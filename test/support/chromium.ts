@@ -79,7 +79,7 @@ export async function startChromium(t: Pick<TestContext, 'after'>): Promise<Brow
 
 type Connection = ReturnType<typeof connect>;
 
-/** Commands, answers and events as JSON, each with a zero byte behind it. */
+/** Commands, responses and events as JSON, each followed by a zero byte. */
 function connect(commands: Writable, answers: Readable) {
   const waiting = new Map<number, PromiseWithResolvers<Json>>();
   const listeners = new Map<string, Set<Listener>>();

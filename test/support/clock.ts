@@ -2,7 +2,7 @@ import type { Clock } from '../../src/domain/clock.ts';
 
 /** A clock that stands still until it is moved. */
 export interface ManualClock extends Clock {
-  /** Moves both clocks on, calling back what falls due on the way, each at its own time. */
+  /** Advances both clocks, and calls each callback at the time at which it is due. */
   advance(ms: number): void;
   /**
    * Moves both clocks at once, as if the machine had been suspended: each callback that fell due meanwhile is called once.

@@ -3,19 +3,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 const pollEveryMs = 20;
 
 /**
- * Asks until the answer is neither undefined nor false, and returns it; rejects if that is not so of what is asked after
- * `limitMs` either. However slow the machine, it is asked once when the time is over.
+ * Calls `look` until its result is neither undefined nor false, and returns the result. Rejects after `limitMs`; the last call
+ * is made when that time is over, however slow the machine.
  */
 export async function eventually<T>(
   what: string,
   limitMs: number,
-  ask: () => T | undefined | false | Promise<T | undefined | false>,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
 ): Promise<T> {
   const giveUpAtMs = performance.now() + limitMs;
   for (;;) {
     const isLast = performance.now() > giveUpAtMs;
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer;
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
     if (isLast) throw new Error(`${what}: not within ${limitMs} ms`);
     await delay(pollEveryMs);
   }

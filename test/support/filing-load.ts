@@ -7,12 +7,12 @@ import type { IssuedPlatform } from './issued.ts';
 import { artwork } from './samples.ts';
 import { headersOf, type RestAnswer } from './signed-request.ts';
 
-/** Connections over which filings are sent, each with one request in flight. */
+/** The number of connections that send filings, each with one request in flight. */
 export const connections = 64;
 
 const target = '/api/v1/filing';
 
-/** A filing that was signed in advance; sent again as it is, it is the same bytes. */
+/** A filing that was signed in advance. A retry sends the same bytes. */
 export interface Prepared {
   readonly platform: IssuedPlatform;
   readonly author: string;
@@ -21,14 +21,14 @@ export interface Prepared {
   readonly headers: Record<string, string | string[]>;
 }
 
-/** A filing and the answer that its caller got. */
+/** A filing and its response. */
 export interface Answered extends Prepared {
   readonly filingNo: string;
   readonly hash: string;
   readonly timestamp: string;
 }
 
-/** Signs filings, each of an author of its own from `first` on; the platforms take turns. */
+/** Signs filings with different authors, numbered from `first`; the platforms take turns. */
 export function prepare(issued: readonly IssuedPlatform[], filings: number, first = 1): Prepared[] {
   return Array.from({ length: filings }, (_, nth) => {
     const place = first - 1 + nth;
@@ -41,7 +41,7 @@ export function prepare(issued: readonly IssuedPlatform[], filings: number, firs
   });
 }
 
-/** Posts the bytes over an agent's connection; undefined if the connection broke before all of the answer came. */
+/** Posts a filing; undefined if the connection broke before the whole response was received. */
 export function post(
   agent: Agent,
   baseUrl: string,
@@ -62,7 +62,7 @@ export function post(
   return promise;
 }
 
-/** Posts all that wait over 64 keep-alive connections, until none waits or `stop` is told to be true. */
+/** Posts all waiting filings over 64 keep-alive connections, until none is left or `stop` returns true. */
 export async function postAll(
   baseUrl: string,
   waiting: Prepared[],
@@ -86,7 +86,7 @@ export async function postAll(
   return unanswered;
 }
 
-/** A filing as it is in the database. */
+/** A filing in the database. */
 export interface StoredFiling {
   readonly filingNo: string;
   readonly author: string;
@@ -104,7 +104,7 @@ export function readDatabase<T>(dataDir: string, read: (client: Sqlite.Database)
   }
 }
 
-/** All filings that are stored, in their order. */
+/** All stored filings, in order. */
 export const storedFilings = (dataDir: string): StoredFiling[] =>
   readDatabase(
     dataDir,

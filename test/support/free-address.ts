@@ -2,11 +2,11 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Ports that systems give nobody who asks for any port, so that what is free now is free a minute later as well. */
+/** Ports that systems do not assign to port 0, so that a free one stays free. */
 const [lowest, beyond] = [10_000, 32_000];
 const triesMax = 100;
 
-/** An address of this machine, host:port, at which nothing listens. */
+/** Returns a free address of this machine, host:port. */
 export async function freeAddress(): Promise<string> {
   for (let tries = 0; tries < triesMax; tries += 1) {
     const port = randomInt(lowest, beyond);
@@ -24,7 +24,7 @@ export async function freeAddress(): Promise<string> {
   throw new Error(`none of ${triesMax} ports was free`);
 }
 
-/** Settings with which every listener of a service takes a port that is free at that moment. */
+/** Settings with which each listener takes a free port. */
 export const anyAddresses = {
   ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
   ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',

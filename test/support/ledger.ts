@@ -3,21 +3,21 @@ import type { TestContext } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { countNonces } from './nonces.ts';
 
-/** What a database holds at a moment. */
+/** What a database holds. */
 export interface Holdings {
   readonly filings: number;
   readonly records: number;
   readonly escrows: number;
-  /** Sum of the last numbers given to orders. */
+  /** The sum of the last numbers of orders. */
   readonly orderNumbers: number;
 }
 
-/** Looks into the database of a service over a connection of its own. */
+/** Reads the database of a service over a connection of its own. */
 export interface Ledger {
   holdings(): Holdings;
-  /** Calls counted for a caller in all months. */
+  /** The calls of a caller in all months. */
   calls(caller: string): number;
-  /** Nonces remembered. */
+  /** The number of stored nonces. */
   nonces(): number;
 }
 

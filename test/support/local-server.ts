@@ -4,8 +4,8 @@ import type { TestContext } from 'node:test';
 import { eventually } from './eventually.ts';
 
 /**
- * Has a server listen at a free port of loopback until the test is over, and then ends what it holds by
- * `endConnections`; http://host:port.
+ * Listens at a free port of loopback until the test is over; `endConnections` then ends the connections. Returns
+ * http://host:port.
  */
 export async function listenLocally(
   test: Pick<TestContext, 'after'>,
@@ -21,18 +21,14 @@ export async function listenLocally(
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Connections that a server holds. */
+/** Returns the number of connections of a server. */
 export function heldConnections(server: Server): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
   return promise;
 }
 
-/** Resolves once a server holds no connection; rejects if it still does after `limitMs`. */
+/** Resolves when a server has no connection. Rejects after `limitMs`. */
 export function holdsNone(server: Server, limitMs: number): Promise<boolean> {
-  return eventually(
-    'all connections are let go of',
-    limitMs,
-    async () => (await heldConnections(server)) === 0,
-  );
+  return eventually('all connections are closed', limitMs, async () => (await heldConnections(server)) === 0);
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-/** Metrics as they were scraped: values by name and labels, as they are written. */
+/** Scraped metrics. */
 export interface Scraped {
   readonly text: string;
   /** The value of a sample, undefined if there is none: `value('artseal_numbers_left', { kind: 'filing' })`. */

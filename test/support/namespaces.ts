@@ -5,8 +5,8 @@ const root = 0;
 
 /**
  * For the `skip` of a test in namespaces of its own: false if `unshare` runs this trial, else the reason. Many systems allow
- * it to root alone, so an ordinary user skips the test, and `npm run test:root` runs it as root. For root it throws instead
- * if ARTSEAL_TEST_REQUIRE_ALL is set. `programs` are those that the test needs besides, as `skipUnlessInstalled` takes them.
+ * it only to root: `npm run test:root` runs these tests. Throws for root if ARTSEAL_TEST_REQUIRE_ALL is set. `programs` are
+ * others that the test needs.
  */
 export function skipUnlessUnshared(trial: readonly string[], ...programs: readonly string[]): string | false {
   const missing = skipUnlessInstalled('unshare', ...programs);

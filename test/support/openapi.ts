@@ -187,10 +187,10 @@ function headerMisfits({ required, schema }: Described, sent: LiveAnswer['header
 }
 
 function requestIdMisfits({ headers, json }: LiveAnswer): string[] {
-  const told = isObject(json) ? json.requestId : undefined;
+  const requestId = isObject(json) ? json.requestId : undefined;
   // A stored error keeps the id of the call that it answered first.
-  if (told === undefined || headers['idempotent-replayed'] !== undefined) return [];
-  return told === headers['x-request-id'] ? [] : ['requestId must be the X-Request-Id'];
+  if (requestId === undefined || headers['idempotent-replayed'] !== undefined) return [];
+  return requestId === headers['x-request-id'] ? [] : ['requestId must be the X-Request-Id'];
 }
 
 /** What answers a request that is no operation. */

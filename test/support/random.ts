@@ -1,4 +1,4 @@
-/** Random choices that can be made again from their seed. */
+/** Random choices that a seed repeats. */
 export interface Random {
   readonly seed: number;
   /** 0 to below `bound`. */
@@ -8,7 +8,7 @@ export interface Random {
   text(characters: string, length: number): string;
 }
 
-/** Random choices from ARTSEAL_TEST_SEED, or else from a seed that a failure should show. */
+/** Makes random choices from ARTSEAL_TEST_SEED, or from a new seed, which a failure should show. */
 export function createRandom(
   seed: number = Number(process.env.ARTSEAL_TEST_SEED ?? Date.now() % 1_000_000_007),
 ): Random {

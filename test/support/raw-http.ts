@@ -2,31 +2,30 @@ import { connect, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { RestAnswer } from './signed-request.ts';
 
-/** What the peer may send before the exchange is given up as hung, in milliseconds. */
-const giveUpMs = 60_000;
+/** The longest silence of the peer, in milliseconds. */
+const silenceMaxMs = 60_000;
 
-/** How a raw exchange goes on after its first bytes. */
+/** Options of a raw exchange. */
 export interface RawExchange {
-  /** How many answers to wait for; fewer if the peer closes. */
+  /** The number of responses to wait for; fewer if the peer closes. */
   readonly count?: number;
   /** Half-closes the connection after the bytes. */
   readonly end?: boolean;
-  /** The answers are to HEAD: their Content-Length announces a body that does not follow. */
+  /** Whether the request is HEAD: the response has a Content-Length and no body. */
   readonly head?: boolean;
-  /** The address of this machine that it comes from. */
+  /** The address of this machine to connect from. */
   readonly from?: string;
 }
 
-/** What came back. */
 export interface RawResult {
   readonly answers: readonly RestAnswer[];
-  /** Whether the peer closed the connection before the last answer awaited had come. */
+  /** Whether the peer closed the connection before the last expected response. */
   readonly closed: boolean;
 }
 
 /**
- * Sends bytes, well-formed or not, over a connection of their own, with TLS to an https URL, and reads the answers.
- * Interim answers (1xx) count. Rejects if the peer neither answers nor closes.
+ * Sends bytes, well-formed or not, over a new connection, with TLS to an https URL, and reads the responses. Interim responses
+ * (1xx) count. Rejects if the peer neither responds nor closes.
  */
 export function rawExchange(
   baseUrl: string,
@@ -46,22 +45,24 @@ export function rawExchange(
     socket.destroy();
     resolve({ answers: parseAnswers(received, head), closed });
   };
-  socket.setTimeout(giveUpMs, () => {
+  socket.setTimeout(silenceMaxMs, () => {
     socket.destroy();
-    reject(new Error(`No answer and no end within ${giveUpMs} ms after: ${received.toString('latin1')}`));
+    reject(
+      new Error(`No response and no end within ${silenceMaxMs} ms after: ${received.toString('latin1')}`),
+    );
   });
   socket.on('data', (chunk: Buffer) => {
     received = Buffer.concat([received, chunk]);
     if (parseAnswers(received, head).length >= count) finish(false);
   });
-  // A reset after an answer must not hide the answer.
+  // A reset after a response must not hide the response.
   socket.on('error', () => finish(true)).on('end', () => finish(true));
   socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
   if (end) socket.end();
   return promise;
 }
 
-/** Sends bytes and reads the one answer. */
+/** Sends bytes and reads one response. */
 export async function rawAnswer(
   baseUrl: string,
   bytes: string | Uint8Array,
@@ -69,11 +70,11 @@ export async function rawAnswer(
 ): Promise<RestAnswer> {
   const { answers } = await rawExchange(baseUrl, bytes, options);
   const [answer] = answers;
-  if (answer === undefined) throw new Error('The peer closed the connection without an answer.');
+  if (answer === undefined) throw new Error('The peer closed the connection without a response.');
   return answer;
 }
 
-/** The bytes of a request with these headers, sent as they are. */
+/** Returns the bytes of a request with these headers. */
 export function rawRequest(
   method: string,
   target: string,

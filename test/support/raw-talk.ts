@@ -10,12 +10,12 @@ export async function openSocket(baseUrl: string, tls: ConnectionOptions = {}): 
   const socket = isSecure ? connectTls({ ...peer, ...tls }) : connect(peer);
   socket.setNoDelay(true);
   await once(socket, isSecure ? 'secureConnect' : 'connect');
-  // A reset is an end like any other.
+  // A reset ends the connection too.
   socket.on('error', () => {});
   return socket;
 }
 
-/** Sends the chunks, each in a packet of its own. */
+/** Sends each chunk in a packet of its own. */
 export async function sendApart(socket: Socket, chunks: readonly (string | Uint8Array)[]): Promise<void> {
   for (const chunk of chunks) {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -24,7 +24,7 @@ export async function sendApart(socket: Socket, chunks: readonly (string | Uint8
   }
 }
 
-/** All that comes until the peer ends the connection. */
+/** Returns all that is received until the peer ends the connection. */
 export async function allReceived(socket: Socket): Promise<string> {
   let received = '';
   socket.on('data', (chunk) => {

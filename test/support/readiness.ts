@@ -2,9 +2,9 @@ import pino from 'pino';
 import { createReadiness, type Readiness } from '../../src/health/readiness.ts';
 import { createManualClock } from './clock.ts';
 
-/** Readiness with one part, which fails when it is told to. */
+/** Readiness with one part, whose fault a test sets. */
 export interface SwitchedReadiness extends Readiness {
-  /** Sets what is wrong; undefined for nothing. Nobody is told before the next check. */
+  /** Sets the fault; undefined for none. Watchers are notified at the next check. */
   set(fault: string | undefined): void;
 }
 

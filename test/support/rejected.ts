@@ -4,7 +4,7 @@ import type { RestAnswer } from './signed-request.ts';
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Asserts that an answer is the error envelope of this reason, and that its message matches. */
+/** Asserts that a response is the error of this reason, and that its message matches. */
 export function assertRefused(
   answer: RestAnswer,
   status: number,
@@ -22,7 +22,7 @@ export function assertRefused(
   for (const pattern of message) assert.match(answer.json.message, pattern);
 }
 
-/** For assert.throws and assert.rejects: an error of this reason whose message matches. */
+/** For assert.throws and assert.rejects: an ApiError of this reason whose message matches. */
 export function apiError(reason: Reason, message = /./): (error: unknown) => true {
   assert.ok(reason in reasons);
   return (error) => {

@@ -8,7 +8,7 @@ export const artwork = {
   price: 128_000_000,
 };
 
-/** Terms of an escrow for a filing. */
+/** The terms of an order for a filing. */
 export function escrowTerms(filingNo: string) {
   return { filingNo, type: 'GUARANTEE', amount: 128_000_000, buyerId: 'buyer-1', sellerId: 'seller-1' };
 }

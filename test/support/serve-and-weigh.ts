@@ -1,4 +1,4 @@
-/** A service that answers each message of its parent with what it weighs, in bytes. */
+/** A service that answers each message of its parent with its memory, in bytes. */
 import { BroadcastChannel } from 'node:worker_threads';
 import pino from 'pino';
 import { startApp } from '../../src/app/app.ts';

@@ -9,18 +9,18 @@ import { tester } from './audit-log.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { operatorTerms, tokenTerms } from './tokens.ts';
 
-/** A service in this process, on real sockets and a real database file. */
+/** A service in this process, with real sockets and a real database file. */
 export interface TestService extends App {
   readonly dataDir: string;
   /** The lines logged so far. */
   readonly logLines: readonly string[];
-  /** Registers a platform under a name of its own. */
+  /** Registers a platform with a new name. */
   platform(tier?: Tier, monthlyQuota?: number): Promise<ApiCredentials & { keyId: string; caller: string }>;
   /** Issues a token to an internal system. */
   token(operator?: boolean): Promise<string>;
 }
 
-/** What a test may choose: time, the provider, settings, and the folder of an earlier service. */
+/** What a test can set: time, provider, settings, and the folder of an earlier service. */
 export interface ServiceOptions extends Simulated {
   readonly env?: Record<string, string>;
   readonly dataDir?: string;
@@ -28,7 +28,7 @@ export interface ServiceOptions extends Simulated {
 
 let named = 0;
 
-/** Starts a service, closed after the test; its store works in this thread unless asked otherwise. */
+/** Starts a service, which is closed after the test. By default its store works in this thread. */
 export async function startService(
   test: Pick<TestContext, 'after'>,
   {
@@ -62,12 +62,7 @@ export async function startService(
       named += 1;
       const unlimited = tier === 'ENTERPRISE' && monthlyQuota === undefined;
       const issued = await app.issuance.issueKey(
-        {
-          name: `platform-${named}`,
-          tier,
-          monthlyQuota,
-          unlimited,
-        },
+        { name: `platform-${named}`, tier, monthlyQuota, unlimited },
         tester,
       );
       const { keyId, apiKey, caller } = issued.key;

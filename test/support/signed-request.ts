@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { assertDocumented } from './openapi.ts';
 
-/** A request, and where it differs from one that is signed as it should be. */
+/** A request, and where its signature differs from a valid one. */
 export interface SignedRequest {
   readonly method?: string;
   readonly target: string;
@@ -14,26 +14,26 @@ export interface SignedRequest {
   readonly timestamp?: string;
   /** X-Nonce. */
   readonly nonce?: string;
-  /** X-Signature; by default the right one. */
+  /** X-Signature; by default the valid one. */
   readonly signature?: string;
-  /** Further headers; an array is sent as often as it has values, undefined takes a header away. */
+  /** Further headers. An array is sent once for each value; undefined removes a header. */
   readonly headers?: Record<string, string | readonly string[] | undefined>;
 }
 
-/** An answer of the public door. */
+/** A response of the public API. */
 export interface RestAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
   /** The parsed body; undefined if it is not JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  // biome-ignore lint/suspicious/noExplicitAny: responses have every shape.
   readonly json: any;
 }
 
-/** A nonce that was not used before. */
+/** Returns an unused nonce. */
 export const newNonce = (): string => randomBytes(16).toString('hex');
 
-/** The signature as the documentation describes it, made without any of the service's own code. */
+/** The signature as documented, made without code of the service. */
 export function documentedSignature(
   secret: string,
   {
@@ -50,7 +50,7 @@ export function documentedSignature(
     .digest('hex');
 }
 
-/** The headers of a signed request, as asked for. */
+/** The headers of a signed request. */
 export function headersOf(
   credentials: ApiCredentials,
   sent: SignedRequest,
@@ -78,7 +78,7 @@ export function headersOf(
   return Object.fromEntries(kept) as Record<string, string | string[]>;
 }
 
-/** Signs a request, sends it over a connection of its own and reads the answer, which must be as documented. */
+/** Sends a signed request over a new connection. Asserts that the response is documented. */
 export async function send(
   baseUrl: string,
   credentials: ApiCredentials,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import Sqlite from 'better-sqlite3';
 
-/** What all prepared statements of this process inherit from, for tests that watch or break them. */
+/** The prototype of all prepared statements of this process, for tests that watch or break them. */
 export const statementPrototype: Sqlite.Statement = (() => {
   const memory = new Sqlite(':memory:');
   const prototype = Object.getPrototypeOf(memory.prepare('SELECT 1'));
@@ -10,13 +10,13 @@ export const statementPrototype: Sqlite.Statement = (() => {
   return prototype;
 })();
 
-/** How SQLite goes about each statement that a command runs, as EXPLAIN QUERY PLAN tells it. */
+/** The query plan of each statement that a command runs. */
 export async function plansOf(t: TestContext, raw: Sqlite.Database, carryOut: () => Promise<unknown>) {
   const sources = new Set<string>();
   const watched = (['run', 'get', 'all'] as const).map((name) => {
     const execute = statementPrototype[name];
     return t.mock.method(statementPrototype, name, function (this: Sqlite.Statement, ...values: unknown[]) {
-      // Other stores of this process may be at work as well.
+      // This process may have other stores.
       if (this.database.name === raw.name) sources.add(this.source);
       return execute.apply(this, values);
     });

@@ -23,7 +23,7 @@ export function typedClients(transport: Transport) {
   };
 }
 
-/** Puts headers on every call. */
+/** Adds headers to every call. */
 export function sending(headers: Record<string, string>): Interceptor {
   return (next) => (request) => {
     for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
@@ -34,7 +34,7 @@ export function sending(headers: Record<string, string>): Interceptor {
 /** The header that identifies an internal system. */
 export const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
-/** What a refused client knows. */
+/** The error of a rejected call. */
 export interface TypedRefusal {
   readonly message: string;
   readonly requestId: string;
@@ -43,7 +43,7 @@ export interface TypedRefusal {
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** The error that a call ends with. */
+/** Returns the error of a call. */
 export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
   try {
     await call;
@@ -51,12 +51,12 @@ export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
     assert.ok(error instanceof ConnectError, String(error));
     return error;
   }
-  throw new assert.AssertionError({ message: 'The call was not refused.' });
+  throw new assert.AssertionError({ message: 'The call was not rejected.' });
 }
 
 /**
- * Asserts that a call is refused with a reason: the status code of the dictionary, and one ErrorInfo that says the
- * same and bears the request id of the response. The status code is another where gRPC demands one.
+ * Asserts that a call is rejected with a reason: the status code of the reason, and one ErrorInfo with the reason and the
+ * request id of the response. `code` is for calls to which gRPC gives another status code.
  */
 export async function typedRefusal(
   call: Promise<unknown>,

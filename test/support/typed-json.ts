@@ -1,12 +1,12 @@
-/** An answer of the internal door to a JSON request. */
+/** A response of the internal API to a JSON request. */
 export interface TypedAnswer {
   readonly status: number;
   readonly requestId: string | null;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  // biome-ignore lint/suspicious/noExplicitAny: responses have every shape.
   readonly json: any;
 }
 
-/** Makes a Connect call in JSON, with nothing of the service's own client. */
+/** Makes a Connect call in JSON, without the client of the service. */
 export async function typedCall(
   internalUrl: string,
   token: string,

@@ -1,10 +1,10 @@
-/** The channel over which the threads of a service are asked what is alive in them. */
+/** The channel between the main thread and the thread that is weighed. */
 export const weighingChannel = 'weigh';
 
-/** What is alive in the heap of this thread and in the buffers and strings beside it, in bytes. */
+/** Returns the live memory of this thread, in bytes: heap, buffers and strings. */
 export function weighHeap(): number {
   globalThis.gc?.();
-  // Memory beside the heap is let go of by what the first collection found.
+  // The second collection frees buffers whose owners the first one found dead.
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;

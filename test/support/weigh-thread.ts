@@ -1,4 +1,4 @@
-/** Preloaded into a weighed service: has its threads tell what is alive in them, when they are asked over the channel. */
+/** Preloaded into a weighed service: its threads report their live memory on request over the channel. */
 import { BroadcastChannel, isMainThread } from 'node:worker_threads';
 import { weighHeap, weighingChannel } from './weigh-heap.ts';
 

@@ -7,29 +7,25 @@ import { anyAddresses } from './free-address.ts';
 import { issueInto } from './issued.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
-/** What a service weighs, in bytes. */
+/** The memory of a service, in bytes. */
 export interface Weight {
-  /** What is alive in the heap of its main thread and in the buffers and strings beside it. */
+  /** Live memory of its main thread: heap, buffers and strings. */
   readonly held: number;
-  /** The same of the thread of its store. */
+  /** Live memory of the store's thread. */
   readonly heldInThread: number;
-  /** Its resident memory now. */
+  /** Resident memory now. */
   readonly resident: number;
-  /** Its resident memory at the highest since it started. */
+  /** The highest resident memory since the start. */
   readonly peak: number;
 }
 
-/** Starts a service in a process of its own, which can be weighed; ended after the tests. */
+/** Starts a service in a process of its own that reports its memory. The process is killed after the tests. */
 export async function startWeighedService(scope: Pick<TestContext, 'after'>) {
   const dataDir = temporaryFolder(scope);
   const { platforms, token } = await issueInto(dataDir, 1);
   const service = fork(join(import.meta.dirname, 'serve-and-weigh.ts'), {
     execArgv: [...runtimeFlags, '--expose-gc', `--import=${join(import.meta.dirname, 'weigh-thread.ts')}`],
-    env: {
-      ...process.env,
-      ARTSEAL_DATA_DIR: dataDir,
-      ...anyAddresses,
-    },
+    env: { ...process.env, ARTSEAL_DATA_DIR: dataDir, ...anyAddresses },
   });
   scope.after(() => service.kill('SIGKILL'));
   const message = async () => (await once(service, 'message'))[0];
