@@ -24,10 +24,10 @@ const stamp = (differenceS = 0) => String(Math.floor(clock.nowMs() / 1_000) + di
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) } as const;
 const tooLarge = { target: '/api/v1/filing', body: `${filing.body}${' '.repeat(65_536)}` } as const;
-/** A malformed key, and one that each platform has used for a filing. */
+/** A malformed Idempotency-Key, and one that each platform has used for a filing. */
 const badKey = { 'Idempotency-Key': 'a b' };
 const usedKey = { 'Idempotency-Key': 'used' };
-const wrongSignature = '0'.repeat(64);
+const escrow = (terms: object) => ({ target: '/api/v1/escrow', body: JSON.stringify(terms) });
 
 /** Sends the bytes of a request, because HTTP client libraries reject some targets. The response must be documented. */
 async function sendRaw(platform: ApiCredentials, request: SignedRequest): Promise<RestAnswer> {
@@ -41,7 +41,7 @@ async function sendRaw(platform: ApiCredentials, request: SignedRequest): Promis
 }
 
 /** Platforms that fail a check. */
-async function platformsInTrouble() {
+async function failingPlatforms() {
   const platform = await service.platform();
   const suspended = await service.platform();
   const usedUp = await service.platform('ENTERPRISE', 1);
@@ -64,167 +64,71 @@ async function platformsInTrouble() {
   return { platform, suspended, usedUp, hasty, hastySuspended, spent };
 }
 
-const { platform, suspended, usedUp, hasty, hastySuspended, spent } = await platformsInTrouble();
+const { platform, suspended, usedUp, hasty, hastySuspended, spent } = await failingPlatforms();
 const own = (await sendRaw(platform, filing)).json.filingNo;
 const foreign = (await sendRaw(await service.platform(), filing)).json.filingNo;
 
+/** A request that breaks one check or two, and the error that it gets. */
 type Case = readonly [what: string, by: ApiCredentials, request: SignedRequest, code: Reason];
 
-/** Requests that break two checks, and the error of the first one. */
+const badTarget = { ...filing, target: '/api/v1/../v1/filing' };
+const unknownRoute = { target: '/api/v1/nowhere' };
+const wrongMethod = { ...filing, method: 'PUT' };
+const notJson = { ...filing, body: '{' };
+const noNonce = { 'X-Nonce': undefined };
+const textType = { 'Content-Type': 'text/plain' };
+const old = stamp(-1_000);
+const forged = { ...filing, signature: '0'.repeat(64) };
+const withKey = (headers: SignedRequest['headers'], request: SignedRequest = filing) => ({
+  ...request,
+  ...(headers && { headers }),
+});
+
+/** Each request breaks two checks and gets the error of the first one. */
 const pairs: readonly Case[] = [
-  [
-    'a bad target before a missing header',
-    platform,
-    { ...filing, target: '/api//v1/filing', headers: { 'X-Nonce': undefined } },
-    'BAD_REQUEST_TARGET',
-  ],
-  [
-    'a missing header before an old timestamp',
-    platform,
-    { ...filing, timestamp: stamp(-1_000), headers: { 'X-Nonce': undefined } },
-    'AUTH_HEADER_MISSING',
-  ],
-  [
-    'a malformed header before an old timestamp',
-    platform,
-    { ...filing, timestamp: stamp(-1_000), signature: 'short' },
-    'AUTH_HEADER_INVALID',
-  ],
-  [
-    'an old timestamp before a body that is too large',
-    platform,
-    { ...tooLarge, timestamp: stamp(-1_000) },
-    'TIMESTAMP_EXPIRED',
-  ],
-  [
-    'a body that is too large before a wrong signature',
-    platform,
-    { ...tooLarge, signature: wrongSignature },
-    'BODY_TOO_LARGE',
-  ],
-  [
-    'a wrong signature before a suspended key',
-    suspended,
-    { ...filing, signature: wrongSignature },
-    'SIGNATURE_INVALID',
-  ],
-  ['a suspended key before a spent nonce', suspended, { ...filing, nonce: spent }, 'KEY_SUSPENDED'],
-  ['a suspended key before a used-up rate', hastySuspended, filing, 'KEY_SUSPENDED'],
-  ['a used-up rate before a spent nonce', hasty, { ...filing, nonce: spent }, 'RATE_LIMITED'],
-  [
-    'a spent nonce before an unknown route',
-    platform,
-    { target: '/api/v1/nowhere', nonce: spent },
-    'NONCE_REUSED',
-  ],
-  [
-    'a spent nonce before a wrong method',
-    platform,
-    { ...filing, method: 'PUT', nonce: spent },
-    'NONCE_REUSED',
-  ],
-  [
-    'a spent nonce before a wrong content type',
-    platform,
-    { ...filing, headers: { 'Content-Type': 'text/plain' }, nonce: spent },
-    'NONCE_REUSED',
-  ],
-  [
-    'an unknown route before a wrong content type',
-    platform,
-    { ...filing, target: '/api/v1/nowhere', headers: { 'Content-Type': 'text/plain' } },
-    'NOT_FOUND',
-  ],
-  [
-    'a wrong method before a wrong content type',
-    platform,
-    { ...filing, method: 'PUT', headers: { 'Content-Type': 'text/plain' } },
-    'METHOD_NOT_ALLOWED',
-  ],
-  [
-    'an unknown route before an Idempotency-Key of the wrong form',
-    platform,
-    { ...filing, target: '/api/v1/nowhere', headers: badKey },
-    'NOT_FOUND',
-  ],
-  [
-    'a wrong method before an Idempotency-Key of the wrong form',
-    platform,
-    { ...filing, method: 'PUT', headers: badKey },
-    'METHOD_NOT_ALLOWED',
-  ],
-  [
-    'a wrong content type before an Idempotency-Key of the wrong form',
-    platform,
-    { ...filing, headers: { ...badKey, 'Content-Type': 'text/plain' } },
-    'UNSUPPORTED_MEDIA_TYPE',
-  ],
-  [
-    'an Idempotency-Key of the wrong form before a used-up quota',
-    usedUp,
-    { ...filing, headers: badKey },
-    'IDEMPOTENCY_KEY_INVALID',
-  ],
-  [
-    'an Idempotency-Key of the wrong form before a body that is not JSON',
-    platform,
-    { ...filing, body: '{', headers: badKey },
-    'IDEMPOTENCY_KEY_INVALID',
-  ],
-  [
-    'a key of another request before a used-up quota',
-    usedUp,
-    { ...filing, body: '{}', headers: usedKey },
-    'IDEMPOTENCY_KEY_REUSED',
-  ],
-  [
-    'a key of another request before a body that is not JSON',
-    usedUp,
-    { ...filing, body: '{', headers: usedKey },
-    'IDEMPOTENCY_KEY_REUSED',
-  ],
-  ['an unknown route before a used-up quota', usedUp, { target: '/api/v1/nowhere' }, 'NOT_FOUND'],
-  [
-    'a wrong content type before a used-up quota',
-    usedUp,
-    { ...filing, headers: { 'Content-Type': 'text/plain' } },
-    'UNSUPPORTED_MEDIA_TYPE',
-  ],
-  ['a used-up quota before a body that is not JSON', usedUp, { ...filing, body: '{' }, 'QUOTA_EXCEEDED'],
-  [
-    'a used-up quota before an unknown query parameter',
-    usedUp,
-    { target: '/api/v1/provenance/x?a=1' },
-    'QUOTA_EXCEEDED',
-  ],
-  [
-    'a body that is not JSON before an unknown query parameter',
-    platform,
-    { target: '/api/v1/filing?a=1', body: '{' },
-    'INVALID_JSON',
-  ],
-  [
-    'a wrong field before a filing that is not there',
-    platform,
-    { target: '/api/v1/escrow', body: JSON.stringify({ ...escrowTerms('none'), amount: 0 }) },
-    'VALIDATION_FAILED',
-  ],
+  ['target, headers', platform, { ...badTarget, headers: noNonce }, 'BAD_REQUEST_TARGET'],
+  ['headers, timestamp', platform, { ...filing, timestamp: old, headers: noNonce }, 'AUTH_HEADER_MISSING'],
+  ['headers, timestamp', platform, { ...filing, timestamp: old, signature: 'x' }, 'AUTH_HEADER_INVALID'],
+  ['timestamp, body size', platform, { ...tooLarge, timestamp: old }, 'TIMESTAMP_EXPIRED'],
+  ['body size, signature', platform, { ...forged, ...tooLarge }, 'BODY_TOO_LARGE'],
+  ['signature, key status', suspended, forged, 'SIGNATURE_INVALID'],
+  ['key status, nonce', suspended, { ...filing, nonce: spent }, 'KEY_SUSPENDED'],
+  ['key status, rate', hastySuspended, filing, 'KEY_SUSPENDED'],
+  ['rate, nonce', hasty, { ...filing, nonce: spent }, 'RATE_LIMITED'],
+  ['nonce, route', platform, { ...unknownRoute, nonce: spent }, 'NONCE_REUSED'],
+  ['nonce, method', platform, { ...wrongMethod, nonce: spent }, 'NONCE_REUSED'],
+  ['nonce, content type', platform, { ...filing, headers: textType, nonce: spent }, 'NONCE_REUSED'],
+  ['route, content type', platform, withKey(textType, { ...unknownRoute, body: '{}' }), 'NOT_FOUND'],
+  ['method, content type', platform, withKey(textType, wrongMethod), 'METHOD_NOT_ALLOWED'],
+  ['route, Idempotency-Key', platform, withKey(badKey, unknownRoute), 'NOT_FOUND'],
+  ['method, Idempotency-Key', platform, withKey(badKey, wrongMethod), 'METHOD_NOT_ALLOWED'],
+  ['type, Idempotency-Key', platform, withKey({ ...badKey, ...textType }), 'UNSUPPORTED_MEDIA_TYPE'],
+  ['Idempotency-Key, quota', usedUp, withKey(badKey), 'IDEMPOTENCY_KEY_INVALID'],
+  ['Idempotency-Key, JSON', platform, withKey(badKey, notJson), 'IDEMPOTENCY_KEY_INVALID'],
+  ['reused key, quota', usedUp, withKey(usedKey, { ...filing, body: '{}' }), 'IDEMPOTENCY_KEY_REUSED'],
+  ['reused key, JSON', usedUp, withKey(usedKey, notJson), 'IDEMPOTENCY_KEY_REUSED'],
+  ['route, quota', usedUp, unknownRoute, 'NOT_FOUND'],
+  ['content type, quota', usedUp, withKey(textType), 'UNSUPPORTED_MEDIA_TYPE'],
+  ['quota, JSON', usedUp, notJson, 'QUOTA_EXCEEDED'],
+  ['quota, query', usedUp, { target: '/api/v1/provenance/x?a=1' }, 'QUOTA_EXCEEDED'],
+  ['JSON, query', platform, { target: '/api/v1/filing?a=1', body: '{' }, 'INVALID_JSON'],
+  ['fields, operation', platform, escrow({ ...escrowTerms('none'), amount: 0 }), 'VALIDATION_FAILED'],
 ];
 
 for (const [what, by, request, code] of pairs) {
-  test(`the order of checks: ${what}`, async () => {
+  test(`checks run in this order: ${what} (${code})`, async () => {
     const before = ledger.holdings();
     assertRefused(await sendRaw(by, request), reasons[code].http, code);
     assert.deepEqual(ledger.holdings(), before);
   });
 }
 
-const beforeNonce: readonly (readonly [what: string, request: SignedRequest])[] = [
-  ['a bad target', { ...filing, target: '/api/v1/../v1/filing' }],
-  ['an old timestamp', { ...filing, timestamp: stamp(-1_000) }],
-  ['a body that is too large', tooLarge],
-  ['a wrong signature', { ...filing, signature: wrongSignature }],
-];
+const beforeNonce: Readonly<Record<string, SignedRequest>> = {
+  'a bad target': badTarget,
+  'an old timestamp': { ...filing, timestamp: old },
+  'a body that is too large': tooLarge,
+  'a wrong signature': forged,
+};
 
 test('a call that is rejected before admission stores nothing, and its bytes can be sent again', async () => {
   const trial = await service.platform('TRIAL');
@@ -236,7 +140,11 @@ test('a call that is rejected before admission stores nothing, and its bytes can
   for (let call = 0; call < 20; call += 1) {
     assertRefused(await sendRaw(trial, sent), 429, 'RATE_LIMITED');
     assertRefused(await sendRaw(suspended, sent), 403, 'KEY_SUSPENDED');
-    assertRefused(await sendRaw(suspended, { ...sent, signature: wrongSignature }), 401, 'SIGNATURE_INVALID');
+    assertRefused(
+      await sendRaw(suspended, { ...sent, signature: forged.signature }),
+      401,
+      'SIGNATURE_INVALID',
+    );
   }
   assert.deepEqual(written(), before);
   clock.advance(1_000);
@@ -248,63 +156,35 @@ test('a call that is rejected before admission stores nothing, and its bytes can
   await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
 });
 
-for (const [what, request] of beforeNonce) {
-  test(`a nonce is not used up by ${what}`, async () => {
+for (const [what, request] of Object.entries(beforeNonce)) {
+  test(`a nonce is not consumed by ${what}`, async () => {
     const nonce = newNonce();
     assert.notEqual((await sendRaw(platform, { ...request, nonce })).status, 200);
     assert.equal((await sendRaw(platform, { ...filing, nonce })).status, 200);
   });
 }
 
-const escrow = (terms: object) => ({ target: '/api/v1/escrow', body: JSON.stringify(terms) });
+const unknownFiling = { target: '/api/v1/provenance/none' };
+const declining = { ...escrowTerms(own), buyerId: 'sim-decline' };
+const unreachable = { ...escrowTerms(own), buyerId: 'sim-lost-request' };
 
 const afterNonce: readonly Case[] = [
-  ['the route', platform, { target: '/api/v1/nowhere' }, 'NOT_FOUND'],
-  ['the method', platform, { ...filing, method: 'PUT' }, 'METHOD_NOT_ALLOWED'],
-  [
-    'the content type',
-    platform,
-    { ...filing, headers: { 'Content-Type': 'text/plain' } },
-    'UNSUPPORTED_MEDIA_TYPE',
-  ],
-  [
-    'an Idempotency-Key of the wrong form',
-    platform,
-    { ...filing, headers: badKey },
-    'IDEMPOTENCY_KEY_INVALID',
-  ],
-  [
-    'a key of another request',
-    platform,
-    { ...filing, body: '{}', headers: usedKey },
-    'IDEMPOTENCY_KEY_REUSED',
-  ],
+  ['the route', platform, unknownRoute, 'NOT_FOUND'],
+  ['the method', platform, wrongMethod, 'METHOD_NOT_ALLOWED'],
+  ['the content type', platform, withKey(textType), 'UNSUPPORTED_MEDIA_TYPE'],
+  ['the form of an Idempotency-Key', platform, withKey(badKey), 'IDEMPOTENCY_KEY_INVALID'],
+  ['a reused key', platform, withKey(usedKey, { ...filing, body: '{}' }), 'IDEMPOTENCY_KEY_REUSED'],
   ['the quota', usedUp, filing, 'QUOTA_EXCEEDED'],
-  ['the body', platform, { ...filing, body: '{' }, 'INVALID_JSON'],
+  ['the body', platform, notJson, 'INVALID_JSON'],
   ['a field', platform, { ...filing, body: '{}' }, 'VALIDATION_FAILED'],
-  ['the operation: no such filing', platform, { target: '/api/v1/provenance/none' }, 'FILING_NOT_FOUND'],
-  [
-    'the operation: a filing of another platform',
-    platform,
-    escrow(escrowTerms(foreign)),
-    'PERMISSION_DENIED',
-  ],
-  [
-    'a payment provider that declines',
-    platform,
-    escrow({ ...escrowTerms(own), buyerId: 'sim-decline' }),
-    'PAYMENT_DECLINED',
-  ],
-  [
-    'a payment provider that cannot be reached',
-    platform,
-    escrow({ ...escrowTerms(own), buyerId: 'sim-lost-request' }),
-    'PAYMENT_PENDING',
-  ],
+  ['an unknown filing', platform, unknownFiling, 'FILING_NOT_FOUND'],
+  ["another platform's filing", platform, escrow(escrowTerms(foreign)), 'PERMISSION_DENIED'],
+  ['a provider that declines', platform, escrow(declining), 'PAYMENT_DECLINED'],
+  ['a provider that cannot be reached', platform, escrow(unreachable), 'PAYMENT_PENDING'],
 ];
 
 for (const [what, by, request, code] of afterNonce) {
-  test(`a nonce stays used after an error: ${what}`, async () => {
+  test(`an error consumes the nonce: ${what}`, async () => {
     const sent = { ...request, nonce: newNonce(), timestamp: stamp() };
     assertRefused(await sendRaw(by, sent), reasons[code].http, code);
     assertRefused(await sendRaw(by, sent), 401, 'NONCE_REUSED');
