@@ -121,26 +121,20 @@ test('a rotated key and the new one both work during the overlap', async () => {
 
 const body = JSON.stringify(artwork);
 const target = '/api/v1/filing';
-const altered: readonly (readonly [
-  what: string,
-  signedFor: { method?: string; target: string; body?: string },
-])[] = [
-  ['another method', { method: 'PUT', target, body }],
-  ['another target', { target: '/api/v1/escrow', body }],
-  ['another query', { target: `${target}?`, body }],
-  ['another spelling of the target', { target: '/api/v1/fil%69ng', body }],
-  ['another body', { target, body: body.replace('128000000', '128000001') }],
-  ['the same body with other white space', { target, body: `${body} ` }],
-  ['no body', { method: 'POST', target }],
-];
-
+/** test/api/signature.test.ts shows that no two requests have the same message. */
 test('a signature for any other request is rejected, and changes nothing', async () => {
-  for (const [what, signedFor] of altered) {
+  for (const signedFor of [
+    { method: 'PUT', target, body },
+    { target: `${target}?`, body },
+    { target: '/api/v1/fil%69ng', body },
+    { target, body: `${body} ` },
+    { method: 'POST', target },
+  ]) {
     const headers = headersOf(platform, signedFor);
     await changingNothing(async () => {
       const signed = Object.fromEntries(names.map((name) => [name, headers[name] as string]));
       const answer = await send(service.publicUrl, platform, { target, body, headers: signed });
-      assert.equal(answer.json.code, 'SIGNATURE_INVALID', what);
+      assertRefused(answer, 401, 'SIGNATURE_INVALID');
     });
   }
 });
