@@ -155,7 +155,7 @@ export const restore: Command = {
 
 /** What to do about an evidence log that may have been published further than the backup. */
 const forkFirst = (into: string): string[] => [
-  'the evidence log was published, and serve rejects a registry that is behind its log: stop the server that you replace,',
+  'the evidence log was published, and serve rejects a registry that lacks published leaves: stop the server that you replace,',
   `copy its log-checkpoint into ${into} if it is readable, then run ARTSEAL_DATA_DIR=${into} artseal evidence fork: it says`,
   'what is wrong, and with --accept begins a new log that names the last checkpoint',
 ];

@@ -29,7 +29,7 @@ const show: Action = {
 const accept: Action = {
   usage: 'clock accept [--reason TEXT] [--json]',
   details: [
-    'Accepts the wall clock for filings although it is behind the newest record, far ahead of it, or was set by more than a',
+    'Accepts the wall clock for filings although it is before the newest record, far ahead of it, or was set by more than a',
     'day. Check the clock twice first: filings keep wrong times. The evidence log records it publicly. The server may run.',
   ],
   run: (words, terminal) =>

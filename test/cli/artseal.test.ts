@@ -27,11 +27,8 @@ async function registryWithKey(t: TestContext) {
 /** Wrong command lines, and how their error begins. */
 const careless: readonly (readonly [words: string, error: string])[] = [
   ['nope', "there is no command 'nope'; artseal --help lists them"],
-  ['constructor', "there is no command 'constructor'; artseal --help lists them"],
-  ['version', "there is no command 'version'; artseal --help lists them"],
   ['help nope', "there is no command 'nope'; artseal --help lists them"],
   ['serve now', "serve takes no 'now' (a value with spaces needs quotes); see artseal serve --help"],
-  ['demo --json', 'demo takes no --json; see artseal demo --help'],
   ['key', 'key needs one of create, list, rotate, suspend, resume, revoke; see artseal key --help'],
   [
     'key revok key_1',
@@ -54,7 +51,6 @@ const careless: readonly (readonly [words: string, error: string])[] = [
   ['key create --tier TRIAL --name', 'key create needs NAME after --name; see artseal key --help'],
   ['key create --name a --name b --tier TRIAL', 'key create takes --name once; see artseal key --help'],
   ['key create --name a --tier TRIAL --colour', 'key create takes no --colour; see artseal key --help'],
-  ['key create --name a --tier TRIAL -n', 'key create takes no -n; see artseal key --help'],
   // An empty shell variable must neither take the quota away nor end the old key at once.
   [
     'key create --name a --tier ENTERPRISE --monthly-quota=',
@@ -63,22 +59,12 @@ const careless: readonly (readonly [words: string, error: string])[] = [
   ['key rotate key_1 --overlap=', 'key rotate needs SECONDS after --overlap; see artseal key --help'],
   ['key rotate --overlap 0', 'key rotate needs a KEY_ID; see artseal key --help'],
   ['key list --json=yes', 'key list takes --json without a value; see artseal key --help'],
-  ['key list a b', "key list takes no 'a', 'b' (a value with spaces needs quotes); see artseal key --help"],
-  ['key suspend', 'key suspend needs a KEY_ID; see artseal key --help'],
-  ['key resume', 'key resume needs a KEY_ID; see artseal key --help'],
-  ['key revoke', 'key revoke needs a KEY_ID; see artseal key --help'],
   ['platform', 'platform needs one of list, show, set, suspend, resume, usage; see artseal platform --help'],
   [
     'platform set gallery',
     'platform set needs --tier, --monthly-quota or --filing-cap; see artseal platform --help',
   ],
   ['platform usage --csv --json', 'platform usage takes one of --csv, --json; see artseal platform --help'],
-  ['platform suspend', 'platform suspend needs a NAME; see artseal platform --help'],
-  ['platform resume', 'platform resume needs a NAME; see artseal platform --help'],
-  ['token', 'token needs one of create, list, revoke; see artseal token --help'],
-  ['token create', 'token create needs --name NAME; see artseal token --help'],
-  ['token revoke', 'token revoke needs a TOKEN_ID; see artseal token --help'],
-  ['escrow resolve --reason seen', 'escrow resolve needs an ESCROW_ID; see artseal escrow --help'],
   [
     'escrow resolve ES-2026-AB12 --accept',
     'escrow resolve needs --reason TEXT (the audit log keeps it); see artseal escrow --help',
@@ -93,7 +79,6 @@ const careless: readonly (readonly [words: string, error: string])[] = [
   ],
   ['events --after 1 --since 1h', 'events takes one of --since, --after; see artseal events --help'],
   ['events --limit many', "events takes --limit as a whole number of 1 or more, not 'many'"],
-  ['webhooks disable', 'webhooks disable needs a WEBHOOK_ID; see artseal webhooks --help'],
   [
     'webhooks redeliver wh_1',
     'webhooks redeliver needs either --sequence or --since; see artseal webhooks --help',
@@ -103,10 +88,7 @@ const careless: readonly (readonly [words: string, error: string])[] = [
     'webhooks redeliver needs either --sequence or --since',
   ],
   ['sign', 'sign needs a METHOD and needs a TARGET; see artseal sign --help'],
-  ['sign GET', 'sign needs a TARGET; see artseal sign --help'],
   ['call GET /a {}', 'call takes no JSON with GET, which has no body; see artseal call --help'],
-  ['call head /a {}', 'call takes no JSON with HEAD, which has no body; see artseal call --help'],
-  ['call GET /a {} b', "call takes no 'b' (a value with spaces needs quotes); see artseal call --help"],
   [
     'call /api/v1/filing POST',
     "call needs a TARGET that begins with one /, such as /api/v1/filing, not 'POST'; see artseal call --help",

@@ -2,10 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { artsealWith } from '../support/artseal.ts';
-import { issueInto } from '../support/issued.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 
 /** A provenance query that an accepted caller gets FILING_NOT_FOUND for. */
@@ -110,14 +108,4 @@ test('a token works when its command returns, until it is revoked; only operator
   );
   assert.ok(Math.abs(Date.parse(list[0].revokedAt) - Date.now()) < 60_000);
   for (const { token } of [shop, office]) assert.equal(JSON.stringify(list).includes(token.slice(11)), false);
-});
-
-test('a list shows more than one page of keys', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 205);
-  const keys = await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).list('key list');
-  assert.deepEqual(
-    keys.map(({ keyId }) => keyId),
-    platforms.map(({ keyId }) => keyId),
-  );
 });

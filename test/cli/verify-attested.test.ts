@@ -73,7 +73,7 @@ test('verify prints before what time the record existed, if a trusted authority 
   });
 });
 
-test('verify fails with 6 where the time stamp is not good or not there, and pins nothing', async () => {
+test('verify fails with 6 if the time stamp is wrong or missing, and pins nothing', async () => {
   const { certificateFile } = makeSelfSigned(folder);
   const moved = { ...stamped, timeStamp: { proof: log.proof(3), token } };
   const pin = join(folder, 'pin');
@@ -91,7 +91,7 @@ test('verify fails with 6 where the time stamp is not good or not there, and pin
   assert.throws(() => readFileSync(pin), { code: 'ENOENT' });
 });
 
-test('what verify cannot use of its command line is named', async () => {
+test('verify rejects wrong arguments', async () => {
   const [vkey = ''] = log.keys.map((key) => key.vkey);
   const text = join(folder, 'text');
   writeFileSync(text, 'no certificate');
@@ -115,7 +115,7 @@ test('what verify cannot use of its command line is named', async () => {
   assert.equal((await verify(stamped, '--tsa-ca', join(folder, 'none'))).code, 1);
 });
 
-/** A log with one filing of that time, and its bundle with a stamp of the authority whose certificates ended. */
+/** A log with one filing of that time, and its bundle with a stamp of the expired authority. */
 async function stampedLongAgo(filedS: number) {
   const old = new SmallLog();
   const index = old.record(filingAt(filedS));

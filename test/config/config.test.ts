@@ -24,7 +24,7 @@ const hex = '0123456789abcdef'.repeat(4);
 const otherHex = 'fedcba9876543210'.repeat(4);
 
 describe('without any setting', () => {
-  test('it is a sandbox on this machine alone', () => {
+  test('a deployment is a sandbox that only this machine reaches', () => {
     assert.deepEqual(readConfig({}), {
       environment: 'sandbox',
       publicAddress: { host: '127.0.0.1', port: 8080 },
@@ -53,18 +53,18 @@ describe('without any setting', () => {
     });
   });
 
-  test('an empty variable is as good as none', () => {
+  test('an empty variable counts as unset', () => {
     const variables = allSettings.map(({ variable }) => [variable, '']);
     assert.deepEqual(readConfig(Object.fromEntries(variables)), readConfig({}));
   });
 
-  test('each default is the one that the help shows', () => {
+  test('the help shows each default', () => {
     const shown = allSettings.map(({ variable, fallback }) => [variable, fallback]);
     assert.deepEqual(readConfig(Object.fromEntries(shown)), readConfig({}));
   });
 });
 
-describe('a valid value is taken', () => {
+describe('a valid value is accepted', () => {
   const taken: [string, string, Partial<Config>][] = [
     ['ARTSEAL_ENVIRONMENT', 'sandbox', { environment: 'sandbox' }],
     ['ARTSEAL_PUBLIC_ADDR', '[::1]:80', { publicAddress: { host: '::1', port: 80 } }],
@@ -114,7 +114,7 @@ describe('a valid value is taken', () => {
   }
 });
 
-test('backups need a folder, and default to one a day and seven kept', () => {
+test('backups need a folder; the default is one a day, of which seven are kept', () => {
   const backups = (env: Record<string, string>) =>
     readConfig({ ARTSEAL_BACKUP_DIR: '/backup', ...env }).backups;
   assert.deepEqual(backups({}), { folder: '/backup', everyMs: 86_400_000, keep: 7 });
@@ -191,7 +191,7 @@ describe('master keys', () => {
     return masterKeys.keys.map(({ name, key }) => `${name}:${Buffer.from(key).toString('hex')}`);
   };
 
-  test('are read from the variable, the first one sealing', () => {
+  test('are read from the variable, and the first one encrypts', () => {
     assert.deepEqual(keysOf({ ARTSEAL_MASTER_KEY: hex }), [`main:${hex}`]);
     const ring = `next:${otherHex},main:${hex}`;
     assert.deepEqual(keysOf({ ARTSEAL_MASTER_KEY: ring }), ring.split(','));
@@ -204,7 +204,7 @@ describe('master keys', () => {
     assert.deepEqual(keysOf({ ARTSEAL_MASTER_KEY_FILE: file }), expected);
   });
 
-  test('are a file of its own in the folder of a sandbox that names none', () => {
+  test('are in a file of the data folder of a sandbox without the setting', () => {
     const { masterKeys } = readConfig({ ARTSEAL_DATA_DIR: '/srv/artseal' });
     assert.deepEqual(masterKeys, { ownFile: join('/srv/artseal', 'master-key') });
   });
@@ -261,7 +261,7 @@ describe('certificates', () => {
     ARTSEAL_INTERNAL_TLS_CLIENT_CA: `${path}/internal/ca`,
   });
 
-  test('are named by paths, whose files others must not change; a command that serves nothing reads none', () => {
+  test('are paths of trusted files, which only a server reads', () => {
     const { publicTls, internalTls, namedFiles } = readConfig(at('/nowhere'));
     assert.deepEqual(publicTls, { certificate: '/nowhere/cert', key: '/nowhere/key', clientCa: undefined });
     const internal = '/nowhere/internal';
@@ -273,7 +273,7 @@ describe('certificates', () => {
     assert.deepEqual(namedFiles, Object.values(at('/nowhere')));
   });
 
-  test('need their keys and keys their certificates, and authorities of clients both', () => {
+  test('need a key, a key needs a certificate, and client authorities need both', () => {
     for (const listener of ['PUBLIC', 'INTERNAL']) {
       const [certificate, key] = [`ARTSEAL_${listener}_TLS_CERT`, `ARTSEAL_${listener}_TLS_KEY`];
       assert.throws(() => readConfig({ [certificate]: '/x' }), naming(key));
@@ -283,12 +283,12 @@ describe('certificates', () => {
     assert.throws(() => readConfig(clientCa), naming('ARTSEAL_INTERNAL_TLS_CERT'));
   });
 
-  test('have no place on a Unix socket', () => {
+  test('are rejected on a Unix socket', () => {
     const env = { ...at('/x'), ARTSEAL_INTERNAL_ADDR: 'unix:/run/artseal.sock' };
     assert.throws(() => readConfig(env), naming('ARTSEAL_INTERNAL_TLS_CERT'));
   });
 
-  test('that cannot be read are faults of the server, those of both listeners at once', () => {
+  test('that cannot be read are faults of a server, reported for both listeners at once', () => {
     const [one, other, ...more] = faultsForServing(readConfig(at('/nowhere')));
     assert.match(one ?? '', /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: \/nowhere\/cert does not exist/);
     assert.match(other ?? '', /^ARTSEAL_INTERNAL_TLS_CERT cannot be used: .* does not exist/);
@@ -304,7 +304,7 @@ describe('production', () => {
     assert.throws(() => readConfig(production), naming('ARTSEAL_MASTER_KEY '));
   });
 
-  test('is not served by the simulated provider, named or by default, but keys are issued for it', () => {
+  test('is not served with the simulated provider, but keys are issued for it', () => {
     for (const provider of ['', 'simulated']) {
       const env = { ...production, ARTSEAL_MASTER_KEY: hex, ARTSEAL_PAYMENT_PROVIDER: provider };
       const [fault, ...others] = faultsForServing(readConfig(env));
@@ -313,7 +313,7 @@ describe('production', () => {
     }
   });
 
-  test('is served by a provider that moves money, and a sandbox by any', () => {
+  test('is served with a provider that moves money, and a sandbox with any', () => {
     for (const provider of providers) {
       assert.deepEqual(faultsForServing({ environment: 'sandbox', provider }), []);
       const faults = faultsForServing({ environment: 'production', provider });
@@ -325,7 +325,7 @@ describe('production', () => {
 describe('the settings of the providers', () => {
   const settingsOf = ({ settings }: ProviderKind) => Object.values<Setting>(settings);
 
-  test('are named after them, and no two are the same', () => {
+  test('start with the name of the provider and are unique', () => {
     for (const provider of providers) {
       for (const { variable } of settingsOf(provider)) {
         assert.ok(variable.startsWith(`ARTSEAL_${provider.name.toUpperCase()}_`), variable);
@@ -368,12 +368,12 @@ test('a secret is not repeated in a fault', () => {
   }
 });
 
-test('each file is read once, for it may be a pipe', (t) => {
+test('each file is read once, since it may be a pipe', (t) => {
   const folder = temporaryFolder(t);
   const pipe = (name: string, text: string): string => {
     const path = join(folder, name);
     execFileSync('mkfifo', [path]);
-    // Opened by the first reader and gone before it gets anything: nobody could read it again.
+    // The pipe is removed as soon as a reader opens it, so nothing can read it again.
     const script = 'exec 3> "$FILE"; rm "$FILE"; printf %s "$TEXT" >&3';
     const writer = spawn('sh', ['-c', script], { env: { ...process.env, TEXT: text, FILE: path } });
     t.after(() => writer.kill('SIGKILL'));
@@ -449,7 +449,7 @@ describe('all faults are reported at once', () => {
     );
   });
 
-  test('also that a production server needs a real provider', () => {
+  test('of a production server without a real provider', () => {
     const env = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_LOG_LEVEL: 'loud' };
     assert.deepEqual(
       faultsOf(() => readServingConfig(env)),
@@ -458,7 +458,7 @@ describe('all faults are reported at once', () => {
     assert.deepEqual(readServingConfig({}), readConfig({}));
   });
 
-  test('that addresses are shared, which other commands do not need', () => {
+  test('of a server: two listeners with the same address', () => {
     const both = (one: string, other = one) => ({ ARTSEAL_PUBLIC_ADDR: one, ARTSEAL_INTERNAL_ADDR: other });
     const same = both('127.0.0.1:9000');
     const fault = 'ARTSEAL_PUBLIC_ADDR and ARTSEAL_INTERNAL_ADDR must differ.';
@@ -477,12 +477,12 @@ describe('all faults are reported at once', () => {
 });
 
 describe('unknown settings', () => {
-  test('are those that look like settings and are none', () => {
+  test('look like settings but are not', () => {
     const env = { ARTSEAL_DATADIR: 'x', ARTSEAL_: '', artseal_data_dir: 'x', OTHER: 'x', ARTSEAL_LOG: 'x' };
     assert.deepEqual(unknownSettings(env).toSorted(), ['ARTSEAL_', 'ARTSEAL_DATADIR', 'ARTSEAL_LOG']);
   });
 
-  test('are neither the settings nor what the client commands read', () => {
+  test('do not include settings and variables of client commands', () => {
     const client = ['ARTSEAL_URL', 'ARTSEAL_API_KEY', 'ARTSEAL_API_SECRET'];
     const known = [...allSettings.map(({ variable }) => variable), ...client];
     assert.deepEqual(unknownSettings(Object.fromEntries(known.map((name) => [name, 'x']))), []);

@@ -15,10 +15,10 @@ const projectFolder = join(import.meta.dirname, '..', '..');
 const notCopied = ['node_modules', 'data', 'dist', '.git'];
 const packageName = `artseal_${buildInfo.version}_amd64.deb`;
 
-/** The pages whose commands are all run here. */
+/** The pages of which this file runs every command. */
 const pages = ['install', 'monitor', 'backup-and-restore', 'security', 'upgrade'];
 
-/** The blocks of commands of these pages that no test has taken yet, by their section and their place in it. */
+/** The command blocks of these pages that no test has run yet, by section and position. */
 const blocks = new Map<string, string>(
   pages.flatMap(sectionsOf).flatMap((section) => {
     const [heading = ''] = section.split('\n', 1);
@@ -43,7 +43,7 @@ function commandsOf(section: string, place = 1): string {
   return commands;
 }
 
-/** What restricts a service, in the order of its unit file: all from the first such line on. */
+/** The restrictions of a service, in the order of its unit file. */
 function restrictions(unit: string): string[] {
   const lines = readFileSync(join(projectFolder, 'deploy', 'systemd', unit), 'utf8').split('\n');
   return lines
@@ -57,12 +57,12 @@ function stages(dockerfile: string): string[][] {
   return stages.map((stage) => stage.split('\n').filter((line) => /^[A-Z]/.test(line)));
 }
 
-/** What an instruction of a stage says. */
+/** The text of an instruction of a stage. */
 function wordsOf(stage: readonly string[], instruction: string): string {
   return stage.find((line) => line.startsWith(`${instruction} `))?.slice(instruction.length + 1) ?? '';
 }
 
-/** Copies the project into a folder and makes the package there, of an executable that is made first. */
+/** Copies the project into a folder, and builds the executable and the package there. */
 async function makePackage(folder: string): Promise<void> {
   cpSync(projectFolder, folder, { recursive: true, filter: (path) => !notCopied.includes(basename(path)) });
   symlinkSync(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
@@ -81,27 +81,27 @@ async function makePackage(folder: string): Promise<void> {
 const skip = skipUnlessBootable();
 const machine = skip === false ? await machineWithPackage() : undefined;
 
-/** A machine that has the project, and the package of it in dist, at /media. */
+/** A machine with the project and its built package at /media. */
 async function machineWithPackage(): Promise<Machine> {
   const folder = join(temporaryFolder(fileScope), 'artseal');
   await makePackage(folder);
   return bootMachine(fileScope, folder);
 }
 
-/** Runs commands there; how they ended. */
+/** Runs commands on the machine. */
 async function tried(commands: string): Promise<BoundedResult> {
   assert.ok(machine !== undefined);
   return machine.run(commands);
 }
 
-/** Runs commands in the folder with the package; what they print. Fails if they do. */
+/** Runs commands in the folder with the package; they must succeed. Returns their output. */
 async function done(commands: string): Promise<string> {
   const { code, stdout, stderr } = await tried(`set -e; cd /media/dist\n${commands}`);
   assert.equal(code, 0, `${commands}\n${stdout}${stderr}`);
   return stdout;
 }
 
-/** A property of a unit, as systemd knows it. */
+/** A property of a unit in systemd. */
 async function shown(property: string, unit = 'artseal'): Promise<string> {
   return (await done(`systemctl show --value --property=${property} ${unit}`)).trim();
 }
@@ -115,7 +115,9 @@ test('three commands lead to ready, and to a first filing', { skip }, async () =
   assert.equal(await done('curl -sS http://127.0.0.1:8080/readyz'), '{"status":"ok"}');
 });
 
-test('it serves as a user without any privilege, whose data nobody else can reach', { skip }, async () => {
+test('the service runs as a user without privileges, and only that user can read its data', {
+  skip,
+}, async () => {
   const status = await done(`cat /proc/${await shown('MainPID')}/status`);
   assert.doesNotMatch(status, /^Uid:\t0/m);
   for (const line of ['CapPrm:\t0{16}', 'CapBnd:\t0{16}', 'NoNewPrivs:\t1', 'Seccomp:\t2'])
@@ -125,7 +127,7 @@ test('it serves as a user without any privilege, whose data nobody else can reac
     assert.notEqual((await tried(`${asNobody} ls ${path}`)).code, 0, path);
 });
 
-test('it is named artseal, leaves no core dump, and cannot take all memory or processes', {
+test('the process is named artseal, leaves no core dump, and has limits of memory and processes', {
   skip,
 }, async () => {
   const pid = await shown('MainPID');
@@ -140,7 +142,7 @@ test('it is named artseal, leaves no core dump, and cannot take all memory or pr
   assert.match(await done('dpkg --status artseal'), /^Depends:.*\bprocps\b/m);
 });
 
-test('the backup knows no setting, so no key of the payment provider', { skip }, async () => {
+test('the backup service gets no setting, and so no key of the payment provider', { skip }, async () => {
   assert.equal(await shown('EnvironmentFiles', 'artseal-backup'), '');
   assert.match(await shown('Environment', 'artseal-backup'), /^ARTSEAL_DATA_DIR=\S+$/);
 });
@@ -156,7 +158,7 @@ test('systemd finds no fault with the units, and little exposure', { skip }, asy
   }
 });
 
-test('settings that cannot be used fail the start at once, with the reason in the log', {
+test('wrong settings end the start at once, with the reason in the log', {
   skip,
 }, async () => {
   await done('echo ARTSEAL_CURRENCY=XYZ >>/etc/artseal/artseal.env');
@@ -166,7 +168,7 @@ test('settings that cannot be used fail the start at once, with the reason in th
   await done('sed -i /XYZ/d /etc/artseal/artseal.env; systemctl restart artseal');
 });
 
-test('a service that is killed is started again with all that it answered', { skip }, async () => {
+test('systemd restarts a killed service, which has all answered filings', { skip }, async () => {
   await done('kill -KILL $(systemctl show --value --property=MainPID artseal)');
   await done('until [ $(systemctl show --value --property=NRestarts artseal) = 1 ]; do sleep 0.05; done');
   await done('systemctl start artseal');
@@ -179,7 +181,7 @@ test('the log is one JSON line a call', { skip }, async () => {
   for (const line of lines) assert.equal(JSON.parse(line).status, 200);
 });
 
-test('a Unix socket of the internal door is open to its group alone', { skip }, async () => {
+test('only its group can use a Unix socket of the internal API', { skip }, async () => {
   await done('echo ARTSEAL_INTERNAL_ADDR=unix:/run/artseal/internal.sock >>/etc/artseal/artseal.env');
   await done('systemctl restart artseal; useradd other; useradd --groups artseal-internal member');
   const ask = 'curl --silent --unix-socket /run/artseal/internal.sock http://localhost/';
@@ -204,19 +206,19 @@ test('production.conf fits the unit, port 443 included', { skip }, async () => {
     systemctl daemon-reload`);
 });
 
-test('a backup is taken and verified, and a newer package says what it would do', { skip }, async () => {
+test('a backup is taken and verified, and a newer package reports the upgrade', { skip }, async () => {
   assert.match(await done(commandsOf('Take backups')), /1 filings[\s\S]*sound: /);
   assert.match(await done(commandsOf('Upgrade')), /there is nothing to do/);
 });
 
-test('a package that is put over another restarts the service with its data', { skip }, async () => {
+test('an upgrade of the package restarts the service with its data', { skip }, async () => {
   const before = await shown('MainPID');
   await done(commandsOf('Upgrade', 2));
   assert.notEqual(await shown('MainPID'), before);
   assert.match(await done('artseal-admin call GET /api/v1/filing'), /-000001/);
 });
 
-test('a production is made in four steps', { skip }, async () => {
+test('four steps set up a production', { skip }, async () => {
   for (const step of [1, 2, 3]) await done(commandsOf('Production', step));
   assert.match(await done(commandsOf('Production', 4)), /ak_live_/);
   assert.equal(await shown('ActiveState'), 'active');
@@ -224,7 +226,7 @@ test('a production is made in four steps', { skip }, async () => {
   assert.match((await tried('artseal-admin check')).stdout, /^ok +backup +the last verified one was taken/m);
 });
 
-test('the master key is rotated while it serves', { skip }, async () => {
+test('the master key is rotated while the service runs', { skip }, async () => {
   const before = await shown('MainPID');
   await done(commandsOf('Rotate the master key'));
   const [isKnown = '', reseal = ''] = commandsOf('Rotate the master key', 2).split('\n');
@@ -236,7 +238,7 @@ test('the master key is rotated while it serves', { skip }, async () => {
   assert.equal(await shown('MainPID'), before);
 });
 
-test('a backup is gone back to', { skip }, async () => {
+test('a backup is restored', { skip }, async () => {
   await done('systemctl start artseal-backup');
   await done(commandsOf('Restore'));
   assert.match(
@@ -248,7 +250,7 @@ test('a backup is gone back to', { skip }, async () => {
   await done('rm -r /var/lib/private/artseal-before');
 });
 
-test('removal leaves what was filed and what opens it, until it is deleted', { skip }, async () => {
+test('removing the package leaves data and master key until they are deleted', { skip }, async () => {
   assert.match(await done(commandsOf('Uninstall')), /kept \/var\/lib\/private\/artseal;/);
   assert.equal((await tried('command -v artseal || systemctl cat artseal')).code, 1);
   await done('test -s /var/lib/private/artseal/artseal.db; test -s /etc/artseal/master-key');
@@ -256,12 +258,12 @@ test('removal leaves what was filed and what opens it, until it is deleted', { s
   assert.equal(await done('find /etc /opt /run /srv /usr /var -name "*artseal*"'), '');
 });
 
-test('it runs without the package as well', { skip }, async () => {
+test('the service runs without the package', { skip }, async () => {
   await done(`cd /media; ${commandsOf('Without the package')}`);
   assert.equal(await shown('ActiveState'), 'active');
 });
 
-test('the image serves with a file system that is read-only but for its volume', { skip }, async () => {
+test('the image serves with a read-only file system and a volume', { skip }, async () => {
   const [build = [], image = []] = stages(
     readFileSync(join(projectFolder, 'deploy/container/Dockerfile'), 'utf8'),
   );
@@ -300,7 +302,7 @@ test('all commands of the pages were run', { skip }, () => {
   assert.deepEqual([...blocks.keys()], []);
 });
 
-test('artseal-admin is restricted as the service is', () => {
+test('artseal-admin has the restrictions of the service', () => {
   const script = readFileSync(join(projectFolder, 'deploy', 'systemd', 'artseal-admin'), 'utf8');
   const given = Array.from(
     script.matchAll(/'--property=([^']+)'|--property=(\S+)/g),
@@ -310,7 +312,7 @@ test('artseal-admin is restricted as the service is', () => {
     assert.ok(given.includes(line), line);
 });
 
-test('the backup is restricted as the service is, and has no network besides', () => {
+test('the backup service has the restrictions of the service, and no network', () => {
   const families = /^RestrictAddressFamilies=.*/;
   assert.deepEqual(
     restrictions('artseal-backup.service').filter((line) => line !== 'PrivateNetwork=yes'),

@@ -11,18 +11,18 @@ import { eventually } from '../support/eventually.ts';
 import { skipUnlessUnshared } from '../support/namespaces.ts';
 import type { BoundedResult } from '../support/watched-command.ts';
 
-/** What a machine has of its own. */
+/** The namespaces of a machine. */
 const ownNamespaces = ['--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup'];
 const boot = join(import.meta.dirname, 'machine', 'boot');
 
-/** The longest that systemd may take to start, in milliseconds; far longer than it needs. */
+/** How long systemd may take to start, in milliseconds. */
 const bootMs = 60_000;
-/** The longest that a script may take there, in seconds. */
+/** How long a script may take there, in seconds. */
 const scriptS = 60;
 
-/** A Debian of the test's own, on which systemd is the first process. */
+/** A Debian for one test, on which systemd is the first process. */
 export interface Machine {
-  /** Runs a shell script as its root, to the end, or for a minute: then the code is 124. */
+  /** Runs a shell script as root. After a minute it is ended with the code 124. */
   run(script: string): Promise<BoundedResult>;
 }
 
@@ -45,8 +45,8 @@ export function skipUnlessBootable(): string | false {
 }
 
 /**
- * Boots a machine that has this machine's files, and those of a folder at /media, all to be read or changed without effect
- * here. It is ended after the test.
+ * Boots a machine that has a copy-on-write view of this machine's files, and those of a folder at /media. It ends after
+ * the test.
  */
 export async function bootMachine(test: Pick<TestContext, 'after'>, media: string): Promise<Machine> {
   const folder = mkdtempSync(join(tmpdir(), 'artseal-machine-'));
@@ -54,7 +54,7 @@ export async function bootMachine(test: Pick<TestContext, 'after'>, media: strin
   const ended = once(child, 'close');
   test.after(async () => {
     child.kill();
-    assert.deepEqual(await ended, [0, null], 'nothing of the machine is left');
+    assert.deepEqual(await ended, [0, null], 'the machine leaves nothing');
     rmdirSync(folder);
   });
   const [firstProcess] = await Promise.race([once(createInterface(child.stdout), 'line'), ended]);

@@ -21,7 +21,7 @@ interface Rule {
   readonly annotations: { readonly summary: string; readonly runbook: string };
 }
 
-/** What this file reads of deploy/grafana-dashboard.json. */
+/** The part of deploy/grafana-dashboard.json that these tests read. */
 interface Dashboard {
   readonly templating: { readonly list: readonly { readonly query: string | { readonly query: string } }[] };
   readonly panels: readonly {
@@ -40,18 +40,18 @@ const queries = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ ex
 
 const skip = skipUnlessInstalled('promtool');
 
-/** Runs promtool; what it said, if it found anything wrong. */
+/** Runs promtool. Returns its output if it found a fault. */
 function promtool(...words: readonly string[]): string {
   const { status, stdout, stderr } = spawnSync(installed('promtool') ?? '', words, { encoding: 'utf8' });
   return status === 0 ? '' : stdout + stderr;
 }
 
-test('the alert rules are what Prometheus understands, and speak when they are to', { skip }, () => {
+test('Prometheus reads the alert rules, and they fire in their cases', { skip }, () => {
   assert.equal(promtool('check', 'rules', rulesFile), '');
   assert.equal(promtool('test', 'rules', join(import.meta.dirname, 'prometheus-rules.test.yaml')), '');
 });
 
-test('each alert is tried, both silent and firing', () => {
+test('each alert has a case in which it fires and one in which it does not', () => {
   const { tests } = parse(text('test/deploy/prometheus-rules.test.yaml'));
   const [usual, , loud] = tests;
   const names = rules.map(({ alert }) => alert);
@@ -65,14 +65,14 @@ test('each alert is tried, both silent and firing', () => {
   );
 });
 
-test('each alert says how urgent it is, and which page says what to do: one that names the alert', () => {
+test('each alert has a severity and a page that names the alert', () => {
   for (const { alert, labels, annotations } of rules) {
     assert.ok(['page', 'ticket'].includes(labels.severity), alert);
     assert.match(text(annotations.runbook), new RegExp(`\\b${alert}\\b`), annotations.runbook);
   }
 });
 
-test('the queries of the dashboard are what Prometheus understands', { skip }, (t) => {
+test('Prometheus reads the queries of the dashboard', { skip }, (t) => {
   const file = join(temporaryFolder(t), 'queries.yaml');
   const recorded = queries.map((expr, place) => ({
     record: `query:${place}`,
@@ -82,11 +82,11 @@ test('the queries of the dashboard are what Prometheus understands', { skip }, (
   assert.equal(promtool('check', 'rules', '--lint=none', file), '');
 });
 
-test('the panels of the dashboard have an id each', () => {
+test('each panel of the dashboard has its own id', () => {
   assert.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
 });
 
-test('rules and dashboard ask for metrics that there are, and no metric is left out of the dashboard', async () => {
+test('rules and dashboard use existing metrics, and the dashboard shows every metric', async () => {
   const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(fileScope));
   const service = await startService(fileScope, {
     env: {
@@ -119,7 +119,7 @@ test('rules and dashboard ask for metrics that there are, and no metric is left 
   );
 });
 
-test('promtool finds nothing wrong with the metrics of a server', { skip }, async () => {
+test('promtool finds no fault in the metrics of a server', { skip }, async () => {
   const { metricsAddress } = await startService(fileScope, { env: { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' } });
   const { text: input } = await scrape(`http://${metricsAddress}/metrics`);
   const { status, stdout, stderr } = spawnSync(installed('promtool') ?? '', ['check', 'metrics'], {

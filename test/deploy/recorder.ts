@@ -12,19 +12,19 @@ export interface Recorded {
   readonly body: string;
 }
 
-/** What the recorder answers: long and of a kind that compresses well. */
+/** The response of the recorder: long, and easy to compress. */
 export const recorderAnswer = JSON.stringify({ answer: 'a'.repeat(4_000) });
 
-/** The X-Request-Id of its answers. */
+/** The X-Request-Id of its responses. */
 export const recorderRequestId = '0198f5c2-0000-7000-8000-000000000000';
 
-/** A request for this target is received whole, and then its connection closed, as when a process is killed. */
+/** A request for this target is received, and its connection is then closed, as if the process was killed. */
 export const droppedTarget = '/dropped';
 
-/** A server in the place of the service that writes down what it is sent. */
+/** A server in the place of the service that records requests. */
 export interface Recorder {
   readonly url: string;
-  /** The requests since the last time this was asked. */
+  /** The requests since the last call. */
   take(): Recorded[];
 }
 

@@ -26,7 +26,7 @@ const ledger = openLedger(fileScope, service);
 const platform = await service.platform();
 const host = { Host: 'localhost' };
 
-/** Sends a target byte for byte, signed by the client of the project as `signedAs`: a POST where there is a body. */
+/** Sends a target byte for byte, signed by the client as `signedAs`; a POST if it has a body. */
 function sendSigned(url: string, target: string, body = '', signedAs = target): Promise<RestAnswer> {
   const method = body === '' ? 'GET' : 'POST';
   const content =
@@ -35,7 +35,7 @@ function sendSigned(url: string, target: string, body = '', signedAs = target): 
   return rawAnswer(url, rawRequest(method, target, { ...host, ...signed, ...content }, body));
 }
 
-/** Targets that clients rightly send. */
+/** Targets that clients may send. */
 const ordinaryTargets = [
   '/api/v1/filing',
   '/api/v1/fil%69ng/%41S%2D2026%2d000001',
@@ -47,7 +47,7 @@ const ordinaryTargets = [
   `/${'x'.repeat(2_047)}`,
 ];
 
-/** Targets that a proxy may be tempted to clean. */
+/** Targets that a proxy may normalise. */
 const uncleanTargets = [
   '/api//v1/filing',
   '//api/v1/filing',
@@ -84,7 +84,7 @@ interface RepeatableRequest {
   readonly headers?: Record<string, string>;
 }
 
-/** Requests that a proxy may be tempted to send twice. */
+/** Requests that a proxy may send twice. */
 const repeatable: readonly (readonly [what: string, request: RepeatableRequest])[] = [
   ['a POST', { method: 'POST', body: '{}' }],
   ['a POST with an Idempotency-Key', { method: 'POST', body: '{}', headers: { 'Idempotency-Key': 'k' } }],
@@ -97,7 +97,7 @@ for (const proxy of Object.values(reverseProxies)) {
   const { program, file } = proxy;
   const skip = skipUnlessInstalled('openssl', program);
 
-  test(`behind ${program} with deploy/${file}`, { skip, timeout: 60_000 }, async (t) => {
+  test(`behind the proxy ${program} with deploy/${file}`, { skip, timeout: 60_000 }, async (t) => {
     const url = await startProxy(t, proxy, service.publicUrl);
 
     await t.test('the log has the address of the client, whatever the client says of itself', async () => {
@@ -122,7 +122,7 @@ for (const proxy of Object.values(reverseProxies)) {
         assert.match(answer.headers.get('ratelimit') ?? '', /"qps"/);
         return { text, json: JSON.parse(text), headers: answer.headers };
       };
-      const once = { 'Idempotency-Key': `behind-${program}` };
+      const once = { 'Idempotency-Key': `through-${program}` };
       const filed = await call('POST', '/api/v1/fil%69ng', artwork, once);
       const again = await call('POST', '/api/v1/fil%69ng', artwork, once);
       assert.equal(again.text, filed.text);
@@ -231,7 +231,7 @@ for (const proxy of Object.values(reverseProxies)) {
   });
 }
 
-/** What an operator might write instead of what is shipped, and how often `request` arrives then. */
+/** Wrong configurations, and how often `request` then arrives. */
 const mistakes = [
   {
     proxy: reverseProxies.nginx,
@@ -257,12 +257,12 @@ for (const { proxy, shipped, instead, request } of mistakes) {
   });
 }
 
-/** Targets that let in whoever knows them. */
+/** Targets that give access to anybody who knows them. */
 const secretTargets = ['/payment/notifications?secret=of-the-hook', '/evidence/secret-of-the-link'];
 
 const noNginx = skipUnlessInstalled('openssl', 'nginx');
 
-test('the secret of a hook and that of a link are in no log of nginx, whether the service answers or not', {
+test('no log of nginx has the secret of a hook or link, whether the service answers or not', {
   skip: noNginx,
 }, async (t) => {
   const recorder = await startRecorder(t);
@@ -283,7 +283,7 @@ test('the secret of a hook and that of a link are in no log of nginx, whether th
   }
 });
 
-test('the secret of a hook and that of a link are in no log of HAProxy', {
+test('no log of HAProxy has the secret of a hook or link', {
   skip: skipUnlessInstalled('openssl', 'haproxy'),
 }, async (t) => {
   const recorder = await startRecorder(t);
@@ -303,7 +303,7 @@ test('the secret of a hook and that of a link are in no log of HAProxy', {
   assert.doesNotMatch(lines.join('\n'), /secret/);
 });
 
-test('a slash behind the name in proxy_pass has nginx clean what was signed', {
+test('a slash after the name in proxy_pass makes nginx change the signed target', {
   skip: noNginx,
 }, async (t) => {
   const recorder = await startRecorder(t);
@@ -340,7 +340,7 @@ async function negotiate(url: string, version: 'TLSv1.1' | 'TLSv1.2') {
   }
 }
 
-/** The bytes of a request that is answered, and behind it one whose connection breaks. */
+/** The bytes of a request that is answered, and of a second one whose connection breaks. */
 function twoRequests({ method, body = '', headers = {} }: RepeatableRequest): Uint8Array {
   const all = { ...host, 'Content-Length': `${body.length}`, ...headers };
   return Buffer.concat(['/kept', droppedTarget].map((target) => rawRequest(method, target, all, body)));

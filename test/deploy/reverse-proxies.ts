@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy');
 
-/** The longest that a proxy may take to listen, in milliseconds; far longer than any needs. */
+/** How long a proxy may take to listen, in milliseconds. */
 const startMs = 20_000;
 
 /** A certificate for localhost, which this process trusts from then on. */
@@ -35,7 +35,7 @@ interface Place {
   readonly folder: string;
 }
 
-/** What the lines below a CHANGE say, each with what the test says instead. */
+/** The texts below each CHANGE, and what the test puts there. */
 type Changes = readonly (readonly [shipped: string, here: string])[];
 
 /** A proxy that Artseal ships a configuration for. */
@@ -91,7 +91,7 @@ export const reverseProxies: Record<'nginx' | 'caddy' | 'haproxy', ReverseProxy>
   },
 };
 
-/** An nginx.conf that includes the file, for a process in the foreground that compresses unless it is told not to. */
+/** An nginx.conf that includes the file, for a process in the foreground that compresses by default. */
 function nginxMain(configuration: string, folder: string): string {
   const temporaryPaths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,
@@ -114,8 +114,8 @@ http {
 }
 
 /**
- * Starts a proxy in front of an http URL, with its file of deploy/ or what `spoil` makes of it, and answers its https
- * URL; ended after the test.
+ * Starts a proxy in front of an http URL, with its file of deploy/, which `spoil` may change. Returns its https URL. It
+ * ends after the test.
  */
 export async function startProxy(
   test: Pick<TestContext, 'after'>,
@@ -156,7 +156,7 @@ export async function startProxy(
   return `https://localhost:${address.split(':')[1]}`;
 }
 
-/** A configuration of deploy/ with other words in each line below a CHANGE, and nowhere else. */
+/** A configuration of deploy/ with the changes in each line below a CHANGE, and nowhere else. */
 function changed(file: string, changes: Changes): string {
   const lines = readFileSync(join(deploy, file), 'utf8').split('\n');
   const adapted = lines.map((line, at) => {
@@ -167,7 +167,7 @@ function changed(file: string, changes: Changes): string {
   return adapted.join('\n');
 }
 
-/** Where Caddy keeps what it remembers, and listens for its administration. */
+/** Where Caddy keeps its state, and listens for its administration. */
 function caddyFolders(folder: string): NodeJS.ProcessEnv {
   return { XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder, CADDY_ADMIN: `unix/${join(folder, 'admin')}` };
 }

@@ -28,7 +28,7 @@ async function buildIn(folder: string): Promise<string> {
   return join(folder, 'dist', 'artseal');
 }
 
-/** Nothing of this machine: an empty folder to be in, one for temporary files, and no program on the PATH. */
+/** A machine without anything: an empty working directory, one for temporary files, and no program on the PATH. */
 function emptyMachine(t: Pick<TestContext, 'after'>, more: Record<string, string> = {}) {
   const root = temporaryFolder(t);
   const [cwd, temporary] = [join(root, 'empty'), join(root, 'temporary')];
@@ -95,19 +95,19 @@ describe('the executable', { timeout: 300_000 }, () => {
     return JSON.parse(stdout).filingNo;
   }
 
-  test('is the same to the byte, wherever it is built', () => {
+  test('has the same bytes wherever it is built', () => {
     assert.equal(hash('sha256', readFileSync(executable)), hash('sha256', readFileSync(second)));
     assert.ok(statSync(executable).size < sizeMax);
   });
 
-  test('has the licenses of all that is inside', async (t) => {
+  test('prints the licenses of its contents', async (t) => {
     const { stdout } = await run(executable, ['licenses'], emptyMachine(t));
     for (const name of ['better-sqlite3', 'pino', '@connectrpc/connect', 'node-.*']) {
       assert.match(stdout, new RegExp(`^${name} \\d.*: .`, 'm'));
     }
   });
 
-  test('serves, files and answers with nothing else on the machine, and has it all after kill -9', async (t) => {
+  test('serves without any other program, and keeps its filings after kill -9', async (t) => {
     const machine = emptyMachine(t);
     const first = await serve(t, executable, machine);
     assert.match(first.output(), /^ {2}artseal call POST/m);
@@ -119,7 +119,7 @@ describe('the executable', { timeout: 300_000 }, () => {
       readFileSync(join(projectFolder, 'openapi.yaml')),
     );
     await first.stop('SIGKILL');
-    assert.deepEqual(readdirSync(machine.temporary), [], 'it leaves no file behind');
+    assert.deepEqual(readdirSync(machine.temporary), [], 'it leaves no file');
 
     const next = await serve(t, executable, machine);
     const target = `/api/v1/provenance/${filingNo}`;
@@ -128,7 +128,7 @@ describe('the executable', { timeout: 300_000 }, () => {
     assert.equal(await next.stop('SIGTERM'), 0, next.log());
   });
 
-  test('backs itself up while it serves, restores elsewhere, serves that, and finds nothing wrong', async (t) => {
+  test('takes a backup while it serves, restores it elsewhere, and serves it', async (t) => {
     const machine = emptyMachine(t);
     const backups = join(machine.cwd, 'backups');
     mkdirSync(backups);
@@ -158,7 +158,7 @@ describe('the executable', { timeout: 300_000 }, () => {
     assert.equal(await restored.stop('SIGTERM'), 0, restored.log());
   });
 
-  test('tells version and commit, on demand and in the first line of its log', async (t) => {
+  test('prints version and commit, by --version and in the first line of its log', async (t) => {
     const machine = emptyMachine(t);
     const { version } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
     assert.equal((await run(executable, ['--version'], machine)).stdout, `artseal ${version} (${commit})\n`);
@@ -168,13 +168,13 @@ describe('the executable', { timeout: 300_000 }, () => {
     assert.deepEqual(first, { level: 30, version, commit, msg: 'starting' });
   });
 
-  test('has one SQLite for all its threads, whose locks are those of a process', async (t) => {
+  test('loads SQLite once for all its threads, since locks belong to a process', async (t) => {
     const { child } = await serve(t, executable, emptyMachine(t));
     const files = readFileSync(`/proc/${child.pid}/maps`, 'utf8').matchAll(/(\d+) +\S*better-sqlite3\.node/g);
     assert.equal(new Set(Array.from(files, ([, inode]) => inode)).size, 1);
   });
 
-  test('is no Node: neither its words nor NODE_OPTIONS nor a signal reach the runtime', async (t) => {
+  test('passes no argument, NODE_OPTIONS or signal to the runtime', async (t) => {
     const machine = emptyMachine(t, { NODE_OPTIONS: '--inspect=0 --require=/no/such/module' });
     for (const word of ['--inspect', '--eval=1', '--node-options=--inspect']) {
       const { code, stderr } = await run(executable, [word], machine);
@@ -191,7 +191,7 @@ describe('the executable', { timeout: 300_000 }, () => {
     assert.doesNotMatch(log(), /Debugger/);
   });
 
-  test('says what to do where its addon cannot be loaded', async (t) => {
+  test('says what to do if its addon cannot be loaded', async (t) => {
     const machine = emptyMachine(t, { TMPDIR: '/no/such/folder' });
     for (const word of ['init', 'serve']) {
       const { code, stderr } = await run(executable, [word], machine);
@@ -201,6 +201,6 @@ describe('the executable', { timeout: 300_000 }, () => {
         /^artseal: [^\n]*\/no\/such\/folder[^\n]*; set TMPDIR to a folder [^\n]*noexec\.\n$/m,
       );
     }
-    assert.equal((await run(executable, ['--help'], machine)).code, 0, 'without a database none is needed');
+    assert.equal((await run(executable, ['--help'], machine)).code, 0, '--help needs no addon');
   });
 });

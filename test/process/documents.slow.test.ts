@@ -11,18 +11,18 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const root = join(import.meta.dirname, '..', '..');
 const notInAClone = ['node_modules', 'data', 'dist', '.git'];
 
-/** The blocks of code in one language that a document has. */
+/** The code blocks of a document in one language. */
 const blocksOf = (document: string, language: string) =>
   codeBlocks(documentText(document), language).map((code) => code.trim());
 
-/** The project as somebody gets it who has nothing of this machine: no packages, no data. */
+/** A copy of the project as a clone has it: without packages and data. */
 function freshCopy(t: TestContext): string {
   const copy = temporaryFolder(t);
   cpSync(root, copy, { recursive: true, filter: (path) => !notInAClone.includes(basename(path)) });
   return copy;
 }
 
-/** A folder with the one command that documents call by its name: `artseal` of the checkout that a shell is in. */
+/** A folder with the command `artseal`, which runs the checkout that the shell is in. */
 function commandFolder(t: TestContext): string {
   const folder = join(temporaryFolder(t), 'bin');
   mkdirSync(folder);
@@ -30,7 +30,7 @@ function commandFolder(t: TestContext): string {
   return folder;
 }
 
-/** The machine's own environment: the system's node and npm, and nothing that an outer npm set. */
+/** The environment with the system's node and npm, without the variables of an outer npm. */
 function bareEnvironment(t: TestContext, addresses: Record<string, string>): NodeJS.ProcessEnv {
   const isOuter = (name: string) =>
     /^(npm_|ARTSEAL_|NODE_|INIT_CWD)/i.test(name) && name !== 'NODE_EXTRA_CA_CERTS';
@@ -50,7 +50,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   const [start = '', call = '', typedCall = '', ...tests] = blocksOf('README.md', 'sh');
   assert.deepEqual([start, tests], ['npm ci && npm start', ['npm ci && npm test']]);
 
-  // A process group of its own, since npm start is a shell, npm and the service.
+  // Its own process group, since npm start runs a shell, npm and the service.
   const serving = spawn('sh', ['-c', start], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   t.after(() => serving.pid && process.kill(-serving.pid, 'SIGKILL'));
   let output = '';
@@ -71,7 +71,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   const run = async (code: string, more = {}): Promise<string> =>
     (await promisify(execFile)('sh', ['-c', here(code)], { cwd, env: { ...env, ...more } })).stdout;
 
-  /** What a command prints that does not end by itself, up to this text. */
+  /** Runs a command that does not end by itself. Returns its output up to this text. */
   async function begun(code: string, upTo: string): Promise<string> {
     const shell = spawn('sh', ['-c', here(code)], {
       cwd,
@@ -102,7 +102,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   const { next } = JSON.parse(await run(events));
   assert.equal(next, 2);
   assert.match(JSON.parse(await run(adding)).secret, /^whsec_/);
-  // There is no such host.
+  // The host does not exist.
   assert.equal(JSON.parse(await run(trying)).delivered, false);
   assert.deepEqual(further, []);
 

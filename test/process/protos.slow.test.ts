@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const run = promisify(execFile);
 
 describe('the archive of the protos', { timeout: 300_000 }, () => {
-  /** Where the archive was unpacked, with nothing beside it. */
+  /** The folder of the unpacked archive. */
   let folder = '';
   let archives: Buffer[] = [];
 
@@ -34,12 +34,12 @@ describe('the archive of the protos', { timeout: 300_000 }, () => {
     folder = join(empty, String(readdirSync(empty)));
   });
 
-  test('is the same to the byte, whenever and wherever it is made', () => {
+  test('has the same bytes whenever and wherever it is built', () => {
     assert.deepEqual(archives[0], archives[1]);
     assert.match(folder, /\/artseal-protos-\d+\.\d+\.\d+$/);
   });
 
-  test('has all services, and buf builds it with nothing else', async () => {
+  test('has all services, and buf builds it without other files', async () => {
     const buf = join(projectFolder, 'node_modules', '.bin', 'buf');
     await run(buf, ['lint'], { cwd: folder });
     const { stdout } = await run(buf, ['build', '--output', '-#format=json'], {

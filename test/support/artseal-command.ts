@@ -4,10 +4,10 @@ import { runtimeFlags } from '../../src/packaging/runtime.ts';
 /** The project's folder. */
 export const projectFolder = join(import.meta.dirname, '..', '..');
 
-/** The executable that ARTSEAL_BIN names, from the project's folder; undefined where the sources are run. */
+/** The executable that ARTSEAL_BIN names, relative to the project's folder; undefined to run the sources. */
 export const executable = process.env.ARTSEAL_BIN && resolve(projectFolder, process.env.ARTSEAL_BIN);
 
-/** How `artseal` is started with these words: a program and its arguments. */
+/** The program and arguments that start `artseal` with these words. */
 export function artsealCommand(words: readonly string[]): [program: string, words: string[]] {
   return executable
     ? [executable, [...words]]

@@ -1,4 +1,4 @@
 import type { Actor } from '../../src/domain/audit-entry.ts';
 
-/** Whoever changes something in a test, at an instant like any other. */
+/** The actor of changes in tests. */
 export const tester: Actor = { actor: 'user tester (1000)', atS: 1_790_000_000, reason: undefined };

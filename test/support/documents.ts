@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectFolder } from './artseal-command.ts';
 
-/** The text of a document, or of the section of it that has this heading, by its path from the root of the project. */
+/** The text of a document, or of its section with this heading. The path starts at the root of the project. */
 export function documentText(document: string, heading?: string): string {
   const text = readFileSync(join(projectFolder, document), 'utf8');
   if (heading === undefined) return text;
@@ -12,7 +12,7 @@ export function documentText(document: string, heading?: string): string {
   return section;
 }
 
-/** The blocks of code in one language that a text has. */
+/** The code blocks of a text in one language. */
 export function codeBlocks(text: string, language: string): string[] {
   const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');
   return Array.from(text.matchAll(block), ([, code = '']) => code);

@@ -6,7 +6,7 @@ import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { earlierSchema, makeEarlierDatabase, newestSchema } from '../../store/earlier-database.ts';
 import { backedUp, openRegistryIn, restored, unwatched } from './folder.ts';
 
-test('a database of an earlier schema is backed up as it is, and restored to the schema of this version', async (t) => {
+test('a backup keeps an earlier schema, and a restore upgrades it', async (t) => {
   const { dataDir, filings } = await makeEarlierDatabase(t);
   const backup = await backedUp(t, dataDir);
   const { manifest, faults } = await verifyBackup(backup, unwatched);

@@ -9,10 +9,10 @@ import { perform, type Store } from '../../../src/store/store.ts';
 import { addPlatform, fileOne, opened, sandbox, time } from '../../store/promises/fixtures.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-/** An instant like any other, when backups are taken here. */
+/** The time of backups in these tests. */
 export const noon = time('2026-11-21T12:00:00+00:00');
 
-/** Watches nothing. */
+/** Ignores progress. */
 export const unwatched = () => {};
 
 /** A registry in a folder of its own. */
@@ -51,7 +51,7 @@ export async function backedUp(t: Pick<TestContext, 'after'>, dataDir: string): 
   return target;
 }
 
-/** Restores a backup an hour after noon into a folder that is not there yet, unless asked otherwise. */
+/** Restores a backup an hour after noon, by default into a folder that does not exist yet. */
 export async function restored(
   t: Pick<TestContext, 'after'>,
   file: string,
@@ -67,7 +67,7 @@ export async function restored(
   return { into, gaps, manifest };
 }
 
-/** What a sandbox has beside its database, as far as a backup looks at it. */
+/** Makes the other files of a sandbox that a backup contains. */
 export function addSandboxFiles(dataDir: string): void {
   writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}', { mode: 0o600 });
   writeFileSync(join(dataDir, 'master-key'), `main:${'0'.repeat(64)}\n`, { mode: 0o600 });

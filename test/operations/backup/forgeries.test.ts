@@ -19,7 +19,7 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const genuine = await makeForgeableRegistry(fileScope);
 
-/** What `backup verify` says of a backup of a data folder. */
+/** The faults that `backup verify` finds in a backup of a data folder. */
 async function faultsOf(t: TestContext, dataDir: string): Promise<readonly string[]> {
   const target = join(temporaryFolder(t), 'backup.tar');
   const progress = () => {};
@@ -27,7 +27,7 @@ async function faultsOf(t: TestContext, dataDir: string): Promise<readonly strin
   return (await verifyBackup(target, progress)).faults;
 }
 
-test('nothing is wrong with a backup of what was not forged', async (t) => {
+test('a backup of a genuine database has no fault', async (t) => {
   assert.deepEqual(await faultsOf(t, genuine), []);
 });
 
@@ -51,7 +51,7 @@ function databaseCopy(t: TestContext): string {
   return database;
 }
 
-/** Changes of one row, and what is said of the first of them. */
+/** Changes of one row, and the first fault. */
 const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]>> = {
   'an erasure at another time': [
     "UPDATE filing SET erased_at_s = erased_at_s - 1 WHERE filing_no = 'AS-2015-000002'",
@@ -128,7 +128,7 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
 };
 
 for (const [what, [sql, fault]] of Object.entries(changedRows)) {
-  test(`what no longer agrees with the log is named: ${what}`, (t) => {
+  test(`a change that contradicts the log is named: ${what}`, (t) => {
     const database = databaseCopy(t);
     forgeIn(database, (client) => client.exec(sql));
     assert.match(faultsInLog(database)[0] ?? '', fault);
@@ -138,7 +138,7 @@ for (const [what, [sql, fault]] of Object.entries(changedRows)) {
 const eventTimeS = forgeableAtMs / 1_000;
 const before = eventTimeS - 6 * 366 * 86_400;
 
-/** Erasures that a log cannot tell of, by what is said of them. */
+/** Erasures that contradict the database, and the fault that names them. */
 const wrongErasures: readonly (readonly [detail: LogEventDetail, fault: RegExp])[] = [
   [{ records: 1, before }, /^act 6 does not say which leaves before it were erased$/],
   [{ records: 2, leaves: '4', before }, /^act 6 does not say which leaves/],
@@ -150,7 +150,7 @@ const wrongErasures: readonly (readonly [detail: LogEventDetail, fault: RegExp])
   [{ records: 1, leaves: '4', before }, /^act 6 says that AS-2015-000003 was erased, which is there$/],
 ];
 
-test('an erasure before the retention is over is named, whatever time its event tells', (t) => {
+test('an erasure before the end of retention is named, whatever the time of its event', (t) => {
   const database = databaseCopy(t);
   const filingNo = 'AS-2026-000003';
   forgeIn(database, (client) => {
@@ -177,7 +177,7 @@ function appendEvent(client: Sqlite.Database, detail: LogEventDetail): void {
     .run(6, act.kind, JSON.stringify(detail), eventTimeS, appendForged(client, logEventLeafData(act)));
 }
 
-test('an erasure that is not so is named', (t) => {
+test('an erasure that did not happen is named', (t) => {
   for (const [detail, fault] of wrongErasures) {
     const database = databaseCopy(t);
     forgeIn(database, (client) => appendEvent(client, detail));
@@ -185,7 +185,7 @@ test('an erasure that is not so is named', (t) => {
   }
 });
 
-test('a filing that comes back as it was, its erasure over, is named', async (t) => {
+test('a filing that returns after its erasure is named', async (t) => {
   const dataDir = temporaryFolder(t);
   copyFileSync(join(genuine, 'artseal.db'), join(dataDir, 'artseal.db'));
   const filingNo = 'AS-2015-000003';
@@ -211,7 +211,7 @@ test('a filing that comes back as it was, its erasure over, is named', async (t)
   );
 });
 
-test('keys and names of a log that was forked, and whose key was rotated, agree with what it says', async (t) => {
+test('keys and names of a forked log with a rotated key agree with its events', async (t) => {
   const dataDir = temporaryFolder(t);
   const database = join(dataDir, 'artseal.db');
   copyFileSync(join(genuine, 'artseal.db'), database);

@@ -21,7 +21,7 @@ import {
   unwatched,
 } from './folder.ts';
 
-test('no number is given twice: what was filed and opened after a backup is left out of the restored one', async (t) => {
+test('a restored registry skips all numbers that the original may have given after the backup', async (t) => {
   const original = await newRegistry(t);
   const given = [await original.file()];
   const ids = [await original.open(given[0] ?? '')];
@@ -41,7 +41,7 @@ test('no number is given twice: what was filed and opened after a backup is left
   assert.deepEqual(gaps[0], { kind: 'FILING', year: 2026, after: 1, through: 500_000 });
 });
 
-test('where the last number is known the next one follows it, and the gap is noted for good', async (t) => {
+test('with --numbers-after the next number follows it, and the gap is kept for ever', async (t) => {
   const original = await newRegistry(t);
   await original.file();
   const backup = await backedUp(t, original.dataDir);
@@ -67,7 +67,7 @@ test('where the last number is known the next one follows it, and the gap is not
   }
 });
 
-test('two restorations of one backup begin at numbers of their own, and what they skipped is sound', async (t) => {
+test('two restorations of one backup start at different numbers', async (t) => {
   const original = await newRegistry(t);
   const sold = await original.file();
   await original.open(sold);
@@ -88,7 +88,7 @@ test('two restorations of one backup begin at numbers of their own, and what the
   }
 });
 
-test('events of a restored registry go on behind all places that the original may have given', async (t) => {
+test('events of a restored registry continue after every cursor that the original may have given', async (t) => {
   const original = await newRegistry(t);
   await original.file();
   const backup = await backedUp(t, original.dataDir);
@@ -99,14 +99,14 @@ test('events of a restored registry go on behind all places that the original ma
   };
   assert.deepEqual(await read(original), [1, 2]);
   const registry = await openRegistryIn(t, (await restored(t, backup)).into);
-  // A cursor that is ahead of the backup goes on as well.
+  // A cursor that is ahead of the backup stays valid.
   assert.deepEqual(await read(registry, 2), []);
   await registry.file();
   assert.deepEqual(await read(registry, 2), [1_000_002]);
   assert.deepEqual(await read(registry), [1, 1_000_002]);
 });
 
-test('a number that nothing was filed after leaves no gap', async (t) => {
+test('the number of the last filing in the backup leaves no gap', async (t) => {
   const original = await newRegistry(t);
   const filingNo = await original.file();
   const { into, gaps } = await restored(t, await backedUp(t, original.dataDir), { numbersAfter: filingNo });
@@ -117,7 +117,7 @@ test('a number that nothing was filed after leaves no gap', async (t) => {
   assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000002');
 });
 
-test('a last number that cannot be is refused, and nothing is left in the folder', async (t) => {
+test('an impossible last number is rejected, and the folder stays empty', async (t) => {
   const original = await newRegistry(t);
   await original.file();
   await original.file();
@@ -132,7 +132,7 @@ test('a last number that cannot be is refused, and nothing is left in the folder
   }
 });
 
-test('numbers of the next year may have been given out, too, where a year has ended since the backup', async (t) => {
+test('if a year has ended since the backup, numbers of both years are skipped', async (t) => {
   const original = await newRegistry(t);
   await original.file();
   const backup = await backedUp(t, original.dataDir);
@@ -149,7 +149,7 @@ test('numbers of the next year may have been given out, too, where a year has en
   );
 });
 
-test('a backup that was taken while the clock was ahead leaves out the numbers of the right year, too', async (t) => {
+test('if the clock was ahead during the backup, numbers of the right year are skipped as well', async (t) => {
   const original = await newRegistry(t);
   await original.file();
   const backup = join(temporaryFolder(t), 'backup.tar');
@@ -164,7 +164,7 @@ test('a backup that was taken while the clock was ahead leaves out the numbers o
   }
 });
 
-test('what a restored registry gives out is left out when it is restored from an old backup again', async (t) => {
+test('a second restoration skips the numbers that the first one may have given', async (t) => {
   const original = await newRegistry(t);
   await original.file();
   const { into } = await restored(t, await backedUp(t, original.dataDir));
@@ -178,7 +178,7 @@ test('what a restored registry gives out is left out when it is restored from an
 
 const farAheadMs = Number.MAX_SAFE_INTEGER;
 
-test('open orders of a backup are asked about at once, whatever they were due for', async (t) => {
+test('a restored registry asks the provider about all open orders at once', async (t) => {
   const original = await newRegistry(t);
   const [open, frozen] = [
     await original.open(await original.file()),
@@ -192,7 +192,7 @@ test('open orders of a backup are asked about at once, whatever they were due fo
   assert.equal((await caseOf(store, frozen)).order.state, 'FROZEN');
 });
 
-test('a folder that holds anything is refused and stays as it is; the folder that a disk has by itself is nothing', async (t) => {
+test('a folder with files is rejected and stays as it is; lost+found does not count', async (t) => {
   const original = await newRegistry(t);
   const backup = await backedUp(t, original.dataDir);
   const into = temporaryFolder(t);
@@ -208,7 +208,7 @@ test('a folder that holds anything is refused and stays as it is; the folder tha
   assert.deepEqual(readdirSync(disk).sort(), ['artseal.db', 'lost+found']);
 });
 
-test('a restored folder is for its own user alone, with all that a sandbox has', async (t) => {
+test('only its user can read a restored folder, which has all files of a sandbox', async (t) => {
   const original = await newRegistry(t);
   addSandboxFiles(original.dataDir);
   const { into } = await restored(t, await backedUp(t, original.dataDir));
@@ -217,7 +217,7 @@ test('a restored folder is for its own user alone, with all that a sandbox has',
   for (const name of readdirSync(into)) assert.equal(statSync(join(into, name)).mode & 0o777, 0o600, name);
 });
 
-test('a restored production opens as nothing else', async (t) => {
+test('a restored production opens only as that production', async (t) => {
   const dataDir = temporaryFolder(t);
   const stamps = { environment: 'production', currency: 'EUR' } as const;
   await createSqliteStore({ dataDir, ...stamps, opening: 'NEW' }).close();
@@ -230,7 +230,7 @@ test('a restored production opens as nothing else', async (t) => {
   await open({}).close();
 });
 
-test('a store that was never restored knows no gap; a restored one keeps when it was first served', async (t) => {
+test('a restored store keeps the time when it was first served', async (t) => {
   const original = await newRegistry(t);
   const found = async (store: typeof original.store) => {
     const restoration = await perform(store, { kind: 'FindRestoration' });
@@ -251,35 +251,35 @@ test('a store that was never restored knows no gap; a restored one keeps when it
   assert.deepEqual(await found(again), [11]);
 });
 
-test('numbers that are left out are leaves of the evidence log, once each, as of the first time that they are served', async (t) => {
+test('skipped numbers become one leaf of the evidence log at the first start', async (t) => {
   const original = await newRegistry(t);
   await original.file();
-  const acts = async (store: typeof original.store) => {
+  const logEvents = async (store: typeof original.store) => {
     const { size } = await perform(store, { kind: 'GetTree' });
     const leaves = (await perform(store, { kind: 'ReadLeaves', index: 0, width: size })) ?? [];
-    const told = leaves.map((leaf) => JSON.parse(leaf)).filter(({ number }) => number === 'LOG');
-    return told.map(({ kind, sequence, time, detail }) => [kind, sequence, time, detail]);
+    const events = leaves.map((leaf) => JSON.parse(leaf)).filter(({ number }) => number === 'LOG');
+    return events.map(({ kind, sequence, time, detail }) => [kind, sequence, time, detail]);
   };
   const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'RecordServing', atS });
   const noonS = noon.atMs / 1000;
   const begun = ['LOG_BEGUN', 1, noonS, { adopted: 0 }];
   const { into } = await restored(t, await backedUp(t, original.dataDir));
   const { store, file } = await openRegistryIn(t, into);
-  assert.deepEqual(await acts(store), [begun]);
+  assert.deepEqual(await logEvents(store), [begun]);
   for (const atS of [noonS + 7, noonS + 9]) await serve(store, atS);
   const skipped = ['NUMBERS_SKIPPED', 2, noonS + 7, { year: 2026, after: 1, through: 500_000 }];
-  assert.deepEqual(await acts(store), [begun, skipped]);
+  assert.deepEqual(await logEvents(store), [begun, skipped]);
   await file('2026-11-21T13:00:00+00:00');
   const again = (await restored(t, await backedUp(t, into), { numbersAfter: 'AS-2026-500009' })).into;
   const { store: second } = await openRegistryIn(t, again);
   await serve(second, noonS + 7_200);
-  assert.deepEqual(await acts(second), [
+  assert.deepEqual(await logEvents(second), [
     ...[begun, skipped],
     ['NUMBERS_SKIPPED', 3, noonS + 7_200, { year: 2026, after: 500_001, through: 500_009 }],
   ]);
 });
 
-test('where a year has too few numbers left for a safe gap, the last number is asked for', async (t) => {
+test('if a year has too few numbers left for a safe gap, --numbers-after is required', async (t) => {
   const original = await newRegistry(t);
   await original.file();
   await original.store.close();

@@ -12,7 +12,7 @@ const hourMs = 3_600_000;
 const hugeNumber = `artseal-${'9'.repeat(21)}-20200101T000000Z.tar`;
 const nameAt = (sequence: number, time: string) => `artseal-00000${sequence}-${time}.tar`;
 
-/** Rotations of a registry's backups in a folder of their own. */
+/** Rotates the backups of a registry in a new folder. */
 async function rotation(t: Parameters<typeof newRegistry>[0]) {
   const { dataDir, file } = await newRegistry(t);
   const folder = temporaryFolder(t);
@@ -21,7 +21,7 @@ async function rotation(t: Parameters<typeof newRegistry>[0]) {
   return { dataDir, file, folder, rotate, names: () => readdirSync(folder).sort() };
 }
 
-test('the last ones are kept, the oldest are removed, and files of others are left alone', async (t) => {
+test('a rotation keeps the newest backups, removes the oldest, and leaves other files', async (t) => {
   const { folder, rotate, names } = await rotation(t);
   const others = ['artseal-1-20200101T000000Z.tar', hugeNumber, 'artseal.db', 'notes.tar', 'zz'];
   for (const name of others) writeFileSync(join(folder, name), 'mine');
@@ -30,7 +30,7 @@ test('the last ones are kept, the oldest are removed, and files of others are le
   assert.deepEqual(names(), [...kept, ...others].sort());
 });
 
-test('one that is young enough is not taken again, and one that was missed is', async (t) => {
+test('no backup is taken while the last one is young enough', async (t) => {
   const { rotate, names } = await rotation(t);
   const everyMs = 24 * hourMs;
   assert.equal((await rotate(noon.atMs, { everyMs })).isNew, true);
@@ -55,7 +55,7 @@ test('a young backup that is not the last verified one does not count', async (t
   assert.equal((await rotate(noon.atMs + 3 * hourMs, { everyMs })).isNew, false);
 });
 
-test('a clock that jumps ahead and back removes nothing but the oldest', async (t) => {
+test('only the oldest backup is removed, even if the clock jumps', async (t) => {
   const { rotate, names } = await rotation(t);
   const everyMs = 24 * hourMs;
   await rotate(noon.atMs, { everyMs });
@@ -72,7 +72,7 @@ test('a clock that jumps ahead and back removes nothing but the oldest', async (
   ]);
 });
 
-test('what is not whole is told, left, and counts for none; the only whole one stays', async (t) => {
+test('incomplete backups are reported and left, and do not count; the only complete one stays', async (t) => {
   const { folder, rotate, names } = await rotation(t);
   for (const hour of [0, 1, 2]) await rotate(noon.atMs + hour * hourMs);
   const [first = '', second = '', third = ''] = names();
@@ -88,7 +88,7 @@ test('what is not whole is told, left, and counts for none; the only whole one s
   assert.deepEqual(names(), [second, third, nameAt(5, '20261121T160000Z')]);
 });
 
-test('a backup that fails removes nothing', async (t) => {
+test('a failed backup removes no other', async (t) => {
   const { rotate, names, dataDir } = await rotation(t);
   for (const hour of [0, 1, 2]) await rotate(noon.atMs + hour * hourMs);
   const kept = names();
@@ -102,7 +102,7 @@ test('a backup that fails removes nothing', async (t) => {
   assert.deepEqual(names(), kept);
 });
 
-test('what a killed run left is removed, and nothing like it that is of another backup', async (t) => {
+test('unfinished files of a killed run are removed, and no similar files', async (t) => {
   const { folder, rotate, names } = await rotation(t);
   mkdirSync(join(folder, `${nameAt(7, '20261121T120000Z')}.partial-abcdef`));
   writeFileSync(join(folder, `${nameAt(8, '20261121T120000Z')}.partial-unverified`), '');
@@ -111,7 +111,7 @@ test('what a killed run left is removed, and nothing like it that is of another 
   assert.deepEqual(names(), [nameAt(1, '20261121T120000Z'), 'mine.tar.partial-abcdef']);
 });
 
-test('a backup of a damaged registry removes none, is kept aside, and fails until one is sound', async (t) => {
+test('a damaged backup is kept aside and removes no other, until one is sound', async (t) => {
   const { folder, rotate, names, dataDir, file } = await rotation(t);
   const filingNo = await file();
   for (const hour of [0, 1]) await rotate(noon.atMs + hour * hourMs, { keep: 2 });

@@ -9,15 +9,15 @@ import { eventually } from '../../support/eventually.ts';
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-/** A schedule over a folder that is played: its last backup was taken so long before, and takes what `outcome` says. */
+/** A schedule over a simulated folder, whose last backup is `lastAgeMs` old. */
 function played(clock: ManualClock, everyMs: number, lastAgeMs: number) {
   let takenAtMs = clock.nowMs() - lastAgeMs;
-  let asked = 0;
+  let attempts = 0;
   let failure: Error | undefined;
   const lines: string[] = [];
   const log = pino({ base: null }, { write: (line) => lines.push(line) });
   const takeIfOld = async (): Promise<Rotated> => {
-    asked += 1;
+    attempts += 1;
     if (failure !== undefined) throw failure;
     const ageMs = clock.nowMs() - takenAtMs;
     const isNew = ageMs < 0 || ageMs >= everyMs;
@@ -31,13 +31,13 @@ function played(clock: ManualClock, everyMs: number, lastAgeMs: number) {
     fail: (error: Error | undefined) => {
       failure = error;
     },
-    /** Waits until it was asked so often and says when it is to be asked next, in milliseconds. */
+    /** Waits for so many attempts. Returns the milliseconds until the next one. */
     nextAfter: (times: number) =>
-      eventually('the next backup', minuteMs, () => (asked === times ? clock.nextDueMs() : false)),
+      eventually('the next backup', minuteMs, () => (attempts === times ? clock.nextDueMs() : false)),
   };
 }
 
-test('the first is taken at the start if one was missed, and then one each period', async () => {
+test('a missed backup is taken at the start, and then one each period', async () => {
   const clock = createManualClock();
   const backups = played(clock, dayMs, 3 * dayMs);
   assert.equal(await backups.nextAfter(1), dayMs);
@@ -47,7 +47,7 @@ test('the first is taken at the start if one was missed, and then one each perio
   assert.equal(clock.nextDueMs(), undefined);
 });
 
-test('a process that starts anew waits for what is left of the period', async () => {
+test('after a restart the schedule waits for the rest of the period', async () => {
   const clock = createManualClock();
   const backups = played(clock, dayMs, dayMs - 5 * minuteMs);
   assert.equal(await backups.nextAfter(1), 5 * minuteMs);
@@ -56,7 +56,7 @@ test('a process that starts anew waits for what is left of the period', async ()
   await backups.stop();
 });
 
-test('a clock that is set neither takes more backups nor stops them', async () => {
+test('setting the clock neither makes more backups nor stops them', async () => {
   const clock = createManualClock();
   const backups = played(clock, dayMs, 0);
   assert.equal(await backups.nextAfter(1), dayMs);
@@ -70,7 +70,7 @@ test('a clock that is set neither takes more backups nor stops them', async () =
   await backups.stop();
 });
 
-test('a failure is logged as an error, told, and tried again soon until it is mended', async () => {
+test('a failure is logged and returned, and the attempt is repeated until it succeeds', async () => {
   const clock = createManualClock();
   const backups = played(clock, dayMs, 0);
   await backups.nextAfter(1);

@@ -36,7 +36,7 @@ import {
   unwatched,
 } from './folder.ts';
 
-/** What is wrong with a backup: the lines, or why it cannot be opened. */
+/** The faults of a backup, or why it cannot be opened. */
 async function faultsOf(file: string): Promise<readonly string[]> {
   try {
     return (await verifyBackup(file, unwatched)).faults;
@@ -116,7 +116,7 @@ test('a changed byte of a file is found', async (t) => {
   }
 });
 
-test('a backup is refused if it is cut off anywhere, or has bytes after its end', async (t) => {
+test('a backup is rejected if it is cut off anywhere, or has bytes after its end', async (t) => {
   const file = await makeBackup(t);
   const whole = readFileSync(file).length;
   for (const bytes of [0, 100, 512, 2_000, whole - 1_024, whole - 512, whole - 1]) {
@@ -156,7 +156,7 @@ async function packed(
   return target;
 }
 
-test('a backup is refused if its manifest and checksums do not agree, or if it has another format', async (t) => {
+test('a backup is rejected if its manifest and checksums do not agree, or if it has another format', async (t) => {
   const file = await makeBackup(t);
   const { manifest } = await openBackup(file);
   const sources = await sourcesOf(file);
@@ -169,7 +169,7 @@ test('a backup is refused if its manifest and checksums do not agree, or if it h
   await assert.rejects(openBackup(newer), /has the backup format 3; this artseal reads format 2/);
 });
 
-test('a manifest is refused if it contradicts the archive or lacks a member', async (t) => {
+test('a manifest is rejected if it contradicts the archive or lacks a member', async (t) => {
   const file = await makeBackup(t);
   const { manifest } = await openBackup(file);
   const sources = await sourcesOf(file);
@@ -208,7 +208,7 @@ test('a manifest is refused if it contradicts the archive or lacks a member', as
   }
 });
 
-/** A backup of these files, with a manifest that fits them unless it is to name others. */
+/** A backup of these files, with a manifest that names these or other files. */
 async function forged(t: TestContext, file: string, names: readonly string[], manifestNames = names) {
   const { manifest } = await openBackup(file);
   const [database] = await sourcesOf(file);
@@ -219,7 +219,7 @@ async function forged(t: TestContext, file: string, names: readonly string[], ma
   return packed(t, { ...manifest, holdsMasterKeys, files }, sources);
 }
 
-test('a backup with any other file name is refused, so that no file leaves the folder', async (t) => {
+test('a backup with any other file name is rejected, so that no file leaves the folder', async (t) => {
   const file = await makeBackup(t);
   for (const [names, manifestNames] of [
     [['artseal.db', '../../escaped']],
@@ -316,7 +316,7 @@ async function loggedRegistry(t: TestContext): Promise<string> {
 const leafOf = (number: string) => `(SELECT id FROM log_leaf WHERE data LIKE '%"${number}"%')`;
 const [sold, last] = ['AS-2026-000001', 'AS-2026-000002'];
 
-/** What can be wrong with the log of such a registry, and what is said of it. */
+/** Changes of the log of such a registry, and the fault that names each. */
 const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | string]>> = {
   'a filing that was changed with its hash': [
     `UPDATE filing SET hash = '${'0'.repeat(64)}', author = 'Forger' WHERE filing_no = '${sold}'`,
@@ -386,7 +386,7 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
   ],
 };
 
-/** What can be wrong with a row of leaves that were appended together. */
+/** Changes of a row of leaves that were appended together, and the fault that names each. */
 const wrongRows: Readonly<Record<string, readonly [sql: string, faults: readonly string[]]>> = {
   'a leaf that was changed': [
     `UPDATE log_leaf SET data = replace(data, 'AS-2026-000003', 'AS-2026-000999')`,
@@ -452,7 +452,7 @@ test('records that name the leaves of others are faults, however many there are'
   }
 });
 
-/** Changes a database in spite of its triggers. */
+/** Changes a database without its triggers. */
 function forced(database: string, sql: string): void {
   const raw = new Sqlite(database);
   const triggers = raw.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all();
@@ -492,7 +492,7 @@ test('an index that disagrees with its table is found', async (t) => {
   assert.match((await faultsOf(backup)).join(), /artseal\.db is damaged: .*filing_filing_no_unique/);
 });
 
-test('a backup of a newer version is refused before it is restored', async (t) => {
+test('a backup of a newer version is rejected', async (t) => {
   const original = await newRegistry(t);
   await original.store.close();
   const raw = new Sqlite(join(original.dataDir, 'artseal.db'));

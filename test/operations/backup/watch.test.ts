@@ -12,7 +12,7 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 const hourMs = 3_600_000;
 const everyMs = 24 * hourMs;
 
-/** A watch over a data folder in which a command leaves its result. */
+/** A watch over a data folder, and a function that writes the result of a command there. */
 function watched(t: TestContext, over: { folder?: string; isRequired?: boolean } = {}) {
   const clock = createManualClock();
   const dataDir = temporaryFolder(t);
@@ -28,7 +28,7 @@ function watched(t: TestContext, over: { folder?: string; isRequired?: boolean }
   return {
     ...{ watch, clock, last, file, lines },
     leave: (status: BackupStatus) => writeBackupStatus(dataDir, status),
-    /** Waits until it has looked again. */
+    /** Waits until the watch has read the status again. */
     look: async () => {
       await eventually('the next look is due', 60_000, () => clock.nextDueMs() !== undefined);
       clock.advance(10_000);
@@ -38,7 +38,7 @@ function watched(t: TestContext, over: { folder?: string; isRequired?: boolean }
   };
 }
 
-test('a backup of a command that fails is an error in the log, once for each try, until one is good', async (t) => {
+test('each failed attempt of a command is logged once as an error, until one succeeds', async (t) => {
   const { watch, leave, look, last, logged } = watched(t, { isRequired: true });
   const good = last();
   leave({ last: good, failure: undefined });
@@ -56,7 +56,7 @@ test('a backup of a command that fails is an error in the log, once for each try
   assert.equal(logged().filter((line) => line.includes(' failed: ')).length, 2);
 });
 
-test('a sandbox without backups has none to follow, and one that fails is a warning', async (t) => {
+test('a sandbox needs no backups, and logs a failed one as a warning', async (t) => {
   const { watch, leave, look, logged } = watched(t);
   await look();
   assert.deepEqual([watch.standing(), logged()], [undefined, []]);
@@ -65,7 +65,7 @@ test('a sandbox without backups has none to follow, and one that fails is a warn
   assert.match(logged().join(), /^40 backups are not in order .* failed: no room$/);
 });
 
-test('a last one of twice the period is an error in the log, and one that was removed a warning', async (t) => {
+test('a backup older than two periods is logged as an error, a removed one as a warning', async (t) => {
   const { watch, clock, leave, look, last, file, logged } = watched(t, { isRequired: true });
   leave({ last: last(), failure: undefined });
   clock.advance(2 * everyMs - hourMs);
@@ -89,7 +89,7 @@ test('a last one of twice the period is an error in the log, and one that was re
   }
 });
 
-test('a production without any is warned', async (t) => {
+test('a production without backups is logged as a warning', async (t) => {
   const { watch, look, logged } = watched(t, { isRequired: true });
   await look();
   assert.deepEqual(watch.standing(), { last: undefined, failure: undefined });
@@ -99,7 +99,7 @@ test('a production without any is warned', async (t) => {
   );
 });
 
-test('a folder of the server that is gone is an error; failures that the schedule logs are left to it', async (t) => {
+test('a missing backup folder of the server is an error; the watch leaves failures of the schedule to the schedule', async (t) => {
   const folder = temporaryFolder(t);
   const { watch, leave, look, last, logged } = watched(t, { folder });
   leave({ last: last(), failure: { at: '2026-11-22T03:10:00.000Z', reason: 'no room' } });
