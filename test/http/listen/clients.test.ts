@@ -27,12 +27,12 @@ async function accepted(t: Pick<TestContext, 'after'>, place: Place, peer = plac
 }
 
 const networks = (...texts: string[]) =>
-  texts.map((text) => parseNetwork(text) ?? assert.fail(`${text} is no network`));
+  texts.map((text) => parseNetwork(text) ?? assert.fail(`${text} is not a network`));
 
 const local = await accepted(fileScope, { host: '127.0.0.1', port: 0 });
 const dualStack = await accepted(fileScope, { host: '::', port: 0 }, { host: '127.0.0.1', port: 0 });
 
-test('the client is the peer, in its IPv4 form where it came over a socket for both', () => {
+test('the client is the peer, with its IPv4 address on a dual-stack socket', () => {
   const clientOf = createClientOf([]);
   for (const socket of [local, dualStack]) {
     assert.equal(clientOf(socket, {}), '127.0.0.1');
@@ -40,13 +40,13 @@ test('the client is the peer, in its IPv4 form where it came over a socket for b
   }
 });
 
-test('over a Unix socket there is no address to tell, whatever the headers say', async (t) => {
+test('the client of a Unix socket is `unix`, whatever the headers say', async (t) => {
   const socket = await accepted(t, { path: join(temporaryFolder(t), 'socket') });
   const clientOf = createClientOf(networks('0.0.0.0/0', '::/0'));
   assert.equal(clientOf(socket, { 'x-forwarded-for': '192.0.2.1' }), 'unix');
 });
 
-test('a connection that is gone keeps the address that it was met with', async (t) => {
+test('a closed connection keeps the address that it had', async (t) => {
   const clientOf = createClientOf([]);
   const socket = await accepted(t, { host: '127.0.0.1', port: 0 });
   clientOf(socket, {});
@@ -79,14 +79,14 @@ for (const [trusted, forwarded, client] of [
   ['127.0.0.0/8', `192.0.2.1${', 127.0.0.2'.repeat(15)}`, '192.0.2.1'],
   ['127.0.0.0/8', `192.0.2.1${', 127.0.0.2'.repeat(16)}`, '127.0.0.2'],
 ] as const) {
-  test(`where ${trusted} is trusted, ${forwarded.slice(0, 40)} names ${client}`, () => {
+  test(`with trusted proxies ${trusted}, ${forwarded.slice(0, 40)} names ${client}`, () => {
     const clientOf = createClientOf(networks(...trusted.split(',')));
     for (const socket of [local, dualStack])
       assert.equal(clientOf(socket, { 'x-forwarded-for': forwarded }), client);
   });
 }
 
-test('the network that a client is given is the address of IPv4, and 48 bits of that of IPv6', () => {
+test('the network of a client is its IPv4 address, or 48 bits of its IPv6 address', () => {
   for (const [address, network] of [
     ['192.0.2.1', '192.0.2.1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],

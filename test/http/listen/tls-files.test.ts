@@ -46,7 +46,7 @@ function pipe(): string {
   return path;
 }
 
-test('certificate, chain, key and authorities are read, and how long the first certificate is good', () => {
+test('certificate, chain, key and authorities are read, and the validity of the first certificate', () => {
   const { certificate, key, clientCa, beginsAtMs, endsAtMs } = readTlsFiles(good);
   assert.equal(certificate, own.certificate + authority.certificate);
   assert.equal(key, own.key);
@@ -83,7 +83,7 @@ for (const [what, fault, named, why] of [
   ['a weak key', weak(), 'certificate', /key too small/],
   ['no authority', { clientCa: file('') }, 'clientCa', /certificates of authorities in PEM/],
 ] as const) {
-  test(`what cannot be used is refused, naming the file: ${what}`, () => {
+  test(`an unusable file is rejected by its name: ${what}`, () => {
     assert.throws(() => readTlsFiles({ ...good, ...fault }), {
       ...{ name: 'TlsFileError', file: named, message: why },
     });

@@ -11,7 +11,7 @@ import { readPackaged } from '../../../src/packaging/packaged-files.ts';
 import { listenLocally } from '../../support/local-server.ts';
 import { openObserver } from '../../support/observer.ts';
 
-/** What the open routes of the evidence log answer; nothing is published unless a test says so. */
+/** What the routes of the evidence log publish; by default nothing. */
 type OfLog = Pick<OpenRouteDependencies, 'log' | 'evidence'>;
 
 const nothingPublished: OfLog = {
@@ -21,19 +21,19 @@ const nothingPublished: OfLog = {
 
 interface ListenerOptions extends Partial<OfLog> {
   readonly openApi?: Uint8Array;
-  /** How long a request may take, in milliseconds, where it is not as long as in the service. */
+  /** How long a request may take, in milliseconds; by default as long as in the service. */
   readonly requestMs?: number;
-  /** How long a client may take nothing of a response, in milliseconds. */
+  /** How long a client may read nothing of a response, in milliseconds. */
   readonly stalledMs?: number;
   /** The networks whose X-Forwarded-For is trusted. */
   readonly proxies?: readonly Network[];
-  /** With TLS, and how long a handshake may take. */
+  /** Undefined for plain HTTP. */
   readonly tls?: TlsFront | undefined;
 }
 
 export type BareListener = Awaited<ReturnType<typeof openBareListener>>;
 
-/** The public listener alone, with calls of the test's own. */
+/** The public listener without the service: the test responds to its signed calls. */
 export async function openBareListener(
   t: Pick<TestContext, 'after'>,
   signedCalls: SignedCalls,
@@ -63,7 +63,7 @@ export async function openBareListener(
   });
   if (requestMs !== undefined) {
     const limits = { headersTimeout: requestMs, requestTimeout: requestMs };
-    // The server takes the interval as it begins to listen.
+    // The server reads the interval when it begins to listen.
     Object.assign(server, limits, { connectionsCheckingInterval: requestMs / 10 });
   }
   const baseUrl = await listenLocally(t, server, () => {

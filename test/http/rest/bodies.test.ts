@@ -36,14 +36,14 @@ test('an invalid body is rejected and files nothing', async () => {
   assert.deepEqual(ledger.holdings(), before);
 });
 
-test('white space around and between, escapes and any order of members are read', async () => {
+test('a body may have white space, escapes and any order of members', async () => {
   const reversed = JSON.stringify(Object.fromEntries(Object.entries(artwork).reverse()), undefined, '\t');
   for (const sent of [` \r\n\t${body}\r\n`, reversed, body.replace('author', '\\u0061uthor')]) {
     assert.equal((await fileArtwork(service, platform, { body: sent })).status, 200);
   }
 });
 
-test('the message never shows the body', async () => {
+test('the error never shows the body', async () => {
   const answer = await fileArtwork(service, platform, { body: '{"author":"confidential' });
   assertRefused(answer, 400, 'INVALID_JSON');
   assert.doesNotMatch(answer.json.message, /confidential/);
@@ -68,17 +68,17 @@ function chunked(sent: string, sizes: readonly number[], complete = true): Uint8
 const fits = body.padEnd(bodyBytesMax, ' ');
 const tooLarge = body.padEnd(bodyBytesMax + 1, ' ');
 
-test('a body of 65,536 bytes is read, whole or in chunks', async () => {
+test('a body of 65,536 bytes is accepted, whole or in chunks', async () => {
   assert.equal((await fileArtwork(service, platform, { body: fits })).status, 200);
   assert.equal((await rawAnswer(service.publicUrl, chunked(fits, [1, 65_000, 535]))).status, 200);
 });
 
-test('the bound counts bytes, not characters', async () => {
+test('the limit counts bytes, not characters', async () => {
   const han = JSON.stringify({ ...artwork, condition: '石'.repeat(22_000) });
   assertRefused(await fileArtwork(service, platform, { body: han }), 413, 'BODY_TOO_LARGE', /65536 bytes/);
 });
 
-/** Asserts that a request gets 413 at once, and that the connection is closed. */
+/** Asserts that a request gets 413 before its body ends, and that the connection is closed. */
 async function assertTooLarge(bytes: Uint8Array): Promise<void> {
   const before = { ...ledger.holdings(), nonces: ledger.nonces() };
   const answer = await rawAnswer(service.publicUrl, bytes);
@@ -96,7 +96,7 @@ test('a body of 65,537 bytes is rejected and ends the connection', async () => {
   await assertTooLarge(rawRequest('POST', target, headers, tooLarge));
 });
 
-test('a body that is announced as too large is rejected before it arrives', async () => {
+test('a Content-Length over the limit is rejected before the body arrives', async () => {
   for (const length of ['65537', '9007199254740993']) {
     const headers = {
       Host: 'x',
@@ -107,7 +107,7 @@ test('a body that is announced as too large is rejected before it arrives', asyn
   }
 });
 
-test('a chunked body is rejected as soon as it is too large', async () => {
+test('a chunked body is rejected as soon as it exceeds the limit', async () => {
   await assertTooLarge(chunked(tooLarge, [65_536, 1], false));
 });
 
@@ -165,7 +165,7 @@ test('a filing with another content type or encoding gets 415, and stores nothin
   assert.deepEqual(ledger.holdings(), before);
 });
 
-test('a query needs no content type, and has no body', async () => {
+test('a read needs no content type, and has no body', async () => {
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assert.equal((await askProvenance(service, platform, filingNo)).status, 200);
   const request = { method: 'GET', target: `/api/v1/provenance/${filingNo}`, body: '{}' };

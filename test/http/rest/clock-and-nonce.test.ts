@@ -20,7 +20,7 @@ const ledger = openLedger(fileScope, service);
 const platform = await service.platform();
 
 const nowS = () => Math.floor(clock.nowMs() / 1_000);
-/** A timestamp that differs from the server's clock by some seconds. */
+/** A timestamp that differs from the server's clock. */
 const stamp = (differenceS = 0) => String(nowS() + differenceS);
 const file = (options: { nonce?: string; timestamp?: string } = {}, by = platform) =>
   fileArtwork(service, by, { timestamp: stamp(), ...options });
@@ -48,7 +48,7 @@ test('timestamps 300 s off are accepted', async () => {
     assert.equal((await file({ timestamp: stamp(differenceS) })).status, 200);
 });
 
-test('a client can set its clock by the error', async () => {
+test('a client can correct its clock with the error', async () => {
   const refused = await file({ timestamp: stamp(5_000) });
   assert.equal((await file({ timestamp: String(refused.headers['x-server-time']) })).status, 200);
 });
@@ -85,7 +85,7 @@ test('a used nonce is rejected with another timestamp, body and route, too', asy
   );
 });
 
-test('a nonce used with one key can be used with another, even of the same caller', async () => {
+test('each key has its own nonces, even another key of the same caller', async () => {
   const nonce = newNonce();
   const first = await service.platform();
   const { key, apiSecret } = await service.issuance.rotateKey(first.keyId, 3_600, tester);
@@ -102,7 +102,7 @@ test('nonces that differ in case alone are different', async () => {
     assert.equal((await file({ nonce: each })).status, 200);
 });
 
-/** test/store/promises/nonces.ts has clocks that jump, and what is kept for how long. */
+/** test/store/promises/nonces.ts has clocks that jump, and how long nonces are kept. */
 test('a nonce can be used again after 660 seconds', async () => {
   const nonce = newNonce();
   assert.equal((await file({ nonce })).status, 200);

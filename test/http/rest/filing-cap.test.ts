@@ -12,7 +12,7 @@ import { startService } from '../../support/service.ts';
 import { tokenTerms } from '../../support/tokens.ts';
 import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
 
-/** Ten minutes before the year ends in Shanghai, where it is 2027 eight hours earlier than in UTC. */
+/** Ten minutes before the year ends in Shanghai, eight hours before it ends in UTC. */
 const startMs = Date.UTC(2026, 11, 31, 15, 50);
 const clock = createManualClock(startMs);
 const env = { ARTSEAL_TIME_ZONE: 'Asia/Shanghai', ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
@@ -20,7 +20,7 @@ const service = await startService(fileScope, { clock, env });
 const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
 const painting = { ...artwork, price: BigInt(artwork.price) };
 
-test('a platform files as much as its cap of the year allows, at once or not, and more in the next year', async () => {
+test('concurrent filings of a platform stop at its cap of the year, and continue in the next year', async () => {
   const [capped, other] = [await service.platform(), await service.platform()];
   const { admin } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
   const ratio = async () =>
@@ -37,7 +37,7 @@ test('a platform files as much as its cap of the year allows, at once or not, an
   assert.equal(await ratio(), 1);
   assert.equal((await fileArtwork(service, other, now())).status, 200);
 
-  // Its tokens are no way around it.
+  // The cap also applies to tokens of the platform.
   const token = await service.issuance.issueToken(tokenTerms('office', { platform: capped.caller }), tester);
   const { filings } = typedClients(createTypedTransport(service.internalUrl, token.token));
   await typedRefusal(filings.createFiling(painting), 'FILING_CAP_REACHED');

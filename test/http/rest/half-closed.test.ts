@@ -12,7 +12,7 @@ import { allReceived, openSocket } from '../../support/raw-talk.ts';
 import { openBareListener as openBareInternalListener } from '../connect/bare-listener.ts';
 import { openBareListener } from './bare-listener.ts';
 
-/** The public API alone; /late is answered once its client has closed its half, whatever else as soon as it is read. */
+/** The public listener alone. It responds to /late after its client has closed its half, and to other requests at once. */
 function openPublic(t: TestContext, tls?: TlsFront) {
   const signedCalls: SignedCalls = async (request) => {
     await readBody(request);
@@ -22,7 +22,7 @@ function openPublic(t: TestContext, tls?: TlsFront) {
   return openBareListener(t, signedCalls, tls && { tls });
 }
 
-/** The internal API alone, which answers as the public one. */
+/** The internal listener alone, which responds in the same way. */
 function openInternal(t: TestContext, tls?: TlsFront) {
   const typedCalls: TypedCalls = (request, response) => {
     request.resume().on('end', async () => {
@@ -33,10 +33,10 @@ function openInternal(t: TestContext, tls?: TlsFront) {
   return openBareInternalListener(t, typedCalls, tls && { tls });
 }
 
-/** The server side may hold a connection until its idle time, its headers' and its body's: each longer than this. */
+/** Shorter than each time limit after which a listener closes a connection. */
 const timeoutMs = 10_000;
 
-/** Sends bytes, closes this half, and gives what comes until the other half is closed. */
+/** Sends bytes, closes this half, and returns the bytes that arrive until the server closes its half. */
 async function halfClosed(baseUrl: string, bytes: string): Promise<string> {
   const socket = await openSocket(baseUrl);
   socket.end(bytes);
@@ -57,7 +57,7 @@ for (const [name, open] of Object.entries({
   'public, with TLS,': (t: TestContext) => openPublic(t, frontOf(certificate)),
   'internal, with TLS,': (t: TestContext) => openInternal(t, frontOf(certificate)),
 })) {
-  test(`a client that closes its half behind its request is answered, however long that takes: ${name} listener`, async (t) => {
+  test(`a client that closes its half after its request gets the response, however late: ${name} listener`, async (t) => {
     const listener = await open(t);
     assert.match(await halfClosed(listener.baseUrl, late), /^HTTP\/1\.1 200 /);
     await holdsNone(listener.server, timeoutMs);
@@ -68,7 +68,7 @@ for (const [name, open] of Object.entries({
     );
   });
 
-  test(`a client that closes its half behind several requests is answered each of them: ${name} listener`, async (t) => {
+  test(`a client that closes its half after several requests gets all responses: ${name} listener`, async (t) => {
     const listener = await open(t);
     const received = await halfClosed(listener.baseUrl, early + late + early);
     assert.equal(received.match(/HTTP\/1\.1 200 /g)?.length, 3, received);
@@ -85,12 +85,12 @@ for (const [name, open] of Object.entries({
   });
 
   for (const [where, length] of Object.entries({
-    'before anything': 0,
-    'amid its headers': 30,
-    'behind its headers': headEnd + 4,
-    'amid its body': late.length - 1,
+    'before any byte': 0,
+    'within its headers': 30,
+    'after its headers': headEnd + 4,
+    'within its body': late.length - 1,
   })) {
-    test(`a client that closes its half ${where} is let go of: ${name} listener`, async (t) => {
+    test(`a connection whose client closes its half ${where} is closed: ${name} listener`, async (t) => {
       const listener = await open(t);
       assert.doesNotMatch(await halfClosed(listener.baseUrl, late.slice(0, length)), /^HTTP\/1\.1 200 /);
       await holdsNone(listener.server, timeoutMs);

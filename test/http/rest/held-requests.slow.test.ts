@@ -10,11 +10,11 @@ import { artwork } from '../../support/samples.ts';
 import { headersOf, send } from '../../support/signed-request.ts';
 import { startWeighedService } from '../../support/weighed-service.ts';
 
-/** What peers without a key may keep alive in a service, in bytes. */
+/** The memory that clients without a key may use in a service, in bytes. */
 const heldBytesMax = 64 * 1_048_576;
-/** What is alive in a service after peers have left it, beside what was before, in bytes. */
+/** The memory that may remain in use after such clients have left, in bytes. */
 const leftBytesMax = 5_000_000;
-/** The resident memory of a service that is sent more headers than it takes, in bytes. */
+/** The resident memory of a service that gets more headers than it accepts, in bytes. */
 const floodedBytesMax = 400 * 1_048_576;
 
 const service = await startWeighedService(fileScope);
@@ -27,7 +27,7 @@ function emptyHeaders(count: number): Record<string, string> {
   return Object.fromEntries(Array.from({ length: count }, (_, place) => [`a${place}`, '']));
 }
 
-/** A request of nobody's, signed now, with so much of a body announced and so much of it sent. */
+/** A request with an unknown key that announces a body of this length, and sends this much of it. */
 function request(announced: number, sent: number, more: Record<string, string> = {}): Uint8Array {
   const signed = headersOf(nobody, { target, body: '' });
   const headers = { Host: 'x', ...signed, 'Content-Length': String(announced), ...more };
@@ -44,24 +44,24 @@ async function assertServes(): Promise<void> {
 for (let count = 0; count < 300; count += 1) await assertServes();
 const before = await weigh();
 
-/** Makes what each peer sends, when it is sent: signatures do not keep. And how many peers there are. */
+/** The request of each client, signed when it is sent, and the number of clients. */
 const attacks: Record<string, readonly [bytes: () => Uint8Array, peers: number]> = {
   'the last bytes of their bodies': [() => request(65_536, 60_000), 2_000],
-  'the one byte of their bodies, behind many headers': [() => request(1, 0, manyHeaders), 3_000],
-  'what would let their answers leave': [
+  'the one byte of their bodies, after many headers': [() => request(1, 0, manyHeaders), 3_000],
+  'the reading of their responses': [
     () =>
       Buffer.concat(
         Array.from({ length: 16 }, () => rawRequest('GET', '/openapi.yaml', { Host: 'x', ...manyHeaders })),
       ),
     300,
   ],
-  'their next requests, once they are answered': [
+  'their next requests, after a response': [
     () => rawRequest('GET', '/nowhere', { Host: 'x', ...manyHeaders }),
     3_000,
   ],
 };
 
-/** Opens a connection that reads nothing, and resolves once the bytes are on their way, or it is cut off. */
+/** Opens a connection that reads nothing. Resolves when the bytes are written or the connection is closed. */
 async function attack(bytes: Uint8Array): Promise<Socket> {
   const socket = await openSocket(publicUrl);
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -70,15 +70,15 @@ async function attack(bytes: Uint8Array): Promise<Socket> {
   return socket;
 }
 
-/** Ends the connections, and waits until the service has let go of them: there is a bound to how many it takes. */
+/** Closes the connections, and waits until the service has released them, since it accepts a limited number. */
 async function leave(sockets: readonly Socket[]): Promise<void> {
   for (const socket of sockets) socket.destroy();
   const isLight = async () => (await weigh()).held - before.held <= leftBytesMax;
-  await eventually('what the peers held is let go of', 60_000, isLight);
+  await eventually('the memory of the clients is released', 60_000, isLight);
 }
 
-// The first test, for what was resident at the highest is told of the whole life of the process.
-test('peers that send far more headers than are taken cost little memory', async () => {
+// The first test, because the peak of the resident memory is that of the whole life of the process.
+test('clients that send far more headers than the limit cost little memory', async () => {
   const flood = rawRequest('GET', '/nowhere', { Host: 'x', ...emptyHeaders(990) });
   const bytes = Buffer.concat(Array.from({ length: 12 }, () => flood));
   const sockets = await Promise.all(Array.from({ length: 2_000 }, () => attack(bytes)));
@@ -89,7 +89,7 @@ test('peers that send far more headers than are taken cost little memory', async
 });
 
 for (const [name, [toSend, peers]] of Object.entries(attacks)) {
-  test(`peers that hold back ${name} hold at most 64 MB, and keep nobody out`, async () => {
+  test(`clients that hold back ${name} use at most 64 MB, and keep nobody out`, async () => {
     const bytes = toSend();
     const sockets = await Promise.all(Array.from({ length: peers }, () => attack(bytes)));
     for (let count = 0; count < 10; count += 1) await assertServes();
@@ -102,7 +102,7 @@ for (const [name, [toSend, peers]] of Object.entries(attacks)) {
   });
 }
 
-test('requests that are answered before their bodies have come leave nothing behind', async () => {
+test('requests that are rejected before their bodies arrive leave no memory in use', async () => {
   const refuse = async () => {
     const answer = await rawAnswer(
       publicUrl,

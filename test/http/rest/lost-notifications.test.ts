@@ -9,9 +9,9 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const timeoutMs = 60_000;
 
-test('a dispute whose notifications were lost while the service was down is learned by a look-up', async (t) => {
+test('a look-up finds a dispute whose notifications were lost while the service was down', async (t) => {
   const provider = openTestProvider(t);
-  // All RELEASED orders have their turn each minute, the first one at the start.
+  // Looks up all RELEASED orders each minute, for the first time at the start.
   const options = { provider, dataDir: temporaryFolder(t), limits: { releasedLookUpMs: 60_000 } };
   const before = await startService(t, options);
   const gallery = await before.platform();
@@ -23,7 +23,7 @@ test('a dispute whose notifications were lost while the service was down is lear
   provider.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
   const service = await startService(t, options);
   const read = async (target: string) => (await send(service.publicUrl, gallery, { target })).json;
-  const order = await eventually('the dispute is learned', timeoutMs, async () => {
+  const order = await eventually('the dispute is in the history', timeoutMs, async () => {
     const found = await read(`/api/v1/escrow/${escrowId}`);
     return found.history.length > 3 && found;
   });
@@ -31,6 +31,6 @@ test('a dispute whose notifications were lost while the service was down is lear
   assert.deepEqual([order.state, last], ['RELEASED', { state: 'RELEASED', payment: 'DISPUTED' }]);
   assert.match(at, /^\d{4}-/);
   const { events } = await read('/api/v1/events');
-  const told = events.map(({ type }: { type: string }) => type).slice(-3);
-  assert.deepEqual(told, ['provenance.transferred', 'escrow.payment_disputed', 'escrow.in_review']);
+  const types = events.map(({ type }: { type: string }) => type).slice(-3);
+  assert.deepEqual(types, ['provenance.transferred', 'escrow.payment_disputed', 'escrow.in_review']);
 });

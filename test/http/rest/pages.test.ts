@@ -14,7 +14,7 @@ import { openBareListener } from './bare-listener.ts';
 
 let note: string | undefined;
 let keys = [exampleKey.vkey];
-const listener = await openBareListener(fileScope, async () => assert.fail('A page asks for no signature.'), {
+const listener = await openBareListener(fileScope, async () => assert.fail('A page needs no signature.'), {
   log: { checkpoint: () => note, verifierKeys: () => keys, tile: async () => undefined },
 });
 const ask = (path: string, method = 'GET'): Promise<RestAnswer> =>
@@ -22,7 +22,7 @@ const ask = (path: string, method = 'GET'): Promise<RestAnswer> =>
 const verifierPage = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'verify.html'), 'utf8');
 
 for (const path of ['/', '/docs/errors', '/verify', '/log/']) {
-  test(`${path} is a page that loads nothing, stands in no frame, and says nothing of where its reader came from`, async () => {
+  test(`${path} is a page that loads nothing, cannot be framed, and sends no referrer`, async () => {
     const answer = await ask(path);
     const { answers } = await rawExchange(listener.baseUrl, rawRequest('HEAD', path, { Host: 'x' }), {
       head: true,
@@ -51,7 +51,7 @@ for (const path of ['/', '/docs/errors', '/verify', '/log/']) {
   });
 }
 
-test('/docs/errors explains each code of the dictionary, where the link of an error leads to', async () => {
+test('/docs/errors explains each error code, under the link of the error', async () => {
   const { text } = await ask('/docs/errors');
   for (const [reason, { http, code }] of Object.entries(reasons)) {
     const [, section = ''] = text.split(`<h2 id="${reason}">${reason}</h2>`);
@@ -69,7 +69,7 @@ test('/docs/errors explains each code of the dictionary, where the link of an er
   assert.doesNotMatch(text, /<script|`/);
 });
 
-test('/ says what this is, and its links lead somewhere', async (t) => {
+test('/ describes the service, and its links work', async (t) => {
   const service = await startService(t);
   const { text } = await rawAnswer(
     service.publicUrl,
@@ -87,14 +87,14 @@ test('/ says what this is, and its links lead somewhere', async (t) => {
   assertRefused(signed, 401, 'AUTH_HEADER_MISSING');
 });
 
-test('/verify is the file of docs/, under the policy that it states itself', async () => {
+test('/verify is docs/verify.html, with the policy that it states itself', async () => {
   const { text, headers } = await ask('/verify');
   assert.equal(text, verifierPage);
   const [, stated] = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text) ?? [];
   assert.equal(headers['content-security-policy'], `${stated}; frame-ancestors 'none'`);
 });
 
-test('/log/ names the log, its keys, and that a key from the log proves nothing against its operator', async () => {
+test('/log/ has the name and keys of the log, and a warning not to trust keys from it', async () => {
   note = undefined;
   const before = await ask('/log/');
   assert.match(before.text, /No checkpoint has been published yet/);
@@ -119,7 +119,7 @@ test('/log/ names the log, its keys, and that a key from the log proves nothing 
   assert.deepEqual([...paths].sort(), ['/log/checkpoint', '/log/vkey', '/verify']);
 });
 
-test('/log/ shows all keys while one succeeds another, and takes no name of a log for markup', async () => {
+test('/log/ shows all keys during a rotation, and escapes the name of the log', async () => {
   keys = [`<b>"&+1f6029b1+new`, `<b>"&+1f6029b1+old`];
   const { text } = await ask('/log/');
   assert.ok(text.includes('&lt;b&gt;&quot;&amp;+1f6029b1+new\n&lt;b&gt;&quot;&amp;+1f6029b1+old'));
@@ -127,7 +127,7 @@ test('/log/ shows all keys while one succeeds another, and takes no name of a lo
   keys = [exampleKey.vkey];
 });
 
-test('who leaves the slash out is led to the page', async () => {
+test('/log redirects to /log/', async () => {
   const { status, headers } = await ask('/log');
   assert.deepEqual([status, headers.location], [308, '/log/']);
 });

@@ -200,7 +200,7 @@ test('a replay and a reused key do not count, and their responses have the limit
   assert.equal(replay.headers['idempotent-replayed'], 'true');
   for (const { headers } of [first, other, replay]) assert.match(String(headers.ratelimit), /"monthly";r=1;/);
   assert.equal(ledger.calls(platform.caller), 1);
-  // Also when the month has no call left.
+  // Even if the quota is used up.
   assert.equal((await file(platform)).status, 200);
   assert.equal((await file(platform, { headers })).text, first.text);
   assertRefused(await file(platform, { headers, body: '{}' }), 422, 'IDEMPOTENCY_KEY_REUSED');

@@ -46,7 +46,7 @@ const routes = createRoutes([
 ]);
 const find = (verb: string, target: string) => () => findRoute(routes, verb, parseRequestTarget(target));
 
-test('there is no other route than those annotated, with any method', () => {
+test('only annotated routes exist, with any method', () => {
   for (const target of [
     ...['/', '/api', '/api/v1', '/api/v1/', '/api/v2/filing', '/API/v1/filing'],
     ...['/api/v1/filing/', '/api/v1/Filing', '/api/v1/filings', '/api/v1/filing/AS-2026-000001/'],
@@ -112,7 +112,7 @@ test('an unknown route gets 404 over REST, and 401 without a signature', async (
   assertRefused(await call({ 'X-Nonce': undefined }), 401, 'AUTH_HEADER_MISSING');
 });
 
-/** What a made-up method differs in. */
+/** The properties of a method of a test schema. */
 interface MethodShape {
   readonly rule?: Partial<HttpRule>;
   readonly streams?: boolean;
@@ -136,7 +136,7 @@ const messageOf = (name: string, fields: Record<string, FieldDescriptorProto_Typ
     ),
   });
 
-/** What every made-up method answers. */
+/** The response of every method of a test schema. */
 const answerProto = create(DescriptorProtoSchema, {
   name: 'Answer',
   field: [
@@ -146,7 +146,7 @@ const answerProto = create(DescriptorProtoSchema, {
   ].map((field) => create(FieldDescriptorProtoSchema, { label: OPTIONAL, ...field })),
 });
 
-/** A service as if from a schema of its own. */
+/** A service of a test schema. */
 function serviceOf(methods: Record<string, MethodShape>): DescService {
   const things = Object.entries(methods).map(([name, { rule, streams = false, input }]) => {
     const options = create(MethodOptionsSchema);
@@ -191,7 +191,7 @@ test('a method without an annotation has no route', () => {
   assert.deepEqual(createRoutes([serviceOf({ Hidden: {} })]), []);
 });
 
-test('a literal segment is found before a variable one, in whatever order they are declared', () => {
+test('a literal segment takes precedence over a variable one, in any order of declaration', () => {
   const [variable, literal] = [get('/api/v1/things/{thing_no}'), get('/api/v1/things/newest')];
   for (const methods of [
     { One: variable, Newest: literal },
@@ -205,7 +205,7 @@ test('a literal segment is found before a variable one, in whatever order they a
   }
 });
 
-test('variables take their segment decoded, and never an empty one', () => {
+test('variables get their segment decoded, and never an empty one', () => {
   const routes = createRoutes([serviceOf({ One: get('/api/v1/things/{thing_no}/parts/{count}') })]);
   const target = parseRequestTarget('/api/v1/things/a%20b/parts/7');
   const { message } = findRoute(routes, 'GET', target).read(target, Buffer.alloc(0));
@@ -229,7 +229,7 @@ test('a path with several methods allows all of them, sorted', () => {
   );
 });
 
-test('an additional binding is a further way to the same method', () => {
+test('an additional binding is another route to the same method', () => {
   const { rule } = get('/api/v1/things/{thing_no}');
   const additional = {
     ...post('/api/v1/things').rule,
@@ -239,7 +239,7 @@ test('an additional binding is a further way to the same method', () => {
   assert.deepEqual(routes.map(({ verb }) => verb).sort(), ['GET', 'POST']);
 });
 
-test('what the path does not take is read from the query of a GET and from the body of a POST', () => {
+test('fields outside the path are read from the query of a GET and from the body of a POST', () => {
   const routes = createRoutes([serviceOf({ Read: get('/r/{thing_no}'), Make: post('/m/{thing_no}') })]);
   const read = (verb: string, target: string, body = '') => {
     const parsed = parseRequestTarget(target);
@@ -266,7 +266,7 @@ test('what the path does not take is read from the query of a GET and from the b
   assert.deepEqual(read('POST', '/m/a?count=7', '{"thingNo":"b"}').broken, ['count', 'thingNo']);
 });
 
-test('the body of an answer is the whole message, or the one in it that the annotation names', () => {
+test('the body of a response is the whole message, or the field that the annotation names', () => {
   const part = get('/b', { responseBody: 'thing' });
   const [all, one] = createRoutes([serviceOf({ All: get('/a'), One: part })]);
   assert.ok(all && one);
@@ -296,7 +296,7 @@ const unservable: readonly (readonly [what: string, shape: MethodShape])[] = [
 ];
 
 for (const [what, shape] of unservable) {
-  test(`an annotation that cannot be served stops the start: ${what}`, () => {
+  test(`an annotation that the public API does not support throws: ${what}`, () => {
     assert.throws(() => createRoutes([serviceOf({ Odd: shape })]), Error);
   });
 }

@@ -63,19 +63,19 @@ test('a request with a bad target gets 400, and stores nothing', async () => {
   assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
 });
 
-test('the message says what is wrong with a target, and the bound of its length', async () => {
+test('the error names the rule of a target, and the limit of its length', async () => {
   const dots = await sendTo('/api/v1/../x');
   assertRefused(dots, 400, 'BAD_REQUEST_TARGET', /dot segments/);
   assertRefused(await sendTo(`/${'x'.repeat(2_048)}`), 400, 'BAD_REQUEST_TARGET', /2048 bytes/);
 });
 
-test('a target of 2,048 bytes is read', async () => {
+test('a target of 2,048 bytes is accepted', async () => {
   const prefix = `${provenance}/`;
   const answer = await sendTo(prefix + 'x'.repeat(2_048 - prefix.length));
   assertRefused(answer, 404, 'FILING_NOT_FOUND');
 });
 
-test('each segment is decoded once: an escaped letter is that letter, an escaped percent sign is no escape', async () => {
+test('each segment is decoded once: %69 is i, and %2569 stays %69', async () => {
   const filed = await sendTo('/api/v1/fil%69ng', 'POST', JSON.stringify(artwork));
   assert.equal(filed.status, 200, filed.text);
   const { filingNo } = filed.json;
@@ -104,7 +104,7 @@ test('a query is signed as sent, and unknown parameters are rejected by name', a
   }
 });
 
-test('a parameter without a name has its own message, next to those of other faults', async () => {
+test('a parameter without a name has its own message, next to those of other fields', async () => {
   const lists = '/api/v1/filing';
   for (const query of ['?&', '?pageSize=2&', '?&pageSize=2', '?pageSize=2&&caller=a', '?=1']) {
     const answer = await sendTo(lists + query);
