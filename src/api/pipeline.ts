@@ -13,7 +13,7 @@ import { createRunningKeys, fingerprintOf, readIdempotencyKey } from './idempote
 import type { CallResult, Reading, RoutedCall, SignedCall, StreamedCall } from './incoming-call.ts';
 import { createJumpResistantClock } from './jump-resistant-clock.ts';
 import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
-import { isWriting, operationName } from './operation.ts';
+import { type Call, isWriting, operationName } from './operation.ts';
 import type { Principal, ServicePrincipal } from './principal.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { type RequestEvent, setCaller } from './request-event.ts';
@@ -60,9 +60,9 @@ export function createCalls({
   const authenticate = createAuthentication({ store, keyRing });
   const rateLimit = createRateLimit(clock.monotonicMs);
   const jumpResistantMs = createJumpResistantClock(clock);
-  const runningKeys = createRunningKeys();
+  const { limitRunning, pause } = createRunningLimit();
+  const runRouted = createRoutedCalls(dispatcher, pause);
   const streams = createStreams();
-  let running = 0;
 
   /** Checks headers and clock, reads the body, and runs the call. */
   async function signed(call: SignedCall, event: RequestEvent): Promise<CallResult> {
@@ -71,49 +71,13 @@ export function createCalls({
     try {
       credentials = readCredentials(call.credentials);
       checkTimestamp(credentials.timestamp, clock.nowMs());
-      checkNonceGap(credentials.timestamp);
+      checkNonceGap(credentials.timestamp, nonceGapUntilS(), clock);
       body = await call.readBody();
     } catch (error) {
       if (error instanceof ApiError) return rejected(error);
       throw error;
     }
     return limitRunning(() => runSigned(call, credentials, body, event));
-  }
-
-  /** Throws UNAVAILABLE for a request that the original registry may have run after the backup that was restored. */
-  function checkNonceGap(timestamp: string): void {
-    const untilS = nonceGapUntilS();
-    if (Number(timestamp) > untilS) return;
-    const retryAfterS = untilS + 1 - Math.floor(clock.nowMs() / 1000);
-    throw new ApiError(
-      'UNAVAILABLE',
-      `The registry was restored from a backup. It rejects requests with X-Timestamp up to ${untilS}, ` +
-        'because they may have been carried out before. Nothing was stored; sign the request again after that time.',
-      { retryAfterS: Math.max(1, retryAfterS) },
-    );
-  }
-
-  /** Runs a call unless too many are running. Never rejects. */
-  async function limitRunning(run: () => Promise<CallResult>): Promise<CallResult> {
-    if (running >= runningMax) return rejected(unavailable('Too many calls are running.'));
-    running += 1;
-    try {
-      return await run();
-    } catch (error) {
-      return rejected(toApiError(error));
-    } finally {
-      running -= 1;
-    }
-  }
-
-  /** Waits without counting as running. Whatever pauses calls limits how many wait. */
-  async function pause<T>(wait: () => Promise<T>): Promise<T> {
-    running -= 1;
-    try {
-      return await wait();
-    } finally {
-      running += 1;
-    }
   }
 
   /** Checks signature and rate, and runs the call. Throws the errors of authentication; later ones are in the result, with limits. */
@@ -142,7 +106,7 @@ export function createCalls({
     const response = rate.allowed
       ? await runRouted(platform, transaction, () => route(call, body, event), event)
       : rateLimited(rate);
-    const calls = transaction.calls ?? (await countedCalls(quota));
+    const calls = transaction.calls ?? (await countedCalls(store, quota));
     const limits = calls === undefined ? undefined : { rate, quota: quotaAfter(calls) };
     return { ...resultOf(response, transaction), limits };
   }
@@ -150,12 +114,8 @@ export function createCalls({
   /** Runs a call that its listener has authenticated. It has no nonce, rate or quota. */
   function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult> {
     return limitRunning(async () => {
-      const transaction = new CallTransaction(
-        store,
-        principal.callerId,
-        admissionAt(clock.nowMs()),
-        () => new ApiError('QUOTA_EXCEEDED', 'There is no quota.'),
-      );
+      const admission = admissionAt(clock.nowMs());
+      const transaction = new CallTransaction(store, principal.callerId, admission, noQuota);
       return resultOf(await runRouted(principal, transaction, () => call, event), transaction);
     });
   }
@@ -168,16 +128,65 @@ export function createCalls({
     return streams.begin(principal.tokenId, responses, signal);
   }
 
-  /**
-   * Route, idempotency key, message, quota, operation. Never rejects. Even a call that fails has stored its admission when this
-   * returns, and everything in the result is durable.
-   */
-  async function runRouted(
+  function admissionAt(nowMs: number) {
+    return { nowS: Math.floor(nowMs / 1000), sweepAtS: Math.floor(jumpResistantMs() / 1000) };
+  }
+
+  return { signed, identified, streamed, openStreams: streams.open };
+}
+
+/** Throws UNAVAILABLE for a request that the original registry may have run after the backup that was restored. */
+function checkNonceGap(timestamp: string, untilS: number, clock: Clock): void {
+  if (Number(timestamp) > untilS) return;
+  const retryAfterS = untilS + 1 - Math.floor(clock.nowMs() / 1000);
+  throw new ApiError(
+    'UNAVAILABLE',
+    `The registry was restored from a backup. It rejects requests with X-Timestamp up to ${untilS}, ` +
+      'because they may have been carried out before. Nothing was stored; sign the request again after that time.',
+    { retryAfterS: Math.max(1, retryAfterS) },
+  );
+}
+
+/** Limits the calls that run. */
+function createRunningLimit() {
+  let running = 0;
+  return {
+    /** Runs a call unless too many are running. Never rejects. */
+    limitRunning: async (run: () => Promise<CallResult>): Promise<CallResult> => {
+      if (running >= runningMax) return rejected(unavailable('Too many calls are running.'));
+      running += 1;
+      try {
+        return await run();
+      } catch (error) {
+        return rejected(toApiError(error));
+      } finally {
+        running -= 1;
+      }
+    },
+    /** Waits without counting as running. Whatever pauses calls limits how many wait. */
+    pause: async <T>(wait: () => Promise<T>): Promise<T> => {
+      running -= 1;
+      try {
+        return await wait();
+      } finally {
+        running += 1;
+      }
+    },
+  };
+}
+
+/**
+ * Runs calls from their route on: idempotency key, message, quota, operation. Never rejects. Even a call that fails has stored
+ * its admission when this resolves, and everything in the result is durable.
+ */
+function createRoutedCalls(dispatcher: Dispatcher, pause: Call['pause']) {
+  const runningKeys = createRunningKeys();
+  return async (
     principal: Principal,
     transaction: CallTransaction,
     findRoute: () => RoutedCall,
     { requestId }: RequestEvent,
-  ): Promise<Message | ApiError> {
+  ): Promise<Message | ApiError> => {
     let endKey = () => {};
     try {
       const { method, idempotencyKeys, isFreeOfQuota, onPause, read } = findRoute();
@@ -206,22 +215,18 @@ export function createCalls({
     } finally {
       endKey();
     }
-  }
-
-  function admissionAt(nowMs: number) {
-    return { nowS: Math.floor(nowMs / 1000), sweepAtS: Math.floor(jumpResistantMs() / 1000) };
-  }
-
-  /** The counted calls, for a call that was not admitted; undefined if the store fails. */
-  async function countedCalls(quota: QuotaClaim): Promise<number | undefined> {
-    return store.execute({ share: quota.callerId, admission: { nowS: 0, quota } }).then(
-      ({ calls }) => calls,
-      () => undefined,
-    );
-  }
-
-  return { signed, identified, streamed, openStreams: streams.open };
+  };
 }
+
+/** The counted calls, for a call that was not admitted; undefined if the store fails. */
+async function countedCalls(store: Store, quota: QuotaClaim): Promise<number | undefined> {
+  return store.execute({ share: quota.callerId, admission: { nowS: 0, quota } }).then(
+    ({ calls }) => calls,
+    () => undefined,
+  );
+}
+
+const noQuota = () => new ApiError('QUOTA_EXCEEDED', 'There is no quota.');
 
 /** Routes a call and records its operation. Throws ApiError. */
 function route(call: SignedCall, body: Uint8Array, event: RequestEvent): RoutedCall {

@@ -27,11 +27,11 @@ import {
 import type { Violation } from '../../domain/violation.ts';
 import { createIssuance, type IssuanceDependencies, type IssuedKey } from '../../keys/issuance.ts';
 import type { Platform, PlatformUsage, StoredKey } from '../../store/caller-commands.ts';
-import type { CallerRef } from '../../store/filing-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { actorOf } from '../principal.ts';
-import type { ListRequest, Paging } from './paging.ts';
+import { wordOf } from './enum-words.ts';
+import { listing, type Paging } from './paging.ts';
 import { createPartyOperations, type PartyDependencies } from './party-operations.ts';
 import { utc } from './timestamps.ts';
 
@@ -66,9 +66,6 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     },
   });
 
-  const parsePage = <R extends ListRequest>(request: R, principal: CallerRef) =>
-    parsed(paging.check(request, principal), () => ({ page: paging.query(request, principal), request }));
-
   /** The month that a request names; the current one if it names none. */
   const monthOf = ({ month }: { readonly month: string }) => month || calendar.month(clock.nowMs()).name;
 
@@ -83,12 +80,9 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
       run: async ({ agreement, request }, call) =>
         issued(await issuanceOf(call).issueKey(agreement, byOf(call, request))),
     }),
-    listKeys: operation({
-      parse: parsePage,
-      run: async ({ page, request }, { execute, principal }) => {
-        const keys = await execute({ kind: 'ListKeys', page });
-        return { keys: keys.items.map(shown), nextPageToken: paging.token(keys, request, principal) };
-      },
+    listKeys: listing(paging, {
+      find: (_, page, { execute }) => execute({ kind: 'ListKeys', page }),
+      respond: ({ items }) => ({ keys: items.map(shown) }),
     }),
     rotateKey: operation({
       parse: ({ keyId, overlapSeconds = overlapS.default, reason }) => {
@@ -101,13 +95,9 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     suspendKey: operation(settingKey('SUSPENDED')),
     resumeKey: operation(settingKey('ACTIVE')),
     revokeKey: operation(settingKey('REVOKED')),
-    listPlatforms: operation({
-      parse: parsePage,
-      run: async ({ page, request }, { execute, principal }) => {
-        const platforms = await execute({ kind: 'ListPlatforms', page });
-        const nextPageToken = paging.token(platforms, request, principal);
-        return { platforms: platforms.items.map(platformMessage), nextPageToken };
-      },
+    listPlatforms: listing(paging, {
+      find: (_, page, { execute }) => execute({ kind: 'ListPlatforms', page }),
+      respond: ({ items }) => ({ platforms: items.map(platformMessage) }),
     }),
     getPlatform: operation({
       parse: ({ caller }) => parsed([], () => caller),
@@ -123,17 +113,13 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     }),
     suspendPlatform: operation(settingPlatform('SUSPENDED')),
     resumePlatform: operation(settingPlatform('ACTIVE')),
-    listUsage: operation({
-      parse: (request, principal) => {
-        const violations = [...checkMonthOrNow(request.month), ...paging.check(request, principal)];
-        return parsed(violations, () => ({ page: paging.query(request, principal), request }));
-      },
-      run: async ({ page, request }, { execute, principal }) => {
+    listUsage: listing(paging, {
+      check: ({ month }) => checkMonthOrNow(month),
+      find: async (request, page, { execute }) => {
         const month = monthOf(request);
-        const usages = await execute({ kind: 'ListUsage', month, page });
-        const nextPageToken = paging.token(usages, request, principal);
-        return { month, usages: usages.items.map(usageMessage), nextPageToken };
+        return { ...(await execute({ kind: 'ListUsage', month, page })), month };
       },
+      respond: ({ items, month }) => ({ month, usages: items.map(usageMessage) }),
     }),
     getUsage: operation({
       parse: (request) => parsed(checkMonthOrNow(request.month), () => request),
@@ -144,20 +130,14 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
         return { caller, month, calls, ...quotaField(monthlyQuota) };
       },
     }),
-    listAuditLog: operation({
-      parse: (request, principal) => {
-        const violations = [...paging.check(request, principal), ...checkSince(request.since)];
-        return parsed(violations, () => ({ page: paging.query(request, principal), request }));
-      },
-      run: async ({ page, request }, { execute, principal }) => {
-        const sinceMs = instantOf(request.since);
+    listAuditLog: listing(paging, {
+      check: ({ since }) => checkSince(since),
+      find: ({ since }, page, { execute }) => {
+        const sinceMs = instantOf(since);
         const sinceS = sinceMs === undefined ? undefined : Math.floor(sinceMs / 1000);
-        const found = await execute({ kind: 'ListAuditLog', sinceS, page });
-        return {
-          entries: found.items.map(entryMessage),
-          nextPageToken: paging.token(found, request, principal),
-        };
+        return execute({ kind: 'ListAuditLog', sinceS, page });
       },
+      respond: ({ items }) => ({ entries: items.map(entryMessage) }),
     }),
   });
 }
@@ -197,9 +177,9 @@ function toAgreement(request: {
   return {
     name,
     tier: tierOf(request.tier),
-    monthlyQuota: monthlyQuota === undefined ? undefined : Number(monthlyQuota),
+    monthlyQuota: numberOf(monthlyQuota),
     unlimited,
-    filingCap: filingCap === undefined ? undefined : Number(filingCap),
+    filingCap: numberOf(filingCap),
   };
 }
 
@@ -214,9 +194,9 @@ function toChange(request: {
   const { tier, monthlyQuota, unlimited, filingCap, noFilingCap } = request;
   return {
     tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tierOf(tier) ?? String(tier)),
-    monthlyQuota: monthlyQuota === undefined ? undefined : Number(monthlyQuota),
+    monthlyQuota: numberOf(monthlyQuota),
     unlimited,
-    filingCap: filingCap === undefined ? undefined : Number(filingCap),
+    filingCap: numberOf(filingCap),
     noFilingCap,
   };
 }
@@ -227,11 +207,13 @@ async function platformOf(execute: Execute, name: string): Promise<Platform> {
   return platform;
 }
 
+const numberOf = (value: bigint | undefined) => (value === undefined ? undefined : Number(value));
+
 const checkMonthOrNow = (name: string) => (name === '' ? [] : checkMonth(name));
 
 const tierNames: readonly Tier[] = ['TRIAL', 'STANDARD', 'ENTERPRISE'];
 
-const tierOf = (value: Key_Tier) => tierNames.find((known) => Key_Tier[known] === value);
+const tierOf = (value: Key_Tier) => wordOf(tierNames, Key_Tier, value);
 
 function keyMessage(key: StoredKey, status: KeyStatus): MessageInitShape<typeof KeySchema> {
   const { keyId, apiKey, caller, tier, monthlyQuota, createdAtS, expiresAtS, platformStatus } = key;

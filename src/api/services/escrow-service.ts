@@ -11,7 +11,6 @@ import {
 import {
   type Escrow,
   type EscrowChange,
-  type EscrowState,
   escrowNotFound,
   escrowStates,
   type NextAction,
@@ -21,14 +20,14 @@ import { checkTerms, clearing } from '../../domain/escrow-terms.ts';
 import { checkFilingNumber } from '../../domain/filing.ts';
 import type { PartyMembers } from '../../domain/party.ts';
 import { ApiError } from '../../domain/reason.ts';
-import type { Violation } from '../../domain/violation.ts';
 import type { PaymentProvider } from '../../payments/provider.ts';
 import { paymentPending, type Reconciler } from '../../payments/reconciliation/reconciler.ts';
 import type { Instruction } from '../../store/escrow-commands.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { callerOf, ownerScope } from '../principal.ts';
-import type { Paging } from './paging.ts';
+import { checkWord, wordOf } from './enum-words.ts';
+import { listing, type Paging } from './paging.ts';
 
 /** What the escrow operations need. */
 export interface EscrowDependencies {
@@ -115,28 +114,17 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
         return { escrow: shown(order) };
       },
     }),
-    listEscrows: operation({
-      parse: (request, principal) => {
-        const violations = [
-          ...paging.check(request, principal),
-          ...checkState(request.state),
-          ...(request.filingNo === '' ? [] : checkFilingNumber('filingNo', request.filingNo)),
-        ];
-        return parsed(violations, () => ({
-          filter: {
-            owner: ownerScope(principal),
-            state: stateOf(request.state),
-            filingNo: request.filingNo || undefined,
-          },
-          page: paging.query(request, principal),
-          request,
-        }));
+    listEscrows: listing(paging, {
+      check: ({ state, filingNo }) => [
+        ...checkWord('state', escrowStates, Escrow_State, state),
+        ...(filingNo === '' ? [] : checkFilingNumber('filingNo', filingNo)),
+      ],
+      find: (request, page, call) => {
+        const state = wordOf(escrowStates, Escrow_State, request.state);
+        const filter = { owner: ownerScope(call.principal), state, filingNo: request.filingNo || undefined };
+        return call.execute({ kind: 'ListEscrows', filter, page });
       },
-      run: async ({ filter, page, request }, call) => {
-        const escrows = await call.execute({ kind: 'ListEscrows', filter, page });
-        const nextPageToken = paging.token(escrows, request, call.principal);
-        return { escrows: escrows.items.map(shown), nextPageToken };
-      },
+      respond: ({ items }) => ({ escrows: items.map(shown) }),
     }),
     releaseEscrow: operation(resolving('RELEASE')),
     refundEscrow: operation(resolving('REFUND')),
@@ -145,16 +133,6 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
 
 function typeOf(type: Escrow_Type): 'GUARANTEE' | undefined {
   return type === Escrow_Type.GUARANTEE ? 'GUARANTEE' : undefined;
-}
-
-function checkState(state: Escrow_State): Violation[] {
-  if (state === Escrow_State.STATE_UNSPECIFIED || stateOf(state) !== undefined) return [];
-  return [{ field: 'state', rule: `must be ${escrowStates.join(' or ')}` }];
-}
-
-/** The state that a filter names; undefined for all. */
-function stateOf(state: Escrow_State): EscrowState | undefined {
-  return escrowStates.find((known) => Escrow_State[known] === state);
 }
 
 function toMessage(

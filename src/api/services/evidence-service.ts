@@ -8,7 +8,7 @@ import { mintLinkId } from '../../keys/mint.ts';
 import type { StoredLink } from '../../store/evidence-commands.ts';
 import { type Implementation, implement, operation, parsed } from '../operation.ts';
 import { ownerScope, sharerOf } from '../principal.ts';
-import type { Paging } from './paging.ts';
+import { listing, type Paging } from './paging.ts';
 
 /** What the operations on evidence need. */
 export interface EvidenceDependencies {
@@ -68,18 +68,12 @@ export function createEvidenceService({
         return await call.execute({ kind: 'ShareRecord', ...named, by, callerId, link, expiresAtS });
       },
     }),
-    listEvidenceLinks: operation({
-      parse: (request, principal) =>
-        parsed(paging.check(request, principal), () => ({
-          page: paging.query(request, principal),
-          request,
-        })),
-      run: async ({ page, request }, { execute, principal }) => {
+    listEvidenceLinks: listing(paging, {
+      find: ({ filingNo }, page, { execute, principal }) => {
         const [owner, nowS] = [ownerScope(principal), Math.floor(clock.nowMs() / 1000)];
-        const links = await execute({ kind: 'ListLinks', filingNo: request.filingNo, owner, nowS, page });
-        const nextPageToken = paging.token(links, request, principal);
-        return { links: links.items.map(linkMessage), nextPageToken };
+        return execute({ kind: 'ListLinks', filingNo, owner, nowS, page });
       },
+      respond: ({ items }) => ({ links: items.map(linkMessage) }),
     }),
     revokeEvidenceLink: operation({
       parse: ({ filingNo, linkId }, principal) =>

@@ -12,7 +12,7 @@ import { apiErrorData, type Violation } from '../../domain/violation.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { callerOf, ownerScope } from '../principal.ts';
-import type { Paging } from './paging.ts';
+import { listing, type Paging } from './paging.ts';
 
 /** What the filing operations need. */
 export interface FilingDependencies {
@@ -67,20 +67,13 @@ export function createFilingService({
         return { filing: shown(filing) };
       },
     }),
-    listFilings: operation({
-      parse: (request, principal) => {
-        const violations = [...paging.check(request, principal), ...checkYear(request.year)];
-        return parsed(violations, () => ({
-          filter: { owner: ownerScope(principal), year: request.year || undefined },
-          page: paging.query(request, principal),
-          request,
-        }));
+    listFilings: listing(paging, {
+      check: ({ year }) => checkYear(year),
+      find: ({ year }, page, call) => {
+        const filter = { owner: ownerScope(call.principal), year: year || undefined };
+        return call.execute({ kind: 'ListFilings', filter, page });
       },
-      run: async ({ filter, page, request }, call) => {
-        const filings = await call.execute({ kind: 'ListFilings', filter, page });
-        const nextPageToken = paging.token(filings, request, call.principal);
-        return { filings: filings.items.map(shown), nextPageToken };
-      },
+      respond: ({ items }) => ({ filings: items.map(shown) }),
     }),
   });
 }

@@ -1,7 +1,10 @@
+import type { DescMessage, Message, MessageInitShape } from '@bufbuild/protobuf';
+import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
 import type { Violation } from '../../domain/violation.ts';
 import { seal, sealOverheadBytes, unseal } from '../../keys/seal.ts';
 import type { CallerRef } from '../../store/filing-commands.ts';
 import type { Page, PageQuery } from '../../store/paging.ts';
+import { type AnyOperation, type Call, operation, parsed } from '../operation.ts';
 
 /** Items of a page, of any list. */
 export const pageSize = { default: 50, max: 100 } as const;
@@ -68,6 +71,38 @@ export function createPaging(key: Uint8Array): Paging {
       return seal(key, position, contextOf(request, by)).toString('base64url');
     },
   };
+}
+
+/** The parts in which the operations that list differ. */
+interface Listing<Request, Found, Response> {
+  /** Checks the filters. */
+  check?(request: Request): readonly Violation[];
+  find(request: Request, page: PageQuery, call: Call): Promise<Found>;
+  /** Makes the response, without its token. */
+  respond(found: Found, request: Request, call: Call): Response;
+}
+
+/** Makes an operation that lists items page by page. */
+export function listing<
+  Request extends Message & ListRequest,
+  O extends DescMessage,
+  Found extends Page<unknown>,
+>(
+  paging: Paging,
+  { check = () => [], find, respond }: Listing<Request, Found, MessageInitShape<O>>,
+): AnyOperation<GenMessage<Request>, O> {
+  return operation({
+    parse: (message, principal) => {
+      const request = message as Request;
+      const violations = [...paging.check(request, principal), ...check(request)];
+      return parsed(violations, () => ({ page: paging.query(request, principal), request }));
+    },
+    run: async ({ page, request }, call) => {
+      const found = await find(request, page, call);
+      const nextPageToken = paging.token(found, request, call.principal);
+      return { ...respond(found, request, call), nextPageToken };
+    },
+  });
 }
 
 /** What a token is bound to. */

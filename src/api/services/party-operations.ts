@@ -13,7 +13,8 @@ import type { Violation } from '../../domain/violation.ts';
 import type { Party } from '../../store/party-commands.ts';
 import { type Operations, operation, parsed } from '../operation.ts';
 import { actorOf } from '../principal.ts';
-import type { Paging } from './paging.ts';
+import { wordOf } from './enum-words.ts';
+import { listing, type Paging } from './paging.ts';
 import { utc } from './timestamps.ts';
 
 /** What registering parties needs. */
@@ -53,22 +54,11 @@ export function createPartyOperations({ partyRules, clock, paging }: PartyDepend
         return { party: partyMessage(await call.execute({ kind: 'RemoveParty', by, ...named })) };
       },
     }),
-    listParties: operation({
-      parse: (request, principal) => {
-        const role = roleOf(request.role);
-        const isAny = request.role === Party_Role.ROLE_UNSPECIFIED;
-        const violations = [...paging.check(request, principal), ...(isAny ? [] : checkRole(role))];
-        return parsed(violations, () => ({
-          filter: { caller: request.caller || undefined, role },
-          page: paging.query(request, principal),
-          request,
-        }));
-      },
-      run: async ({ filter, page, request }, { execute, principal }) => {
-        const parties = await execute({ kind: 'ListParties', filter, page });
-        const nextPageToken = paging.token(parties, request, principal);
-        return { parties: parties.items.map(partyMessage), nextPageToken };
-      },
+    listParties: listing(paging, {
+      check: ({ role }) => (role === Party_Role.ROLE_UNSPECIFIED ? [] : checkRole(roleOf(role))),
+      find: ({ caller, role }, page, { execute }) =>
+        execute({ kind: 'ListParties', filter: { caller: caller || undefined, role: roleOf(role) }, page }),
+      respond: ({ items }) => ({ parties: items.map(partyMessage) }),
     }),
     importParties: operation({
       parse: ({ parties: messages, dryRun: isTrial, reason }) => {
@@ -107,8 +97,7 @@ function readParty(
   return { party: party as NewParty, violations: checkParty(party, rules) };
 }
 
-const roleOf = (value: Party_Role): PartyRole | undefined =>
-  partyRoles.find((known) => Party_Role[known] === value);
+const roleOf = (value: Party_Role) => wordOf(partyRoles, Party_Role, value);
 
 /** Finds parties that appear twice. */
 function repeated(parties: readonly (NewParty & { readonly caller: string })[]): Violation[] {

@@ -1,84 +1,40 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import {
-  Delivery_Status,
-  type DeliverySchema,
-  Webhook_Status,
-  type WebhookSchema,
-  WebhookService,
-} from '../../../gen/artseal/v1/webhook_pb.ts';
-import { instantOf } from '../../domain/calendar.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { eventId } from '../../domain/event.ts';
+import { Webhook_Status, type WebhookSchema, WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
 import type { Violation } from '../../domain/violation.ts';
 import {
   checkDescription,
   checkEventTypes,
   checkSecretOverlap,
-  type DeliveryStatus,
-  deliveryStatuses,
   everyType,
   secretOverlapS,
   typesIn,
-  type WebhookStatus,
   webhookStatuses,
 } from '../../domain/webhook.ts';
 import { newWebhookSecret } from '../../events/webhooks/signature.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
 import { mintWebhookId } from '../../keys/mint.ts';
 import { openUrl, sealUrl } from '../../keys/webhook-urls.ts';
-import { redeliver } from '../../store/redelivery.ts';
-import type { StoredDelivery, StoredWebhook } from '../../store/webhook-commands.ts';
+import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-deletion.ts';
-import { createConcurrencyLimit, withinLimit } from '../concurrency-limit.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { ownerScope } from '../principal.ts';
-import type { Paging } from './paging.ts';
-import { answerFields } from './webhook-response.ts';
+import { checkWord, wordOf } from './enum-words.ts';
+import { listing } from './paging.ts';
+import { createDeliveryOperations, type DeliveryDependencies, nameOf } from './webhook-deliveries.ts';
 import { createTestWebhook, type WebhookTestDependencies } from './webhook-tests.ts';
 
 /** What the operations on webhooks need. */
-export interface WebhookDependencies extends WebhookTestDependencies {
+export interface WebhookDependencies extends WebhookTestDependencies, DeliveryDependencies {
   readonly keyRing: KeyRing;
-  readonly clock: Clock;
-  /** RFC 3339 of Unix milliseconds, in the business time zone. */
-  readonly timestamp: (atMs: number) => string;
-  readonly paging: Paging;
-  /** The key of event ids, as in `eventId`. */
-  readonly idKey: Uint8Array;
   /** Returns the rule that a URL breaks, to follow the name of its field; undefined if it is allowed. */
   readonly checkTarget: (url: string) => string | undefined;
-  /** Called when endpoints or their deliveries may have changed. */
-  readonly onChange: () => void;
 }
 
-/** Concurrent redeliver calls: for one endpoint, and in total. */
-const redeliveriesMax = { ofEach: 1, ofAll: 100 };
-
-/** The operations of WebhookService. A platform manages its own endpoints, an internal system all of them. */
-export function createWebhookService(dependencies: WebhookDependencies): Implementation {
-  const { keyRing, clock, timestamp, paging, idKey, checkTarget, onChange } = dependencies;
-  const test = createTestWebhook(dependencies);
-  const redeliveries = createConcurrencyLimit<string>({
-    ...redeliveriesMax,
-    tooMany: 'Another call is sending events of this webhook again.',
-    full: 'Too many calls are sending events again.',
-  });
-
+/** The endpoints in the responses of calls. */
+function createEndpointView({ keyRing, clock, timestamp, onChange }: WebhookDependencies) {
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
   const shown = (webhook: StoredWebhook) =>
     webhookMessage(webhook, openUrl(keyRing, webhook), nowS(), timestamp);
-  /** An endpoint as a call may see it. Its URL may hold secrets, so a token without the scope `webhook` gets only the origin. */
-  const readBy = ({ principal }: Call, webhook: StoredWebhook) =>
-    principal.kind === 'platform' || principal.scopes.includes('webhook')
-      ? shown(webhook)
-      : webhookMessage(webhook, webhook.origin, nowS(), timestamp);
-  const nameOf = ({ principal }: Call, webhookId: string) => ({ webhookId, owner: ownerScope(principal) });
-
-  const checkUrl = (url: string): Violation[] => {
-    const rule = checkTarget(url);
-    return rule === undefined ? [] : [{ field: 'url', rule }];
-  };
-
   const secretOf = ({ sealedSecret, webhookId }: StoredWebhook): string =>
     keyRing.open(sealedSecret, webhookId).export().toString();
 
@@ -97,11 +53,35 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
     }
   }
 
-  /** An endpoint with its stored secret, which an earlier call may have created. */
-  function issued(webhook: StoredWebhook, call: Call) {
-    onChange();
-    return openable(webhook, call, (one) => ({ webhook: shown(one), secret: secretOf(one) }));
-  }
+  return {
+    /** An endpoint as a call may see it. Its URL may hold secrets, so a token without the scope `webhook` gets only the origin. */
+    readBy: ({ principal }: Call, webhook: StoredWebhook) =>
+      principal.kind === 'platform' || principal.scopes.includes('webhook')
+        ? shown(webhook)
+        : webhookMessage(webhook, webhook.origin, nowS(), timestamp),
+    /** An endpoint after a change. */
+    changed: (webhook: StoredWebhook, call: Call) => {
+      onChange();
+      return openable(webhook, call, (one) => ({ webhook: shown(one) }));
+    },
+    /** An endpoint with its stored secret, which an earlier call may have created. */
+    issued: (webhook: StoredWebhook, call: Call) => {
+      onChange();
+      return openable(webhook, call, (one) => ({ webhook: shown(one), secret: secretOf(one) }));
+    },
+  };
+}
+
+/** The operations of WebhookService. A platform manages its own endpoints, an internal system all of them. */
+export function createWebhookService(dependencies: WebhookDependencies): Implementation {
+  const { keyRing, clock, paging, checkTarget, onChange } = dependencies;
+  const { readBy, changed, issued } = createEndpointView(dependencies);
+  const test = createTestWebhook(dependencies);
+  const nowS = () => Math.floor(clock.nowMs() / 1_000);
+  const checkUrl = (url: string): Violation[] => {
+    const rule = checkTarget(url);
+    return rule === undefined ? [] : [{ field: 'url', rule }];
+  };
 
   return implement(WebhookService, 'webhook', {
     createWebhook: operation({
@@ -118,18 +98,10 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
         return issued(await call.execute({ kind: 'AddWebhook', owner, webhook }), call);
       },
     }),
-    listWebhooks: operation({
-      parse: (request, principal) =>
-        parsed(paging.check(request, principal), () => ({
-          page: paging.query(request, principal),
-          request,
-        })),
-      run: async ({ page, request }, call) => {
-        const { execute, principal } = call;
-        const found = await execute({ kind: 'ListWebhooks', owner: ownerScope(principal), page });
-        const webhooks = found.items.map((webhook) => readBy(call, webhook));
-        return { webhooks, nextPageToken: paging.token(found, request, principal) };
-      },
+    listWebhooks: listing(paging, {
+      find: (_, page, call) =>
+        call.execute({ kind: 'ListWebhooks', owner: ownerScope(call.principal), page }),
+      respond: ({ items }, _, call) => ({ webhooks: items.map((webhook) => readBy(call, webhook)) }),
     }),
     getWebhook: operation({
       parse: parseId,
@@ -144,19 +116,18 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
           ...(url === undefined ? [] : checkUrl(url)),
           ...checkEventTypes(words),
           ...checkDescription(description ?? ''),
-          ...checkStatus(status),
+          ...checkWord('status', webhookStatuses, Webhook_Status, status),
         ];
         const eventTypes = words.length === 0 ? undefined : (filterOf(words) ?? ('ALL' as const));
-        const change = { eventTypes, description, status: statusOf(status) };
+        const change = { eventTypes, description, status: wordOf(webhookStatuses, Webhook_Status, status) };
         return parsed(violations, () => ({ webhookId, url, change }));
       },
       run: async ({ webhookId, url: given, change }, call) => {
         const url = given === undefined ? undefined : sealUrl(keyRing, webhookId, given);
-        const changed = await call.execute({
+        const webhook = await call.execute({
           ...{ kind: 'ChangeWebhook', ...nameOf(call, webhookId), change: { url, ...change } },
         });
-        onChange();
-        return openable(changed, call, (webhook) => ({ webhook: shown(webhook) }));
+        return changed(webhook, call);
       },
     }),
     rotateWebhookSecret: operation({
@@ -183,41 +154,7 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
       parse: parseId,
       run: (webhookId, call) => test(nameOf(call, webhookId), call),
     }),
-    listDeliveries: operation({
-      parse: (request, principal) => {
-        const violations = [...paging.check(request, principal), ...checkDeliveryStatus(request.status)];
-        return parsed(violations, () => ({ page: paging.query(request, principal), request }));
-      },
-      run: async ({ page, request }, call) => {
-        const status = deliveryStatusOf(request.status);
-        const name = nameOf(call, request.webhookId);
-        const found = await call.execute({ kind: 'ListDeliveries', ...name, status, page });
-        const message = (delivery: StoredDelivery) => deliveryMessage(delivery, idKey, timestamp);
-        const nextPageToken = paging.token(found, request, call.principal);
-        return { deliveries: found.items.map(message), nextPageToken };
-      },
-    }),
-    redeliver: operation({
-      parse: ({ webhookId, sequence, since }) =>
-        parsed(checkWhich(sequence, since), () => ({
-          webhookId,
-          which:
-            sequence === undefined
-              ? { sinceMs: instantOf(since ?? '') ?? 0 }
-              : { sequence: Number(sequence) },
-        })),
-      run: async ({ webhookId, which }, call) => {
-        const name = nameOf(call, webhookId);
-        const asked = { ...name, which, nowMs: clock.nowMs() };
-        // By owner too: the id may be another's, who is to notice nothing.
-        const place = `${name.owner ?? 'internal'} ${webhookId}`;
-        const count = await withinLimit(redeliveries, place, call, ({ execute, executeNext }) =>
-          redeliver(execute, asked, executeNext),
-        );
-        onChange();
-        return { count };
-      },
-    }),
+    ...createDeliveryOperations(dependencies),
   });
 }
 
@@ -226,39 +163,6 @@ const parseId = ({ webhookId }: { readonly webhookId: string }) => parsed([], ()
 /** The filter of checked words. */
 const filterOf = (words: readonly string[]) =>
   words.length === 0 || words.includes(everyType) ? undefined : typesIn(words);
-
-function checkStatus(status: Webhook_Status): Violation[] {
-  if (status === Webhook_Status.STATUS_UNSPECIFIED || statusOf(status) !== undefined) return [];
-  return [{ field: 'status', rule: `must be ${webhookStatuses.join(' or ')}` }];
-}
-
-/** The status of a request; undefined for none. */
-function statusOf(status: Webhook_Status): WebhookStatus | undefined {
-  return webhookStatuses.find((known) => Webhook_Status[known] === status);
-}
-
-function checkDeliveryStatus(status: Delivery_Status): Violation[] {
-  if (status === Delivery_Status.STATUS_UNSPECIFIED || deliveryStatusOf(status) !== undefined) return [];
-  return [{ field: 'status', rule: `must be ${deliveryStatuses.join(' or ')}` }];
-}
-
-/** The status that a filter names; undefined for all. */
-function deliveryStatusOf(status: Delivery_Status): DeliveryStatus | undefined {
-  return deliveryStatuses.find((known) => Delivery_Status[known] === status);
-}
-
-/** Checks which events a redeliver call selects. */
-function checkWhich(sequence: bigint | undefined, since: string | undefined): Violation[] {
-  if (sequence === undefined && since === undefined)
-    return [{ field: 'sequence', rule: 'is required unless since is given' }];
-  if (sequence !== undefined && since !== undefined)
-    return [{ field: 'since', rule: 'must be left out if sequence is given' }];
-  if (sequence !== undefined && (sequence < 1n || sequence > Number.MAX_SAFE_INTEGER))
-    return [{ field: 'sequence', rule: `must be from 1 to ${Number.MAX_SAFE_INTEGER}` }];
-  if (since !== undefined && instantOf(since) === undefined)
-    return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00' }];
-  return [];
-}
 
 type ToTimestamp = WebhookDependencies['timestamp'];
 
@@ -279,24 +183,5 @@ function webhookMessage(
     ...(disabledWhy !== null && { disabledReason: disabledWhy }),
     ...(failingSinceS !== null && { failingSince: timestamp(failingSinceS * 1_000) }),
     ...(isPreviousGood && { previousSecretExpiresAt: timestamp(previousEndsAtS * 1_000) }),
-  };
-}
-
-function deliveryMessage(
-  delivery: StoredDelivery,
-  idKey: Uint8Array,
-  timestamp: ToTimestamp,
-): MessageInitShape<typeof DeliverySchema> {
-  const { sequence, type, status, attempts, lastAttemptAtMs, nextAttemptAtMs } = delivery;
-  const { httpStatus, answer, error } = delivery;
-  return {
-    eventId: eventId(idKey, delivery),
-    sequence: BigInt(sequence),
-    type,
-    status: Delivery_Status[status],
-    attempts,
-    ...(lastAttemptAtMs !== null && { lastAttemptAt: timestamp(lastAttemptAtMs) }),
-    ...(nextAttemptAtMs !== null && { nextAttemptAt: timestamp(nextAttemptAtMs) }),
-    ...answerFields({ httpStatus, answer, error }),
   };
 }

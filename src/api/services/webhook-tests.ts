@@ -6,8 +6,8 @@ import { mintTestEventId } from '../../keys/mint.ts';
 import type { StoredWebhook, WebhookName, WebhookTestResult } from '../../store/webhook-commands.ts';
 import { createConcurrencyLimit, type Steps, withinLimit } from '../concurrency-limit.ts';
 import type { Call } from '../operation.ts';
+import { answerFields } from './webhook-deliveries.ts';
 import { messageOf } from './webhook-message.ts';
-import { answerFields } from './webhook-response.ts';
 
 /** What testing endpoints needs. */
 export interface WebhookTestDependencies {

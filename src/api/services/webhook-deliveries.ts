@@ -1,0 +1,131 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  Delivery_Status,
+  type DeliverySchema,
+  type WebhookService,
+} from '../../../gen/artseal/v1/webhook_pb.ts';
+import { instantOf } from '../../domain/calendar.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { eventId } from '../../domain/event.ts';
+import type { Violation } from '../../domain/violation.ts';
+import { deliveryStatuses } from '../../domain/webhook.ts';
+import { redeliver } from '../../store/redelivery.ts';
+import type { StoredDelivery, WebhookName, WebhookTestResult } from '../../store/webhook-commands.ts';
+import { createConcurrencyLimit, withinLimit } from '../concurrency-limit.ts';
+import { type Call, type Operations, operation, parsed } from '../operation.ts';
+import { ownerScope } from '../principal.ts';
+import { checkWord, wordOf } from './enum-words.ts';
+import { listing, type Paging } from './paging.ts';
+
+/** What the operations on deliveries need. */
+export interface DeliveryDependencies {
+  readonly clock: Clock;
+  /** RFC 3339 of Unix milliseconds, in the business time zone. */
+  readonly timestamp: (atMs: number) => string;
+  readonly paging: Paging;
+  /** The key of event ids, as in `eventId`. */
+  readonly idKey: Uint8Array;
+  /** Called when endpoints or their deliveries may have changed. */
+  readonly onChange: () => void;
+}
+
+/** Concurrent redeliver calls: for one endpoint, and in total. */
+const redeliveriesMax = { ofEach: 1, ofAll: 100 };
+
+/** The endpoint that a call names. */
+export function nameOf({ principal }: Call, webhookId: string): WebhookName {
+  return { webhookId, owner: ownerScope(principal) };
+}
+
+/** The operations of WebhookService on the deliveries of an endpoint. */
+export function createDeliveryOperations({
+  clock,
+  timestamp,
+  paging,
+  idKey,
+  onChange,
+}: DeliveryDependencies): Pick<Operations<typeof WebhookService>, 'listDeliveries' | 'redeliver'> {
+  const redeliveries = createConcurrencyLimit<string>({
+    ...redeliveriesMax,
+    tooMany: 'Another call is sending events of this webhook again.',
+    full: 'Too many calls are sending events again.',
+  });
+  return {
+    listDeliveries: listing(paging, {
+      check: ({ status }) => checkWord('status', deliveryStatuses, Delivery_Status, status),
+      find: (request, page, call) => {
+        const status = wordOf(deliveryStatuses, Delivery_Status, request.status);
+        return call.execute({ kind: 'ListDeliveries', ...nameOf(call, request.webhookId), status, page });
+      },
+      respond: ({ items }) => ({
+        deliveries: items.map((delivery) => deliveryMessage(delivery, idKey, timestamp)),
+      }),
+    }),
+    redeliver: operation({
+      parse: ({ webhookId, sequence, since }) =>
+        parsed(checkWhich(sequence, since), () => ({
+          webhookId,
+          which:
+            sequence === undefined
+              ? { sinceMs: instantOf(since ?? '') ?? 0 }
+              : { sequence: Number(sequence) },
+        })),
+      run: async ({ webhookId, which }, call) => {
+        const name = nameOf(call, webhookId);
+        const request = { ...name, which, nowMs: clock.nowMs() };
+        // The key has the owner, so that a call for the endpoint of another platform cannot block its owner.
+        const key = `${name.owner ?? 'internal'} ${webhookId}`;
+        const count = await withinLimit(redeliveries, key, call, ({ execute, executeNext }) =>
+          redeliver(execute, request, executeNext),
+        );
+        onChange();
+        return { count };
+      },
+    }),
+  };
+}
+
+/** Checks which events a redeliver call selects. */
+function checkWhich(sequence: bigint | undefined, since: string | undefined): Violation[] {
+  if (sequence === undefined && since === undefined)
+    return [{ field: 'sequence', rule: 'is required unless since is given' }];
+  if (sequence !== undefined && since !== undefined)
+    return [{ field: 'since', rule: 'must be left out if sequence is given' }];
+  if (sequence !== undefined && (sequence < 1n || sequence > Number.MAX_SAFE_INTEGER))
+    return [{ field: 'sequence', rule: `must be from 1 to ${Number.MAX_SAFE_INTEGER}` }];
+  if (since !== undefined && instantOf(since) === undefined)
+    return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00' }];
+  return [];
+}
+
+function deliveryMessage(
+  delivery: StoredDelivery,
+  idKey: Uint8Array,
+  timestamp: DeliveryDependencies['timestamp'],
+): MessageInitShape<typeof DeliverySchema> {
+  const { sequence, type, status, attempts, lastAttemptAtMs, nextAttemptAtMs } = delivery;
+  const { httpStatus, answer, error } = delivery;
+  return {
+    eventId: eventId(idKey, delivery),
+    sequence: BigInt(sequence),
+    type,
+    status: Delivery_Status[status],
+    attempts,
+    ...(lastAttemptAtMs !== null && { lastAttemptAt: timestamp(lastAttemptAtMs) }),
+    ...(nextAttemptAtMs !== null && { nextAttemptAt: timestamp(nextAttemptAtMs) }),
+    ...answerFields({ httpStatus, answer, error }),
+  };
+}
+
+/** The response fields of a message. Bytes that are not UTF-8 become U+FFFD. */
+export function answerFields({ httpStatus, answer, error }: Omit<WebhookTestResult, 'isDelivered'>): {
+  readonly httpStatus?: number;
+  readonly answer?: string;
+  readonly error?: string;
+} {
+  return {
+    ...(httpStatus !== null && { httpStatus }),
+    ...(answer !== null && { answer: Buffer.from(answer).toString() }),
+    ...(error !== null && { error }),
+  };
+}
