@@ -1,44 +1,45 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
+import { every } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
-import { reasonOf } from './reconciler.ts';
+import { reasonOf } from './order-updates.ts';
 
-/** How often it is looked for holds that end within a day, in milliseconds. */
-const lookEveryMs = 60_000;
+/** How often to look for holds that end within a day, in milliseconds. */
+const checkEveryMs = 60_000;
 
-/** Orders that are told of in one unit, at most: others wait for it. */
-const toldAtOnce = 200;
+/** Orders of one store request. Other requests wait for it. */
+const batchMax = 200;
 
-/** Has callers told of holds that are about to end. */
+/** Sends the events that warn callers of holds that end soon. */
 export interface HoldWarnings {
-  /** Looks now, and every minute from then on. */
+  /** Checks now, and every minute from then on. */
   start(): Promise<void>;
   stop(): void;
 }
 
 export function createHoldWarnings(execute: Execute, clock: Clock, log: Logger): HoldWarnings {
   let isStopped = false;
-  let cancel = () => {};
 
-  async function tell(): Promise<void> {
-    let told: number;
+  async function warn(): Promise<void> {
+    let warned: number;
     do {
-      told = await execute({ kind: 'WarnOfEndingHolds', nowMs: clock.nowMs(), limit: toldAtOnce });
-    } while (told === toldAtOnce && !isStopped);
+      warned = await execute({ kind: 'WarnOfEndingHolds', nowMs: clock.nowMs(), limit: batchMax });
+    } while (warned === batchMax && !isStopped);
   }
 
-  async function tellRegularly(): Promise<void> {
-    await tell().catch((error) =>
-      log.warn({ why: reasonOf(error) }, 'holds that are about to end cannot be told now; it is tried again'),
-    );
-    if (!isStopped) cancel = clock.after(lookEveryMs, () => void tellRegularly());
-  }
-
+  const checks = every(
+    clock,
+    () => checkEveryMs,
+    () =>
+      warn().catch((error) =>
+        log.warn({ why: reasonOf(error) }, 'holds that end soon cannot be read now; it is tried again'),
+      ),
+  );
   return {
-    start: tellRegularly,
+    start: checks.start,
     stop: () => {
       isStopped = true;
-      cancel();
+      void checks.stop();
     },
   };
 }

@@ -1,34 +1,36 @@
-/** How patient the reconciliation of orders is. All times are in milliseconds. */
+import { backoffMs } from '../../lib/timing.ts';
+
+/** Bounds of the reconciliation of orders. All times are in milliseconds. */
 export interface ReconciliationLimits {
-  /** How long the provider may take over one question or instruction. */
+  /** How long the provider may take to respond to a look-up or an instruction. */
   readonly answerTimeoutMs: number;
-  /** How long an order may wait for its hold, from its opening; then it is cancelled. */
+  /** How long an order may wait for its hold, from its opening. Then it is cancelled. */
   readonly freezeDeadlineMs: number;
-  /** How long a buyer may take to act, from when the provider asked for it; then the order is cancelled. */
+  /** How long a buyer may take to act, from the request of the provider. Then the order is cancelled. */
   readonly buyerDeadlineMs: number;
-  /** How long to wait after the first attempt that failed; it doubles with each further one, up to the longest. */
+  /** How long to wait after the first failed attempt. The wait doubles with each further one, up to the longest. */
   readonly firstRetryMs: number;
   readonly longestRetryMs: number;
-  /** How many attempts in a row may fail; then a person has to look. */
+  /** How many attempts in a row may fail before the order needs review. */
   readonly attemptsMax: number;
-  /** How often the provider is asked about a hold that no notification comes about, and when about an order just closed. */
+  /** How often to look up a hold, and an order that was just closed, without a notification. */
   readonly quietLookUpMs: number;
-  /** How often it is asked whether a buyer has acted. */
+  /** How often to look up whether a buyer has acted. */
   readonly buyerLookUpMs: number;
-  /** For how long, from its opening, an order is asked about that a person closed without a word of the provider. */
+  /** How long, from its opening, to look up an order that an operator closed without a provider status. */
   readonly closedLookUpsMs: number;
-  /** How often the provider is asked about a RELEASED order, and for how long after the last entry of its history. */
+  /** How often to look up a RELEASED order, and how long after the last entry of its history. */
   readonly releasedLookUpMs: number;
   readonly releasedLookUpsMs: number;
-  /** How long before a hold lapses this is logged at each look-up. */
+  /** How long before a hold lapses each look-up logs it. */
   readonly holdWarningMs: number;
-  /** How often to see whether an order is due. */
+  /** How often to read the orders that are due. */
   readonly pollMs: number;
-  /** Orders in recovery at the same time whose last attempt did not fail; as many again of those whose did. */
+  /** Concurrent recoveries of orders that have not failed, and as many of orders that have. */
   readonly atOnce: number;
-  /** How many of either one caller may have. */
+  /** How many of each one caller may have. */
   readonly atOncePerCaller: number;
-  /** How many places of either are kept for callers that have no other order there. */
+  /** How many of each are kept for callers that have none. */
   readonly keptForOthers: number;
 }
 
@@ -57,20 +59,19 @@ export const reconciliationLimits: ReconciliationLimits = {
   keptForOthers: 16,
 };
 
-/** How much of a delay is left to chance, so that orders that failed together do not come back together. */
+/** The random share of a delay: orders that failed together do not come back together. */
 const jitterShare = 0.5;
 
-/** A delay with jitter; `random` gives a number from 0 to 1. */
+/** Shortens a delay by a random part; `random` returns 0 to 1. */
 export function jittered(delayMs: number, random: () => number): number {
   return Math.round(delayMs * (1 - jitterShare * random()));
 }
 
-/** How long to wait after so many failed attempts in a row, from 0. */
+/** Returns how long to wait after so many earlier failures in a row. */
 export function retryDelayMs(
-  limits: ReconciliationLimits,
+  { firstRetryMs: firstMs, longestRetryMs: longestMs }: ReconciliationLimits,
   failedAttempts: number,
   random: () => number,
 ): number {
-  const { firstRetryMs, longestRetryMs } = limits;
-  return jittered(Math.min(longestRetryMs, firstRetryMs * 2 ** failedAttempts), random);
+  return jittered(backoffMs(failedAttempts + 1, { firstMs, longestMs }), random);
 }

@@ -1,44 +1,41 @@
 import type { Clock } from '../../domain/clock.ts';
 import { unavailable } from '../../domain/reason.ts';
+import { withTimeout } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
 import type { Notification, NotificationMethod, PaymentProvider, SentNotification } from '../provider.ts';
 
-/** Takes the notifications of the provider. */
+/** Accepts the notifications of the provider. */
 export interface Notifications {
-  /** How they are sent. */
+  /** The HTTP method of notifications. */
   readonly method: NotificationMethod;
   /**
-   * Remembers a notification, once, and makes the order that it is about due, so that the provider is asked. Its word
-   * alone changes nothing. Resolves when that is on disk. Throws what PaymentProvider.readNotification throws, and UNAVAILABLE
-   * if it has to be sent again.
+   * Stores a notification once and makes its order due for a look-up. Its content changes nothing. Resolves when it is durable.
+   * Throws what PaymentProvider.readNotification throws, and UNAVAILABLE if the provider has to send it again.
    */
   take(sent: Omit<SentNotification, 'nowS'>): Promise<void>;
-  /** The same for a notification that has been read. */
+  /** The same for a notification that was read. */
   accept(notification: Notification): Promise<void>;
 }
 
-/** What taking notifications needs. */
+/** What notifications need. */
 export interface NotificationDependencies {
   readonly provider: Pick<PaymentProvider, 'notificationMethod' | 'readNotification' | 'subjectOf'>;
   readonly execute: Execute;
   readonly clock: Clock;
 }
 
-/** How long the provider may take to say which order a notification is about, in milliseconds: the sender waits for two seconds. */
+/** How long the provider may take to name the order of a notification, in milliseconds: senders wait two seconds. */
 const subjectTimeoutMs = 1_500;
 
 export function createNotifications({ provider, execute, clock }: NotificationDependencies): Notifications {
   async function subjectOf(about: Notification['about']) {
     if (about === undefined || !('resource' in about)) return about;
-    const timeout = new AbortController();
-    const late = new Error(`The provider did not answer within ${subjectTimeoutMs} ms.`);
-    const cancel = clock.after(subjectTimeoutMs, () => timeout.abort(late));
+    const reason = new Error(`The provider did not answer within ${subjectTimeoutMs} ms.`);
+    const limit = { ms: subjectTimeoutMs, reason };
     try {
-      return await provider.subjectOf?.(about.resource, timeout.signal);
+      return await withTimeout(clock, limit, async (signal) => provider.subjectOf?.(about.resource, signal));
     } catch (cause) {
       throw unavailable('It is not known yet which order this is about. Send it again.', cause);
-    } finally {
-      cancel();
     }
   }
 

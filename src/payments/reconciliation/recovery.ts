@@ -2,16 +2,18 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
+import { every } from '../../lib/timing.ts';
 import type { DueOrder } from '../../store/reconciliation-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import type { ReconciliationLimits } from './limits.ts';
-import { type Reconciler, reasonOf } from './reconciler.ts';
+import { reasonOf } from './order-updates.ts';
+import type { Reconciler } from './reconciler.ts';
 
-/** Asks the provider about the orders that are due, until nothing is left to do for them. */
+/** Recovers the orders that are due until nothing is left to do for them. */
 export interface Recovery {
-  /** Makes all orders with an open instruction due, and looks after what is due from now on. */
+  /** Makes all orders with an open instruction due, and polls from now on. */
   start(): Promise<void>;
-  /** Begins nothing more. */
+  /** Starts no further recovery. */
   stop(): void;
 }
 
@@ -24,7 +26,7 @@ export interface RecoveryDependencies {
   readonly log: Logger;
 }
 
-/** Recovery by polling: a notification, another process and the passing of time all just make an order due. */
+/** Polls, because a notification, another process and time can make an order due. */
 export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   const { execute, reconciler, clock, limits, log } = dependencies;
   /** Orders that have not failed have slots of their own, so that none of them waits for an order that failed before. */
@@ -38,12 +40,10 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     /** The caller that had its turn last; 0 at first. */
     lastCaller: 0,
   }));
-  let cancel = () => {};
-  let isStopped = false;
-  /** Why the last look at what is due failed; undefined if it did not. */
+  /** Why the last poll failed; undefined if it did not. */
   let fault: string | undefined;
 
-  /** Logs when looking begins to fail, and when it succeeds again: it is done too often for a line each time. */
+  /** Logs the first failure and the first success after it: polls are too frequent for a line each. */
   function noteFault(error?: unknown): void {
     const why = error === undefined ? undefined : reasonOf(error);
     const known = fault;
@@ -64,10 +64,10 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     }
   }
 
-  /** Begins the recovery of those orders that are due and have a slot. */
-  async function beginDue(): Promise<void> {
+  /** Starts the recovery of due orders that get a slot. */
+  async function startDue(): Promise<void> {
     const nowMs = clock.nowMs();
-    // What is due later than anything is ever put off comes from a clock that was set back.
+    // Nothing is due later than this, unless the clock was set back.
     const horizonMs = nowMs + 2 * Math.max(limits.quietLookUpMs, limits.longestRetryMs);
     const { atOnce: callers, atOncePerCaller: perCaller } = limits;
     for (const queue of queues) {
@@ -87,23 +87,20 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
 
   async function poll(): Promise<void> {
     try {
-      await beginDue();
+      await startDue();
       noteFault();
     } catch (error) {
       noteFault(error);
     }
-    if (!isStopped) cancel = clock.after(limits.pollMs, () => void poll());
   }
 
+  const polls = every(clock, () => limits.pollMs, poll);
   return {
     start: async () => {
       await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
-      await poll();
+      await polls.start();
     },
-    stop: () => {
-      isStopped = true;
-      cancel();
-    },
+    stop: () => void polls.stop(),
   };
 }
 
@@ -114,5 +111,5 @@ function inRounds(orders: readonly DueOrder[]): DueOrder[][] {
   return Array.from({ length: count }, (_, nth) => queues.flatMap((queue) => queue[nth] ?? []));
 }
 
-/** Whether the store said that it cannot be used now, which needs no stack. */
+/** Whether the store is unavailable, which needs no stack in the log. */
 const isStoreAway = (error: unknown): boolean => error instanceof ApiError && error.reason === 'UNAVAILABLE';

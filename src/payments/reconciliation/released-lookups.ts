@@ -1,17 +1,18 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
+import { every } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
 import type { ReconciliationLimits } from './limits.ts';
-import { type Reconciler, reasonOf } from './reconciler.ts';
+import { reasonOf } from './order-updates.ts';
+import type { Reconciler } from './reconciler.ts';
 
 /**
- * Asks the provider about RELEASED orders, rarely: a dispute or a return is learned although its notification was lost.
- * These look-ups share nothing with recovery, so no order that waits for money waits for them, and none of them is due.
+ * Looks up RELEASED orders rarely, to find a dispute or a return whose notification was lost. These look-ups share nothing with
+ * recovery, so no order that is due waits for them.
  */
 export interface ReleasedLookUps {
-  /** Begins with the turn of now, and goes on. */
   start(): void;
-  /** Begins nothing more. */
+  /** Starts no further look-up. */
   stop(): void;
 }
 
@@ -26,19 +27,18 @@ export interface ReleasedLookUpDependencies {
 
 /** How long the turn of each share of the orders lasts, in milliseconds. */
 const turnMs = 60_000;
-/** How often it is looked whether a turn has come, in milliseconds: missed turns are made up for at twice the pace. */
-const lookEveryMs = turnMs / 2;
+/** How often to check for a new turn, in milliseconds: missed turns are made up for at twice the pace. */
+const checkEveryMs = turnMs / 2;
 
 /**
- * Look-ups of one order after the other. The wall clock alone says which share of them has its turn, so that a restart
- * neither begins again nor has to know what was done before.
+ * Looks up one order after the other. The wall clock alone says which share of the orders has its turn, so a restart neither
+ * begins again nor needs to know what was done before.
  */
 export function createReleasedLookUps(dependencies: ReleasedLookUpDependencies): ReleasedLookUps {
   const { execute, reconciler, clock, limits, log } = dependencies;
   const shares = Math.ceil(limits.releasedLookUpMs / turnMs);
   const turnNow = () => Math.floor(clock.nowMs() / turnMs);
   let next = turnNow();
-  let cancel = () => {};
   let isStopped = false;
 
   async function lookUp(escrowId: string): Promise<void> {
@@ -64,27 +64,26 @@ export function createReleasedLookUps(dependencies: ReleasedLookUpDependencies):
 
   async function takeNextTurn(): Promise<void> {
     const now = turnNow();
-    // Wherever the clock was set, and however long the machine was suspended, one round at most is made up for.
+    // At most one round is made up for, whatever the clock is set to and however long the machine was suspended.
     next = Math.max(Math.min(next, now + 1), now - shares + 1);
     if (next > now) return;
     await takeTurn(next);
     next += 1;
   }
 
-  async function lookRegularly(): Promise<void> {
-    const beganMs = clock.monotonicMs();
-    await takeNextTurn().catch((error) =>
-      log.warn({ why: reasonOf(error) }, 'the released orders cannot be read now; it is tried again'),
-    );
-    const tookMs = clock.monotonicMs() - beganMs;
-    if (!isStopped) cancel = clock.after(Math.max(0, lookEveryMs - tookMs), () => void lookRegularly());
-  }
-
+  const turns = every(
+    clock,
+    () => checkEveryMs,
+    () =>
+      takeNextTurn().catch((error) =>
+        log.warn({ why: reasonOf(error) }, 'the released orders cannot be read now; it is tried again'),
+      ),
+  );
   return {
-    start: () => void lookRegularly(),
+    start: () => void turns.start(),
     stop: () => {
       isStopped = true;
-      cancel();
+      void turns.stop();
     },
   };
 }

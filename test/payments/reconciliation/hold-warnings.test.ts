@@ -11,31 +11,33 @@ import { eventually } from '../../support/eventually.ts';
 
 const timeoutMs = 60_000;
 
-test('a hold is told to end once, a day before', async (t) => {
+test('the caller gets one event a day before a hold ends', async (t) => {
   const store = await openStore(t, sqliteInThisThread);
   const by = await addPlatform(store, 'gallery');
   const { escrowId } = await opened(store, by);
   const holdExpiresAtMs = noon.atMs + 2 * holdWarningS * 1_000;
   await settled(store, escrowId, { to: 'FROZEN', holdExpiresAtMs });
-  const told = async () => {
+  const warned = async () => {
     const { events } = await perform(store, { kind: 'ReadEvents', callerId: by.callerId, after: undefined });
     return events.filter(({ type }) => type === 'escrow.hold_expiring').map(({ atMs }) => atMs);
   };
   const clock = createManualClock(noon.atMs);
   const warnings = createHoldWarnings(executorOf(store), clock, pino({ level: 'silent' }));
   await warnings.start();
-  assert.deepEqual(await told(), []);
+  assert.deepEqual(await warned(), []);
 
   const advance = async (ms: number) => {
     clock.advance(ms);
-    await eventually('it waits for its next look', timeoutMs, () => clock.nextDueMs() !== undefined);
+    await eventually('the next check is scheduled', timeoutMs, () => clock.nextDueMs() !== undefined);
   };
   await advance((holdWarningS - 30) * 1_000);
+  // The check that the clock has passed runs first.
   await advance(60_000);
-  await eventually('it is told', timeoutMs, async () => (await told()).length === 1);
+  await advance(60_000);
+  await eventually('the caller has the event', timeoutMs, async () => (await warned()).length === 1);
   await advance(60_000);
   warnings.stop();
   await warnings.start();
   warnings.stop();
-  assert.equal((await told()).length, 1);
+  assert.equal((await warned()).length, 1);
 });

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { createNotifications } from '../../../src/payments/reconciliation/notifications.ts';
 import { createManualClock } from '../../support/clock.ts';
 
-test('a notification whose order the provider does not tell in time is to be sent again', async () => {
+test('a notification is UNAVAILABLE if the provider does not name its order in time', async () => {
   const clock = createManualClock();
-  const told: unknown[] = [];
+  const commands: unknown[] = [];
   const notifications = createNotifications({
     provider: {
       notificationMethod: 'GET',
@@ -17,7 +17,7 @@ test('a notification whose order the provider does not tell in time is to be sen
       },
     },
     execute: async (command) => {
-      told.push(command);
+      commands.push(command);
       return undefined as never;
     },
     clock,
@@ -28,5 +28,5 @@ test('a notification whose order the provider does not tell in time is to be sen
   assert.ok((clock.nextDueMs() ?? Number.POSITIVE_INFINITY) < 2_000);
   clock.advance(2_000);
   await taken;
-  assert.deepEqual(told, []);
+  assert.deepEqual(commands, []);
 });
