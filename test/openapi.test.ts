@@ -345,8 +345,8 @@ test('a request requires the members without which the service rejects it', () =
     ['FilingRequest', filing],
     ['EscrowRequest', escrow],
   ] as const) {
-    const refused = violations.map(({ field }) => field);
-    assert.deepEqual([...(member(schemas, name).required ?? [])].sort(), refused.sort());
+    const rejected = violations.map(({ field }) => field);
+    assert.deepEqual([...(member(schemas, name).required ?? [])].sort(), rejected.sort());
   }
 });
 
@@ -410,7 +410,7 @@ test('a text that the service accepts fits its schema; of ASCII, no other does',
   const alone = codes.map((code) => String.fromCodePoint(code));
   const lengths = ['', 'a'.repeat(bounds.max), '🖌'.repeat(bounds.max), '🖌'.repeat(bounds.max + 1)];
   const among = alone.map((character) => `a${character}b`);
-  const refused = [...alone, ...among, ...lengths].filter((value) => {
+  const rejected = [...alone, ...among, ...lengths].filter((value) => {
     const violations = checkText('author', value, bounds);
     const fits = misfits(propertyOf('FilingRequest', 'author'), value).length === 0;
     // The pattern does not know the characters that make one text look like another: the description names them.
@@ -420,7 +420,7 @@ test('a text that the service accepts fits its schema; of ASCII, no other does',
       assert.equal(fits, violations.length === 0, `${JSON.stringify(value)} ${violations[0]?.rule}`);
     return !fits;
   });
-  assert.ok(refused.includes(' ') && refused.includes('a\u007fb') && !refused.includes('🖌'));
+  assert.ok(rejected.includes(' ') && rejected.includes('a\u007fb') && !rejected.includes('🖌'));
 });
 
 test('the patterns mean the same in the regular expressions of all languages that clients are generated for', () => {

@@ -49,8 +49,8 @@ test('timestamps 300 s off are accepted', async () => {
 });
 
 test('a client can correct its clock with the error', async () => {
-  const refused = await file({ timestamp: stamp(5_000) });
-  assert.equal((await file({ timestamp: String(refused.headers['x-server-time']) })).status, 200);
+  const rejected = await file({ timestamp: stamp(5_000) });
+  assert.equal((await file({ timestamp: String(rejected.headers['x-server-time']) })).status, 200);
 });
 
 test('a replayed request is rejected and files nothing', async () => {
@@ -67,9 +67,9 @@ test('exactly one of twenty identical concurrent requests succeeds', async () =>
   const request = { nonce: newNonce(), timestamp: stamp() };
   const before = ledger.holdings();
   const answers = await Promise.all(Array.from({ length: 20 }, () => file(request)));
-  const refused = answers.filter(({ status }) => status !== 200);
-  assert.equal(refused.length, 19);
-  for (const answer of refused) assertRefused(answer, 401, 'NONCE_REUSED');
+  const rejected = answers.filter(({ status }) => status !== 200);
+  assert.equal(rejected.length, 19);
+  for (const answer of rejected) assertRefused(answer, 401, 'NONCE_REUSED');
   assert.deepEqual(ledger.holdings(), { ...before, filings: before.filings + 1 });
 });
 

@@ -71,14 +71,14 @@ test('an unknown key, a wrong secret, a revoked key and a rotated key get the sa
   const wrongSecret = { ...platform, apiSecret: `sk_sandbox_${newNonce()}` };
   const revokedWrongSecret = { ...wrongSecret, apiKey: revoked.apiKey };
   await changingNothing(async () => {
-    const refused: RestAnswer[] = [];
+    const rejected: RestAnswer[] = [];
     const sent = { nonce: newNonce(), timestamp: String(Math.floor(Date.now() / 1_000)) };
     for (const credentials of [unknownKey, wrongSecret, revoked, rotated, revokedWrongSecret]) {
       const answer = await fileArtwork(service, credentials, sent);
       assertRefused(answer, 401, 'SIGNATURE_INVALID');
-      refused.push(answer);
+      rejected.push(answer);
     }
-    for (const answer of refused) assert.deepEqual(visible(answer), visible(refused[0] as RestAnswer));
+    for (const answer of rejected) assert.deepEqual(visible(answer), visible(rejected[0] as RestAnswer));
   });
 });
 

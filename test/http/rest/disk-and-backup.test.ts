@@ -82,9 +82,9 @@ test('a restored backup rejects every request that may have run after it was tak
   const notReady = [503, `Not ready: restored (signed calls are rejected until ${takenFrom}).`];
   assert.deepEqual(await ready(first), notReady);
   assertRefused(await fileArtwork(first, platform, late), 503, 'UNAVAILABLE');
-  const refused = await fileArtwork(first, platform, request);
-  assertRefused(refused, 503, 'UNAVAILABLE');
-  assert.equal(refused.headers['retry-after'], '301');
+  const rejected = await fileArtwork(first, platform, request);
+  assertRefused(rejected, 503, 'UNAVAILABLE');
+  assert.equal(rejected.headers['retry-after'], '301');
   assert.equal((await fileArtwork(first, platform, { timestamp: timestampIn(0) })).status, 503);
   const { filings } = typedClients(createTypedTransport(first.internalUrl, token));
   assert.equal((await filings.listFilings({})).filings.length, 0);

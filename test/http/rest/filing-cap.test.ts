@@ -30,9 +30,9 @@ test('concurrent filings of a platform stop at its cap of the year, and continue
   const headers = { 'Idempotency-Key': 'beyond' };
   const answers = await Promise.all(Array.from({ length: 9 }, () => fileArtwork(service, capped, now())));
   assert.equal(answers.filter(({ status }) => status === 200).length, 5);
-  const refused = await fileArtwork(service, capped, { ...now(), headers });
-  assertRefused(refused, 429, 'FILING_CAP_REACHED', /^All 5 filings of 2026 /);
-  assert.equal(refused.headers['retry-after'], '600');
+  const rejected = await fileArtwork(service, capped, { ...now(), headers });
+  assertRefused(rejected, 429, 'FILING_CAP_REACHED', /^All 5 filings of 2026 /);
+  assert.equal(rejected.headers['retry-after'], '600');
   clock.advance(1_001);
   assert.equal(await ratio(), 1);
   assert.equal((await fileArtwork(service, other, now())).status, 200);

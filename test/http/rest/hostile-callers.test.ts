@@ -27,7 +27,7 @@ const internalError: Record<string, SignedCalls> = {
   'a response that cannot be sent': async () => ({ status: 200, headers: { 'X-A': 'secret\n' }, body: '' }),
 };
 
-const refused: SignedCalls = async () => {
+const rejected: SignedCalls = async () => {
   throw new ApiError('AUTH_HEADER_MISSING', 'The header X-API-Key is required.');
 };
 const readThrough: SignedCalls = async (request) => ({
@@ -139,7 +139,7 @@ for (const over of ['plain HTTP', 'TLS']) {
 
     for (const [what, sent] of Object.entries({ nothing: '', half: '12345' })) {
       test(`a rejected request with ${what} of its body gets one response, and its connection is closed`, async (t) => {
-        const listener = await openListener(t, refused, { requestMs: 200 });
+        const listener = await openListener(t, rejected, { requestMs: 200 });
         const received = await untilEnd(listener, tenBytesToCome + sent);
         assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 401']);
         assert.match(received, /\r\nConnection: close\r\n/);
@@ -151,7 +151,7 @@ for (const over of ['plain HTTP', 'TLS']) {
     }
 
     test('a rejected request whose small body arrives later leaves its connection open', async (t) => {
-      const listener = await openListener(t, refused);
+      const listener = await openListener(t, rejected);
       const socket = await openSocket(listener.baseUrl);
       t.after(() => socket.destroy());
       let received = '';

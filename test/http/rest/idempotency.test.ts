@@ -129,8 +129,8 @@ test('an invalid request is identified by its faults, too', async () => {
     assert.equal(first.status, 400, first.text);
     assertReplays(await file(service, platform, key, { body }), first);
     for (const other of [...mistakes, filingBody].filter((one) => one !== body)) {
-      const refused = await file(service, platform, key, { body: other });
-      assertRefused(refused, 422, 'IDEMPOTENCY_KEY_REUSED');
+      const rejected = await file(service, platform, key, { body: other });
+      assertRefused(rejected, 422, 'IDEMPOTENCY_KEY_REUSED');
     }
   }
 });

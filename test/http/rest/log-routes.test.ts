@@ -65,9 +65,9 @@ test('checkpoint, keys, tiles and links have the right caching headers', async (
 test('they accept only GET and HEAD, and no query', async () => {
   for (const path of ['/log/checkpoint', '/log/vkey', '/log/tile/0/000', '/evidence/good']) {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
-      const refused = await ask(path, method);
-      assertRefused(refused, 405, 'METHOD_NOT_ALLOWED');
-      assert.equal(refused.headers.allow, 'GET, HEAD');
+      const rejected = await ask(path, method);
+      assertRefused(rejected, 405, 'METHOD_NOT_ALLOWED');
+      assert.equal(rejected.headers.allow, 'GET, HEAD');
     }
     assertRefused(await ask(`${path}?x=1`), 400, 'VALIDATION_FAILED');
   }
@@ -84,10 +84,10 @@ test('an unknown path is an ordinary error, also for pages of other origins, and
     'tile//0/000',
   ];
   for (const path of [...paths, 'nothing', 'checkpoint/', 'checkpoint%2e', 'vkey.txt']) {
-    const refused = await ask(`/log/${path}`);
-    assertRefused(refused, 404, 'NOT_FOUND', /evidence log/);
-    assert.equal(refused.headers['access-control-allow-origin'], '*');
-    assert.equal(refused.headers['cache-control'], 'no-store');
+    const rejected = await ask(`/log/${path}`);
+    assertRefused(rejected, 404, 'NOT_FOUND', /evidence log/);
+    assert.equal(rejected.headers['access-control-allow-origin'], '*');
+    assert.equal(rejected.headers['cache-control'], 'no-store');
   }
   assert.deepEqual(
     asked,
@@ -104,10 +104,10 @@ test('before the first checkpoint the path is not found', async () => {
 });
 
 test('while too many read, the response says when to try again', async () => {
-  const refused = await ask('/log/tile/busy');
-  assertRefused(refused, 503, 'UNAVAILABLE');
-  assert.equal(refused.headers['retry-after'], '1');
-  assert.equal(refused.headers['access-control-allow-origin'], '*');
+  const rejected = await ask('/log/tile/busy');
+  assertRefused(rejected, 503, 'UNAVAILABLE');
+  assert.equal(rejected.headers['retry-after'], '1');
+  assert.equal(rejected.headers['access-control-allow-origin'], '*');
   assertRefused(await ask('/log/tile/broken'), 500, 'INTERNAL');
 });
 

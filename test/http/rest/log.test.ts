@@ -104,10 +104,10 @@ test('a line names the client, and the claimed key if the call was rejected', as
   assert.equal(admitted.caller, platform.caller);
   assert.equal(admitted.claimedKey, undefined);
 
-  const refused = await lineOfCall({ ...forged, 'X-Forwarded-For': 'marked' });
-  assert.equal(refused.client, '127.0.0.1');
-  assert.equal(refused.caller, undefined);
-  assert.equal(refused.claimedKey, platform.apiKey);
+  const rejected = await lineOfCall({ ...forged, 'X-Forwarded-For': 'marked' });
+  assert.equal(rejected.client, '127.0.0.1');
+  assert.equal(rejected.caller, undefined);
+  assert.equal(rejected.claimedKey, platform.apiKey);
 
   const unknown = `ak_live_${'0a'.repeat(16)}`;
   assert.equal((await lineOfCall({ 'X-Api-Key': unknown })).claimedKey, unknown);
@@ -124,9 +124,9 @@ test('a pending order is logged as a warning with its cause, an error of the cal
   const { filingNo } = (await fileArtwork(service, platform)).json;
   const before = service.logLines.length;
   const pending = lineOf(await openEscrow(service, platform, filingNo));
-  const refused = lineOf(await openEscrow(service, platform, 'none'));
+  const rejected = lineOf(await openEscrow(service, platform, 'none'));
   const [info, warning] = [30, 40];
-  assert.deepEqual([pending.level, refused.level], [warning, info]);
+  assert.deepEqual([pending.level, rejected.level], [warning, info]);
   const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
   const cause = lines.find(({ why }) => why !== undefined);
   assert.equal(cause.level, warning);

@@ -64,9 +64,9 @@ for (const path of routes) {
 
   test(`${path} takes no other method and no query`, async () => {
     for (const method of ['POST', 'DELETE', 'OPTIONS']) {
-      const refused = await ask(path, method);
-      assertRefused(refused, 405, 'METHOD_NOT_ALLOWED');
-      assert.equal(refused.headers.allow, 'GET, HEAD');
+      const rejected = await ask(path, method);
+      assertRefused(rejected, 405, 'METHOD_NOT_ALLOWED');
+      assert.equal(rejected.headers.allow, 'GET, HEAD');
     }
     assertRefused(await ask(`${path}?verbose=1`), 400, 'VALIDATION_FAILED');
     assertRefused(await ask(`${path}/`), 401, 'AUTH_HEADER_MISSING');

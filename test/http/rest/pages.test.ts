@@ -45,9 +45,9 @@ for (const path of ['/', '/docs/errors', '/verify', '/log/']) {
   test(`${path} takes no other method and no query`, async () => {
     assertRefused(await ask(`${path}?key=1`), 400, 'VALIDATION_FAILED');
     if (path === '/') return;
-    const refused = await ask(path, 'POST');
-    assertRefused(refused, 405, 'METHOD_NOT_ALLOWED');
-    assert.equal(refused.headers.allow, 'GET, HEAD');
+    const rejected = await ask(path, 'POST');
+    assertRefused(rejected, 405, 'METHOD_NOT_ALLOWED');
+    assert.equal(rejected.headers.allow, 'GET, HEAD');
   });
 }
 

@@ -40,13 +40,13 @@ test('a TRIAL platform may send ten calls at once; the eleventh gets Retry-After
     });
   }
   const before = ledger.holdings();
-  const refused = await file(trial);
-  assertRefused(refused, 429, 'RATE_LIMITED', /10 calls a second/);
-  assert.equal(refused.headers['retry-after'], '1');
-  assert.match(String(refused.headers.ratelimit), /^"qps";r=0;t=1, "monthly";r=990;t=\d+$/);
+  const rejected = await file(trial);
+  assertRefused(rejected, 429, 'RATE_LIMITED', /10 calls a second/);
+  assert.equal(rejected.headers['retry-after'], '1');
+  assert.match(String(rejected.headers.ratelimit), /^"qps";r=0;t=1, "monthly";r=990;t=\d+$/);
   assert.deepEqual(ledger.holdings(), before);
   assert.equal(ledger.calls(trial.caller), 10);
-  clock.advance(Number(refused.headers['retry-after']) * 1_000);
+  clock.advance(Number(rejected.headers['retry-after']) * 1_000);
   assert.equal((await file(trial)).status, 200);
 });
 
@@ -70,9 +70,9 @@ test('the keys of a caller share its rate and its quota, and other callers have 
     await file(second);
   }
   for (const by of [trial, second]) {
-    const refused = await file(by);
-    assertRefused(refused, 429, 'RATE_LIMITED');
-    assert.match(String(refused.headers.ratelimit), /"monthly";r=990/);
+    const rejected = await file(by);
+    assertRefused(rejected, 429, 'RATE_LIMITED');
+    assert.match(String(rejected.headers.ratelimit), /"monthly";r=990/);
   }
   assert.equal((await file(await service.platform('TRIAL'))).status, 200);
 });
@@ -88,10 +88,10 @@ test('a call beyond the quota is rejected until the month ends', async () => {
   const platform = await service.platform('ENTERPRISE', 3);
   for (let call = 0; call < 3; call += 1) assertRefused(await ask(platform, 'none'), 404, 'FILING_NOT_FOUND');
   const before = ledger.holdings();
-  const refused = await file(platform);
-  assertRefused(refused, 429, 'QUOTA_EXCEEDED', /3 calls of 2026-06/);
-  assert.equal(refused.headers['retry-after'], String(secondsToMonthEnd()));
-  assert.match(String(refused.headers.ratelimit), new RegExp(`"monthly";r=0;t=${secondsToMonthEnd()}$`));
+  const rejected = await file(platform);
+  assertRefused(rejected, 429, 'QUOTA_EXCEEDED', /3 calls of 2026-06/);
+  assert.equal(rejected.headers['retry-after'], String(secondsToMonthEnd()));
+  assert.match(String(rejected.headers.ratelimit), new RegExp(`"monthly";r=0;t=${secondsToMonthEnd()}$`));
   assert.deepEqual(ledger.holdings(), before);
   assert.equal(ledger.calls(platform.caller), 3);
 

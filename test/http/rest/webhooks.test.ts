@@ -301,9 +301,9 @@ test('a platform runs two tests at a time, and another once one of them has ende
   const tried = () => call(`/${webhook.webhookId}/test`, { method: 'POST' });
   const first = [tried(), tried()];
   await Promise.all(came.slice(0, 2).map(({ promise }) => promise));
-  const refused = await tried();
-  assertRefused(refused, 429, 'RATE_LIMITED', /2 tests of webhooks/);
-  assert.equal(refused.headers['retry-after'], '1');
+  const rejected = await tried();
+  assertRefused(rejected, 429, 'RATE_LIMITED', /2 tests of webhooks/);
+  assert.equal(rejected.headers['retry-after'], '1');
 
   const other = await service.platform();
   const theirs = await create(local, other);
@@ -402,10 +402,10 @@ test('one call at a time sends many events of an endpoint again; a replay of an 
     assertRefused(byStranger, 404, 'WEBHOOK_NOT_FOUND');
     assert.equal(ofOther.status, 200, ofOther.text);
     assert.equal(replay.text, earlier.text);
-    const refused = [first, second].find(({ status }) => status !== 200);
-    if (refused === undefined) return undefined;
-    assertRefused(refused, 429, 'RATE_LIMITED', /^Another call is sending events of this webhook again/);
-    assert.equal(refused.headers['retry-after'], '1');
+    const rejected = [first, second].find(({ status }) => status !== 200);
+    if (rejected === undefined) return undefined;
+    assertRefused(rejected, 429, 'RATE_LIMITED', /^Another call is sending events of this webhook again/);
+    assert.equal(rejected.headers['retry-after'], '1');
     return true;
   });
   assert.deepEqual((await redeliver()).json, { count: events });
