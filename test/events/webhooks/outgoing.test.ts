@@ -15,6 +15,7 @@ import {
   outcome,
   post,
   type Receiver,
+  sharedOutgoing,
   startReceiver,
   startServer,
   startTalker,
@@ -30,7 +31,7 @@ test('a request arrives unchanged, and its response is returned', async (t) => {
     received.push({ method, url, headers, body });
     response.writeHead(202, { 'retry-after': '7' }).end('taken');
   });
-  const answer = await post(openOutgoing(t), `https://localhost:${port}/hook?a=1&b=%20`, {
+  const answer = await post(sharedOutgoing, `https://localhost:${port}/hook?a=1&b=%20`, {
     headers: { 'content-type': 'application/json', 'webhook-id': 'evt_1' },
     body: '{"name":"叶"}',
   });
@@ -58,7 +59,7 @@ test('redirects are not followed', async (t) => {
     const { port } = await startReceiver(t, (_request, response) => {
       response.writeHead(status, { location: `https://localhost:${elsewhere.port}/` }).end();
     });
-    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), status);
+    assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), status);
   }
   assert.equal(elsewhere.connections(), 0);
 });
@@ -98,7 +99,7 @@ describe('the result of a response', () => {
   for (const [what, text, expected] of answers) {
     test(what, async (t) => {
       const { port } = await startTalker(t, (socket) => socket.end(text));
-      assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+      assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
     });
   }
 });
@@ -124,7 +125,7 @@ describe('a receiver that does not end', () => {
         .on('error', () => {})
         .pipe(response);
     });
-    const answer = await post(openOutgoing(t), `https://localhost:${port}/`);
+    const answer = await post(sharedOutgoing, `https://localhost:${port}/`);
     assert.ok(answer.kind === 'ANSWERED');
     assert.equal(answer.body.length, 512);
     await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
@@ -137,7 +138,7 @@ describe('a receiver that does not end', () => {
         .pipe(socket);
     });
     const expected = 'its response headers are too long';
-    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+    assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
     await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
   });
 
@@ -152,7 +153,7 @@ describe('a receiver that does not end', () => {
           .pipe(socket);
       });
       const expected = 'its response is too long';
-      assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+      assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
       await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
     });
 });
@@ -161,7 +162,7 @@ test('a response that ends early after the kept bytes is complete', async (t) =>
   const { port } = await startTalker(t, (socket) => {
     socket.end(`HTTP/1.1 410 Gone\r\ncontent-length: 1000\r\n\r\n${'x'.repeat(600)}`);
   });
-  assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), 410);
+  assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), 410);
 });
 
 function* endless(...parts: readonly string[]): Generator<string> {
@@ -263,7 +264,7 @@ test('close ends kept connections', async (t) => {
   const [kept] = sockets;
   outgoing.close();
   // By the time that a later connection has been made and used, the end of an earlier one has arrived.
-  assert.equal(await outcome(post(openOutgoing(t), url)), 204);
+  assert.equal(await outcome(post(sharedOutgoing, url)), 204);
   assert.ok(kept?.destroyed);
   assert.equal(connections(), 2);
 });
@@ -292,7 +293,7 @@ describe('a certificate is rejected', () => {
     test(what, async (t) => {
       const requests: unknown[] = [];
       const { port } = await startReceiver(t, (request) => requests.push(request), make(t));
-      assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), notItsOwn + expected);
+      assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), notItsOwn + expected);
       assert.equal(requests.length, 0);
     });
   }
@@ -306,7 +307,7 @@ describe('a certificate is rejected', () => {
     });
     const { port } = await startReceiver(t, undefined, makeSelfSigned(temporaryFolder(t)));
     const expected = `${notItsOwn}self-signed certificate`;
-    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+    assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
   });
 
   test('unless its authority is one that is named', async (t) => {
@@ -314,7 +315,7 @@ describe('a certificate is rejected', () => {
     const url = `https://localhost:${port}/`;
     const expected = `${notItsOwn}unable to verify the first certificate`;
     assert.equal(await outcome(post(openOutgoing(t, { authorities: undefined }), url)), expected);
-    assert.equal(await outcome(post(openOutgoing(t), url)), 204);
+    assert.equal(await outcome(post(sharedOutgoing, url)), 204);
   });
 });
 
@@ -325,7 +326,7 @@ describe('a receiver has to speak TLS', () => {
       createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
     );
     const expected = 'it does not speak TLS 1.2 or 1.3';
-    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+    assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
   });
 
   test('of a version that is still safe', async (t) => {
@@ -333,12 +334,12 @@ describe('a receiver has to speak TLS', () => {
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
     const { port } = await startServer(t, createTlsServer({ cert, key, ...old }));
     const expected = 'it does not speak TLS 1.2 or 1.3';
-    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+    assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
   });
 
-  test('and has to listen', async (t) => {
+  test('and has to listen', async (_t) => {
     const expected = 'it refuses connections';
-    assert.equal(await outcome(post(openOutgoing(t), `https://${await freeAddress()}/`)), expected);
+    assert.equal(await outcome(post(sharedOutgoing, `https://${await freeAddress()}/`)), expected);
   });
 });
 
@@ -365,18 +366,5 @@ describe('a connection that is kept', () => {
     const outgoing = openOutgoing(t);
     for (let times = 0; times < 5; times += 1)
       assert.match(String(await outcome(post(outgoing, `https://localhost:${port}/`))), /^204$|is not HTTP$/);
-  });
-
-  test('is one of 320: others are closed after their response', async (t) => {
-    const [count, kept] = [340, 320];
-    const held: (() => void)[] = [];
-    const { port, sockets } = await startReceiver(t, (_request, response) => {
-      held.push(() => response.end());
-      if (held.length === count) for (const answer of held) answer();
-    });
-    const outgoing = openOutgoing(t);
-    const posts = Array.from({ length: count }, () => outcome(post(outgoing, `https://localhost:${port}/`)));
-    assert.deepEqual(await Promise.all(posts), Array(count).fill(200));
-    await eventually('the others are ended', timeoutMs, () => sockets.size === kept);
   });
 });

@@ -33,7 +33,7 @@ export interface Receiver {
   connections(): number;
   /** Those that it holds. */
   readonly sockets: ReadonlySet<Socket>;
-  /** How much came over those that have ended. */
+  /** How many bytes arrived over connections that have ended. */
   receivedBytes(): number;
 }
 
@@ -43,7 +43,7 @@ interface ListenAddress {
   readonly port?: number;
 }
 
-/** Has a server listen until the test is over. */
+/** Makes a server listen until the end of the test. */
 export async function startServer(
   test: Scope,
   server: Server,
@@ -87,7 +87,7 @@ export function startReceiver(
   return startServer(test, createServer(shown, listener), address);
 }
 
-/** Starts a receiver that speaks TLS, and what else `talk` makes it say once a request has come. */
+/** Starts a receiver that speaks TLS, and calls `talk` when a request has come. */
 export function startTalker(test: Scope, talk: (socket: TLSSocket) => void): Promise<Receiver> {
   const { certificate: cert, key } = certificate;
   return startServer(
@@ -118,6 +118,9 @@ export function openOutgoing(test: Scope, options: Partial<OutgoingDependencies>
   test.after(() => outgoing.close());
   return outgoing;
 }
+
+/** Shared by tests that need no settings or clock of their own: opening one reads all certificate authorities of Node. */
+export const sharedOutgoing = openOutgoing(fileScope);
 
 /** Posts something small. */
 export function post(
