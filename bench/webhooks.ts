@@ -36,8 +36,8 @@ const slowPart = 50;
 const connections = 64;
 
 /**
- * Measures what webhooks take: how far behind the filings that they tell of they arrive, with all endpoints alive and with some
- * dead, and what signed filing keeps of its figure while they are sent.
+ * Measures the delay of webhooks after their filings, with all endpoints alive and with some
+ * dead, and the rate of signed filing meanwhile.
  */
 export async function measureWebhooks(
   plan: WebhookPlan,
@@ -117,8 +117,8 @@ async function addWebhooks(service: Server, ports: readonly number[]): Promise<v
 }
 
 /**
- * Measures how far behind webhooks arrive, of filings that come fast and of those that come slowly; how far behind the last of the
- * fast ones the last arrived, in seconds.
+ * Measures the delay of webhooks, for fast and for slow filings. Returns how long after the last fast filing its event arrived,
+ * in seconds.
  */
 async function measureLag(
   title: string,
@@ -138,19 +138,19 @@ async function measureLag(
     ).sort();
     const lag = (share: number) =>
       `${Math.round(lagsMs[Math.floor(share * (lagsMs.length - 1))] ?? Number.NaN)} ms`;
-    const behindS = (newest(arrivals.map(([, atMs]) => atMs)) - newest([...answered.values()])) / 1_000;
+    const lagS = (newest(arrivals.map(([, atMs]) => atMs)) - newest([...answered.values()])) / 1_000;
     const columns = [
       `  ${title}, ${filings} events ${words}: ${lagsMs.length} deliveries`,
       `lag p50 ${lag(0.5)}, p99 ${lag(0.99)}`,
-      `the last ${behindS.toFixed(1)} s behind the last filing`,
+      `the last ${lagS.toFixed(1)} s after the last filing`,
       `CPU a delivery ${Math.round((totalS / lagsMs.length) * 1e6)} µs`,
     ];
     print(columns.join('   '));
-    return behindS;
+    return lagS;
   }
-  const behindS = await measure('in one go', fastPerS, events);
+  const lagS = await measure('in one go', fastPerS, events);
   await measure('a few a second', slowPerS, Math.ceil(events / slowPart));
-  return behindS;
+  return lagS;
 }
 
 /** The filings that arrivals tell of, with their times. */
@@ -193,7 +193,7 @@ async function measureFiling(
   const servers = [service, without, ...others];
   const load = startLoad();
   const figures = new Map(servers.map((server): [Server, Figures[]] => [server, []]));
-  const behindS: number[] = [];
+  const lagS: number[] = [];
   const filed = { year: new Date().getUTCFullYear(), last: 1 };
   const credentials = servers.map((server) => server.credentials);
   const told = toldOf(service, requests);
@@ -208,7 +208,7 @@ async function measureFiling(
       if (server !== service) continue;
       const endedMs = nowMs();
       const arrivals = timesOf(await receivers.gather(told * healthyOfEach));
-      behindS.push(Math.max(0, newest(arrivals.map(([, atMs]) => atMs)) - endedMs) / 1_000);
+      lagS.push(Math.max(0, newest(arrivals.map(([, atMs]) => atMs)) - endedMs) / 1_000);
     }
   }
   const [sender, ...compared] = Array.from(figures, ([{ name }, own]) => ({ name, figures: own }));
@@ -218,7 +218,7 @@ async function measureFiling(
   );
   for (const { name, figures: own } of [sender, ...compared]) print(serverLine(name, own));
   for (const other of compared) for (const line of ratioLines(sender, other, connections)) print(line);
-  print(`  all that a round told had arrived ${median(behindS).toFixed(1)} s behind its end`);
+  print(`  all events of a round had arrived ${median(lagS).toFixed(1)} s after its end`);
   const doubt = doubtLine([sender, ...compared]);
   if (doubt !== undefined) print(doubt);
 }

@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '..');
 const documents = globSync(['*.md', '{docs,deploy,bench,simulation,src}/**/*.md'], { cwd: root });
 const textOf = (document: string): string => readFileSync(join(root, document), 'utf8');
 
-/** The names that headings of a document have in links. */
+/** The anchors of a document. */
 function anchorsOf(document: string): string[] {
   return Array.from(textOf(document).matchAll(/^#+ (.*)$/gm), ([, heading = '']) =>
     heading
@@ -19,7 +19,7 @@ function anchorsOf(document: string): string[] {
   );
 }
 
-test('links between the documents lead somewhere', () => {
+test('the links between documents resolve', () => {
   let count = 0;
   for (const document of documents) {
     for (const [link, path = '', anchor] of textOf(document).matchAll(/\]\(([^)#\s]*)(?:#([^)\s]*))?\)/g)) {
@@ -33,20 +33,20 @@ test('links between the documents lead somewhere', () => {
   assert.ok(count > 20);
 });
 
-/** Commands in a line of text, and those that are a line of a block without what only a shell knows. */
+/** Commands within a line of text, and lines of code blocks without shell syntax. */
 const artsealCommands = /`artseal(?:-admin)? ([a-z][^`\n]*)`|^ *artseal(?:-admin)? ([a-z][^`\n$|&;<>{}]*)$/gm;
 
-test('the command line understands the commands that documents name', async (t) => {
+test('the commands in documents are valid', async (t) => {
   const env = { ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'none'), ARTSEAL_PUBLIC_ADDR: '127.0.0.1:1' };
   const commands = documents.flatMap((document) =>
     Array.from(textOf(document).matchAll(artsealCommands), ([, inline, line]) => inline ?? line ?? ''),
   );
   assert.ok(commands.length > 10);
   for (const words of new Set(commands)) {
-    // It would begin to serve; and these are no words of a command but a form of it.
+    // `serve` would start a server; the others are patterns of commands.
     if (words === 'serve' || /[|…[]/.test(words)) continue;
     const { errors } = await runHere(splitWords(words), env);
-    // Words alone are the name of a command, which may need more.
+    // A name of a command alone may lack arguments.
     const fault = /^[a-z ]+$/.test(words)
       ? /there is no command|, not '/
       : /see artseal .* --help|there is no command/;

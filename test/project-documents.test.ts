@@ -15,16 +15,16 @@ test('the changelog begins with the version of the project, and each version has
   assert.ok(headings[0]?.startsWith(`[${buildInfo.version}] - `));
 });
 
-test('every test that SECURITY.md names is there', () => {
+test('the tests that SECURITY.md names exist', () => {
   const named = Array.from(read('SECURITY.md').matchAll(/`(test\/[^`]+)`/g), ([, file = '']) => file);
   assert.ok(named.length > 0);
   for (const file of named) assert.ok(read(file).includes('test('), file);
 });
 
-/** What people read about the service, but for its history. */
+/** The documents, without the changelog. */
 const documents = [...['README.md', 'openapi.yaml'], ...globSync('docs/**/*.md', { cwd: projectFolder })];
 
-test('every example has the price of the greeting and the demo', () => {
+test('the examples have the price of the greeting and the demo', () => {
   const home = ['the page at /', String(homePage().body).replaceAll('&quot;', '"')];
   const texts = [home, ...documents.map((file) => [file, read(file)])];
   const prices = texts.flatMap(([file, text = '']) =>

@@ -20,7 +20,7 @@ const services: readonly DescService[] = [
 ];
 
 for (const { file, methods, typeName } of services) {
-  test(`generated clients find ${typeName} where they always did`, () => {
+  test(`generated clients find ${typeName} in its old package`, () => {
     const { goPackage, javaPackage, javaMultipleFiles, csharpNamespace } = file.proto.options ?? {};
     assert.deepEqual(
       { goPackage, javaPackage, javaMultipleFiles, csharpNamespace },
@@ -36,7 +36,7 @@ for (const { file, methods, typeName } of services) {
   for (const method of methods) {
     const { NO_SIDE_EFFECTS, IDEMPOTENCY_UNKNOWN } = MethodOptions_IdempotencyLevel;
     const reads = /^(Get|List|Watch)/.test(method.name);
-    test(`${typeName}.${method.name} ${reads ? 'may' : 'may not'} be asked with GET, at both doors`, () => {
+    test(`${typeName}.${method.name} ${reads ? 'may' : 'may not'} be called with GET, in both APIs`, () => {
       assert.equal(method.idempotency, reads ? NO_SIDE_EFFECTS : IDEMPOTENCY_UNKNOWN);
       const route = getOption(method, http).pattern.case;
       if (route !== undefined) assert.equal(route === 'get', reads);

@@ -19,7 +19,7 @@ function rounds(name: string, ...changes: Partial<Figures>[]) {
   return { name, figures: changes.map((change) => ({ ...figures, ...change })) };
 }
 
-test('a sending gives requests a second, processor time a call, and shares of a core', () => {
+test('a round gives requests a second, CPU time a call, and shares of a core', () => {
   assert.deepEqual(figures, {
     requestsPerS: 2_000,
     p50Ms: 10,
@@ -31,13 +31,13 @@ test('a sending gives requests a second, processor time a call, and shares of a 
   });
 });
 
-test('a median is the value in the middle, or the mean of the two there', () => {
+test('a median is the middle value, or the mean of the two middle values', () => {
   assert.equal(median([9, 1, 2]), 2);
   assert.equal(median([4, 1, 2, 9]), 3);
   assert.ok(Number.isNaN(median([])));
 });
 
-test('ratios are taken round by round, and shown with their range and what is required', () => {
+test('ratios are computed per round, and shown with their range and bound', () => {
   const service = rounds('service', { requestsPerS: 900 }, { requestsPerS: 400 }, { requestsPerS: 300 });
   const floor = rounds('floor', { requestsPerS: 1_000 }, { requestsPerS: 500 }, { requestsPerS: 1_000 });
   const [requests, cpu, p50, p99] = ratioLines(service, floor, 64);
@@ -50,7 +50,7 @@ test('ratios are taken round by round, and shown with their range and what is re
   assert.match(p99 ?? '', /p99 +1\.00 .*required: at most 1\.30$/);
 });
 
-test('one connection, Fastify and the empty handler have bounds of their own, and the old service none', () => {
+test('one connection, Fastify and the empty handler have bounds, the old service has none', () => {
   const required = (name: string, connections: number) =>
     ratioLines(rounds('service', {}), rounds(name, {}), connections)
       .map((line) => /(\S+) +1\.00 .*required: (.*)$/.exec(line)?.slice(1).join(': '))
@@ -62,13 +62,13 @@ test('one connection, Fastify and the empty handler have bounds of their own, an
   assert.deepEqual(required('floor', 256), []);
 });
 
-test('a server with little processor time is named as a doubt', () => {
+test('a server with little CPU time is reported as doubtful', () => {
   assert.equal(doubtLine([rounds('service', {}), rounds('floor', {})]), undefined);
   const doubt = doubtLine([rounds('service', {}), rounds('floor', { serverCpu: 0.5 })]);
   assert.match(doubt ?? '', /DOUBTFUL: floor had less than 80 % of a core/);
 });
 
-test('the busiest thread is told from all threads together, of which some have ended', () => {
+test('the busiest thread is found among all threads, although some have ended', () => {
   const before = {
     totalS: 10,
     threadsS: new Map([
@@ -88,7 +88,7 @@ test('the busiest thread is told from all threads together, of which some have e
   assert.deepEqual(cpuBetween(before, after), { totalS: 5, busiestS: 2 });
 });
 
-test('processor time is read of this process', { skip: process.platform !== 'linux' }, () => {
+test('CPU time of this process is read', { skip: process.platform !== 'linux' }, () => {
   const before = cpuTimes(process.pid);
   const spent = process.cpuUsage();
   while (process.cpuUsage(spent).user < 50_000);

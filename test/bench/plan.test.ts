@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readPlan } from '../../bench/plan.ts';
 
-test('without words all is measured, most of it over 64 connections', () => {
+test('without arguments everything is measured, most of it over 64 connections', () => {
   const { workloads, logLeaves, rounds, sendings, filings, old, servers } = readPlan([]);
   assert.equal(logLeaves, 1_000_000);
   assert.deepEqual(workloads, ['filing', 'provenance', 'typed']);
@@ -17,7 +17,7 @@ test('without words all is measured, most of it over 64 connections', () => {
   ]);
 });
 
-test('words choose the calls, the connections, the rounds and further servers', () => {
+test('arguments choose calls, connections, rounds and further servers', () => {
   const words = [
     '--only',
     'typed',
@@ -46,7 +46,7 @@ test('words choose the calls, the connections, the rounds and further servers', 
   assert.deepEqual(servers, [{ name: 'go', command: ['/somewhere/server', '--quick'] }]);
 });
 
-test('the evidence log is measured by itself', () => {
+test('the evidence log can be measured alone', () => {
   const { workloads, logLeaves } = readPlan(['--smoke', '--only', 'log']);
   assert.deepEqual({ workloads, logLeaves }, { workloads: [], logLeaves: 2_000 });
 });
@@ -68,12 +68,12 @@ const refused = [
 ];
 
 for (const { words, message } of refused) {
-  test(`${words.join(' ')} is refused`, () => {
+  test(`${words.join(' ')} is rejected`, () => {
     assert.throws(() => readPlan(words), { message });
   });
 }
 
-test('platforms beside a busy one are measured by themselves', () => {
+test('platforms beside a busy one can be measured alone', () => {
   const { workloads, logLeaves, webhookEvents, neighbourEvents } = readPlan([
     '--smoke',
     '--only',

@@ -110,8 +110,8 @@ test('the packed package serves and calls in an empty project, on older Nodes to
     const node = bin(name as keyof typeof runtimes);
     const env = environmentWith(node);
     assert.equal((await run('node', ['--version'], { env })).stdout, `v${number}\n`);
-    const told = await run('node_modules/.bin/artseal', ['--version'], { cwd: project, env });
-    assert.deepEqual([told.stdout, told.stderr], [`artseal ${version} (${commit})\n`, '']);
+    const shown = await run('node_modules/.bin/artseal', ['--version'], { cwd: project, env });
+    assert.deepEqual([shown.stdout, shown.stderr], [`artseal ${version} (${commit})\n`, '']);
     const { filed, ...calls } = await callsOn(t, project, node);
     assert.deepEqual(calls, {
       ...{ status: 200, listed: [filed.filingNo], price: String(artwork.price) },

@@ -12,7 +12,7 @@ function atNoon(newestMs?: number) {
   return { clock, part: createClockPart(clock, newestMs) };
 }
 
-test('a clock that goes on is right, whatever it gains or loses little by little', () => {
+test('a clock that drifts slowly is right', () => {
   for (const driftMs of [-minuteMs, 0, minuteMs]) {
     const { clock, part } = atNoon(noonMs - 1);
     for (let time = 0; time < 100; time += 1) {
@@ -23,7 +23,7 @@ test('a clock that goes on is right, whatever it gains or loses little by little
   }
 });
 
-test('a clock that was never set is wrong for as long as it is not', () => {
+test('a clock that was never set is wrong until it is set', () => {
   const clock = createManualClock(0);
   const part = createClockPart(clock, undefined);
   clock.advance(24 * 60 * minuteMs);
@@ -32,7 +32,7 @@ test('a clock that was never set is wrong for as long as it is not', () => {
   assert.equal(part.findFault(), undefined, 'that it was set now is no doubt');
 });
 
-test('a clock before the newest filing is doubted from five minutes on', () => {
+test('a clock over five minutes before the newest filing is a fault', () => {
   assert.equal(atNoon(noonMs + 5 * minuteMs).part.findFault(), undefined);
   const { clock, part } = atNoon(noonMs + 5 * minuteMs + 1_000);
   const fault = 'the clock says 2026-11-22T12:00:00Z, 301 s before the newest filing';
@@ -41,7 +41,7 @@ test('a clock before the newest filing is doubted from five minutes on', () => {
   assert.equal(part.findFault(), undefined, 'right as soon as it is set');
 });
 
-test('a clock that is set by more than five minutes is doubted until it is set back', () => {
+test('a clock that is set by more than five minutes is a fault until it is set back', () => {
   for (const [setByMs, words] of [
     [301_000, 'the clock was set forward by 301 s, to 2026-11-22T12:05:01Z'],
     [-3_600_000, 'the clock was set back by 3600 s, to 2026-11-22T11:00:00Z'],
@@ -57,19 +57,19 @@ test('a clock that is set by more than five minutes is doubted until it is set b
   }
 });
 
-test('five minutes are as far as calls may differ: no doubt', () => {
+test('five minutes, the tolerance of calls, are no fault', () => {
   const { clock, part } = atNoon();
   assert.equal(part.findFault(), undefined);
   clock.setWall(noonMs + 300_000);
   assert.equal(part.findFault(), undefined);
 });
 
-test('a doubt ends after eleven minutes, for it may have been wrong before', () => {
-  const behind = atNoon(noonMs + 24 * 60 * minuteMs);
+test('a fault of the clock ends after eleven minutes, since it may have been wrong before', () => {
+  const late = atNoon(noonMs + 24 * 60 * minuteMs);
   const set = atNoon();
   assert.equal(set.part.findFault(), undefined);
   set.clock.setWall(noonMs + 24 * 60 * minuteMs);
-  for (const { clock, part } of [behind, set]) {
+  for (const { clock, part } of [late, set]) {
     clock.advance(11 * minuteMs - 1);
     assert.notEqual(part.findFault(), undefined);
     clock.advance(1);

@@ -9,7 +9,7 @@ const accepted: Access = { kind: 'ACCEPTED' };
 const rejected: Access = { kind: 'REJECTED', why: 'the key was revoked' };
 const unreachable: Access = { kind: 'UNREACHABLE', why: 'nobody there' };
 
-/** A watch over a provider that answers as it is told; undefined for no answer at all. */
+/** A watch over a provider whose response a test sets; undefined for no response. */
 function watched(t: TestContext, first: Access | undefined, random = () => 0.5) {
   const clock = createManualClock();
   const lines: { level: number; msg: string; why?: string }[] = [];
@@ -43,7 +43,7 @@ function watched(t: TestContext, first: Access | undefined, random = () => 0.5) 
   };
 }
 
-test('it is asked at once, and until it has answered the service is not ready', async (t) => {
+test('the provider is checked at once, and the service is not ready before its response', async (t) => {
   const { watch, asked, levels, settle, next } = watched(t, accepted);
   assert.equal(asked(), 1);
   assert.deepEqual(watch.state(), { credentials: undefined, isReached: undefined });
@@ -81,7 +81,7 @@ test('a provider that cannot be reached is a warning and no fault', async (t) =>
   assert.deepEqual(levels(), [40, 30]);
 });
 
-test('a question without an answer is given up in time to say so within ten seconds', async (t) => {
+test('a check without a response ends within ten seconds', async (t) => {
   const { clock, watch, lines, settle } = watched(t, undefined);
   await settle();
   assert.ok(accessLimits.answerMs < 10_000);
@@ -94,7 +94,7 @@ test('a question without an answer is given up in time to say so within ten seco
   assert.equal(watch.findFault(), undefined);
 });
 
-test('the start waits for the first answer, but not for long', async (t) => {
+test('the start waits shortly for the first response', async (t) => {
   const prompt = watched(t, rejected);
   await prompt.watch.answeredWithin(1_000);
   assert.match(prompt.watch.findFault() ?? '', /rejects/);
@@ -111,7 +111,7 @@ test('the start waits for the first answer, but not for long', async (t) => {
   assert.match(slow.watch.findFault() ?? '', /has not yet responded/);
 });
 
-test('each change is told, and nothing else', async (t) => {
+test('listeners are called at each change, and only then', async (t) => {
   const { watch, settle, next } = watched(t, accepted);
   let changes = 0;
   watch.onChange(() => {
@@ -126,7 +126,7 @@ test('each change is told, and nothing else', async (t) => {
   assert.deepEqual(seen, [1, 2, 2, 3, 3, 4]);
 });
 
-test('questions are spread over time, and a change is known within a minute at the latest', async (t) => {
+test('checks are spread over time, and a change is known within a minute', async (t) => {
   const { askEveryMs, spreadMs, answerMs } = accessLimits;
   assert.ok(askEveryMs + spreadMs + answerMs < 60_000);
   for (const [dice, dueMs] of [
@@ -139,7 +139,7 @@ test('questions are spread over time, and a change is known within a minute at t
   }
 });
 
-test('when it stops it asks nothing more, whatever is under way', async (t) => {
+test('no check begins after the stop, even if one is in progress', async (t) => {
   const { clock, watch, asked, lines, settle } = watched(t, undefined);
   watch.stop();
   await settle();

@@ -16,7 +16,7 @@ function twoParts() {
   return { readiness, faults, logged, clock };
 }
 
-test('it tells every part that fails, in words and in the order of the parts', async () => {
+test('a check returns the fault of every part that fails, in the order of the parts', async () => {
   const { readiness, faults } = twoParts();
   assert.deepEqual(readiness.parts, ['disk', 'time']);
   assert.deepEqual(await readiness.check(), []);
@@ -27,7 +27,7 @@ test('it tells every part that fails, in words and in the order of the parts', a
   ]);
 });
 
-test('a part that cannot be checked fails', async () => {
+test('a part whose check throws fails', async () => {
   const { readiness, faults } = twoParts();
   faults.disk = Promise.reject(new TypeError('no disk'));
   assert.deepEqual(await readiness.check(), [
@@ -35,19 +35,19 @@ test('a part that cannot be checked fails', async () => {
   ]);
 });
 
-test('which parts fail is logged and told when it changes, however their words change', async () => {
+test('a change of the failing parts is logged and reported, another text of a fault is not', async () => {
   const { readiness, faults, logged } = twoParts();
-  let told = 0;
+  let changes = 0;
   const ignore = readiness.onChange(() => {
-    told += 1;
+    changes += 1;
   });
   await readiness.check();
-  assert.deepEqual([logged.length, told], [0, 0]);
+  assert.deepEqual([logged.length, changes], [0, 0]);
   faults.time = 'it is late by 1 s';
   await readiness.check();
   faults.time = 'it is late by 2 s';
   await readiness.check();
-  assert.deepEqual([logged.length, told], [1, 1]);
+  assert.deepEqual([logged.length, changes], [1, 1]);
   assert.deepEqual(logged[0]?.faults, [{ part: 'time', fault: 'it is late by 1 s' }]);
   faults.disk = 'it is full';
   await readiness.check();
@@ -62,10 +62,10 @@ test('which parts fail is logged and told when it changes, however their words c
       [30, 'ready again'],
     ],
   );
-  assert.equal(told, 2);
+  assert.equal(changes, 2);
 });
 
-test('a check that takes longer than one that began later changes nothing any more', async () => {
+test('the result of a slow check is dropped if a later check has ended', async () => {
   const { readiness, faults, logged } = twoParts();
   const slow = Promise.withResolvers<string | undefined>();
   faults.disk = slow.promise;
@@ -77,7 +77,7 @@ test('a check that takes longer than one that began later changes nothing any mo
   assert.deepEqual(logged, []);
 });
 
-test('once started it is checked every ten seconds, every second while a part fails, until it is stopped', async () => {
+test('readiness is checked every ten seconds, and every second while a part fails, until it is stopped', async () => {
   const { readiness, faults, logged, clock } = twoParts();
   await readiness.start();
   faults.disk = 'it is full';

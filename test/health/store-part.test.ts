@@ -25,7 +25,7 @@ async function openPart(t: TestContext) {
   return { dataDir, clock, store, disk, logBytes, part: createStorePart(store, clock) };
 }
 
-test('however many ask, there is one write a second', async (t) => {
+test('checks cause at most one write a second', async (t) => {
   const { clock, part, logBytes } = await openPart(t);
   const before = logBytes();
   const written = () => (logBytes() - before) / writeBytes;
@@ -43,7 +43,7 @@ test('however many ask, there is one write a second', async (t) => {
 
 const refusedWrite = 'a write failed: disk I/O error';
 
-test('a disk that takes nothing is a fault a second later at the latest, until writes have succeeded for five', async (t) => {
+test('a full disk is a fault within a second, until writes have succeeded for five', async (t) => {
   const { clock, part, disk } = await openPart(t);
   assert.equal(await part.findFault(), undefined);
   disk.failCommits();
@@ -58,7 +58,7 @@ test('a disk that takes nothing is a fault a second later at the latest, until w
   assert.equal(await part.findFault(), undefined);
 });
 
-test('a call that is refused a write is a fault at once, and each one begins the five seconds again', async (t) => {
+test('a failed write of a call is a fault at once, and restarts the five seconds', async (t) => {
   const { store, clock, part, disk } = await openPart(t);
   const refuseOne = async () => {
     disk.failCommits(0, 1);
@@ -80,7 +80,7 @@ test('a call that is refused a write is a fault at once, and each one begins the
   assert.equal(await part.findFault(), undefined);
 });
 
-test('while another process holds the store a write fails, and works as soon as that ends', async (t) => {
+test('the part fails while another process holds the store, and works again right after', async (t) => {
   const { dataDir, clock, part } = await openPart(t);
   const other = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => other.close());
@@ -91,12 +91,12 @@ test('while another process holds the store a write fails, and works as soon as 
   assert.equal(await part.findFault(), undefined);
 });
 
-test('after a apiError the disk needs room for more than the write that is tried', async (t) => {
+test('after a failed write the disk needs room for more than the test write', async (t) => {
   const { store, clock, disk } = await openPart(t);
   let freeBytes = 1_048_575;
   const metrics: Store['metrics'] = async () => {
-    const told = await store.metrics();
-    return { ...told, files: told.files && { ...told.files, freeBytes } };
+    const metrics = await store.metrics();
+    return { ...metrics, files: metrics.files && { ...metrics.files, freeBytes } };
   };
   const part = createStorePart({ ...store, metrics }, clock);
   assert.equal(await part.findFault(), undefined, 'as long as nothing was refused');
@@ -116,7 +116,7 @@ test('after a apiError the disk needs room for more than the write that is tried
   assert.equal(await part.findFault(), undefined);
 });
 
-test('files that are not in their place are told at once', async (t) => {
+test('moved files are a fault at once', async (t) => {
   const { dataDir, part } = await openPart(t);
   assert.equal(await part.findFault(), undefined);
   renameSync(dataDir, `${dataDir}.away`);
@@ -125,7 +125,7 @@ test('files that are not in their place are told at once', async (t) => {
   assert.equal(await part.findFault(), undefined);
 });
 
-test('a write that takes longer than a second is a fault until it is stored, and no more are begun', async (t) => {
+test('a write that takes over a second is a fault until it is stored, and no other write begins', async (t) => {
   const { clock, store, logBytes } = await openPart(t);
   const stuck = Promise.withResolvers<void>();
   const execute: Store['execute'] = async (unit) => {

@@ -40,7 +40,7 @@ for (const [make, safe, exposed] of [
   [fileOf, [0o400, 0o600, 0o640, 0o644, 0o700], [0o602, 0o620, 0o622, 0o660, 0o666]],
   [folderOf, [0o700, 0o750, 0o755, 0o1755], [0o702, 0o770, 0o775, 0o777, 0o1777]],
 ] as const) {
-  test(`${make.name}: group and others may not change it`, { skip: noUsers }, (t) => {
+  test(`${make.name}: a path that group or others may change is rejected`, { skip: noUsers }, (t) => {
     for (const mode of safe) refuseChangeableByOthers([make(t, mode)]);
     for (const mode of exposed) {
       const path = make(t, mode);
@@ -52,16 +52,18 @@ for (const [make, safe, exposed] of [
     }
   });
 
-  test(`${make.name}: others who may read it are told of, the group is not`, { skip: noUsers }, (t) => {
+  test(`${make.name}: a path that others may read is reported, one for the group is not`, {
+    skip: noUsers,
+  }, (t) => {
     for (const mode of [...safe, ...exposed]) {
       const path = make(t, mode);
-      const told = readableByOthers([path]).map((found) => found.path);
-      assert.deepEqual(told, (mode & 0o004) === 0 ? [] : [path], mode.toString(8));
+      const readable = readableByOthers([path]).map((found) => found.path);
+      assert.deepEqual(readable, (mode & 0o004) === 0 ? [] : [path], mode.toString(8));
     }
   });
 }
 
-test('all that is exposed is named at once', { skip: noUsers }, (t) => {
+test('one error names all exposed paths', { skip: noUsers }, (t) => {
   const paths = [fileOf(t, 0o666), fileOf(t, 0o600), folderOf(t, 0o777)];
   const message = errorOf(...paths);
   assert.deepEqual(
@@ -70,13 +72,13 @@ test('all that is exposed is named at once', { skip: noUsers }, (t) => {
   );
 });
 
-test('behind a link it is the file that counts', { skip: noUsers }, (t) => {
+test('the file that a link leads to counts', { skip: noUsers }, (t) => {
   const link = join(temporaryFolder(t), 'link');
   symlinkSync(fileOf(t, 0o620), link);
   assert.match(errorOf(link), /mode 0620/);
 });
 
-test('the folder of a target counts like that of a database: who may change it can exchange the file', {
+test('the folder of a target counts, since its owner can replace the file', {
   skip: noUsers,
 }, (t) => {
   const [exposed, safe] = [folderOf(t, 0o777), folderOf(t, 0o755)];
@@ -90,7 +92,7 @@ test('the folder of a target counts like that of a database: who may change it c
   refuseChangeableByOthers([link, second]);
 });
 
-test('what is not there, and nothing at all, is no fault', (t) => {
+test('missing paths are no fault', (t) => {
   const folder = temporaryFolder(t);
   const dangling = join(folder, 'link');
   symlinkSync(join(folder, 'none'), dangling);
@@ -99,7 +101,7 @@ test('what is not there, and nothing at all, is no fault', (t) => {
   assert.deepEqual(readableByOthers(paths), []);
 });
 
-test('another owner than this user or root is refused', { skip: noUsers }, (t) => {
+test('any owner but this user and root is rejected', { skip: noUsers }, (t) => {
   const file = fileOf(t, 0o600);
   const me = statSync(file).uid;
   // Root alone can give a file away, and to root alone belong files that anybody else must trust.
@@ -113,7 +115,7 @@ test('another owner than this user or root is refused', { skip: noUsers }, (t) =
   refuseChangeableByOthers(['/'], owner);
 });
 
-test('the lock of the serving process is for this user alone, an old one too', {
+test('the lock of the serving process is readable by this user alone, an old one too', {
   skip: noUsers,
 }, async (t) => {
   const dataDir = temporaryFolder(t);

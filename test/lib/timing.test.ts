@@ -23,7 +23,7 @@ describe('every', () => {
     assert.equal(runs, 4);
   });
 
-  test('waits for a period first if it starts later', () => {
+  test('startLater waits for a period first', () => {
     const clock = createManualClock();
     let runs = 0;
     const loop = every(
@@ -75,7 +75,7 @@ describe('every', () => {
 describe('withTimeout', () => {
   const reason = new Error('no response within 1 s');
 
-  test('gives what the work gives, and leaves no timer', async () => {
+  test('returns the result of the work, and leaves no timer', async () => {
     const clock = createManualClock();
     assert.equal(await withTimeout(clock, { ms: 1_000, reason }, async () => 7), 7);
     assert.equal(clock.nextDueMs(), undefined);

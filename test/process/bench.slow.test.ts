@@ -57,13 +57,13 @@ test('a smoke run measures every call at every server, an older checkout and a f
     ['10 more dead, 100 events in one go', 900],
     ['10 more dead, 2 events a few a second', 18],
   ]) {
-    const line = `${events}: ${deliveries} deliveries +lag p50 \\d+ ms, p99 \\d+ ms +the last [\\d.]+ s behind the last filing`;
+    const line = `${events}: ${deliveries} deliveries +lag p50 \\d+ ms, p99 \\d+ ms +the last [\\d.]+ s after the last filing`;
     assert.match(stdout, new RegExp(line));
   }
   assert.match(stdout, /with dead ones ÷ all alive, .* \d+\.\d\d\n/);
   assert.match(stdout, /webhooks : no-webhooks +requests\/s +\d/);
   assert.match(stdout, /webhooks : old +requests\/s +\d/);
-  assert.match(stdout, /all that a round told had arrived [\d.]+ s behind its end/);
+  assert.match(stdout, /all events of a round had arrived [\d.]+ s after its end/);
 });
 
 test('a server that does not start ends the bench with exit code 1', async (t) => {

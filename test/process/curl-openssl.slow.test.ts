@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type BoundedResult, runShell, serveWatched } from '../support/watched-command.ts';
 
@@ -128,4 +130,20 @@ test('sh, openssl and curl are client enough', { timeout: 300_000 }, async (t) =
     const [answer] = answersOf(await run(tampered));
     assert.deepEqual([answer?.status, answer?.json.code], [401, 'SIGNATURE_INVALID']);
   });
+});
+
+test('curl calls the internal API over a Unix socket', async (t) => {
+  const path = join(temporaryFolder(t), 'internal.sock');
+  const service = await startService(t, { env: { ARTSEAL_INTERNAL_ADDR: `unix:${path}` } });
+  const token = await service.token();
+  const { code, stdout, stderr } = await runShell(
+    t,
+    `curl -sS --unix-socket "$SOCKET" -H "Authorization: Bearer $TOKEN" --json '{}' \\
+       http://localhost/artseal.v1.FilingService/ListFilings
+     curl -sS --unix-socket "$SOCKET" --http2-prior-knowledge --json '{}' -o /dev/null -w '\\n%{http_code} %{http_version}\\n' \\
+       http://localhost/artseal.v1.FilingService/ListFilings`,
+    { SOCKET: path, TOKEN: token },
+  );
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^\{\}\n401 2\n$/);
 });

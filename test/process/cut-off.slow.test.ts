@@ -24,7 +24,7 @@ async function served(t: TestContext, signal: NodeJS.Signals): Promise<string> {
   return dataDir;
 }
 
-test('after kill -9 a sound database is checked before the doors open, and after a clean stop it is not', async (t) => {
+test('a database is checked before the listeners open after kill -9, and not after a clean stop', async (t) => {
   const dataDir = await served(t, 'SIGKILL');
   const service = await startService(t, { dataDir });
   const line = service.logLines.find((each) => checked.test(each)) ?? assert.fail();
@@ -37,17 +37,17 @@ test('after kill -9 a sound database is checked before the doors open, and after
   );
 });
 
-test('after kill -9 a damaged database is refused with what SQLite says and what to do', async (t) => {
+test('a damaged database is rejected after kill -9, with the message of SQLite and what to do', async (t) => {
   const dataDir = await served(t, 'SIGKILL');
   const file = join(dataDir, 'artseal.db');
-  // What lies in the log comes before what is in the database.
+  // Pages in the WAL would hide those in the database.
   const raw = new Sqlite(file);
   raw.pragma('wal_checkpoint(TRUNCATE)');
   const page = Number(
     raw.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'log_leaf'").pluck().get(),
   );
   raw.close();
-  assert.ok(!existsSync(`${file}-wal`), 'only the record of the server tells that it was cut off');
+  assert.ok(!existsSync(`${file}-wal`), 'only the serving record shows that it was killed');
   const disk = openSync(file, 'r+');
   writeSync(disk, Buffer.alloc(pageBytes, 0xa5), 0, pageBytes, (page - 1) * pageBytes);
   closeSync(disk);

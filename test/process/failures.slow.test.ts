@@ -156,7 +156,7 @@ describe('a database that cannot be used is named and left as it is', {
   test('its pages are damaged', async (t) => {
     const { dataDir, file } = await usedDatabase(t);
     const descriptor = openSync(file, 'r+');
-    // Behind the file's header, where the first page tells of all tables.
+    // After the header of the file: the first page has the schema.
     writeSync(descriptor, Buffer.alloc(3_996, 0xa5), 0, 3_996, 100);
     closeSync(descriptor);
     assertOneLine(await serve(t, { ARTSEAL_DATA_DIR: dataDir }), failed, /artseal\.db|ARTSEAL_DATA_DIR/);

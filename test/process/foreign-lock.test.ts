@@ -12,19 +12,19 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 import { serveWatched } from '../support/watched-command.ts';
 
-/** How long the serving process waits for another one's write, in milliseconds, and then refuses. */
+/** How long the server waits for the write of another process, in milliseconds. */
 const busyWaitMs = 250;
 const target = '/api/v1/filing';
-/** Author of filings that are made while the lock is given back. */
+/** The author of filings while the lock is free. */
 const between = 'between';
 
-/** A filing by what is signed of it: sent again, it is the same bytes. */
+/** A filing; a retry has the same bytes. */
 function aFiling(author: string): SignedRequest & { author: string } {
   const timestamp = String(Math.floor(Date.now() / 1000));
   return { author, target, body: JSON.stringify({ ...artwork, author }), timestamp, nonce: newNonce() };
 }
 
-/** A service with one filing, and the write lock of its database, which this process takes and gives back. */
+/** A service with one filing, and the write lock of its database. */
 async function serving(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const { platforms, token } = await issueInto(dataDir, 1);
@@ -44,7 +44,7 @@ async function serving(t: TestContext) {
   };
 }
 
-/** Asks for openapi.yaml so many times, one after the other over one connection. */
+/** Requests openapi.yaml several times over one connection. */
 async function readOpenApi(publicUrl: string, times: number): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   for (let time = 0; time < times; time += 1) {
@@ -57,18 +57,18 @@ async function readOpenApi(publicUrl: string, times: number): Promise<void> {
   agent.destroy();
 }
 
-test('another process that holds the write lock holds up writes and nothing else', {
+test('another process that holds the write lock blocks only writes', {
   timeout: 300_000,
 }, async (t) => {
   const { service, file, get, lock, unlock, authors, filingNo } = await serving(t);
   lock();
 
-  await t.test('openapi.yaml is answered while a write waits', async () => {
-    // A machine that is busy may take longer for so many than the write waits.
+  await t.test('openapi.yaml is served while a write waits', async () => {
+    // A busy machine may be slower than the wait of the write.
     const attemptsMax = 40;
     const requests = 20;
     for (let attempt = 1; ; attempt += 1) {
-      assert.ok(attempt <= attemptsMax, `never ${requests} answers while a write waited`);
+      assert.ok(attempt <= attemptsMax, `never ${requests} responses while a write waited`);
       let isRefused = false;
       const refused = file(aFiling('refused')).then((answer) => {
         isRefused = true;
@@ -78,21 +78,21 @@ test('another process that holds the write lock holds up writes and nothing else
       const isInTime = !isRefused;
       await refused;
       if (isInTime) return;
-      // Once it was waited for in vain, a lock is not waited for again until it was given back.
+      // After a wait in vain, the next write does not wait until the lock was free.
       unlock();
       assert.equal((await file(aFiling(between))).status, 200);
       lock();
     }
   });
 
-  await t.test('internal systems read, a write beside them or not', async () => {
+  await t.test('internal systems can read', async () => {
     assert.equal((await get(filingNo)).json.filing.author, 'before');
     const [{ json }, refused] = await Promise.all([get(filingNo), file(aFiling('beside'))]);
     assert.equal(json.filing.author, 'before');
     assertRefused(refused, 503, 'UNAVAILABLE');
   });
 
-  await t.test('writes that come together are refused together, and none is stored', async () => {
+  await t.test('concurrent writes are rejected together, and none is stored', async () => {
     const burst = Array.from({ length: 50 }, (_, place) => aFiling(`burst ${place}`));
     const beganMs = performance.now();
     const answers = await Promise.all(burst.map(file));
@@ -102,7 +102,7 @@ test('another process that holds the write lock holds up writes and nothing else
     t.diagnostic(`50 refusals took ${Math.round(tookMs)} ms`);
   });
 
-  await t.test('a refused write spent nothing: its bytes are taken once the lock is given back', async () => {
+  await t.test('a rejected write used up nothing: its retry succeeds when the lock is free', async () => {
     const filing = aFiling('again');
     const refused = await file(filing);
     assertRefused(refused, 503, 'UNAVAILABLE', /nothing was stored/);

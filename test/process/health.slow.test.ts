@@ -33,9 +33,9 @@ import {
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
-/** How often, and how many times, readiness is asked whether it stays as it is: longer than it takes to turn on. */
+/** The period and the number of readiness checks: together longer than readiness takes to return. */
 const [lookEveryMs, looks] = [250, 32];
-/** Enough for the service, little enough to be filled at once. */
+/** Enough for the service, small enough to be filled at once. */
 const diskMiB = 8;
 
 const statusOf = async ({ publicUrl }: WatchedService, path: string): Promise<number> => {
@@ -46,7 +46,7 @@ const statusOf = async ({ publicUrl }: WatchedService, path: string): Promise<nu
 const healthOf = ({ internalUrl }: WatchedService) =>
   createClient(Health, createGrpcTransport({ baseUrl: internalUrl }));
 
-/** Watches the health of a service, over one stream after the other, until the signal is aborted. */
+/** Watches the health of a service over successive streams, until the signal is aborted. */
 async function watchHealth(service: WatchedService, signal: AbortSignal, take: (status: Status) => void) {
   while (!signal.aborted) {
     try {
@@ -59,26 +59,26 @@ async function watchHealth(service: WatchedService, signal: AbortSignal, take: (
 
 const linesOf = (text: string) => text.trimEnd().split('\n');
 const logLines = ({ stderr }: WatchedService) => linesOf(stderr()).map((line) => JSON.parse(line));
-/** Log lines that say something of readiness. */
+/** Log lines about readiness. */
 const readinessLines = (service: WatchedService) =>
   logLines(service).filter(({ msg }) => /^(not )?ready/.test(msg));
 
 const hasLogged = ({ stderr }: WatchedService, msg: string) =>
   eventually(`${msg} is logged`, timeoutMs, () => stderr().includes(`"msg":"${msg}"}\n`));
 
-/** How long a service that has ended was draining, by its log. */
+/** How long a service drained, by its log. */
 function drainedMs(service: WatchedService): number {
   const begun = logLines(service).find(({ msg }) => msg.startsWith('draining'));
   const ended = logLines(service).find(({ msg }) => msg === 'closing');
   return Date.parse(ended.time) - Date.parse(begun.time);
 }
 
-/** As root of a namespace of its own, in which a process may mount what others do not see. */
+/** Root of a namespace with mounts of its own. */
 const ownMounts = ['--map-root-user', '--mount'];
 
 const diskIsMounted = [...ownMounts, 'mount', '-t', 'tmpfs', 'none', tmpdir()];
 
-/** Fills the disk to its last byte, or what is left of it. */
+/** Fills the disk to its last byte. */
 function fill(path: string): void {
   const file = openSync(path, 'a');
   try {
@@ -99,7 +99,7 @@ function hasRoom(file: number, bytes: number): boolean {
   }
 }
 
-/** Serves on a small disk, which is empty at first; `onDisk` is the data folder as this process reaches it. */
+/** Serves on a small, empty disk; `onDisk` is the path of the data folder for this process. */
 async function serveOnSmallDisk(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const mount = `mount -t tmpfs -o size=${diskMiB}m,mode=700 none "$ARTSEAL_DATA_DIR" && exec "$@"`;
@@ -115,7 +115,7 @@ async function serveOnSmallDisk(t: TestContext) {
   return { service, dataDir, onDisk, file, fillUp, makeRoom: () => rmSync(join(onDisk, 'fill')) };
 }
 
-test('what is on a disk that is mounted read-only is named, with what to do', {
+test('commands name a path on a disk that is mounted read-only, and what to do', {
   skip: skipUnlessUnshared(diskIsMounted, 'mount'),
   timeout: 300_000,
 }, async (t) => {
@@ -139,7 +139,7 @@ test('what is on a disk that is mounted read-only is named, with what to do', {
   assert.match(checked.stdout, new RegExp(`^fault +backup .*${folder} ${hint}`, 'm'));
 });
 
-test('a refused filing turns readiness off at once, until writes have succeeded for seconds', {
+test('a rejected filing makes the server not ready at once, until writes have succeeded for seconds', {
   skip: skipUnlessUnshared(diskIsMounted, 'mount'),
   timeout: 300_000,
 }, async (t) => {
@@ -153,13 +153,13 @@ test('a refused filing turns readiness off at once, until writes have succeeded 
   const watch = watchHealth(service, watching.signal, (status) => {
     if (status !== watched.at(-1)) watched.push(status);
   });
-  await eventually('the first status is told', timeoutMs, () => watched.length === 1);
+  await eventually('the first status is received', timeoutMs, () => watched.length === 1);
 
   for (let time = 1; time <= 2; time += 1) {
     await fillUp();
     assert.equal(await statusOf(service, '/readyz'), 503, 'at once');
     assert.equal((await health.check({})).status, Status.NOT_SERVING);
-    // As behind a load balancer that has taken the server out: no calls come, and the disk stays as it is.
+    // As if a load balancer had removed the server: no calls come, and the disk stays full.
     for (let look = 0; look < looks; look += 1) {
       await delay(lookEveryMs);
       const refused = await fetch(`${service.publicUrl}/readyz`);
@@ -172,8 +172,8 @@ test('a refused filing turns readiness off at once, until writes have succeeded 
     makeRoom();
     const { SERVING, NOT_SERVING } = Status;
     const expected = [SERVING, ...Array.from({ length: time }, () => [NOT_SERVING, SERVING]).flat()];
-    // Nobody asks: the service finds out by itself.
-    await eventually('the change is told', timeoutMs, () => watched.length >= expected.length);
+    // Without any request the service finds out by itself.
+    await eventually('the change is received', timeoutMs, () => watched.length >= expected.length);
     assert.deepEqual(watched, expected, 'each change once');
     assert.equal(await statusOf(service, '/readyz'), 200);
     assert.equal((await health.check({})).status, Status.SERVING);
@@ -190,18 +190,18 @@ test('a refused filing turns readiness off at once, until writes have succeeded 
       [40, 'not ready: store'],
       [30, 'ready again'],
     ]).flat(),
-    'each change once, however often it was asked',
+    'each change once, whatever the number of requests',
   );
   const fault = 'a write failed: database or disk is full';
   assert.deepEqual(lines[0].faults, [{ part: 'store', fault }]);
   const calls = logLines(service).filter(({ msg }) => msg === 'call');
   assert.ok(
     calls.every(({ operation }) => operation.includes('Filing')),
-    'questions for health leave no lines',
+    'health checks leave no lines',
   );
 });
 
-/** What has a command see the files of a service on a small disk. */
+/** Runs a command in the namespace of a service on a small disk. */
 const besideIt = ({ child }: WatchedService): string[] => {
   const namespaces = ['--user', '--preserve-credentials', '--mount'];
   return ['nsenter', '--target', String(child.pid), ...namespaces, '--'];
@@ -214,12 +214,12 @@ function run(words: readonly string[], dataDir: string, launcher: readonly strin
   return spawnSync(program, rest, { env, cwd: projectFolder, encoding: 'utf8' });
 }
 
-/** What each of those says of a part who say whether a service is well. */
+/** What /readyz, health, metrics, check and log say about a part. */
 async function saidOf(service: WatchedService, dataDir: string, part: string, launcher?: readonly string[]) {
   const answer = await fetch(`${service.publicUrl}/readyz`);
   const { message } = (await answer.json()) as { message?: string };
   const isReady = Number(answer.ok);
-  // Those who scrape within a second share the metrics of the first.
+  // Metrics are cached for a second.
   await eventually('the metrics say so', timeoutMs, async () => {
     return (await scrape(service.metricsUrl)).value('artseal_ready') === isReady;
   });
@@ -237,7 +237,7 @@ async function saidOf(service: WatchedService, dataDir: string, part: string, la
   };
 }
 
-test('of a full disk and of a restored registry /readyz, metrics, check and log say the same', {
+test('/readyz, metrics, check and log agree about a full disk and a restored registry', {
   skip: skipUnlessUnshared(diskIsMounted, 'mount', 'nsenter'),
   timeout: 300_000,
 }, async (t) => {
@@ -265,7 +265,7 @@ test('of a full disk and of a restored registry /readyz, metrics, check and log 
   await hasLogged(service, 'ready again');
   const { json } = await file();
   assert.match(json.filingNo, /^AS-/);
-  // Nothing is published behind the backup, so that the restored log goes on.
+  // Nothing is published after the backup, so the restored log can continue.
   await eventually('all is published', timeoutMs, async () => {
     const { value } = await scrape(service.metricsUrl);
     const leaves = value('artseal_evidence_log_leaves');
@@ -334,7 +334,7 @@ describe('a service with a drain delay', { concurrency: 2, timeout: 300_000 }, (
     assert.equal(await statusOf(service, '/readyz'), 503);
     assert.equal((await health.check({})).status, Status.NOT_SERVING);
     assert.equal(await statusOf(service, '/healthz'), 200);
-    // Over a connection of its own, as a client has that was not told yet.
+    // Over a new connection, as of a client that does not know yet.
     assert.equal((await send(service.publicUrl, platform, filing)).status, 200);
     service.child.kill('SIGTERM');
     assert.equal((await watch.next()).done, true);

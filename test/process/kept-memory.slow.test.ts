@@ -5,17 +5,17 @@ import { artwork } from '../support/samples.ts';
 import { typedClients } from '../support/typed-clients.ts';
 import { startWeighedService, type Weight } from '../support/weighed-service.ts';
 
-/** Filings until all that is made once is there, such as compiled code, and so many after that. */
+/** Filings for the warm-up, such as compiled code, and filings that are measured. */
 const [first, filings] = [2_000, 6_000];
 const underWay = 64;
-/** What may be alive more after all filings, in bytes: far less than one filing and its answer hold. */
+/** The allowed growth, in bytes: far less than the filings and their responses. */
 const grownMax = 200 * filings;
 
 const megabytes = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;
 const described = ({ held, heldInThread, resident }: Weight) =>
   `${megabytes(held)} alive in the main thread, ${megabytes(heldInThread)} in the store's, ${megabytes(resident)} resident`;
 
-test('of what crosses to the thread of the store and back nothing is kept', {
+test('requests to the thread of the store leave no memory', {
   timeout: 300_000,
 }, async (t) => {
   const { internalUrl, token, weigh } = await startWeighedService(t);

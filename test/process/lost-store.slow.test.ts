@@ -11,12 +11,12 @@ import { serveWatched } from '../support/watched-command.ts';
 
 const preloaded = join(import.meta.dirname, 'children', 'failing-thread.ts');
 const failed = 1;
-/** Filings that are answered while the thread works. */
+/** The number of filings before the thread fails. */
 const filings = 20;
-/** Far longer than an end takes that nothing holds up, and than connections are waited for. */
+/** Far longer than the end of a process, and than the wait for connections. */
 const limitMs = 60_000;
 
-/** How the thread of the store fails, what the log says of it, and with which options of Node. */
+/** How the thread of the store fails, what the log says, and the options of Node. */
 const ways = [
   ['throws', 'THROW', /the thread was made to fail/, ''],
   ['exits', 'EXIT', /The thread of the store ended with 7/, ''],
@@ -36,7 +36,7 @@ async function deployed(t: TestContext) {
   return { dataDir, token, file };
 }
 
-/** The numbers that calls were given by a service whose thread failed; those refused were told UNAVAILABLE. */
+/** The numbers of the calls that succeeded while the thread failed. The others must have got UNAVAILABLE. */
 async function answeredOf(calls: readonly Promise<RestAnswer>[]): Promise<string[]> {
   const settled = await Promise.allSettled(calls);
   const answers = settled.flatMap((call) => (call.status === 'fulfilled' ? [call.value] : []));
@@ -46,7 +46,7 @@ async function answeredOf(calls: readonly Promise<RestAnswer>[]): Promise<string
 }
 
 for (const [what, way, why, options] of ways) {
-  test(`a service whose store ${what} says so and ends; the next one has all that was answered`, {
+  test(`a service whose store ${what} logs it and ends; the next one has all stored filings`, {
     timeout: 300_000,
     skip: executable && 'an executable cannot be made to load what makes the thread fail',
   }, async (t) => {
@@ -59,7 +59,7 @@ for (const [what, way, why, options] of ways) {
     assert.equal(numbers.at(-1)?.slice(8), '000020');
 
     const last = ['Nobody', 'beside', 'beside'];
-    // The thread may carry some of them out, and say so, before it ends.
+    // The thread may execute some of them before it ends.
     numbers.push(...(await answeredOf(last.map((author) => file(service.publicUrl, author)))).sort());
     assert.equal(await service.end(limitMs), failed, service.stderr());
     const lines = service.stderr().trimEnd().split('\n');
@@ -77,7 +77,7 @@ for (const [what, way, why, options] of ways) {
     const { json } = await typedCall(next.internalUrl, token, 'FilingService/ListFilings', { pageSize: 100 });
     const stored = json.filings.map(({ filingNo }: { filingNo: string }) => filingNo).sort();
     assert.deepEqual(stored.slice(0, numbers.length), numbers);
-    assert.ok(stored.length <= filings + last.length, 'a call that was not answered may be stored, once');
+    assert.ok(stored.length <= filings + last.length, 'a call without a response may be stored, once');
     const nextNo = (await file(next.publicUrl, 'next')).json.filingNo;
     assert.equal(nextNo.slice(8), String(stored.length + 1).padStart(6, '0'));
     assert.equal(await next.stop(), 0, next.stderr());

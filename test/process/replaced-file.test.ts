@@ -17,7 +17,7 @@ import { serveWatched } from '../support/watched-command.ts';
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
 
-test('a service whose database is moved or replaced refuses all calls, and goes on when it is back', {
+test('a service whose database is moved or replaced rejects all calls until it is back', {
   timeout: 300_000,
 }, async (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
@@ -37,39 +37,42 @@ test('a service whose database is moved or replaced refuses all calls, and goes 
     eventually(`${times} × ${text}`, timeoutMs, () => logged(text) === times);
   assert.match((await file()).json.filingNo, /-000001$/);
 
-  await t.test('moved: a write is refused at once, a read within seconds', async () => {
+  await t.test('moved: a write is rejected at once, a read within seconds', async () => {
     renameSync(dataDir, away);
     const { status, json } = await file();
     assert.deepEqual([status, json.code], [503, 'UNAVAILABLE']);
-    assert.equal(json.message.includes(dataDir), false, 'paths are not for callers');
+    assert.equal(json.message.includes(dataDir), false, 'callers see no paths');
     await isLogged('"msg":"the database file was replaced or removed', 1);
     assert.ok(logged(`"fault":"${join(dataDir, 'artseal.db')} is gone"`) === 1, service.stderr());
     assert.equal((await list()).status, 503);
     await isLogged('"msg":"the orders that are due cannot be read', 1);
   });
 
-  await t.test('back: it goes on with what it had', async () => {
+  await t.test('back: the service continues', async () => {
     renameSync(away, dataDir);
     await isLogged('"msg":"the database file is back', 1);
     await isLogged('"msg":"the orders that are due are read again', 1);
-    assert.equal(logged('"msg":"the orders that are due cannot be read'), 1, 'once while it lasted');
+    assert.equal(logged('"msg":"the orders that are due cannot be read'), 1, 'one line');
     assert.match(service.stderr(), /"reason":"UNAVAILABLE",[^\n]*"why":"[^"]*artseal\.db[^"]* is gone"/);
     assert.equal(logged('"stack"'), 0, service.stderr());
     assert.match((await file()).json.filingNo, /-000002$/);
     assert.equal((await list()).json.filings.length, 2);
   });
 
-  await t.test('replaced: nothing is refused as unknown, and the other database stays as it is', async () => {
-    renameSync(dataDir, away);
-    const other = createSqliteStore({ dataDir, ...sandbox });
-    t.after(() => other.close());
-    const platform = { name: 'other', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
-    await perform(other, { kind: 'AddPlatform', by: tester, platform, key: newKey() });
-    assert.equal((await file()).json.code, 'UNAVAILABLE');
-    await isLogged('artseal.db is not the file that was opened","msg":"the database file was', 1);
-    assert.equal((await list()).status, 503);
-    assert.equal(await service.stop(), 0, service.stderr());
-    assert.ok(existsSync(join(dataDir, 'artseal.db-wal')), 'the log of the other database is there');
-    assert.equal((await perform(other, { kind: 'FindPlatform', name: 'other' }))?.caller, 'other');
-  });
+  await t.test(
+    'replaced: calls are rejected as UNAVAILABLE, and the other database is unchanged',
+    async () => {
+      renameSync(dataDir, away);
+      const other = createSqliteStore({ dataDir, ...sandbox });
+      t.after(() => other.close());
+      const platform = { name: 'other', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
+      await perform(other, { kind: 'AddPlatform', by: tester, platform, key: newKey() });
+      assert.equal((await file()).json.code, 'UNAVAILABLE');
+      await isLogged('artseal.db is not the file that was opened","msg":"the database file was', 1);
+      assert.equal((await list()).status, 503);
+      assert.equal(await service.stop(), 0, service.stderr());
+      assert.ok(existsSync(join(dataDir, 'artseal.db-wal')), 'the log of the other database is there');
+      assert.equal((await perform(other, { kind: 'FindPlatform', name: 'other' }))?.caller, 'other');
+    },
+  );
 });

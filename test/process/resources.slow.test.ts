@@ -158,7 +158,7 @@ async function requestsOfAllKinds(service: WatchedService, platform: IssuedPlatf
   return [...rest.map(({ headers }) => headers['x-request-id']), ...typed.map(({ requestId }) => requestId)];
 }
 
-test('the log is one JSON line a request and tells no secret', { timeout: 300_000 }, async (t) => {
+test('the log is one JSON line a request, without secrets', { timeout: 300_000 }, async (t) => {
   const { service, platform, token } = await running(t, { ARTSEAL_LOG_LEVEL: 'trace' });
   const requestIds = await requestsOfAllKinds(service, platform, token);
   assert.equal(await service.stop(), 0);
@@ -173,7 +173,7 @@ test('the log is one JSON line a request and tells no secret', { timeout: 300_00
     assert.deepEqual(logged.toSorted(), requestIds.toSorted());
   });
 
-  await t.test('a line tells who did what, and how it ended', () => {
+  await t.test('a line has caller, operation and result', () => {
     const [first] = lines.filter(({ requestId }) => requestId === requestIds[0]);
     assert.equal(first.caller, platform.caller);
     assert.match(first.operation, /FilingService\/CreateFiling/);

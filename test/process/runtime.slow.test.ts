@@ -24,7 +24,7 @@ const ways = {
   'npm run dev': 'npm run dev',
 };
 
-test('npm start gives the flags itself, which saves starting anew', () => {
+test('npm start passes the flags itself, which saves a restart', () => {
   const { scripts } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
   assert.equal(scripts.start, `node ${runtimeFlags.join(' ')} src/main.ts serve`);
 });
@@ -85,7 +85,7 @@ function heapLimitWith(...flags: readonly string[]): number {
   return Number(execFileSync(process.execPath, words, { env: {}, encoding: 'utf8' }));
 }
 
-/** A process of Node that opens its inspector when it is told to, as Node does unless it is told otherwise. */
+/** A process of Node that opens its inspector on SIGUSR1, which is the default. */
 async function openInspectorElsewhere(t: TestContext): Promise<void> {
   const script = 'exec node --inspect-port=0 -e "console.log(1); setInterval(() => {}, 1000)"';
   const other = startGroup(t, script, {});

@@ -61,22 +61,22 @@ const isClosed = ({ publicUrl, internalUrl }: Running): Promise<boolean> =>
     return (await isRefused(publicUrl)) && (await isRefused(internalUrl));
   });
 
-/** What a service says that ends only because it has waited long enough. */
+/** The log line of a service that waited for connections in vain. */
 const cutOff = /connections that are still open are cut off/;
 
-/** Asserts that a service that was told to ends, and that nothing holds it up. */
+/** Asserts that a stopping service ends without waiting. */
 async function assertEnds({ end, stderr }: WatchedService): Promise<void> {
   assert.equal(await end(), 0, stderr());
   assert.doesNotMatch(stderr(), cutOff);
 }
 
-/** Tells a service to end, and asserts the same. */
+/** Stops a service, and asserts that it ends without waiting. */
 function assertStops(service: WatchedService): Promise<void> {
   service.child.kill('SIGTERM');
   return assertEnds(service);
 }
 
-/** A REST call that the service has begun to answer: it asked for the body, which is not sent yet. */
+/** A REST call in progress: the service has asked for the body, which is not sent yet. */
 async function restCallInFlight({ publicUrl, platform }: Running, sent: SignedRequest & { body: string }) {
   const { hostname, port } = new URL(publicUrl);
   const length = Buffer.byteLength(sent.body);
@@ -101,7 +101,7 @@ async function restCallInFlight({ publicUrl, platform }: Running, sent: SignedRe
   };
 }
 
-/** A session that the service has answered a ping of, and so knows. */
+/** A session that the service knows: it has answered a ping. */
 async function http2Session(t: TestContext, { internalUrl }: Running): Promise<ClientHttp2Session> {
   const session = connectHttp2(internalUrl).on('error', () => {});
   t.after(() => session.destroy());
@@ -110,7 +110,7 @@ async function http2Session(t: TestContext, { internalUrl }: Running): Promise<C
   return session;
 }
 
-/** Resolves once the service has read all that was sent before. */
+/** Resolves when the service has read all earlier frames. */
 function pong(session: ClientHttp2Session): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   session.ping((error) => (error ? reject(error) : resolve()));
@@ -141,7 +141,7 @@ async function typedCallInFlight(t: TestContext, service: Running) {
 }
 
 describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
-  test('a client that never finishes its request holds up the exit only for a while', async (t) => {
+  test('a client that never finishes its request delays the exit only for a while', async (t) => {
     const service = await running(t);
     for (const url of [service.publicUrl, service.internalUrl]) {
       socketTo(t, url).write('POST /api/v1/filing HTTP/1.1\r\nHost: localhost\r\nX-Api-');
@@ -153,7 +153,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
   });
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    test(`${signal} lets the calls in flight be answered, refuses new ones, and the exit code is 0`, async (t) => {
+    test(`${signal} finishes the calls in flight, rejects new ones, and exits with 0`, async (t) => {
       const service = await running(t);
       const calls = await Promise.all([
         ...Array.from({ length: 8 }, () => restCallInFlight(service, filing)),
@@ -168,11 +168,11 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
       await assertEnds(service);
       const again = await serveWatched(t, { ARTSEAL_DATA_DIR: service.dataDir });
       const { json } = await typedCall(again.internalUrl, service.token, listFilings, {});
-      assert.equal(json.filings.length, 8, 'what was answered is there');
+      assert.equal(json.filings.length, 8, 'all successful filings are stored');
     });
   }
 
-  test('SIGTERM under load: what was filed was answered, and the log is folded into the database', async (t) => {
+  test('SIGTERM under load: stored filings had a response, and the WAL is checkpointed', async (t) => {
     const service = await running(t);
     const { publicUrl, platform, dataDir } = service;
     const answered: string[] = [];
@@ -198,7 +198,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     assert.deepEqual(stored, answered.toSorted());
   });
 
-  test('a call that waits for the payment provider is answered before the end', async (t) => {
+  test('a call that waits for the payment provider gets a response before the end', async (t) => {
     const service = await running(t);
     const { json } = await send(service.publicUrl, service.platform, filing);
     const terms = { ...escrowTerms(json.filingNo), buyerId: 'sim-silent' };
@@ -217,7 +217,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     assert.ok(refused.message.includes(order.escrowId), refused.message);
   });
 
-  test('a call that is sent over an open connection once stopping began is answered or refused whole', async (t) => {
+  test('a call over an open connection after SIGTERM succeeds or is rejected as a whole', async (t) => {
     const service = await running(t);
     const held = await restCallInFlight(service, filing);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -231,7 +231,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     await assertEnds(service);
   });
 
-  test('connections on which nothing is asked do not hold up the exit', async (t) => {
+  test('idle connections do not delay the exit', async (t) => {
     const service = await running(t);
     const agent = new Agent({ keepAlive: true });
     t.after(() => agent.destroy());
@@ -243,23 +243,23 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     await assertStops(service);
   });
 
-  for (const [door, sent] of [
+  for (const [listener, sent] of [
     ['publicUrl', ''],
     ['internalUrl', ''],
     ['internalUrl', 'PR'],
   ] as const) {
-    test(`a connection to ${door} on which only '${sent}' was ever sent does not hold up the exit`, async (t) => {
+    test(`a connection to ${listener} that has only sent '${sent}' does not delay the exit`, async (t) => {
       const service = await running(t);
-      const silent = socketTo(t, service[door]);
+      const silent = socketTo(t, service[listener]);
       await once(silent, 'connect');
       silent.write(sent);
-      // Accepted in order: once a later connection was answered, the silent one is known to the service.
-      await fetch(service[door]);
+      // Connections are accepted in order: a response over a later one proves that this one is accepted.
+      await fetch(service[listener]);
       await assertStops(service);
     });
   }
 
-  test('a connection that CONNECT was refused on and that stays open does not hold up the exit', async (t) => {
+  test('a connection that stays open after a rejected CONNECT does not delay the exit', async (t) => {
     const service = await running(t);
     for (const url of [service.publicUrl, service.internalUrl]) {
       const { hostname, port } = new URL(url);
@@ -271,7 +271,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     await assertStops(service);
   });
 
-  test('a log that nobody reads neither holds up calls nor the exit', async (t) => {
+  test('an unread log delays neither calls nor the exit', async (t) => {
     const { publicUrl, platform, end } = await runningUnread(t);
     for (let call = 0; call < 100; call += 1) {
       assert.equal((await send(publicUrl, platform, filing)).status, 200);
@@ -279,7 +279,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     assert.equal(await end('SIGTERM'), 0);
   });
 
-  test('a log whose reader is gone neither holds up calls nor the exit', async (t) => {
+  test('a log whose reader has ended delays neither calls nor the exit', async (t) => {
     const service = await running(t);
     service.child.stderr.destroy();
     for (let call = 0; call < 100; call += 1) {
@@ -288,7 +288,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     assert.equal(await service.stop('SIGTERM'), 0);
   });
 
-  test('after the end the same addresses and the same folder can be used again', async (t) => {
+  test('addresses and folder can be used again after the exit', async (t) => {
     const service = await running(t);
     const idle = await http2Session(t, service);
     assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
@@ -306,7 +306,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
   });
 });
 
-/** Makes a filing over a connection of the agent; its status. */
+/** Makes a filing over a connection of the agent. Returns the status. */
 async function viaAgent(agent: Agent, { publicUrl, platform }: Running): Promise<number> {
   const { hostname, port } = new URL(publicUrl);
   const headers = headersOf(platform, filing);
@@ -317,7 +317,7 @@ async function viaAgent(agent: Agent, { publicUrl, platform }: Running): Promise
   return incoming.statusCode;
 }
 
-/** A pipe that is full and that nobody reads. */
+/** A full pipe without a reader. */
 function fullPipe(t: TestContext): number {
   const path = join(temporaryFolder(t), 'pipe');
   execFileSync('mkfifo', [path]);
@@ -337,7 +337,7 @@ function fill(pipe: number, bytes: Uint8Array): void {
   }
 }
 
-/** `artseal serve` whose standard error nobody reads. */
+/** Starts `artseal serve` with an unread standard error. */
 async function runningUnread(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const { platforms } = await issueInto(dataDir, 1);

@@ -15,7 +15,7 @@ interface Traced extends WatchedService {
   readonly platform: IssuedPlatform;
 }
 
-/** A service that is traced as these variables say. */
+/** Starts a service with variables of OpenTelemetry. */
 async function serveTraced(t: TestContext, env: Record<string, string>): Promise<Traced> {
   const dataDir = temporaryFolder(t);
   const { platforms } = await issueInto(dataDir, 1);
@@ -34,10 +34,10 @@ const filing = 'artseal.v1.FilingService/CreateFiling';
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const parentSpanId = 'b7ad6b7169203331';
 const otherTraceId = traceId.replaceAll('0', '1');
-/** Of a caller that says not to sample. */
+/** A caller that decided not to sample. */
 const unsampled = { traceparent: `00-${otherTraceId}-${parentSpanId}-00` };
 
-test('spans of a call, of its units and of what the provider is asked go to the collector', async (t) => {
+test('spans of a call, its store requests and its provider requests are sent to the collector', async (t) => {
   const collector = await startCollector(t);
   const service = await serveTraced(t, {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -76,7 +76,7 @@ test('spans of a call, of its units and of what the provider is asked go to the 
     assert.equal(line.traceId, traceId);
   });
 
-  await t.test('the question to the provider is below its call, and so are its units', async () => {
+  await t.test('requests to provider and store are child spans of the call', async () => {
     const { filingNo } = (await fileArtwork(service, platform, { headers: unsampled })).json;
     const { json } = await openEscrow(service, platform, filingNo);
     assert.equal(json.state, 'FROZEN');
@@ -90,24 +90,27 @@ test('spans of a call, of its units and of what the provider is asked go to the 
     assert.deepEqual([opening?.parentSpanId, opening?.status], ['', 0]);
   });
 
-  await t.test('a caller that says not to sample is not traced; what is malformed is no parent', async () => {
-    await fileArtwork(service, platform, { headers: unsampled });
-    const malformed = [
-      `00-${'0'.repeat(32)}-${parentSpanId}-01`,
-      `ff-${otherTraceId}-${parentSpanId}-01`,
-      'x'.repeat(500),
-    ];
-    for (const traceparent of malformed) await fileArtwork(service, platform, { headers: { traceparent } });
-    const spans = await spansOf(filing, 1 + malformed.length);
-    assert.equal(spans.length, 1 + malformed.length);
-    assert.deepEqual(
-      spans.slice(1).map((span) => span.parentSpanId),
-      malformed.map(() => ''),
-    );
-    assert.ok(!collector.spans.some((span) => span.traceId === otherTraceId));
-  });
+  await t.test(
+    'a caller that decided not to sample is not traced, and a malformed parent is ignored',
+    async () => {
+      await fileArtwork(service, platform, { headers: unsampled });
+      const malformed = [
+        `00-${'0'.repeat(32)}-${parentSpanId}-01`,
+        `ff-${otherTraceId}-${parentSpanId}-01`,
+        'x'.repeat(500),
+      ];
+      for (const traceparent of malformed) await fileArtwork(service, platform, { headers: { traceparent } });
+      const spans = await spansOf(filing, 1 + malformed.length);
+      assert.equal(spans.length, 1 + malformed.length);
+      assert.deepEqual(
+        spans.slice(1).map((span) => span.parentSpanId),
+        malformed.map(() => ''),
+      );
+      assert.ok(!collector.spans.some((span) => span.traceId === otherTraceId));
+    },
+  );
 
-  await t.test('no span has what a caller wrote, nor a secret', async () => {
+  await t.test('no span has text of a caller or a secret', async () => {
     const word = 'evil-word';
     await send(service.publicUrl, platform, { target: `/${word}`, headers: { 'X-Nonce': word } });
     await send(service.publicUrl, platform, { target: '/api/v1/filing', body: `{"author":"${word}"}` });
@@ -127,13 +130,13 @@ for (const [what, open] of [
   ['is not there', closedPort],
   ['never answers', silentPort],
 ] as const) {
-  test(`a collector that ${what} holds up neither calls nor the end, and fills no log`, async (t) => {
+  test(`a collector that ${what} delays neither calls nor the exit, and is logged once`, async (t) => {
     const service = await serveTraced(t, {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${await open(t)}/v1/traces`,
       OTEL_EXPORTER_OTLP_TIMEOUT: '200',
       OTEL_BSP_SCHEDULE_DELAY: '20',
     });
-    const said = () =>
+    const warnings = () =>
       service
         .stderr()
         .split('\n')
@@ -141,14 +144,14 @@ for (const [what, open] of [
     for (let call = 0; call < 20; call += 1) {
       assert.equal((await fileArtwork(service, service.platform)).status, 200);
     }
-    await eventually('the line of the failure', 60_000, () => said().length > 0);
+    await eventually('the line of the failure', 60_000, () => warnings().length > 0);
     assert.equal((await fileArtwork(service, service.platform)).status, 200);
     assert.equal(await service.stop(), 0);
-    assert.equal(said().length, 1, said().join('\n'));
+    assert.equal(warnings().length, 1, warnings().join('\n'));
   });
 }
 
-/** Where nobody listens. */
+/** A URL where nobody listens. */
 async function closedPort(t: TestContext): Promise<string> {
   const server = createServer();
   const url = await listenLocally(t, server, () => {});
@@ -157,7 +160,7 @@ async function closedPort(t: TestContext): Promise<string> {
   return url;
 }
 
-/** Where connections are taken and nothing is ever said. */
+/** A URL that accepts connections and never responds. */
 function silentPort(t: TestContext): Promise<string> {
   const sockets = new Set<{ destroy(): void }>();
   const server = createServer((socket) => sockets.add(socket.on('error', () => {})));
@@ -166,7 +169,7 @@ function silentPort(t: TestContext): Promise<string> {
   });
 }
 
-test('a sampler that there is none of is told, and calls are answered without traces', async (t) => {
+test('an unknown sampler is logged, and calls work without traces', async (t) => {
   const service = await serveTraced(t, {
     OTEL_EXPORTER_OTLP_ENDPOINT: await closedPort(t),
     OTEL_TRACES_SAMPLER: 'sometimes',

@@ -88,7 +88,7 @@ export function createMetricsListener({ scrape, openCalls, log, host }: MetricsL
       open.end();
       connections.delete(socket);
     });
-    // Were the new one refused instead, whoever fills the places would keep Prometheus out.
+    // If the new one were rejected instead, a client with all connections would block Prometheus.
     const [oldest] = connections.keys();
     if (connections.size > connectionsMax) oldest?.destroy();
   });

@@ -8,7 +8,7 @@ export interface ProcessMetrics {
   readonly cpuSeconds: number;
   /** Unix seconds. */
   readonly startedAtS: number;
-  /** Files and sockets; undefined where the system does not tell. */
+  /** Files and sockets; undefined if the system does not report them. */
   readonly openFiles: number | undefined;
   /** How long the event loop of the main thread kept its timers waiting since this was last read, in seconds. */
   readonly eventLoopDelay: { readonly p99: number; readonly max: number };

@@ -11,7 +11,7 @@ import {
   ProviderFailure,
 } from '../../payments/provider.ts';
 
-/** What a provider is told or asked. */
+/** The kinds of requests to a provider. */
 export const providerRequests = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL', 'LOOK_UP'] as const;
 type ProviderRequest = (typeof providerRequests)[number];
 

@@ -60,24 +60,24 @@ export function createScrape(sources: MetricSources): Scrape {
     };
   }
 
-  /** What the store tells, if it does in time. */
+  /** The metrics of the store, if it responds in time. */
   async function storeMetrics(nowMs: number): Promise<Pick<Snapshot, 'store' | 'registry'>> {
     asked ??= askStore(nowMs).finally(() => {
       asked = undefined;
     });
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const cancel = clock.after(storeTimeoutMs, resolve);
-    const told = await Promise.race([asked, late]);
+    const read = await Promise.race([asked, late]);
     cancel();
-    return told ?? { store: undefined, registry: undefined };
+    return read ?? { store: undefined, registry: undefined };
   }
 
   async function read(): Promise<string> {
     const nowMs = clock.nowMs();
-    const [told, faults] = await Promise.all([storeMetrics(nowMs), readiness.check()]);
+    const [read, faults] = await Promise.all([storeMetrics(nowMs), readiness.check()]);
     const failing = new Set(faults.map(({ part }) => part));
     return expose({
-      ...{ nowMs, build: buildInfo, ...told },
+      ...{ nowMs, build: buildInfo, ...read },
       readiness: Object.fromEntries(readiness.parts.map((part) => [part, !failing.has(part)])),
       certificateEnds: sources.certificateEnds(),
       cutOffs: sources.cutOffs(),

@@ -54,7 +54,7 @@ export interface Snapshot {
   readonly build: BuildInfo;
   /** Whether each part of readiness is as it should be. */
   readonly readiness: Readonly<Record<string, boolean>>;
-  /** Until when the certificates of the doors that speak TLS are good, Unix milliseconds. */
+  /** When the certificates of the listeners with TLS expire, in Unix milliseconds. */
   readonly certificateEnds: ReadonlyMap<ListenerName, number>;
   /** What the provider says of the credentials; undefined members until it was asked. */
   readonly access: {
@@ -73,7 +73,7 @@ export interface Snapshot {
   readonly calls: readonly CallMetric[];
   readonly provider: readonly ProviderMetric[];
   readonly process: ProcessMetrics;
-  /** Undefined if the store did not tell. */
+  /** Undefined if the store did not respond. */
   readonly store: StoreMetrics | undefined;
   readonly registry: RegistryMetrics | undefined;
 }

@@ -13,7 +13,7 @@ import { apiError } from '../../support/rejected.ts';
 
 const parse = (text: string) => parseJsonObject(Buffer.from(text));
 
-/** A value as JSON.parse would give it. */
+/** The value that JSON.parse would return. */
 function plain(value: JsonValue): unknown {
   if (value instanceof JsonNumber) return Number(value.text);
   if (value instanceof Map)
@@ -27,7 +27,7 @@ test('values of every kind are read', () => {
   assert.deepEqual(plain(parse(text)), JSON.parse(text));
 });
 
-test('numbers keep the digits that they were written with', () => {
+test('numbers keep their digits', () => {
   for (const written of [
     '0',
     '-0',
@@ -77,7 +77,7 @@ test('names are read with all their escapes', () => {
   }
 });
 
-test('a repeated member is refused wherever it is, also when it is spelt otherwise', () => {
+test('a repeated member is rejected, also if it is escaped otherwise', () => {
   for (const text of [
     '{"a":1,"a":1}',
     '{"a":1,"b":2,"a":3}',
@@ -91,7 +91,7 @@ test('a repeated member is refused wherever it is, also when it is spelt otherwi
   assert.throws(() => parse('{"__proto__":1,"__proto__":2}'), apiError('INVALID_JSON', /repeated/));
 });
 
-test('the same name in different objects is no repetition', () => {
+test('the same name in different objects is allowed', () => {
   assert.equal(parse('{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}]}').size, 2);
 });
 
@@ -145,7 +145,7 @@ for (const [what, text] of notOneObject) {
   });
 }
 
-test('nesting is read as deep as allowed and refused one level deeper, with the bound', () => {
+test('nesting deeper than the bound is rejected', () => {
   const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
   assert.equal(parse(nested(jsonDepthMax)).size, 1);
   const tooDeep = apiError('INVALID_JSON', new RegExp(`deeper than ${jsonDepthMax} levels`));
@@ -153,7 +153,7 @@ test('nesting is read as deep as allowed and refused one level deeper, with the 
   assert.throws(() => parse(`{"a":${'['.repeat(60_000)}`), tooDeep);
 });
 
-test('a place in the text is told where the JSON breaks', () => {
+test('the message has the position of the fault', () => {
   assert.throws(() => parse('{"a":1,}'), apiError('INVALID_JSON', /position 7/));
   assert.throws(() => parse('{"a":1'), apiError('INVALID_JSON', /ends too early/));
 });
@@ -166,7 +166,7 @@ test('a message shows the name of a member short, well-formed and without contro
   assert.ok(shownName(`${'x'.repeat(63)}🖌🖌`).isWellFormed());
 });
 
-test('bytes that are not UTF-8 are refused, and a byte order mark is', () => {
+test('bytes that are not UTF-8 and a byte order mark are rejected', () => {
   for (const bytes of [
     [0x7b, 0xff, 0x7d],
     [0x7b, 0x22, 0xc0, 0xaf, 0x22, 0x3a, 0x31, 0x7d],
@@ -178,7 +178,7 @@ test('bytes that are not UTF-8 are refused, and a byte order mark is', () => {
   assert.throws(() => parse('\ufeff{}'), apiError('INVALID_JSON', /: it begins with a byte order mark\.$/));
 });
 
-test('a body as large as allowed is read or refused, however it is made', () => {
+test('a body of the largest size is parsed or rejected, whatever its structure', () => {
   const floods = [
     `{"a":"${'\\u0041'.repeat(10_900)}`,
     `{"a":"${'x'.repeat(65_000)}`,
@@ -193,7 +193,7 @@ test('a body as large as allowed is read or refused, however it is made', () => 
 const unescaped = ['a', 'b', '/', 'é', '齐', '🖌', '\u2028', ' ', '\u007f'];
 const characters = [...unescaped, '"', '\\', '\u0000', '\ud800', '\n'];
 
-/** The text of a random JSON value, with the freedoms that JSON leaves to its writers. */
+/** The text of a random JSON value, with random white space and escapes. */
 function randomJson(random: Random, depth: number): string {
   const space = () => random.text(' \t\n\r', random.below(8) === 0 ? random.below(3) : 0);
   const text = () => {
@@ -234,7 +234,7 @@ function escaped(character: string): string {
 
 const escapedName = /"(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"[ \t\n\r]*:/s;
 
-/** What JSON.parse makes of a text: undefined if it is not one JSON object. */
+/** The object that JSON.parse returns; undefined if the text is not one JSON object. */
 function reference(text: string): object | undefined {
   try {
     const value = JSON.parse(text);
@@ -244,7 +244,7 @@ function reference(text: string): object | undefined {
   }
 }
 
-/** Asserts that both readers agree; tells whether the text was an object to both. */
+/** Asserts that both parsers agree. Returns whether both parsed an object. */
 function assertAgrees(text: string, context: string): boolean {
   const expected = reference(text);
   let actual: unknown;
@@ -261,16 +261,16 @@ function assertAgrees(text: string, context: string): boolean {
   return true;
 }
 
-test('JSON as others write it is read as JSON.parse reads it', () => {
+test('random JSON is parsed as JSON.parse does', () => {
   const random = createRandom();
-  for (let count = 0; count < 3_000; count += 1) {
+  for (let count = 0; count < 300; count += 1) {
     const text = `{"v":${randomJson(random, 0)}}`.toWellFormed();
     const context = `seed ${random.seed}, text ${count}: ${JSON.stringify(text)}`;
     assert.ok(assertAgrees(text, context), context);
   }
 });
 
-test('JSON that was damaged is refused wherever JSON.parse refuses it', () => {
+test('damaged JSON is rejected if JSON.parse rejects it', () => {
   const random = createRandom();
   const pieces = [
     ...'{}[]",:\\/-+.eE0 1\t\n\u00a0\u2028x\'',
@@ -284,7 +284,7 @@ test('JSON that was damaged is refused wherever JSON.parse refuses it', () => {
     '{"v":',
   ];
   let agreed = 0;
-  for (let count = 0; count < 20_000; count += 1) {
+  for (let count = 0; count < 3_000; count += 1) {
     let text = `{"v":${randomJson(random, 3)}}`;
     for (let damage = random.below(3); damage >= 0; damage -= 1) {
       const at = random.below(text.length + 1);
@@ -295,5 +295,5 @@ test('JSON that was damaged is refused wherever JSON.parse refuses it', () => {
     if (escapedName.test(text)) continue;
     if (assertAgrees(text, `seed ${random.seed}, text ${count}: ${JSON.stringify(text)}`)) agreed += 1;
   }
-  assert.ok(agreed > 500, `only ${agreed} of the damaged texts were still JSON`);
+  assert.ok(agreed > 75, `only ${agreed} of the damaged texts were still JSON`);
 });

@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
-import { logEventLeafData, type LogEventDetail } from '../../../src/domain/leaf.ts';
+import { type LogEventDetail, logEventLeafData } from '../../../src/domain/leaf.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';

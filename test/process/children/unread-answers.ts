@@ -107,7 +107,7 @@ interface Attack {
 }
 
 const attacks: Record<string, Attack> = {
-  'lists of a platform within its rate, 16 requests one behind the other': {
+  'lists of a platform within its rate, 16 pipelined requests': {
     ...{ connections: 10, to: 'publicUrl' },
     bytes: () => times(16, () => get(list, headersOf(platform, { target: list }))),
   },
