@@ -7,31 +7,30 @@ import { costOf } from './costs.ts';
 import { asError, fateUnknown } from './failure.ts';
 import { createFairQueue } from './fair-queue.ts';
 
-/** CallTransaction that wait for their batch, at most; far more than the calls under way can have. */
+/** Requests that wait for their batch, at most; far more than the calls under way can have. */
 const waitingMax = 10_000;
-/** Characters that the effects of these may hold, at most. */
+/** Characters that the commands of these may hold, at most. */
 const waitingCharactersMax = 64 * 1_048_576;
-/** What a share may use in each turn, and what a batch costs at most: some milliseconds, as long as others wait. See `costOf`. */
+/** The costs of a share in each turn, and of a batch, at most: a few milliseconds while others wait. See `costOf`. */
 const costMax = { turn: 32, batch: 256 };
-/** CallTransaction that are worth an fsync of their own: the engine is not to idle until the turn is over. */
+/** So many requests are worth an fsync of their own, so that the engine is not idle until the turn ends. */
 const worthwhile = 32;
 
 /**
- * Gathers units into batches, so that they share a transaction and its fsync: those of a turn of the event loop, and all
- * that come while the batch before is carried out. What a batch costs is bounded, and where more waits, those whose units
- * wait take turns.
+ * Gathers requests into batches that share a transaction and its fsync: the requests of a turn of the event loop, and all that
+ * arrive while the previous batch is executed. The cost of a batch is bounded. If more waits, the shares take turns.
  */
 export interface Batcher {
   readonly execute: Store['execute'];
-  /** CallTransaction that were taken and have no reply yet. */
+  /** Accepted requests without a reply. */
   inFlight(): number;
-  /** Takes no more units; resolves when all that it took have their replies. */
+  /** Accepts no more requests; resolves when all accepted ones have their replies. */
   close(): Promise<void>;
 }
 
-/** A unit that waits for its reply. */
+/** A request that waits for its reply. */
 interface Waiting {
-  readonly unit: StoreRequest;
+  readonly request: StoreRequest;
   /** Counts up. */
   readonly arrival: number;
   readonly share: number;
@@ -43,29 +42,32 @@ interface Waiting {
 }
 
 /**
- * Makes a batcher; `send` has a batch carried out, one after the other, and replies to its units in their order, or to
- * the first of them alone, and then the others are sent again.
+ * Creates a batcher. `send` executes a batch, one after the other, and returns the replies in the order of the requests. If it
+ * returns those of the first requests only, the others are sent again.
  */
-export function createBatcher(send: (units: readonly StoreRequest[]) => Promise<readonly Reply[]>): Batcher {
+export function createBatcher(
+  send: (requests: readonly StoreRequest[]) => Promise<readonly Reply[]>,
+): Batcher {
   const queue = createFairQueue<Waiting>(costMax);
-  /** What the batch before left over. It is sent before anything else. */
+  const inOrderOfTime = createTimeOrder();
+  /** What the previous batch did not execute. It is sent first. */
   let left: readonly Waiting[] = [];
   let waitingCharacters = 0;
-  let isUnderWay = false;
-  let unitsUnderWay = 0;
+  let underWay = 0;
   let arrivals = 0;
-  /** The time of the last record that was sent, and when its unit arrived. */
-  let newest: { readonly arrival: number; readonly at: BusinessTime } | undefined;
   let isScheduled = false;
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
+
+  const waiting = (): number => queue.length() + left.length;
+  const canSend = (): boolean => waiting() > 0 && underWay === 0;
 
   function schedule(): void {
     if (!canSend()) return;
     if (waiting() >= worthwhile) sendNext();
     else if (!isScheduled) {
       isScheduled = true;
-      // After the I/O events of this turn and all that they set off, so that they share the fsync.
+      // After the I/O events of this turn and all that they cause, so that they share the fsync.
       setImmediate(() => {
         isScheduled = false;
         if (canSend()) sendNext();
@@ -73,66 +75,34 @@ export function createBatcher(send: (units: readonly StoreRequest[]) => Promise<
     }
   }
 
-  const waiting = (): number => queue.length() + left.length;
-
-  function canSend(): boolean {
-    return waiting() > 0 && !isUnderWay;
-  }
-
   function sendNext(): void {
     const batch = left.length > 0 ? left : queue.take();
     left = [];
     for (const { characters } of batch) waitingCharacters -= characters;
-    isUnderWay = true;
-    unitsUnderWay = batch.length;
+    underWay = batch.length;
     send(batch.map(inOrderOfTime)).then(
-      (replies) => settle(batch, replies),
-      (error) => settle(batch, [], error),
+      (replies) => end(batch, replies),
+      (error) => end(batch, [], error),
     );
   }
 
-  /**
-   * A unit as it is sent. A filing that a later unit has overtaken gets the time of that one: records must not run backwards,
-   * or the store takes the clock to be wrong. A filing that came later with an earlier time was dated by such a clock, and keeps it.
-   */
-  function inOrderOfTime({ unit, arrival }: Waiting): StoreRequest {
-    const { effect } = unit;
-    if (effect === undefined || !('at' in effect)) return unit;
-    const { at } = effect;
-    if (newest === undefined || arrival > newest.arrival || at.atMs >= newest.at.atMs) {
-      newest = { arrival, at };
-      return unit;
-    }
-    return effect.kind === 'FileArtwork' ? { ...unit, effect: { ...effect, at: newest.at } } : unit;
-  }
-
-  function settle(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
-    isUnderWay = false;
-    unitsUnderWay = 0;
-    const isInPart = error === undefined && replies.length > 0 && replies.length < batch.length;
-    const settled = isInPart ? batch.slice(0, replies.length) : batch;
-    for (const [place, { resolve, reject }] of settled.entries()) {
-      const reply = replies[place];
-      if (reply === undefined) reject(error ?? unavailable(fateUnknown));
-      else if ('failure' in reply) reject(asError(reply.failure));
-      else resolve(reply);
-    }
-    if (isInPart) {
-      left = batch.slice(replies.length);
-      for (const { characters } of left) waitingCharacters += characters;
-    }
+  function end(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
+    underWay = 0;
+    if (error === undefined && replies.length > 0) left = batch.slice(replies.length);
+    for (const { characters } of left) waitingCharacters += characters;
+    settle(batch.slice(0, batch.length - left.length), replies, error);
     schedule();
     endIfIdle();
   }
 
   function endIfIdle(): void {
-    if (isClosed && !isUnderWay && waiting() === 0) ended.resolve();
+    if (isClosed && underWay === 0 && waiting() === 0) ended.resolve();
   }
 
   return {
-    execute: <K extends Kind>(unit: StoreRequest<K>) => {
+    execute: <K extends Kind>(request: StoreRequest<K>) => {
       const { promise, resolve, reject } = Promise.withResolvers<Executed<K>>();
-      const characters = charactersIn(unit.effect);
+      const characters = charactersIn(request.effect);
       const isFull = waiting() >= waitingMax || waitingCharacters + characters > waitingCharactersMax;
       if (isClosed || isFull) {
         reject(unavailable(isClosed ? 'The store is closed.' : 'The store takes no more at this moment.'));
@@ -140,10 +110,10 @@ export function createBatcher(send: (units: readonly StoreRequest[]) => Promise<
       }
       arrivals += 1;
       queue.add({
-        unit,
+        request,
         arrival: arrivals,
-        share: unit.share ?? shares.service,
-        cost: costOf(unit),
+        share: request.share ?? shares.service,
+        cost: costOf(request),
         next: undefined,
         characters,
         resolve: resolve as Waiting['resolve'],
@@ -153,11 +123,41 @@ export function createBatcher(send: (units: readonly StoreRequest[]) => Promise<
       schedule();
       return promise;
     },
-    inFlight: () => waiting() + unitsUnderWay,
+    inFlight: () => waiting() + underWay,
     close: () => {
       isClosed = true;
       endIfIdle();
       return ended.promise;
     },
+  };
+}
+
+/** Gives requests their replies. */
+function settle(batch: readonly Waiting[], replies: readonly Reply[], error: Error | undefined): void {
+  for (const [place, { resolve, reject }] of batch.entries()) {
+    const reply = replies[place];
+    if (reply === undefined) reject(error ?? unavailable(fateUnknown));
+    else if ('failure' in reply) reject(asError(reply.failure));
+    else resolve(reply);
+  }
+}
+
+/**
+ * Returns a function that makes the requests of batches to be sent. A filing that a later request has overtaken gets the time of
+ * that request: if records ran backwards, the store would take the clock to be wrong. A filing that came later with an earlier
+ * time was dated by such a clock, and keeps it.
+ */
+function createTimeOrder(): (waiting: Waiting) => StoreRequest {
+  /** The time of the last record that was sent, and when its request arrived. */
+  let newest: { readonly arrival: number; readonly at: BusinessTime } | undefined;
+  return ({ request, arrival }) => {
+    const { effect } = request;
+    if (effect === undefined || !('at' in effect)) return request;
+    const { at } = effect;
+    if (newest === undefined || arrival > newest.arrival || at.atMs >= newest.at.atMs) {
+      newest = { arrival, at };
+      return request;
+    }
+    return effect.kind === 'FileArtwork' ? { ...request, effect: { ...effect, at: newest.at } } : request;
   };
 }

@@ -4,7 +4,7 @@ import { createCallTransaction, type Reply } from './call-transaction.ts';
 import { charactersIn } from './characters.ts';
 import type { Database } from './connection.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
-import { refuseDamaged, wasCutOff } from './damage.ts';
+import { rejectDamaged, wasCutOff } from './damage.ts';
 import { openDatabase, servingBusyTimeoutMs, busyTimeoutMs as waitingBusyTimeoutMs } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import {
@@ -37,14 +37,14 @@ export interface Core {
    * Executes requests in their order, durably. If the replies get long, it returns those of the first requests only and has
    * not executed the others. If it throws, nobody knows what was stored, and the core must not be used any more.
    */
-  executeBatch(units: readonly StoreRequest[]): readonly Reply[];
+  executeBatch(requests: readonly StoreRequest[]): readonly Reply[];
   /** Keys and tokens, if they may have changed since the last call and can be read. */
   changedCredentials(): Credentials | undefined;
   /** As `Outbox.takeNews`; undefined as well if it cannot be read. */
   takeEventNews(looks: boolean): ReturnType<Outbox['takeNews']>;
   /** Takes the serving lock. Throws DatabaseError if another process has it. */
   beginServing(): void;
-  /** Checks that the files are in their place: what is wrong, for the operator, or undefined. */
+  /** Checks that the files are in their place. Returns what is wrong, for the operator, or undefined. */
   findFault(): string | undefined;
   /** As `Store.storageErrors`; the same object until there is another error. */
   storageErrors(): StorageErrors;
@@ -92,9 +92,9 @@ export function openCore(options: StoreOptions): Core {
     secret: deploymentSecret(database),
     checkedMs,
     upgrade,
-    executeBatch: (units) => {
-      if (units.some(changesCredentials)) credentials.touch();
-      return attempt(units);
+    executeBatch: (requests) => {
+      if (requests.some(changesCredentials)) credentials.touch();
+      return attempt(requests);
     },
     // If they cannot be read, those in memory identify callers, and their requests are rejected.
     changedCredentials: () => readable(() => credentials.changed()),
@@ -135,11 +135,11 @@ function createTransactions(
   const commitSeconds = createDistribution(durationBoundsS);
 
   /** Executes requests until their replies are long. */
-  function executeSome(units: readonly StoreRequest[]): readonly Reply[] {
+  function executeSome(requests: readonly StoreRequest[]): readonly Reply[] {
     const replies: Reply[] = [];
     let characters = 0;
-    for (const unit of units) {
-      const reply = execute(unit);
+    for (const request of requests) {
+      const reply = execute(request);
       replies.push(reply);
       characters += charactersIn(reply);
       if (characters > repliedCharactersMax) break;
@@ -147,11 +147,11 @@ function createTransactions(
     return replies;
   }
 
-  function transact(units: readonly StoreRequest[], isWriting: boolean): readonly Reply[] {
+  function transact(requests: readonly StoreRequest[], isWriting: boolean): readonly Reply[] {
     if (isWriting) beginWriting();
     else beginReading.run();
     try {
-      const replies = executeSome(units);
+      const replies = executeSome(requests);
       if (isWriting) {
         nonces.write();
         log.write();
@@ -175,8 +175,8 @@ function createTransactions(
   }
 
   /** A transaction that writes. */
-  function measured(units: readonly StoreRequest[]): readonly Reply[] {
-    const replies = transactionSeconds.time(() => transact(units, true));
+  function measured(requests: readonly StoreRequest[]): readonly Reply[] {
+    const replies = transactionSeconds.time(() => transact(requests, true));
     transactionRequests.add(replies.length);
     return replies;
   }
@@ -206,31 +206,33 @@ function createBatchExecution(
   { transact, measured, writes }: ReturnType<typeof createTransactions> & Transaction,
 ) {
   /** Executes a batch in one transaction. If that fails, requests that only read are executed nevertheless. */
-  function attempt(units: readonly StoreRequest[]): readonly Reply[] {
+  function attempt(requests: readonly StoreRequest[]): readonly Reply[] {
     const fault = client.open ? files.found() : 'the store is closed';
-    if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
-    const isWriting = units.some(writes);
+    if (fault !== undefined) return requests.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
+    const isWriting = requests.some(writes);
     try {
-      const replies = isWriting ? measured(units) : transact(units, false);
-      // What was written to a file that was moved away meanwhile is there again once the file is back.
+      const replies = isWriting ? measured(requests) : transact(requests, false);
+      // If the file was moved during the commit, the write may be in it, and is there again once the file is back.
       const replaced = isWriting ? files.look() : undefined;
       return replaced === undefined
         ? replies
-        : units.map(() => ({ failure: unavailableFor(fateUnknown, replaced) }));
+        : requests.map(() => ({ failure: unavailableFor(fateUnknown, replaced) }));
     } catch (error) {
-      if (!isMachineFault(error) && units.length > 1) return halved(units);
+      if (!isMachineFault(error) && requests.length > 1) return halved(requests);
       incidents.meet(error, isWriting ? 'write' : 'read');
       if (!isMachineFault(error)) return [{ failure: internalError(error) }];
       const failure = machineFailure(error, isWriting);
-      return units.flatMap((unit) => (isWriting && !writes(unit) ? attempt([unit]) : [{ failure }]));
+      return requests.flatMap((request) =>
+        isWriting && !writes(request) ? attempt([request]) : [{ failure }],
+      );
     }
   }
 
   /** Executes each half in its own transaction, recursively, so that a request that fails does not fail the others. */
-  function halved(units: readonly StoreRequest[]): readonly Reply[] {
-    const first = units.slice(0, Math.ceil(units.length / 2));
+  function halved(requests: readonly StoreRequest[]): readonly Reply[] {
+    const first = requests.slice(0, Math.ceil(requests.length / 2));
     const replies = attempt(first);
-    return replies.length < first.length ? replies : [...replies, ...attempt(units.slice(first.length))];
+    return replies.length < first.length ? replies : [...replies, ...attempt(requests.slice(first.length))];
   }
 
   return attempt;
@@ -262,12 +264,12 @@ function createBeginning(client: Database['$client'], busyTimeoutMs: number): ()
   };
 }
 
-/** Opens the database. Checks it if the process that served it last did not close it. */
+/** Opens the database, and checks it if the last process that served it did not close it. */
 function openChecked(options: StoreOptions) {
   let checkedMs: number | undefined;
   let upgrade: SchemaUpgrade | undefined;
   const check = (client: Database['$client']) => {
-    checkedMs = refuseDamaged(client);
+    checkedMs = rejectDamaged(client);
   };
   const onUpgrade = (upgraded: SchemaUpgrade) => {
     upgrade = upgraded;

@@ -1,10 +1,10 @@
 import type { Command, Kind, StoreRequest } from '../store.ts';
 import { deletedPerRequest, redeliveredPerRequest } from '../webhook-commands.ts';
 
-/** What a command costs; 1 is what a filing does, about 20 µs. */
+/** The cost of a command. A filing costs 1, about 20 µs. */
 type Costs = { readonly [K in Kind]?: (command: Command<K>) => number };
 
-/** The commands that cost more than a filing; of those that read a page, the ones that cost more than the others. */
+/** The commands that cost more than a filing, without those whose page has the usual cost. */
 const costs: Costs = {
   ListFilings: ({ page }) => 1 + page.size / 2,
   Redeliver: ({ which }) => ('sequence' in which ? 1 : redeliveredPerRequest),
@@ -22,7 +22,7 @@ const costs: Costs = {
   RecordAttempts: ({ outcomes }) => outcomes.length,
 };
 
-/** About what a unit costs the thread of the store, before it is carried out. At least 1. */
+/** An estimate of what a request costs the thread of the store, at least 1. */
 export function costOf({ effect }: StoreRequest): number {
   if (effect === undefined) return 1;
   const cost = costs[effect.kind] as ((command: Command) => number) | undefined;

@@ -4,19 +4,19 @@ import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type { StoreOptions } from '../store.ts';
 import { DatabaseError, databaseFile } from './location.ts';
 
-/** How many damages are told. */
+/** Damages that a message lists, at most. */
 const damagesMax = 3;
 
 /**
- * Whether the process that served a database before did not close it, as after kill -9 or a loss of power: it may have been
- * told so, and SQLite removes its log when it closes a database.
+ * Whether the last process that served a database did not close it, as after kill -9 or a power failure. SQLite removes the log when
+ * it closes a database.
  */
 export function wasCutOff({ dataDir, wasCutOff: isKnown = false }: StoreOptions): boolean {
   const log = statSync(`${databaseFile(dataDir)}-wal`, { throwIfNoEntry: false });
   return isKnown || (log !== undefined && log.size > 0);
 }
 
-/** What SQLite finds wrong with a database, in its words and at most so many times. */
+/** The faults that SQLite finds in a database, at most `max`. */
 export function faultsBySqlite(
   client: Sqlite.Database,
   pragma: 'quick_check' | 'integrity_check',
@@ -26,15 +26,15 @@ export function faultsBySqlite(
   return found.filter((text) => text !== 'ok');
 }
 
-/** What SQLite finds wrong with a database, in its own words; nothing if it is sound. Reads the whole file. */
+/** The faults that SQLite finds in a database, in its own words. Reads the whole file. */
 export function damagesOf(client: Sqlite.Database): readonly string[] {
   const found = faultsBySqlite(client, 'quick_check', damagesMax);
   const lines = found.flatMap((text) => text.split('\n')).filter((line) => !line.startsWith('***'));
   return lines.slice(0, damagesMax);
 }
 
-/** Reads a whole database, its log included: how long that took, in milliseconds. Throws DatabaseError if it is damaged. */
-export function refuseDamaged(client: Sqlite.Database): number {
+/** Reads a whole database and its log. Returns how long that took, in milliseconds. Throws DatabaseError if it is damaged. */
+export function rejectDamaged(client: Sqlite.Database): number {
   const taken = createDistribution(durationBoundsS);
   const damages = taken.time(() => damagesOf(client));
   if (damages.length > 0) throw damaged(client.name, damages.join('; '));

@@ -13,24 +13,24 @@ import { migrate, schemaOf } from './migrations.ts';
 import { deployment } from './schema.ts';
 import { beginUpgrade, type UpgradeRules } from './upgrade.ts';
 
-/** What a database is made for, once and for all. */
-type Stamps = Pick<StoreOptions, 'environment' | 'currency'>;
+/** The environment and currency that a database is bound to. */
+type Binding = Pick<StoreOptions, 'environment' | 'currency'>;
 
-/** How long a write waits for another process's, in milliseconds; `artseal key` holds the file far shorter. */
+/** How long a write waits for another process, in milliseconds. `artseal key` locks the file for a far shorter time. */
 export const busyTimeoutMs = 2_000;
-/** The same for the process that takes calls, whose callers wait as well. */
+/** The same for the serving process, whose callers wait as well. */
 export const servingBusyTimeoutMs = 250;
-/** Pages of 4 KiB in the log before it is folded into the database. */
+/** Pages of 4 KiB in the write-ahead log before SQLite writes them into the database. */
 const checkpointPages = 4_000;
-/** Bytes of the log file that are kept when it is written from its beginning again: what a long reader let grow goes back to this. */
+/** The size to which SQLite cuts the log file after a checkpoint, in bytes: a long reader lets it grow. */
 const keptLogBytes = 33_554_432;
-/** Page cache, in KiB. Most pages are written in their order and not read again; the system caches the file as well. */
+/** Page cache, in KiB. Most pages are written in order and not read again, and the system caches the file as well. */
 const cacheKiB = 4_096;
 
 /**
- * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be, the latter
- * behind the serving lock and when a copy was made. `inspect` looks at one that is there before anything in it is changed, and
- * may throw. Throws DatabaseError.
+ * Opens the database in a data folder: creates it if `opening` allows that, binds it, and migrates it under the serving lock
+ * after a copy was made. `inspect` reads an existing database before anything in it is changed, and may throw. Throws
+ * DatabaseError.
  */
 export function openDatabase(
   { dataDir, opening, environment, currency, madeLater = [] }: StoreOptions,
@@ -38,19 +38,19 @@ export function openDatabase(
   inspect: (client: Sqlite.Database) => void = () => {},
 ): Database {
   const file = databaseFile(dataDir);
-  const stamps = { environment, currency };
+  const binding = { environment, currency };
   try {
-    // It is made at the first start of serving, on a database that is complete.
+    // The serving lock is created when serving begins, on a complete database.
     const lost = findLost(file, [...madeLater, servingLockName]);
     if (lost !== undefined) throw new DatabaseError(lost);
     if (opening === 'EXISTING') {
-      if (!existsSync(file)) throw missing(file, stamps);
+      if (!existsSync(file)) throw missing(file, binding);
     } else {
-      makeFolder(dirname(file));
+      createFolder(dirname(file));
       // SQLite gives its log files the mode of the database.
       makePrivateFile(file);
     }
-    return openFile(file, opening, stamps, rules, inspect);
+    return openFile(file, opening, binding, rules, inspect);
   } catch (error) {
     if (error instanceof DatabaseError || !(error instanceof Error && 'code' in error)) throw error;
     if (error.code === 'SQLITE_CORRUPT') throw damaged(file, error.message);
@@ -61,16 +61,16 @@ export function openDatabase(
 function openFile(
   file: string,
   opening: StoreOptions['opening'],
-  stamps: Stamps,
+  binding: Binding,
   rules: Partial<UpgradeRules>,
   inspect: (client: Sqlite.Database) => void,
 ): Database {
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
-    // A file without a schema is what is left of a creation that was cut off.
+    // A file without a schema is left of an interrupted creation.
     const fromSchema = schemaOf(client);
     const isMade = fromSchema > 0;
-    if (!isMade && opening === 'EXISTING') throw missing(file, stamps);
+    if (!isMade && opening === 'EXISTING') throw missing(file, binding);
     if (isMade && opening === 'NEW') throw alreadyThere(file);
     client.pragma('journal_mode = WAL');
     client.pragma('synchronous = FULL');
@@ -79,17 +79,17 @@ function openFile(
     client.pragma(`wal_autocheckpoint = ${checkpointPages}`);
     client.pragma(`journal_size_limit = ${keptLogBytes}`);
     client.pragma(`cache_size = -${cacheKiB}`);
-    // What moves within the file leaves no copy behind that erasing it would not find; without a page written for that.
+    // Rows that move within the file leave no copies that erasure would miss. FAST writes no extra pages for it.
     client.pragma('secure_delete = FAST');
     const database = drizzle({ client });
     if (isMade) inspect(client);
-    if (isMade) checkStamps(client, stamps);
+    if (isMade) checkBinding(client, binding);
     using upgrade = beginUpgrade(client, rules);
     client
       .transaction(() => {
         upgrade.keepCopy();
         migrate(client);
-        stamp(database, stamps);
+        bind(database, binding);
       })
       .immediate();
     upgrade.dropOldCopies();
@@ -102,7 +102,7 @@ function openFile(
   }
 }
 
-function missing(file: string, { environment }: Stamps): DatabaseError {
+function missing(file: string, { environment }: Binding): DatabaseError {
   const make = environment === 'sandbox' ? 'run artseal init or start artseal serve' : 'run artseal init';
   return new DatabaseError(
     `there is no database in ${dirname(file)}: ${make}, or set ARTSEAL_DATA_DIR to the folder of one.`,
@@ -115,44 +115,43 @@ function alreadyThere(file: string): DatabaseError {
   );
 }
 
-/** Refuses a database that bears other stamps. It may have the schema of any release. */
-function checkStamps(client: Sqlite.Database, stamps: Stamps): void {
-  const stamped = client.prepare<[], Partial<Stamps>>('SELECT * FROM deployment').get();
-  if (stamped === undefined) return;
-  const { environment, currency } = stamped;
-  const refuse = (difference: string, variable: string) => {
+/** Throws if a database is bound to another environment or currency. It may have the schema of any release. */
+function checkBinding(client: Sqlite.Database, binding: Binding): void {
+  const bound = client.prepare<[], Partial<Binding>>('SELECT * FROM deployment').get();
+  if (bound === undefined) return;
+  const { environment, currency } = bound;
+  const reject = (difference: string, variable: string) => {
     throw new DatabaseError(
       `${client.name} belongs to a ${difference}: set ${variable} to match, or use another ARTSEAL_DATA_DIR.`,
     );
   };
-  if (environment !== stamps.environment) {
-    refuse(`${environment} deployment and cannot open as ${stamps.environment}`, 'ARTSEAL_ENVIRONMENT');
+  if (environment !== binding.environment) {
+    reject(`${environment} deployment and cannot open as ${binding.environment}`, 'ARTSEAL_ENVIRONMENT');
   }
-  if ((currency ?? stamps.currency) !== stamps.currency) {
-    refuse(`deployment in ${currency} and cannot open in ${stamps.currency}`, 'ARTSEAL_CURRENCY');
+  if ((currency ?? binding.currency) !== binding.currency) {
+    reject(`deployment in ${currency} and cannot open in ${binding.currency}`, 'ARTSEAL_CURRENCY');
   }
 }
 
-/** Stamps a database with what it lacks. */
-function stamp(database: Database, stamps: Stamps): void {
+/** Binds a new database, and gives it its secret. */
+function bind(database: Database, binding: Binding): void {
   if (database.select().from(deployment).get() !== undefined) return;
   database
     .insert(deployment)
-    .values({ id: 1, ...stamps, secret: randomBytes(32) })
+    .values({ id: 1, ...binding, secret: randomBytes(32) })
     .run();
 }
 
 /**
- * Makes a folder and those above it. `mkdirSync` with `recursive` never returns where a parent can be neither
- * found nor made.
+ * Creates a folder and its parents. `mkdirSync` with `recursive` never returns if a parent can neither be found nor created.
  */
-function makeFolder(folder: string): void {
+function createFolder(folder: string): void {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
-  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  if (dirname(folder) !== folder) createFolder(dirname(folder));
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    // Another process that starts at the same moment may have made it.
+    // Another process that starts at the same moment may have created it.
     if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }

@@ -1,18 +1,18 @@
 import { closeSync, existsSync, fsyncSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Of files that are nobody else's to read or write. */
+/** The mode of files that no other user may read or write. */
 export const privateMode = 0o600;
 
 /**
- * Makes a file that nobody else may read, if there is none. One that exists is never opened: closing it would drop the
+ * Creates a file that no other user may read, if there is none. It never opens a file that exists: closing it would drop the
  * locks that this process has on it.
  */
 export function makePrivateFile(file: string): void {
   if (!existsSync(file)) closeSync(openSync(file, 'a', privateMode));
 }
 
-/** Returns when what was written to a file is on disk. Not for a database that is open. */
+/** Flushes a file to disk. Not for an open database. */
 export function syncFile(file: string): void {
   const opened = openSync(file, 'r+');
   try {
@@ -41,7 +41,7 @@ export function existingFolder(path: string): string {
     : existingFolder(dirname(path));
 }
 
-/** Bytes in words for a person: `12.3 MB`. */
+/** Bytes as text: `12.3 MB`. */
 export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`;
 }

@@ -3,29 +3,25 @@ import { createBatcher } from './batcher.ts';
 import { type Core, openCore } from './core.ts';
 import { createCredentialIndex } from './credential-index.ts';
 import { derivedKey } from './derived-key.ts';
-import { createEventListeners } from './event-listeners.ts';
-import { createStorageErrorListeners } from './storage-error-listeners.ts';
+import { createStoreListeners } from './listeners.ts';
 
-/** How often it is looked whether another process wrote events. */
-const lookEveryMs = 250;
+/** How often the store checks for events of other processes. */
+const checkEveryMs = 250;
 
-/** The store on SQLite in this thread, which waits for the disk: for commands, and for tests of the core. */
+/** The store on SQLite in this thread, which waits for the disk: for commands and tests. */
 export function createSqliteStore(options: StoreOptions, core: Core = openCore(options)): Store {
   const index = createCredentialIndex();
   const refresh = () => {
     const changed = core.changedCredentials();
     if (changed !== undefined) index.replace(changed);
   };
-  const listeners = createEventListeners();
-  const storageErrors = createStorageErrorListeners();
-  const look = setInterval(() => {
-    listeners.notify(core.takeEventNews(true));
-    storageErrors.update(core.storageErrors());
-  }, lookEveryMs).unref();
+  const { update, ...listeners } = createStoreListeners();
+  const check = (looks: boolean) =>
+    update({ events: core.takeEventNews(looks), storageErrors: core.storageErrors() });
+  const timer = setInterval(() => check(true), checkEveryMs).unref();
   const { execute, inFlight, close } = createBatcher(async (units) => {
     const replies = core.executeBatch(units);
-    listeners.notify(core.takeEventNews(false));
-    storageErrors.update(core.storageErrors());
+    check(false);
     return replies;
   });
   return {
@@ -40,22 +36,20 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     },
     refresh: async () => {
       refresh();
-      listeners.notify(core.takeEventNews(true));
+      check(true);
     },
     keyFor: (purpose) => derivedKey(core.secret, purpose),
     checkedMs: core.checkedMs,
     upgrade: core.upgrade,
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
-    storageErrors: storageErrors.latest,
-    onStorageError: storageErrors.add,
-    onEvents: listeners.add,
+    ...listeners,
     requestsInFlight: inFlight,
     metrics: async () => ({ ...core.metrics(), requestsInFlight: inFlight() }),
     lost: Promise.withResolvers<never>().promise,
     close: async () => {
       await close();
-      clearInterval(look);
+      clearInterval(timer);
       core.close();
     },
   };

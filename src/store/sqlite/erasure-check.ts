@@ -2,21 +2,21 @@ import type Sqlite from 'better-sqlite3';
 import { retentionYears } from '../../domain/filing.ts';
 import { type LeafSpan, type LogEventDetail, readLeafRanges } from '../../domain/leaf.ts';
 
-/** What the log says of a leaf whose record was erased. */
+/** What the log says about a leaf whose record was erased. */
 export interface Erasure {
-  /** The RECORDS_ERASED that lists the leaf, by its place among the acts. */
-  readonly act: number;
-  /** When that was, Unix seconds. */
+  /** The number of the log event RECORDS_ERASED that lists the leaf. */
+  readonly event: number;
+  /** The time of that event, Unix seconds. */
   readonly timeS: number;
-  /** The latest time that a leaf can have whose record it erases, Unix seconds. */
+  /** The latest time of a leaf whose record it may erase, Unix seconds. */
   readonly latestS: number;
 }
 
-/** The erasures that a log tells of. */
+/** The erasures of a log. */
 export interface Erasures {
-  /** What is wrong with the acts themselves, a line each. */
+  /** The faults of the log events themselves, a line each. */
   readonly faults: readonly string[];
-  /** The erasure of a leaf; undefined if no act lists it. Leaves are to be asked for in their order. */
+  /** The erasure of a leaf; undefined if no log event lists it. Call it with the leaves in order. */
   of(index: number): Erasure | undefined;
 }
 
@@ -29,21 +29,21 @@ interface ErasedRow {
 
 type ErasedSpan = LeafSpan & Erasure;
 
-/** Reads what the acts RECORDS_ERASED of a database say. */
+/** Reads the log events RECORDS_ERASED of a database. */
 export function readErasures(client: Sqlite.Database): Erasures {
   const faults: string[] = [];
   const spans: ErasedSpan[] = [];
   for (const row of client.prepare<[], ErasedRow>(selectErased).iterate()) {
     const read = readErased(row);
     if (read === undefined)
-      faults.push(`act ${row.sequence} does not say which leaves before it were erased`);
+      faults.push(`log event ${row.sequence} does not say which leaves before it were erased`);
     for (const span of read ?? []) spans.push(span);
   }
   spans.sort((one, other) => one.first - other.first);
-  for (const [place, { first, act }] of spans.entries()) {
+  for (const [place, { first, event }] of spans.entries()) {
     const before = spans[place - 1];
     if (before !== undefined && before.last >= first)
-      faults.push(`the acts ${before.act} and ${act} both say that leaf ${first} was erased`);
+      faults.push(`the log events ${before.event} and ${event} both say that leaf ${first} was erased`);
   }
   let next = 0;
   return {
@@ -56,18 +56,18 @@ export function readErasures(client: Sqlite.Database): Erasures {
   };
 }
 
-/** The leaves that an act lists; undefined if it lists none, another number than it says, or some behind itself. */
+/** The leaves that a log event lists; undefined if it lists none, another number than it says, or a later leaf. */
 function readErased({ sequence, detail, timeS, leafIndex }: ErasedRow): readonly ErasedSpan[] | undefined {
   const { records, leaves, before } = (JSON.parse(detail) ?? {}) as LogEventDetail;
   const spans = typeof leaves === 'string' ? readLeafRanges(leaves) : undefined;
   const listed = spans?.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   const isBefore = (spans?.at(-1)?.last ?? leafIndex) < leafIndex;
   if (spans === undefined || listed !== records || !isBefore || typeof before !== 'number') return undefined;
-  const erasure = { act: sequence, timeS, latestS: Math.min(before, endOfRetention(timeS)) };
+  const erasure = { event: sequence, timeS, latestS: Math.min(before, endOfRetention(timeS)) };
   return spans.map((span) => ({ ...span, ...erasure }));
 }
 
-/** The latest time of which the retention is over at another one, Unix seconds; NaN where that is no date. */
+/** The latest time whose retention has ended at another time, Unix seconds; NaN if there is no such date. */
 function endOfRetention(timeS: number): number {
   const date = new Date(timeS * 1_000);
   return date.setUTCFullYear(date.getUTCFullYear() - retentionYears) / 1_000;

@@ -14,7 +14,7 @@ import { appendLeaf, emptyTree, leafHash, type TreeHead } from '../../domain/mer
 import type { Database } from './connection.ts';
 import { RecordDamaged } from './failure.ts';
 import type { Incidents } from './incidents.ts';
-import { createLeaves, type StoredLeaf } from './leaves.ts';
+import { createLeaves, type Leaves, type StoredLeaf } from './leaves.ts';
 import { createLogIndex, type LogIndex, type NotedLeaf } from './log-index.ts';
 import { logEvent } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
@@ -39,12 +39,12 @@ export interface EvidenceLog {
       readonly evidenceHash: string;
     },
   ): LeafPlace;
-  /** Appends something that happened to the log itself. */
+  /** Appends a log event. */
   appendLogEvent(kind: LogEventKind, atS: number, detail: LogEventDetail): void;
   /** When the newest leaf was made, Unix seconds; undefined if there is none. */
   newestS(): number | undefined;
   /** The number of log events. */
-  acts(): number;
+  events(): number;
   /** The number of the newest filing in the log; undefined if only the tables know it. */
   newestFiling(): string | undefined;
   /** Keeps the leaves of a command that succeeded, to be written with others. */
@@ -69,7 +69,7 @@ const saltsAtOnce = 128;
 /** A summary of the leaves up to one of them. */
 interface Known {
   /** The number of log events among them. */
-  readonly acts: number;
+  readonly events: number;
   readonly newestS: number | undefined;
 }
 
@@ -78,7 +78,7 @@ interface Pending {
   readonly data: string;
   readonly noted: NotedLeaf;
   /** The row of a log event. */
-  readonly act?: Omit<InferSelectModel<typeof logEvent>, 'leafIndex'>;
+  readonly event?: Omit<InferSelectModel<typeof logEvent>, 'leafIndex'>;
   /** The summary up to this leaf. */
   readonly known: Known;
 }
@@ -97,57 +97,27 @@ export function createEvidenceLog(
   const tree = createVerifiedTree(leaves);
   const index = createLogIndex(leaves, tree, () => incidents?.count('damagedRecords'));
   const insertLogEvent = prepareRaw(database, database.insert(logEvent).values(placeholdersFor(logEvent)));
-  const selectLogEvents = prepareRaw<{ acts: number }>(
-    database,
-    database.select({ acts: sql<number>`coalesce(max(${logEvent.sequence}), 0)`.as('acts') }).from(logEvent),
-  );
   const newSalt = createSalts();
-  let written: Written = { tree: emptyTree, acts: 0, newestS: undefined };
-  /** The same, as of the last transaction that was committed. */
-  let durable = written;
-  /** Whether this transaction has read the leaves of other processes. */
-  let isCurrent = false;
   const pending: Pending[] = [];
   /** How many of them are of commands that succeeded. */
   let kept = 0;
   let newestFiling: string | undefined;
   /** The same, without the command that runs now. */
   let newestKept: string | undefined;
+  const tables = readTables(database, leaves, tree, () => {
+    newestFiling = newestKept = undefined;
+  });
 
-  function current(): Written {
-    if (isCurrent) return written;
-    tree.catchUp();
-    if (tree.size() !== written.tree.size) {
-      written = read();
-      newestFiling = newestKept = undefined;
-    }
-    isCurrent = true;
-    return written;
-  }
-
-  function read(): Written {
-    const head = tree.head();
-    const { size } = head;
-    const [last] = size === 0 ? [] : leaves.dataFrom(size - 1, 1);
-    if (size > 0 && (last === undefined || !tree.hasLeaf(size - 1, last)))
-      throw new RecordDamaged(`Leaf ${size - 1} of the evidence log is not what was recorded.`);
-    return {
-      tree: head,
-      acts: selectLogEvents.get({})?.acts ?? 0,
-      newestS: last === undefined ? undefined : timeOfLeaf(last),
-    };
-  }
-
-  const known = (): Known => pending.at(-1)?.known ?? current();
-  const size = () => current().tree.size + pending.length;
+  const known = (): Known => pending.at(-1)?.known ?? tables.current();
+  const size = () => tables.current().tree.size + pending.length;
 
   function pushLogEvent(kind: LogEventKind, timeS: number, detail: LogEventDetail): void {
-    const sequence = known().acts + 1;
+    const sequence = known().events + 1;
     pending.push({
       data: logEventLeafData({ kind, sequence, timeS, detail }),
       noted: { kind, number: 'LOG', time: timeS, detail },
-      act: { sequence, kind, timeS, detail: JSON.stringify(detail) },
-      known: { acts: sequence, newestS: timeS },
+      event: { sequence, kind, timeS, detail: JSON.stringify(detail) },
+      known: { events: sequence, newestS: timeS },
     });
   }
 
@@ -155,17 +125,6 @@ export function createEvidenceLog(
   function begun(atS: number): number {
     if (size() === 0) pushLogEvent('LOG_BEGUN', atS, { adopted: 0 });
     return Math.max(atS, known().newestS ?? atS);
-  }
-
-  /** Computes the hashes of the pending leaves, and the tree with them. */
-  function grown(): { readonly head: TreeHead; readonly stored: readonly StoredLeaf[] } {
-    let { tree: head } = written;
-    const stored = pending.map(({ data }) => {
-      const appended = appendLeaf(head, leafHash(data));
-      head = appended.tree;
-      return { data, completed: appended.completed };
-    });
-    return { head, stored };
   }
 
   return {
@@ -177,11 +136,8 @@ export function createEvidenceLog(
       const commitment = commitmentTo(evidenceHash, salt);
       const data = recordLeafData({ kind, number, sequence, timeS, commitment });
       const leafIndex = size();
-      pending.push({
-        data,
-        noted: { kind, number, time: timeS },
-        known: { acts: known().acts, newestS: timeS },
-      });
+      const noted = { kind, number, time: timeS };
+      pending.push({ data, noted, known: { events: known().events, newestS: timeS } });
       if (kind === 'FILING') newestFiling = number;
       return { salt, leafIndex };
     },
@@ -192,10 +148,10 @@ export function createEvidenceLog(
     },
     newestS: () => known().newestS,
     newestFiling: () => {
-      current();
+      tables.current();
       return newestFiling;
     },
-    acts: () => known().acts,
+    events: () => known().events,
     keep: () => {
       kept = pending.length;
       newestKept = newestFiling;
@@ -206,35 +162,98 @@ export function createEvidenceLog(
     },
     write: () => {
       if (pending.length === 0) return;
-      const { size: from } = written.tree;
-      const { head, stored } = grown();
-      leaves.append(from, stored);
+      const { tree: before } = tables.current();
+      const { head, stored } = grow(before, pending);
+      leaves.append(before.size, stored);
       for (const { completed } of stored) tree.append(completed);
-      for (const [place, { act, noted }] of pending.entries()) {
-        if (act !== undefined) insertLogEvent.run({ ...act, leafIndex: from + place });
-        index.appended(from + place, noted);
+      for (const [place, { event, noted }] of pending.entries()) {
+        const leafIndex = before.size + place;
+        if (event !== undefined) insertLogEvent.run({ ...event, leafIndex });
+        index.appended(leafIndex, noted);
       }
-      written = { ...known(), tree: head };
-      pending.length = 0;
-      kept = 0;
+      tables.written({ ...known(), tree: head });
+      pending.length = kept = 0;
       newestKept = newestFiling;
     },
     committed: () => {
-      durable = written;
+      tables.committed();
       tree.committed();
       index.committed();
+    },
+    rolledBack: () => {
+      tables.rolledBack();
+      pending.length = kept = 0;
+      newestFiling = newestKept = undefined;
+      tree.rolledBack();
+      index.rolledBack();
+    },
+  };
+}
+
+/** The tables of the log as this process knows them. `onOthers` is called when another process has appended to them. */
+function readTables(database: Database, leaves: Leaves, tree: VerifiedTree, onOthers: () => void) {
+  const selectEvents = prepareRaw<{ events: number }>(
+    database,
+    database
+      .select({ events: sql<number>`coalesce(max(${logEvent.sequence}), 0)`.as('events') })
+      .from(logEvent),
+  );
+  let written: Written = { tree: emptyTree, events: 0, newestS: undefined };
+  /** The same, as of the last transaction that was committed. */
+  let durable = written;
+  /** Whether this transaction has read the leaves of other processes. */
+  let isCurrent = false;
+
+  function read(): Written {
+    const head = tree.head();
+    const { size } = head;
+    const [last] = size === 0 ? [] : leaves.dataFrom(size - 1, 1);
+    if (size > 0 && (last === undefined || !tree.hasLeaf(size - 1, last)))
+      throw new RecordDamaged(`Leaf ${size - 1} of the evidence log is not what was recorded.`);
+    return {
+      tree: head,
+      events: selectEvents.get({})?.events ?? 0,
+      newestS: last === undefined ? undefined : timeOfLeaf(last),
+    };
+  }
+
+  return {
+    current: (): Written => {
+      if (isCurrent) return written;
+      tree.catchUp();
+      if (tree.size() !== written.tree.size) {
+        written = read();
+        onOthers();
+      }
+      isCurrent = true;
+      return written;
+    },
+    written: (next: Written) => {
+      written = next;
+    },
+    committed: () => {
+      durable = written;
       isCurrent = false;
     },
     rolledBack: () => {
       written = durable;
-      kept = 0;
-      pending.length = 0;
-      newestFiling = newestKept = undefined;
-      tree.rolledBack();
-      index.rolledBack();
       isCurrent = false;
     },
   };
+}
+
+/** The hashes of leaves that are appended to a tree, and the tree with them. */
+function grow(
+  tree: TreeHead,
+  pending: readonly Pending[],
+): { head: TreeHead; stored: readonly StoredLeaf[] } {
+  let head = tree;
+  const stored = pending.map(({ data }) => {
+    const appended = appendLeaf(head, leafHash(data));
+    head = appended.tree;
+    return { data, completed: appended.completed };
+  });
+  return { head, stored };
 }
 
 /** Draws salts. */

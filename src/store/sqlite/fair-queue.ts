@@ -1,42 +1,42 @@
-/** What waits in a fair queue. It waits in one queue at a time. */
+/** An item of a fair queue. It is in one queue at a time. */
 export interface Queued<Item> {
-  /** Whose share it uses. */
+  /** The share that it uses. */
   readonly share: number;
-  /** What it costs, at least 1. */
+  /** Its cost, at least 1. */
   readonly cost: number;
   /** The next item of the same share. The queue sets it. */
   next: Item | undefined;
 }
 
-/** The limits of a fair queue, as costs. */
+/** The limits of a fair queue, in costs. */
 export interface FairQueueLimits {
-  /** What a share may use in each turn. An item that costs more waits until its share has saved enough. */
+  /** The cost of a share in each turn, at most. An item that costs more waits until its share has saved enough. */
   readonly turn: number;
-  /** What a batch may cost in total, unless it is a single item. */
+  /** The cost of a batch, at most, unless it is a single item. */
   readonly batch: number;
 }
 
 /**
- * A queue that is shared fairly, by deficit round robin: the shares that have items take turns, and every share may use as
- * much as any other, however many items it has and whatever they cost. Items of one share keep their order.
+ * A fair queue by deficit round robin: the shares that have items take turns, and each may use as much as any other, however
+ * many items it has. Items of one share keep their order.
  */
 export interface FairQueue<Item> {
   length(): number;
   add(item: Item): void;
   /**
-   * Removes and returns the next batch in the order to carry it out; empty if nothing waits. An item that costs more than a
+   * Removes and returns the next batch, in order; empty if nothing waits. An item that costs more than a
    * turn is a batch of its own.
    */
   take(): Item[];
 }
 
-/** A share that has items, or had some: there are as many as callers. */
+/** The items of a share. There are as many shares as callers. */
 interface Line<Item> {
   first: Item | undefined;
   last: Item | undefined;
-  /** What it may still use. */
+  /** The cost that it may still use. */
   credit: number;
-  /** The share whose turn is next. It means nothing while this one has no items. */
+  /** The share whose turn is next. Without meaning while this one has no items. */
   next: Line<Item> | undefined;
 }
 
@@ -48,7 +48,7 @@ export function createFairQueue<Item extends Queued<Item>>({
   /** The share whose turn it is, and the one whose turn is last. */
   let current: Line<Item> | undefined;
   let last: Line<Item> | undefined;
-  /** Whether the current share was given its credit: a batch may end within its turn. */
+  /** Whether the current share has got its credit: a batch may end within its turn. */
   let isTurnBegun = false;
   let length = 0;
 

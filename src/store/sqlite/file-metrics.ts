@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { StoreFiles } from '../store.ts';
 import { freeBytes } from './durable-files.ts';
 
-/** Measures the files of a database, and what room there is on their disk. */
+/** Measures the files of a database, and the free space on their disk. */
 export function readFileMetrics(database: string): StoreFiles {
   return {
     databaseBytes: known(() => statSync(database).size),

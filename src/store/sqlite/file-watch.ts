@@ -2,18 +2,18 @@ import { type BigIntStats, statSync } from 'node:fs';
 
 /** Whether the files of an open database are still those at its path. */
 export interface FileWatch {
-  /** Looks anew; what is wrong, in words for the operator, or undefined. */
+  /** Checks again. Returns what is wrong, for the operator, or undefined. */
   look(): string | undefined;
-  /** What the last look found. */
+  /** The result of the last check. */
   found(): string | undefined;
 }
 
-/** The database, its write-ahead log and the memory that processes share: together they are its content. */
+/** The database, its write-ahead log, and the memory that processes share. Together they are its content. */
 const suffixes = ['', '-wal', '-shm'];
 
 /**
- * Watches the files of a database that was opened just now, by device and inode. They are never opened for that, since
- * closing them would drop the locks that this process has on them.
+ * Watches the files of a database that was just opened, by device and inode. It never opens them: closing them would drop the
+ * locks that this process has on them.
  */
 export function watchFiles(database: string): FileWatch {
   const files = suffixes.map((suffix) => {

@@ -1,10 +1,10 @@
 import type { IncidentCounts, StorageErrors } from '../store.ts';
 import { isBusy, isDamage, isMachineFault } from './failure.ts';
 
-/** Counts what should not happen, since the store was opened. */
+/** Counts incidents since the store was opened. */
 export interface Incidents {
   count(what: keyof IncidentCounts): void;
-  /** Counts a storage error that a write or a read met. Any other error does not count. */
+  /** Counts an error of a write or a read if it is a storage error. */
   meet(error: unknown, access: 'write' | 'read'): void;
   counts(): IncidentCounts;
   /** The same object until there is another error. */
@@ -32,5 +32,5 @@ export function createIncidents(): Incidents {
   };
 }
 
-/** What a store has met that was opened just now. */
+/** The errors of a store that was just opened. */
 export const noStorageErrors: StorageErrors = { failures: 0, lastFailure: undefined, damage: undefined };

@@ -3,15 +3,15 @@ import { basename, dirname, join } from 'node:path';
 import { unfinishedRestoreName } from './location.ts';
 
 /**
- * What is wrong, in words for the operator, if a database is gone while files are there that are only ever made once it
- * was complete: to make one beside them, or to open an empty file there, would have SQLite drop the log of the lost one.
- * Undefined if all is well. `madeLater` are names of such files in its folder. Nothing is written, and the database is
- * not opened: closing it would drop the locks that this process has on it.
+ * Checks that a database was not lost: that no files are there which are only created once it is complete. If one was created
+ * beside them, or an empty file opened, SQLite would delete the log of the lost one. Returns what is wrong, for the operator, or
+ * undefined. `madeLater` are the names of such files in its folder. Writes nothing, and does not open the database: closing it
+ * would drop the locks that this process has on it.
  */
 export function findLost(database: string, madeLater: readonly string[]): string | undefined {
   const isThere = (name: string) => existsSync(join(dirname(database), name));
   const [log, memory] = [`${basename(database)}-wal`, `${basename(database)}-shm`];
-  // Before the database is looked at, since another process may be making it: it is there before any of them.
+  // Before the database, because another process may be creating it, and creates them after it.
   const later = madeLater.find(isThere);
   const ofSqlite = [log, memory].find(isThere);
   const bytes = statSync(database, { throwIfNoEntry: false })?.size;

@@ -94,9 +94,9 @@ export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
   }
   for (const size of published.keys())
     faults.push(`a checkpoint of ${size} leaves was published, and the evidence log has ${tree.size}`);
-  return faults.length > 0 ? faults : faultsBesides(client, tree.size);
+  return faults.length > 0 ? faults : faultsInTables(client, tree.size);
 
-  /** Appends the next leaf to the tree: what is wrong with it, and with the checkpoint of the tree that it ends. */
+  /** Appends the next leaf to the tree. Returns the faults of the leaf, and of the checkpoint of that tree. */
   function faultsOfLeaf(leaf: IndexedLeaf): readonly string[] {
     const appended = appendLeaf(tree, leafHash(leaf.data));
     tree = appended.tree;
@@ -117,17 +117,18 @@ function createContentCheck(
 ): (leaf: IndexedLeaf) => string | undefined {
   const filing = client.prepare<[string], FilingRow>(selectFiling);
   const transfer = client.prepare<[string, number], TransferRow>(selectTransfer);
-  const act = client.prepare<[number], LogEventRow>(selectLogEvent);
+  const event = client.prepare<[number], LogEventRow>(selectLogEvent);
 
   return ({ index, data }) => {
     const content = contentOf(data);
-    if (content === undefined) return `leaf ${index} of the evidence log is none that artseal makes`;
+    if (content === undefined)
+      return `leaf ${index} of the evidence log has a form that artseal does not write`;
     const { number, sequence } = content;
     const erasure = erasures.of(index);
     if (number === 'LOG')
       return erasure === undefined
-        ? faultOfLogEvent(index, data, act.get(sequence))
-        : `act ${erasure.act} says that leaf ${index} was erased, which is of no record`;
+        ? faultOfLogEvent(index, data, event.get(sequence))
+        : `log event ${erasure.event} says that leaf ${index} was erased, which is of no record`;
     const name = nameOf(content);
     const row = sequence === 1 ? filing.get(number) : transfer.get(number, sequence);
     if (row === undefined || row.leafIndex !== index)
@@ -178,24 +179,27 @@ function faultOfErasure(
 ): string | undefined {
   if (erasure === undefined)
     return salt === null || erasedAtS !== null
-      ? `${name} is erased, and no act of the evidence log says so of leaf ${leafIndex}`
+      ? `${name} is erased, and no log event says so of leaf ${leafIndex}`
       : undefined;
-  const { act, timeS: erasedS, latestS } = erasure;
-  if (salt !== null || erasedAtS === null) return `act ${act} says that ${name} was erased, which is there`;
-  if (erasedAtS !== erasedS) return `${name} was erased at another time than act ${act} says`;
-  return timeS <= latestS ? undefined : `act ${act} says that ${name} was erased, which was to be kept then`;
+  const { event, timeS: erasedS, latestS } = erasure;
+  if (salt !== null || erasedAtS === null)
+    return `log event ${event} says that ${name} was erased, and it is there`;
+  if (erasedAtS !== erasedS) return `${name} was erased at another time than log event ${event} says`;
+  return timeS <= latestS
+    ? undefined
+    : `log event ${event} says that ${name} was erased, before its retention ended`;
 }
 
 /** Checks the other tables. Call it only if the leaves and their records are right. */
-function faultsBesides(client: Sqlite.Database, size: number): readonly string[] {
-  const spare = faultsOfSpare(client, size);
-  // A filing too many breaks a chain as well.
-  const ofRows = spare.length > 0 ? spare : faultsInChains(client).take(faultsMax);
+function faultsInTables(client: Sqlite.Database, size: number): readonly string[] {
+  const surplus = faultsOfSurplus(client, size);
+  // A surplus filing breaks a chain as well.
+  const ofRows = surplus.length > 0 ? surplus : faultsInChains(client).take(faultsMax);
   return [...ofRows, ...faultsInLogTables(client)];
 }
 
 /** The faults of records and log events that have no leaf of their own. */
-function faultsOfSpare(client: Sqlite.Database, size: number): readonly string[] {
+function faultsOfSurplus(client: Sqlite.Database, size: number): readonly string[] {
   const leaf = client.prepare<[number], LeafRow>(selectLeaf);
   /** The leaves whose own record or log event was found. */
   const owned = new Set<number>();
@@ -214,7 +218,7 @@ function faultsOfSpare(client: Sqlite.Database, size: number): readonly string[]
 }
 
 function nameOf({ number, sequence }: Pick<LeafContent, 'number' | 'sequence'>): string {
-  if (number === 'LOG') return `act ${sequence}`;
+  if (number === 'LOG') return `log event ${sequence}`;
   return sequence === 1 ? number : `record ${sequence} of ${number}`;
 }
 
@@ -251,7 +255,9 @@ function nameIn(data: string): string {
 
 function faultOfLogEvent(index: number, data: string, row: LogEventRow | undefined): string | undefined {
   const isItsLeaf = row !== undefined && row.leafIndex === index && dataOf(row) === data;
-  return isItsLeaf ? undefined : `leaf ${index} of the evidence log is of no act that the database has`;
+  return isItsLeaf
+    ? undefined
+    : `leaf ${index} of the evidence log is of a log event that the database does not have`;
 }
 
 /** The data of the leaf of a log event; undefined if its detail is not JSON. */
@@ -263,8 +269,8 @@ function dataOf({ kind, sequence, timeS, detail: text }: LogEventRow): string | 
 /** Reads the data of a leaf; undefined if they are not JSON with these members. */
 function contentOf(data: string): LeafContent | undefined {
   const { number, sequence, time, commitment = '' } = parsed(data) ?? {};
-  const isTold = typeof number === 'string' && typeof sequence === 'number' && typeof time === 'number';
-  return isTold ? { number, sequence, timeS: time, commitment: String(commitment) } : undefined;
+  const isRead = typeof number === 'string' && typeof sequence === 'number' && typeof time === 'number';
+  return isRead ? { number, sequence, timeS: time, commitment: String(commitment) } : undefined;
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
@@ -275,7 +281,7 @@ function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
-/** The roots of the checkpoints that are kept, base64, by their sizes; and those that are not of this log. */
+/** The roots of the kept checkpoints, base64, by their sizes; and the checkpoints that are not of this log. */
 function publishedIn(client: Sqlite.Database) {
   const origin = client.prepare<[], string>(selectOrigin).pluck().get();
   const roots = new Map<number, string>();
@@ -305,7 +311,7 @@ const selectLogEvent = `SELECT kind, sequence, detail, time_s AS timeS, leaf_ind
 
 const selectLeaf = 'SELECT * FROM log_leaf WHERE id >= ? ORDER BY id LIMIT 1';
 
-/** Records and log events that name no leaf of so many, or one that others name as well. */
+/** Records and log events that name a leaf which does not exist, or which others name as well. */
 const selectShared = `
   WITH record (number, sequence, leafIndex) AS (
     SELECT filing_no, 1, leaf_index FROM filing

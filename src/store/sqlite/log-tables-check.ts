@@ -1,16 +1,16 @@
 import type Sqlite from 'better-sqlite3';
 import type { LogEventKind } from '../../domain/leaf.ts';
 
-/** An act of the log that a row of another table has to agree with. */
-interface AuditEntry {
+/** A log event that a row of another table has to agree with. */
+interface LogEventRow {
   readonly kind: LogEventKind;
   readonly detail: string;
   readonly timeS: number;
   readonly leafIndex: number;
 }
 
-/** What acts say, each some of it. */
-interface Told extends Gap {
+/** The details of log events; each has some of them. */
+interface Details extends Gap {
   readonly vkey: string;
   readonly origin: string;
 }
@@ -34,65 +34,68 @@ interface Gap {
   readonly through: number;
 }
 
-/** What does not agree with the acts of the log, a line each: keys, names of the log, and numbers that are left out. */
+/** The faults of tables that log events describe, a line each: keys, origins of the log, and skipped numbers. */
 export function faultsInLogTables(client: Sqlite.Database): readonly string[] {
-  const acts = client.prepare<[], AuditEntry>(selectLogEvents).all();
-  const actsOf = (kind: LogEventKind) =>
-    acts.filter((act) => act.kind === kind).map((act) => ({ ...act, told: JSON.parse(act.detail) as Told }));
-  type ActsOf = ReturnType<typeof actsOf>;
+  const all = client.prepare<[], LogEventRow>(selectLogEvents).all();
+  const eventsOf = (kind: LogEventKind) =>
+    all
+      .filter((event) => event.kind === kind)
+      .map((event) => ({ ...event, says: JSON.parse(event.detail) as Details }));
+  type Events = ReturnType<typeof eventsOf>;
 
-  function* faultsInKeys(added: ActsOf, retired: ActsOf): Generator<string> {
-    const additions = new Map(added.map(({ told, timeS }) => [told.vkey, timeS]));
-    const ends = new Map(retired.map(({ told, timeS }) => [told.vkey, timeS]));
+  function* faultsInKeys(added: Events, retired: Events): Generator<string> {
+    const additions = new Map(added.map(({ says, timeS }) => [says.vkey, timeS]));
+    const ends = new Map(retired.map(({ says, timeS }) => [says.vkey, timeS]));
     for (const { vkey, addedAtS, endsAtS, isRetired } of client.prepare<[], KeyRow>(selectKeys).all()) {
       if (additions.get(vkey) !== addedAtS)
         yield `the evidence log does not say that the key ${vkey} was added then`;
       additions.delete(vkey);
       const end = ends.get(vkey);
       ends.delete(vkey);
-      const isAsTold = end === undefined ? isRetired === 0 : isRetired === 1 && (endsAtS ?? Infinity) <= end;
-      if (!isAsTold) yield `the key ${vkey} is retired otherwise than the evidence log says`;
+      const isAsLogged =
+        end === undefined ? isRetired === 0 : isRetired === 1 && (endsAtS ?? Infinity) <= end;
+      if (!isAsLogged) yield `the key ${vkey} is retired otherwise than the evidence log says`;
     }
     for (const vkey of additions.keys())
-      yield `the evidence log says that the key ${vkey} was added, which is not there`;
+      yield `the evidence log says that the key ${vkey} was added, and the database does not have it`;
     for (const vkey of ends.keys())
-      yield `the evidence log says that the key ${vkey} was retired, which is not there`;
+      yield `the evidence log says that the key ${vkey} was retired, and the database does not have it`;
   }
 
-  /** The first name is that of the first key, unless a fork gave it; each other one is that of a fork. */
-  function* faultsInOrigins(forks: ActsOf, firstKey: ActsOf[number] | undefined): Generator<string> {
+  /** The first origin is that of the first key, unless a fork gave it. Each other one is of a fork. */
+  function* faultsInOrigins(forks: Events, firstKey: Events[number] | undefined): Generator<string> {
     const rows = client.prepare<[], OriginRow>(selectOrigins).all();
     const isNamed = firstKey !== undefined && firstKey.leafIndex < (forks[0]?.leafIndex ?? Infinity);
     const named = isNamed && {
       ...firstKey,
-      told: { ...firstKey.told, origin: nameOfKey(firstKey.told.vkey) },
+      says: { ...firstKey.says, origin: nameOfKey(firstKey.says.vkey) },
     };
     const givers = [...(named ? [named] : []), ...forks];
     for (const [place, { origin, firstSize }] of rows.entries()) {
       const giver = givers[place];
       const isThen = giver && (giver.leafIndex === firstSize || (firstSize === 0 && giver.leafIndex === 1));
-      if (!isThen || giver.told.origin !== origin)
+      if (!isThen || giver.says.origin !== origin)
         yield `the evidence log does not say that its name is ${origin} from leaf ${firstSize} on`;
     }
-    for (const { told } of givers.slice(rows.length))
-      yield `the evidence log says that it goes on as ${told.origin}, and the database does not`;
+    for (const { says } of givers.slice(rows.length))
+      yield `the evidence log says that it continues as ${says.origin}, and the database does not`;
   }
 
-  function* faultsInGaps(skips: ActsOf): Generator<string> {
-    const told = new Set(skips.map(({ told: skipped }) => namesOf(skipped)));
+  function* faultsInGaps(skips: Events): Generator<string> {
+    const says = new Set(skips.map(({ says: skipped }) => namesOf(skipped)));
     for (const gap of client.prepare<[], Gap>(selectGaps).all()) {
       const numbers = namesOf(gap);
-      if (!told.delete(numbers)) yield `${numbers} are left out, and the evidence log does not say so`;
+      if (!says.delete(numbers)) yield `${numbers} were skipped, and the evidence log does not say so`;
     }
-    for (const numbers of told)
-      yield `the evidence log says that ${numbers} are left out, and the database does not`;
+    for (const numbers of says)
+      yield `the evidence log says that ${numbers} were skipped, and the database does not`;
   }
 
-  const added = actsOf('KEY_ADDED');
+  const added = eventsOf('KEY_ADDED');
   return [
-    ...faultsInKeys(added, actsOf('KEY_RETIRED')),
-    ...faultsInOrigins(actsOf('LOG_FORKED'), added[0]),
-    ...faultsInGaps(actsOf('NUMBERS_SKIPPED')),
+    ...faultsInKeys(added, eventsOf('KEY_RETIRED')),
+    ...faultsInOrigins(eventsOf('LOG_FORKED'), added[0]),
+    ...faultsInGaps(eventsOf('NUMBERS_SKIPPED')),
   ];
 }
 
@@ -113,6 +116,6 @@ const selectKeys = `SELECT vkey, added_at_s AS addedAtS, ends_at_s AS endsAtS, s
 
 const selectOrigins = 'SELECT origin, first_size AS firstSize FROM log_origin ORDER BY id';
 
-/** Those of a restoration that was not served yet become acts when it is. */
+/** The gaps of a restored database become log events when it is first served. */
 const selectGaps = `SELECT year, after, through FROM number_gap JOIN restoration ON restoration.id = restoration_id
   WHERE kind = 'FILING' AND served_at_s IS NOT NULL ORDER BY year, after`;

@@ -12,12 +12,12 @@ export function migrationNames(): readonly string[] {
   return journal.entries.map(({ tag }) => tag);
 }
 
-/** The schema of a database: the number of migrations applied to it; 0 for an empty file. */
+/** The schema of a database: the number of its migrations; 0 for an empty file. */
 export function schemaOf(client: Sqlite.Database): number {
   return Number(client.pragma('user_version', { simple: true }));
 }
 
-/** The migrations that are not applied to a database yet. Throws DatabaseError if it has more than this version knows. */
+/** The migrations that a database lacks. Throws DatabaseError if it has more than this version knows. */
 export function migrationsFor(client: Sqlite.Database): readonly string[] {
   const names = migrationNames();
   const schema = schemaOf(client);
@@ -29,10 +29,10 @@ export function migrationsFor(client: Sqlite.Database): readonly string[] {
   return names.slice(schema);
 }
 
-/** Applies the migrations that are due. The caller begins the transaction. */
+/** Applies the missing migrations. The caller begins the transaction. */
 export function migrate(client: Sqlite.Database): void {
   const due = migrationsFor(client);
-  // Written only when it changes: other processes take any write for a change of what they have read.
+  // Only if it changes: other processes take any write for a change of what they have read.
   if (due.length === 0) return;
   for (const name of due) client.exec(readPackaged(`${folder}/${name}.sql`).toString());
   client.pragma(`user_version = ${schemaOf(client) + due.length}`);

@@ -1,7 +1,7 @@
 import { sha256 } from '../../domain/sha256.ts';
 import type { Fingerprint } from './fingerprints.ts';
 
-/** A nonce that was spent, by its fingerprint, and when: Unix seconds. */
+/** The fingerprint of a spent nonce, and when it was spent, Unix seconds. */
 export interface SpentNonce {
   readonly fingerprint: Fingerprint;
   readonly atS: number;
@@ -11,8 +11,8 @@ export interface SpentNonce {
 const entryBytes = 12;
 
 /**
- * SHA-256 of a nonce's name, `${key} ${nonce}`, cut to 64 bits. Of 10 million nonces that are remembered, a new one
- * meets the fingerprint of another once in 10^12 calls, and is then refused as if it were spent; nobody can aim at that.
+ * The first 64 bits of the SHA-256 of a nonce's name, `${key} ${nonce}`. With 10 million nonces in memory, a new nonce has the
+ * fingerprint of another once in 10^12 calls, and is then rejected as spent. Nobody can aim at that.
  */
 export function nonceFingerprint(name: string): Fingerprint {
   const digest = sha256(name);

@@ -6,34 +6,33 @@ import { nonceFingerprint, readEntries, type SpentNonce, writeEntries } from './
 import { spentNonces } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** Rows that may be forgotten are deleted with every row that is written, more of them, so that this keeps up. */
+/** Expired rows that are deleted with every row that is written: more than one, so that they cannot pile up. */
 const sweptWithEach = 2;
 
 /**
- * The spent nonces of a database: on disk one row for all that a transaction spends, added behind those before, and in
- * memory tables to search. In an index on disk almost every nonce would have a page of its own to write.
+ * The spent nonces of a database: a log on disk with one row for each transaction, and tables in memory to search. With an index on
+ * disk, almost every nonce would write a page of its own.
  */
 export interface Nonces {
-  /** Learns what other connections spent: what a first `spend` would have to wait for. */
+  /** Reads what other connections spent, so that the first `spend` need not. */
   refresh(): void;
   /**
-   * Spends a nonce at `nowS`: false if it is spent already. What is forgotten at `sweepAtS` is swept away; both Unix
-   * seconds.
+   * Spends a nonce at `nowS`; false if it is spent already. Deletes nonces that have expired by `sweepAtS`. Both are Unix seconds.
    */
   spend(claim: NonceClaim, nowS: number, sweepAtS: number): boolean;
-  /** How many are remembered. */
+  /** The number of nonces in memory. */
   count(): number;
-  /** Writes what the transaction spends. Last before its commit. */
+  /** Writes what the transaction spends. Call it just before the commit. */
   write(): void;
-  /** Remembers what the transaction spent, which is committed. */
+  /** Keeps what the committed transaction spent. */
   committed(): void;
-  /** Forgets what the transaction would have spent. */
+  /** Drops what the transaction would have spent. */
   rolledBack(): void;
 }
 
 export function createNonces(database: Database): Nonces {
   const dataVersion = database.$client.prepare('PRAGMA data_version').pluck();
-  const selectBehind = prepareRaw<{ id: number; entries: Buffer }>(
+  const selectAfter = prepareRaw<{ id: number; entries: Buffer }>(
     database,
     database
       .select({ id: spentNonces.id, entries: spentNonces.entries })
@@ -52,10 +51,10 @@ export function createNonces(database: Database): Nonces {
   /** When each nonce was spent, in seconds, by the window of that time. */
   const remembered = new Map<number, FingerprintTable>();
   let seenVersion: unknown;
-  /** The last row that is remembered. */
+  /** The last row that was read. */
   let lastId = 0;
   let oldestWindow = 0;
-  /** Of this transaction: what it spends, by key and nonce, and how many rows that is. */
+  /** What this transaction spends, by key and nonce. */
   const spending = new Map<string, SpentNonce>();
   let isFresh = false;
   let rowsWritten = 0;
@@ -68,8 +67,8 @@ export function createNonces(database: Database): Nonces {
   }
 
   /**
-   * A window is as long as retention, so what is remembered is in the current one, or in one of those beside it: the clock
-   * may have been set back since.
+   * A window is as long as retention, so a nonce is in the current window or in one beside it: the clock may have been set back
+   * since.
    */
   function isRemembered({ fingerprint, atS }: SpentNonce): boolean {
     const window = windowOf(atS);
@@ -82,7 +81,7 @@ export function createNonces(database: Database): Nonces {
   function refresh(): void {
     const version = dataVersion.get();
     if (version === seenVersion) return;
-    for (const { id, entries } of selectBehind.iterate({ id: lastId })) {
+    for (const { id, entries } of selectAfter.iterate({ id: lastId })) {
       readEntries(entries).forEach(remember);
       lastId = id;
     }
@@ -93,7 +92,7 @@ export function createNonces(database: Database): Nonces {
     refresh,
     count: () => remembered.values().reduce((sum, table) => sum + table.size(), 0),
     spend: ({ keyId, nonce }, nowS, sweepAtS) => {
-      // Only who spends has to know: others would hold the write lock for as long as it takes to read all.
+      // Only for a request with a nonce: the others would hold the write lock for the time of reading.
       if (!isFresh) refresh();
       isFresh = true;
       const name = `${keyId} ${nonce}`;

@@ -4,15 +4,15 @@ import type { Database } from './connection.ts';
 import { usage } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** Calls counted by caller and month. What changes something runs inside a transaction. */
+/** Calls counted by caller and month. Call `take` inside a transaction. */
 export interface Quotas {
-  /** Counts a call: how many are counted then; undefined if all calls of the month are used. */
+  /** Counts a call. Returns the new count; undefined if all calls of the month are used. */
   take(claim: QuotaClaim): number | undefined;
-  /** How many are counted. */
+  /** The current count. */
   counted(claim: Pick<QuotaClaim, 'callerId' | 'month'>): number;
 }
 
-/** Prepares the query of how many calls of a caller are counted in a month. */
+/** Prepares the query of the calls of a caller in a month. */
 export function countCalls(database: Database): Quotas['counted'] {
   const isOfMonth = and(
     eq(usage.callerId, sql.placeholder('callerId')),

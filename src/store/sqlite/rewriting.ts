@@ -4,29 +4,29 @@ import { databaseFile } from './location.ts';
 import { tryServingLock } from './serving-lock.ts';
 
 /**
- * Gets what was erased out of the files of a database:
- * - REWRITTEN: nobody served it; it was written anew, and its log is empty.
- * - FOLDED: a process serves it; its log was written into it and is empty.
- * - HELD: another process was at it, so that the log has what it had.
+ * How erased texts were removed from the files of a database:
+ * - REWRITTEN: no process served it, so it was rewritten, and its log is empty.
+ * - FOLDED: a process serves it, so only its log was written into it and is empty.
+ * - HELD: another process used it, so its log is unchanged.
  */
 export type Rewriting = 'REWRITTEN' | 'FOLDED' | 'HELD';
 
 /**
- * Rewrites the database of a data folder, if nobody serves it. SQLite copies rows within the file as pages fill, and what
- * was a row once may be in a part that is not in use. Takes as much room again beside it.
+ * Rewrites the database of a data folder if no process serves it. SQLite copies rows within the file as pages fill, so an unused
+ * part may hold a former row. Needs free space of the database's size.
  */
 export function rewriteDatabase(dataDir: string): Rewriting {
   const lock = tryServingLock(dataDir);
   try {
-    if (!writeAnew(dataDir, lock !== undefined)) return 'HELD';
+    if (!rewrite(dataDir, lock !== undefined)) return 'HELD';
     return lock === undefined ? 'FOLDED' : 'REWRITTEN';
   } finally {
     lock?.release();
   }
 }
 
-/** Writes the log of a database into it, the rest of it anew if that `isWhole`; false where another process was at it. */
-function writeAnew(dataDir: string, isWhole: boolean): boolean {
+/** Rewrites a database if `isWhole`, and writes its log into it. False if another process used it. */
+function rewrite(dataDir: string, isWhole: boolean): boolean {
   const client = new Sqlite(databaseFile(dataDir), { fileMustExist: true, timeout: busyTimeoutMs });
   try {
     if (isWhole) client.exec('VACUUM');

@@ -9,7 +9,7 @@ export type EventNews = ReturnType<Core['takeEventNews']>;
 
 /** A request to the thread of the store. The thread responds in the order of the requests. */
 export type WorkerRequest =
-  | { readonly kind: 'EXECUTE'; readonly units: readonly StoreRequest[] }
+  | { readonly kind: 'EXECUTE'; readonly batch: readonly StoreRequest[] }
   | { readonly kind: 'BEGIN_SERVING' | 'REFRESH' | 'READ_METRICS' | 'CLOSE' };
 
 /** A message of the thread: the response to a request, or OPENED once and CHANGED when something has changed. */

@@ -45,7 +45,7 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
   const timer = setInterval(check, checkEveryMs);
   port.on('message', (request: WorkerRequest) => {
     // An error here ends the thread, because nobody knows what was stored.
-    if (request.kind === 'EXECUTE') return send(executed(request.units));
+    if (request.kind === 'EXECUTE') return send(executed(request.batch));
     try {
       send(respond(request));
     } catch (error) {
@@ -54,8 +54,8 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
     if (request.kind === 'CLOSE') port.close();
   });
 
-  function executed(units: readonly StoreRequest[]): WorkerResponse {
-    const replies = core.executeBatch(units);
+  function executed(batch: readonly StoreRequest[]): WorkerResponse {
+    const replies = core.executeBatch(batch);
     const events = core.takeEventNews(false);
     const credentials = core.changedCredentials();
     return { kind: 'EXECUTED', replies, credentials, storageErrors: newStorageErrors(), events };

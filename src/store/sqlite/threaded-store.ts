@@ -1,13 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
+import type { Worker } from 'node:worker_threads';
 import { unavailable } from '../../domain/reason.ts';
 import { startThread } from '../../packaging/packaged-files.ts';
 import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { createCredentialIndex } from './credential-index.ts';
 import { derivedKey } from './derived-key.ts';
-import { createEventListeners } from './event-listeners.ts';
 import { fateUnknown } from './failure.ts';
-import { createStorageErrorListeners } from './storage-error-listeners.ts';
+import { createStoreListeners } from './listeners.ts';
 import { errorOf, type WorkerRequest, type WorkerResponse } from './thread-messages.ts';
 
 const lostBefore = 'The store is gone; nothing was stored.';
@@ -24,31 +24,69 @@ interface PendingRequest {
  * this thread. Throws DatabaseError.
  */
 export async function openThreadedStore(options: StoreOptions): Promise<Store> {
-  // For heaps that are made from now on, so for that of the thread alone; flags of the process override resourceLimits. Objects
-  // of the thread live for one batch.
+  // For heaps created from now on, so for the thread alone; flags of the process override resourceLimits. Objects of the thread
+  // live for one batch.
   setFlagsFromString('--max-semi-space-size=4');
   const worker = startThread('src/store/sqlite/thread', { workerData: options, name: 'artseal-store' });
   const index = createCredentialIndex();
-  const listeners = createEventListeners();
-  const storageErrors = createStorageErrorListeners();
+  const { update, ...listeners } = createStoreListeners();
+  let fault: string | undefined;
+  const thread = talkTo(worker, (response) => {
+    if ('credentials' in response && response.credentials !== undefined) index.replace(response.credentials);
+    if ('fault' in response) fault = response.fault;
+    if ('events' in response) update(response);
+  });
+  const { send } = thread;
+  const { secret, checkedMs, upgrade } = await thread.opened.catch(async (error) => {
+    await worker.terminate();
+    throw error;
+  });
+  const { execute, inFlight, close } = createBatcher(async (batch) => {
+    const response = await send({ kind: 'EXECUTE', batch });
+    return response.kind === 'EXECUTED' ? response.replies : [];
+  });
+  let closing: Promise<void> | undefined;
+
+  return {
+    execute,
+    findKey: index.findKey,
+    findToken: index.findToken,
+    refresh: async () => {
+      await send({ kind: 'REFRESH' });
+    },
+    keyFor: (purpose) => derivedKey(secret, purpose),
+    checkedMs,
+    upgrade,
+    beginServing: async () => {
+      await send({ kind: 'BEGIN_SERVING' });
+    },
+    findFault: () => fault,
+    ...listeners,
+    requestsInFlight: inFlight,
+    metrics: async () => {
+      const requestsInFlight = inFlight();
+      const response = await send({ kind: 'READ_METRICS' });
+      if (response.kind !== 'METRICS')
+        throw new Error(`The store sent ${response.kind} instead of its metrics.`);
+      return { ...response.metrics, requestsInFlight };
+    },
+    lost: thread.lost,
+    close: () => {
+      closing ??= close().then(thread.close);
+      return closing;
+    },
+  };
+}
+
+/** Sends requests to the thread, which responds in their order. `receive` gets each message first. */
+function talkTo(worker: Worker, receive: (response: WorkerResponse) => void) {
   const opening = Promise.withResolvers<Extract<WorkerResponse, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();
   const ended = Promise.withResolvers<void>();
   const pending: PendingRequest[] = [];
-  let fault: string | undefined;
   /** Why the thread sends no more responses. */
   let loss: Error | undefined;
   let isClosing = false;
-  let closing: Promise<void> | undefined;
-
-  function receive(response: WorkerResponse): void {
-    if ('credentials' in response && response.credentials !== undefined) index.replace(response.credentials);
-    if ('fault' in response) fault = response.fault;
-    if ('storageErrors' in response) storageErrors.update(response.storageErrors);
-    if ('events' in response) listeners.notify(response.events);
-    if (response.kind === 'OPENED') opening.resolve(response);
-    else if (response.kind !== 'CHANGED') settle(response);
-  }
 
   function settle(response: WorkerResponse): void {
     const request = pending.shift();
@@ -76,7 +114,11 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     return promise;
   }
 
-  worker.on('message', receive);
+  worker.on('message', (response: WorkerResponse) => {
+    receive(response);
+    if (response.kind === 'OPENED') opening.resolve(response);
+    else if (response.kind !== 'CHANGED') settle(response);
+  });
   worker.on('error', lose);
   worker.on('messageerror', (error) => {
     // A response is missing now, so later ones would settle the wrong requests.
@@ -88,51 +130,14 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     ended.resolve();
   });
 
-  const { secret, checkedMs, upgrade } = await opening.promise.catch(async (error) => {
-    await worker.terminate();
-    throw error;
-  });
-  const { execute, inFlight, close } = createBatcher(async (units) => {
-    const response = await send({ kind: 'EXECUTE', units });
-    return response.kind === 'EXECUTED' ? response.replies : [];
-  });
-
-  async function end(): Promise<void> {
-    await close();
-    isClosing = true;
-    if (loss === undefined) await send({ kind: 'CLOSE' });
-    await ended.promise;
-  }
-
   return {
-    execute,
-    findKey: index.findKey,
-    findToken: index.findToken,
-    refresh: async () => {
-      await send({ kind: 'REFRESH' });
-    },
-    keyFor: (purpose) => derivedKey(secret, purpose),
-    checkedMs,
-    upgrade,
-    beginServing: async () => {
-      await send({ kind: 'BEGIN_SERVING' });
-    },
-    findFault: () => fault,
-    storageErrors: storageErrors.latest,
-    onStorageError: storageErrors.add,
-    onEvents: listeners.add,
-    requestsInFlight: inFlight,
-    metrics: async () => {
-      const requestsInFlight = inFlight();
-      const response = await send({ kind: 'READ_METRICS' });
-      if (response.kind !== 'METRICS')
-        throw new Error(`The store sent ${response.kind} instead of its metrics.`);
-      return { ...response.metrics, requestsInFlight };
-    },
+    opened: opening.promise,
     lost: losing.promise,
-    close: () => {
-      closing ??= end();
-      return closing;
+    send,
+    close: async () => {
+      isClosing = true;
+      if (loss === undefined) await send({ kind: 'CLOSE' });
+      await ended.promise;
     },
   };
 }

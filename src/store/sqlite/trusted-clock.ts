@@ -5,23 +5,23 @@ import { filing, logEvent } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /**
- * The time of the newest filing, or the one that an operator accepted since, Unix seconds; undefined if there is neither. It is
- * what is known of the time: other records are taken by whatever clock, so theirs may be wrong.
+ * The time of the newest filing, or the time that an operator accepted since, Unix seconds; undefined if there is neither. Other
+ * records are stored with any clock, so their times may be wrong.
  */
 export interface TrustedClock {
   read(): number | undefined;
-  /** The same, or one of up to a day before: not read for each filing that the clock of `nowS`, Unix seconds, is right for. */
+  /** The same, or a time of up to a day before, so that it is not read for each filing. `nowS` is the clock's, Unix seconds. */
   about(nowS: number): number | undefined;
   /**
-   * The time as of which what is kept for a while may go, where a clock says `nowS`, which may be wrong by years: none that no filing
-   * was dated by yet and no operator accepted, if there was either.
+   * The time as of which expired rows may be deleted. The clock's `nowS` may be years ahead, so it is at most the trusted time, if
+   * there is one.
    */
   notAfter(nowS: number): number;
 }
 
 const dayS = 86_400;
 
-export function createTrustedClock(database: Database, log: Pick<EvidenceLog, 'acts'>): TrustedClock {
+export function createTrustedClock(database: Database, log: Pick<EvidenceLog, 'events'>): TrustedClock {
   const selectFiling = prepareRaw<{ filed_at_s: number; leaf_index: number }>(
     database,
     database
@@ -37,23 +37,23 @@ export function createTrustedClock(database: Database, log: Pick<EvidenceLog, 'a
       .from(logEvent)
       .orderBy(desc(logEvent.sequence)),
   );
-  let known: { readonly atS: number | undefined; readonly acts: number } | undefined;
+  let known: { readonly atS: number | undefined; readonly events: number } | undefined;
 
   function read(): number | undefined {
     const filed = selectFiling.get({});
-    // Few acts are newer than the newest filing, and the others are not read.
-    for (const act of selectLogEvents.iterate({})) {
-      if (filed !== undefined && act.leaf_index < filed.leaf_index) break;
-      if (act.kind === 'CLOCK_ACCEPTED') return act.time_s;
+    // Few log events are newer than the newest filing, and the others are not read.
+    for (const event of selectLogEvents.iterate({})) {
+      if (filed !== undefined && event.leaf_index < filed.leaf_index) break;
+      if (event.kind === 'CLOCK_ACCEPTED') return event.time_s;
     }
     return filed?.filed_at_s;
   }
 
   function about(nowS: number): number | undefined {
-    const acts = log.acts();
-    // What was accepted since is an act.
+    // An accepted clock is a log event.
+    const events = log.events();
     const isNear = known?.atS !== undefined && Math.abs(nowS - known.atS) <= dayS;
-    if (known?.acts !== acts || !isNear) known = { atS: read(), acts };
+    if (known?.events !== events || !isNear) known = { atS: read(), events };
     return known.atS;
   }
 

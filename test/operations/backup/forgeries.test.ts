@@ -55,7 +55,7 @@ function databaseCopy(t: TestContext): string {
 const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]>> = {
   'an erasure at another time': [
     "UPDATE filing SET erased_at_s = erased_at_s - 1 WHERE filing_no = 'AS-2015-000002'",
-    /^AS-2015-000002 was erased at another time than act [0-9]+ says$/,
+    /^AS-2015-000002 was erased at another time than log event [0-9]+ says$/,
   ],
   'a text of an erased filing': [
     "UPDATE filing SET author = 'back' WHERE filing_no = 'AS-2015-000002'",
@@ -91,11 +91,11 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
   ],
   'a gap that is gone': [
     "DELETE FROM number_gap WHERE kind = 'FILING'",
-    /^the evidence log says that the numbers AS-2026-000006 to AS-2026-500002 are left out, and the database does not$/,
+    /^the evidence log says that the numbers AS-2026-000006 to AS-2026-500002 were skipped, and the database does not$/,
   ],
   'a gap that was put in': [
     "INSERT INTO number_gap VALUES ('FILING', 2014, 0, 5, 1)",
-    /^the numbers AS-2014-000001 to AS-2014-000005 are left out, and the evidence log does not say so$/,
+    /^the numbers AS-2014-000001 to AS-2014-000005 were skipped, and the evidence log does not say so$/,
   ],
   'a key of another time': [
     'UPDATE log_key SET added_at_s = added_at_s - 1',
@@ -107,7 +107,7 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
   ],
   'a key that is gone': [
     'DELETE FROM log_key',
-    /^the evidence log says that the key artseal\.invalid\/\S+ was added, which is not there$/,
+    /^the evidence log says that the key artseal\.invalid\/\S+ was added, and the database does not have it$/,
   ],
   'a key that was retired': [
     "UPDATE log_key SET sealed_seed = x'', ends_at_s = added_at_s",
@@ -123,7 +123,7 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
   ],
   'a name that is gone': [
     'DELETE FROM log_origin; DELETE FROM log_checkpoint',
-    /^the evidence log says that it goes on as artseal\.invalid\/\S+, and the database does not$/,
+    /^the evidence log says that it continues as artseal\.invalid\/\S+, and the database does not$/,
   ],
 };
 
@@ -140,14 +140,14 @@ const before = eventTimeS - 6 * 366 * 86_400;
 
 /** Erasures that contradict the database, and the fault that names them. */
 const wrongErasures: readonly (readonly [detail: LogEventDetail, fault: RegExp])[] = [
-  [{ records: 1, before }, /^act 6 does not say which leaves before it were erased$/],
-  [{ records: 2, leaves: '4', before }, /^act 6 does not say which leaves/],
-  [{ records: 1, leaves: '04', before }, /^act 6 does not say which leaves/],
-  [{ records: 1, leaves: '4' }, /^act 6 does not say which leaves/],
-  [{ records: 1, leaves: '1000', before }, /^act 6 does not say which leaves/],
-  [{ records: 1, leaves: '0', before }, /^act 6 says that leaf 0 was erased, which is of no record$/],
-  [{ records: 1, leaves: '2', before }, /^the acts 4 and 6 both say that leaf 2 was erased$/],
-  [{ records: 1, leaves: '4', before }, /^act 6 says that AS-2015-000003 was erased, which is there$/],
+  [{ records: 1, before }, /^log event 6 does not say which leaves before it were erased$/],
+  [{ records: 2, leaves: '4', before }, /^log event 6 does not say which leaves/],
+  [{ records: 1, leaves: '04', before }, /^log event 6 does not say which leaves/],
+  [{ records: 1, leaves: '4' }, /^log event 6 does not say which leaves/],
+  [{ records: 1, leaves: '1000', before }, /^log event 6 does not say which leaves/],
+  [{ records: 1, leaves: '0', before }, /^log event 6 says that leaf 0 was erased, which is of no record$/],
+  [{ records: 1, leaves: '2', before }, /^the log events 4 and 6 both say that leaf 2 was erased$/],
+  [{ records: 1, leaves: '4', before }, /^log event 6 says that AS-2015-000003 was erased, and it is there$/],
 ];
 
 test('an erasure before the end of retention is named, whatever the time of its event', (t) => {
@@ -165,7 +165,7 @@ test('an erasure before the end of retention is named, whatever the time of its 
       .run(eventTimeS, filingNo);
   });
   assert.deepEqual(faultsInLog(database), [
-    `act 6 says that ${filingNo} was erased, which was to be kept then`,
+    `log event 6 says that ${filingNo} was erased, before its retention ended`,
   ]);
 });
 
@@ -207,7 +207,7 @@ test('a filing that returns after its erasure is named', async (t) => {
   });
   assert.match(
     faultsInLog(join(dataDir, 'artseal.db')).join(),
-    /^act 6 says that AS-2015-000003 was erased, which is there$/,
+    /^log event 6 says that AS-2015-000003 was erased, and it is there$/,
   );
 });
 
@@ -242,7 +242,7 @@ test('keys and names of a forked log with a rotated key agree with its events', 
     ],
     [
       'DELETE FROM log_origin WHERE id = 2',
-      /says that it goes on as log\.example\/2, and the database does not$/,
+      /says that it continues as log\.example\/2, and the database does not$/,
     ],
     ["UPDATE log_key SET sealed_seed = x'00' WHERE id = 2", /^the key log\.example\S+ is retired otherwise/],
     [

@@ -374,15 +374,15 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
   ],
   'an act that was changed': [
     'UPDATE log_event SET detail = \'{"vkey":"another"}\' WHERE sequence = 4',
-    'leaf 6 of the evidence log is of no act that the database has',
+    'leaf 6 of the evidence log is of a log event that the database does not have',
   ],
   'an act that is no JSON': [
     "UPDATE log_event SET detail = 'x' WHERE sequence = 4",
-    'leaf 6 of the evidence log is of no act that the database has',
+    'leaf 6 of the evidence log is of a log event that the database does not have',
   ],
   'an act that was put in': [
     "INSERT INTO log_event VALUES (9, 'CLOCK_ACCEPTED', '{}', 5, 99)",
-    'act 9 has no leaf in the evidence log',
+    'log event 9 has no leaf in the evidence log',
   ],
 };
 
