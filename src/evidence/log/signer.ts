@@ -62,9 +62,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   const { execute, keyRing, origin, madeUpOrigin, file, witnesses, awaitsWitnesses, clock, log } =
     dependencies;
   const openKeys = createSigningKeys(keyRing);
-  /** Callers that wait for a checkpoint; each is called after each one. */
-  const waiting = new Set<(checkpoint: PublishedCheckpoint) => void>();
-  let current: PublishedCheckpoint | undefined;
+  const newest = createNewest(clock);
   let signing: readonly LogKey[] = [];
   /** Why the last attempt failed; undefined if it did not. */
   let failure: string | undefined;
@@ -77,10 +75,13 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   /** Publishes the tree if it grew. */
   async function publish(): Promise<void> {
     const state = await readState();
-    await retireKeys(state);
+    for (const key of state.keys)
+      if (!key.isRetired && hasEnded(key, nowS()))
+        await execute({ kind: 'EndLogKey', vkey: key.vkey, atS: nowS() });
     const tree = await execute({ kind: 'GetTree' });
     leaves = tree.size;
     // Witnesses see an idle log too: a rollback that they report rejects the next filing.
+    const current = newest.checkpoint();
     if (tree.size === current?.size) return witnesses?.confirm(current);
     if (signing.length === 0) throw new Error('The evidence log has no key that signs.');
     if (state.origin === undefined) throw new Error('The evidence log has no name.');
@@ -90,33 +91,14 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     await file.write(note);
     const atS = nowS();
     await execute({ kind: 'KeepCheckpoint', size: tree.size, note, publishedAtS: atS });
-    const published = { ...signed, note };
-    [current, publishedAtS] = [published, atS];
-    for (const notify of waiting) notify(published);
-  }
-
-  async function covering(leafIndex: number, withinMs: number): Promise<PublishedCheckpoint | undefined> {
-    if (current !== undefined && leafIndex < current.size) return current;
-    const { promise, resolve } = Promise.withResolvers<PublishedCheckpoint | undefined>();
-    const notify = (checkpoint: PublishedCheckpoint) => leafIndex < checkpoint.size && resolve(checkpoint);
-    waiting.add(notify);
-    const cancel = clock.after(withinMs, () => resolve(undefined));
-    const found = await promise;
-    cancel();
-    waiting.delete(notify);
-    return found;
+    publishedAtS = atS;
+    newest.publish({ ...signed, note });
   }
 
   async function readState(): Promise<LogState> {
     const state = await execute({ kind: 'GetLog' });
     signing = state.keys.filter((key) => signsAt(key, nowS()));
     return state;
-  }
-
-  async function retireKeys({ keys }: LogState): Promise<void> {
-    const atS = nowS();
-    for (const key of keys)
-      if (!key.isRetired && hasEnded(key, atS)) await execute({ kind: 'EndLogKey', vkey: key.vkey, atS });
   }
 
   async function attempt(): Promise<void> {
@@ -126,11 +108,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       failure = undefined;
     } catch (error) {
       failures += 1;
-      const { message, cause } = error instanceof Error ? error : new Error(String(error));
-      // The message of a store error is for callers. Its cause says what is damaged or cannot be written.
-      const reason = cause instanceof Error ? cause.message : message;
-      // The sizes in the message change with each filing. It is logged once all the same.
-      const kind = error instanceof EvidenceLogError ? error.kind : reason;
+      const { reason, kind } = faultOf(error);
       if (kind !== failure)
         log.error({ reason }, 'no checkpoint of the evidence log can be signed; it is tried again');
       failure = kind;
@@ -140,12 +118,12 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   const attempts = every(clock, () => signEveryMs, attempt);
 
   return {
-    current: () => current,
-    covering,
+    current: newest.checkpoint,
+    covering: newest.covering,
     verifierKeys: () => signing.map(({ vkey }) => vkey),
     metrics: () => ({
       leaves,
-      publishedLeaves: current?.size,
+      publishedLeaves: newest.checkpoint()?.size,
       publishedAtS,
       failures,
       rolledBack: witnesses?.rolledBack().length ?? 0,
@@ -153,7 +131,8 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     start: async () => {
       const state = await readState();
       checkLogName(state, origin);
-      current = await readAgreed({ execute, state, file, last: undefined });
+      const agreed = await readAgreed({ execute, state, file, last: undefined });
+      if (agreed !== undefined) newest.publish(agreed);
       publishedAtS = state.newest?.publishedAtS;
       if (state.names.length === 0) {
         const name = origin ?? madeUpOrigin;
@@ -168,6 +147,39 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     stop: async () => {
       await attempts.stop();
       await attempt();
+    },
+  };
+}
+
+/** The reason of an error, and what stays the same until it has another reason. */
+function faultOf(error: unknown): { readonly reason: string; readonly kind: string } {
+  const { message, cause } = error instanceof Error ? error : new Error(String(error));
+  // The message of a store error is for callers. Its cause says what is damaged or cannot be written.
+  const reason = cause instanceof Error ? cause.message : message;
+  // The sizes in the message change with each filing. It is logged once all the same.
+  return { reason, kind: error instanceof EvidenceLogError ? error.kind : reason };
+}
+
+/** Holds the newest checkpoint, and the calls that wait for a later one. */
+function createNewest(clock: Pick<Clock, 'after'>) {
+  const waiting = new Set<(checkpoint: PublishedCheckpoint) => void>();
+  let newest: PublishedCheckpoint | undefined;
+  return {
+    checkpoint: () => newest,
+    publish: (checkpoint: PublishedCheckpoint): void => {
+      newest = checkpoint;
+      for (const notify of waiting) notify(checkpoint);
+    },
+    covering: async (leafIndex: number, withinMs: number): Promise<PublishedCheckpoint | undefined> => {
+      if (newest !== undefined && leafIndex < newest.size) return newest;
+      const { promise, resolve } = Promise.withResolvers<PublishedCheckpoint | undefined>();
+      const notify = (checkpoint: PublishedCheckpoint) => leafIndex < checkpoint.size && resolve(checkpoint);
+      waiting.add(notify);
+      const cancel = clock.after(withinMs, () => resolve(undefined));
+      const found = await promise;
+      cancel();
+      waiting.delete(notify);
+      return found;
     },
   };
 }

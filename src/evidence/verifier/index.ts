@@ -15,7 +15,7 @@ export {
   type SeenCheckpoint,
 } from './audit.ts';
 export { type Bundle, bundleLengthMax, readBundle, type TimeStamp } from './bundle.ts';
-export type { ContentsState, LoggedEvent, YearState } from './contents.ts';
+export type { ContentsState, LoggedEvent } from './contents.ts';
 export { attestationsOf, type Cosignature, type WitnessPolicy } from './cosignature.ts';
 export { type Attestation, checkDated, clockToleranceS, instant } from './dating.ts';
 export type { Finding } from './findings.ts';
