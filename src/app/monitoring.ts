@@ -11,7 +11,8 @@ import type { BackupSchedule } from '../operations/backup/schedule.ts';
 import { watchBackups } from '../operations/backup/watch.ts';
 import { createMetricsListener } from '../telemetry/metrics/metrics-listener.ts';
 import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
-import { createScrape, type MetricSources } from '../telemetry/metrics/scrape.ts';
+import { createScrape } from '../telemetry/metrics/scrape.ts';
+import type { RegularBackupMetrics } from '../telemetry/metrics/snapshot.ts';
 import { listenAt } from './listeners.ts';
 import type { Core, Start } from './start.ts';
 
@@ -64,17 +65,20 @@ export async function listenForMetrics(
   if (config.metricsAddress === undefined) return undefined;
   const { store, calendar, payments, filingClock, publication, service } = core;
   const watch = createProcessWatch();
-  const scrape = createScrape({
-    ...{ store, clock, calendar, readiness, calls: callMetrics, provider: payments.metrics, process: watch },
-    certificateEnds: tls.ends,
-    cutOffs: openCalls.cutOffs,
-    access: payments.watch.state,
-    clockFault: filingClock.fault,
-    backups: backups.metrics,
-    evidenceLog: publication.metrics,
-    feed: () => ({ streams: calls.openStreams(), polls: service.waitingCalls() }),
-    sending: service.sending,
+  const readOthers = () => ({
+    certificateEnds: tls.ends(),
+    cutOffs: openCalls.cutOffs(),
+    access: payments.watch.state(),
+    clockFault: filingClock.fault(),
+    backups: backups.metrics(),
+    evidenceLog: publication.metrics(),
+    feed: { streams: calls.openStreams(), polls: service.waitingCalls() },
+    sending: service.sending(),
+    calls: callMetrics.data(),
+    provider: payments.metrics.data(),
+    process: watch.read(),
   });
+  const scrape = createScrape({ store, readiness, clock, calendar, readOthers });
   const listener = createMetricsListener({ scrape, openCalls, log, host: config.metricsAddress.host });
   opened.defer(() => {
     watch.stop();
@@ -86,7 +90,7 @@ export async function listenForMetrics(
 
 /** The backups of the data folder. */
 export interface Backups {
-  readonly metrics: MetricSources['backups'];
+  metrics(): RegularBackupMetrics | undefined;
   /** Starts to take backups if the settings name a folder. */
   start(): Promise<void>;
 }

@@ -20,6 +20,7 @@ const apiKeyPattern = new RegExp(`^ak_(${Object.values(words).join('|')})_[0-9a-
 
 /** The prefix of the ids of links to evidence. Hex digits of `linkIdBytes` bytes follow. */
 export const linkIdPrefix = 'el_';
+/** The random bytes of such an id. */
 export const linkIdBytes = 8;
 
 const random = (bytes: number): string => randomBytes(bytes).toString('hex');

@@ -1,7 +1,7 @@
 import { readlinkSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
-/** Other users of this machine may change what the service trusts; the message says what to do about each file. */
+/** Other users of this machine may change trusted files; the message says what to do about each. */
 export class FilesExposed extends Error {
   override name = 'FilesExposed';
 }
@@ -9,20 +9,20 @@ export class FilesExposed extends Error {
 const writableByGroupOrOthers = 0o022;
 const readableByAll = 0o004;
 const root = 0;
-/** How many links are followed from one to the next; Linux follows as many. */
+/** The longest chain of links; that of Linux. */
 const linksMax = 40;
 
 /**
- * Refuses files and folders that another user than `user` and root may change, by their modes and owners. Links are
- * followed, and the folder of each target is looked at too; what is not there is no fault; other folders above are not looked at. A folder with the sticky bit is refused
- * as well, since others may add files to it. Without users, as on Windows, nothing is refused. Throws FilesExposed.
+ * Rejects files and folders that users other than `user` and root may change, by mode and owner. Follows links, and checks the
+ * folder of each target, but no other folders above. Missing files are no fault. A folder with the sticky bit is rejected, since
+ * others may add files to it. Without users, as on Windows, nothing is rejected. Throws FilesExposed.
  */
 export function refuseChangeableByOthers(paths: readonly string[], user = process.geteuid?.()): void {
   const faults = changeableByOthers(paths, user);
   if (faults.length > 0) throw new FilesExposed(`${faults.join('; ')}.`);
 }
 
-/** What of these files and folders is refused for it, each in a sentence without its end that says what to do. */
+/** The faults of these files and folders, each a sentence without full stop that says what to do. */
 export function changeableByOthers(paths: readonly string[], user = process.geteuid?.()): readonly string[] {
   if (user === undefined) return [];
   return existing([...new Set(paths.flatMap(withTargetFolders))]).flatMap(({ path, uid, mode }) => {
@@ -36,7 +36,7 @@ export function changeableByOthers(paths: readonly string[], user = process.gete
   });
 }
 
-/** A path, and where it is a link, the folders of its targets: who may change one can put another file in the place of the target. */
+/** A path and, for a link, the folders of its targets: a user who may change one can replace the target. */
 function withTargetFolders(path: string): string[] {
   const folders: string[] = [];
   let target = targetOf(path);
@@ -47,7 +47,7 @@ function withTargetFolders(path: string): string[] {
   return [path, ...folders];
 }
 
-/** Where a link leads; undefined if it is none, or is not there. */
+/** The target of a link; undefined if the path is no link, or missing. */
 function targetOf(path: string): string | undefined {
   try {
     return resolve(realpathSync(dirname(path)), readlinkSync(path));

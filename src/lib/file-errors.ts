@@ -24,8 +24,8 @@ function noRoom(path: string): string {
 }
 
 /**
- * A sentence, without its full stop, for an error of the operating system or of SQLite that is about a file: it names the path and says what
- * to do. Returns undefined for any other error. `path` is the file where the error names none.
+ * Returns a sentence, without full stop, for an error of the operating system or SQLite about a file: the path and what to do.
+ * Returns undefined for any other error. `path` is the file if the error names none.
  */
 export function fileErrorText(error: unknown, path?: string): string | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -36,12 +36,12 @@ export function fileErrorText(error: unknown, path?: string): string | undefined
   return sentences[code]?.(syscall === 'mkdtemp' ? dirname(named) : named);
 }
 
-/** The same sentence, or what any other error says itself. */
+/** Returns the same sentence, or the message of any other error. */
 export function errorText(error: unknown): string {
   return fileErrorText(error) ?? (error instanceof Error ? error.message : String(error));
 }
 
-/** Why SQLite cannot open or write a database file, of which SQLite itself says little. */
+/** Why SQLite cannot open or write a database file; its own message says little. */
 function unusableText(file: string): string | undefined {
   try {
     accessSync(dirname(file), constants.R_OK | constants.W_OK | constants.X_OK);

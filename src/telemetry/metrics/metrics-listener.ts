@@ -11,28 +11,27 @@ export interface MetricsListenerDependencies {
   readonly scrape: Scrape;
   readonly openCalls: OpenCalls;
   readonly log: Logger;
-  /** The host that it is to listen on: an address, or a name, which requests may name then. */
+  /** The host of the listen address. If it is a name, requests may use it. */
   readonly host: string;
 }
 
 type Socket = IncomingMessage['socket'];
 
-/** Where metrics are. */
 const metricsPath = '/metrics';
 
-/** Connections at the same time; with one more the oldest is cut off. A Prometheus has one. */
+/** Connections at the same time. One more cuts off the oldest. Prometheus has one. */
 const connectionsMax = 32;
 /** Bytes of the head of a request, at most. */
 const headBytesMax = 8_192;
 /**
- * How long a request may take to arrive, and how long a connection may stay idle between two, in milliseconds. The second is
- * longer than Prometheus usually waits between two scrapes.
+ * The longest time to receive a request, and the longest idle time of a connection, in milliseconds. The second is longer than
+ * the usual period of Prometheus.
  */
 const timeouts = { requestMs: 5_000, keepAliveMs: 75_000, checkEveryMs: 5_000 } as const;
 
 /**
- * The HTTP/1.1 server of metrics, for anybody who reaches it. It does not listen yet. A connection has one request at a
- * time: with a second one ahead of its answer it is cut off.
+ * Creates the HTTP/1.1 server of metrics, which needs no credentials. It does not listen yet. A connection that sends a second
+ * request before its response is cut off.
  */
 export function createMetricsListener({ scrape, openCalls, log, host }: MetricsListenerDependencies): Server {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -71,7 +70,7 @@ export function createMetricsListener({ scrape, openCalls, log, host }: MetricsL
       ServerResponse: CountedResponse,
     },
     (request, response) => {
-      // What was read before its connection was cut off is still handed over.
+      // Node still passes on requests that it read before the connection was cut off.
       if (connections.get(request.socket)?.begin(request, response) === undefined) return;
       void answer(request, response);
     },

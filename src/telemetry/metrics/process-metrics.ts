@@ -1,16 +1,16 @@
 import { readdirSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-/** What the process takes of its machine. */
+/** Metrics of the process. */
 export interface ProcessMetrics {
   readonly residentBytes: number;
-  /** Processor time of all threads since it started. */
+  /** CPU time of all threads since it started. */
   readonly cpuSeconds: number;
   /** Unix seconds. */
   readonly startedAtS: number;
   /** Files and sockets; undefined if the system does not report them. */
   readonly openFiles: number | undefined;
-  /** How long the event loop of the main thread kept its timers waiting since this was last read, in seconds. */
+  /** The delay of timers of the main thread since the last read, in seconds. */
   readonly eventLoopDelay: { readonly p99: number; readonly max: number };
 }
 
@@ -20,10 +20,10 @@ export interface ProcessWatch {
   stop(): void;
 }
 
-/** How often the delay of the event loop is sampled, in milliseconds: by a timer of Node's own, which runs no JavaScript. */
+/** The sampling period of the event loop delay, in milliseconds. The timer is Node's own and runs no JavaScript. */
 const sampleEveryMs = 20;
 
-/** Begins to watch this process. */
+/** Starts to watch this process. */
 export function createProcessWatch(): ProcessWatch {
   const delays = monitorEventLoopDelay({ resolution: sampleEveryMs });
   delays.enable();

@@ -15,40 +15,39 @@ import {
 export const providerRequests = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL', 'LOOK_UP'] as const;
 type ProviderRequest = (typeof providerRequests)[number];
 
-/** Requests of one kind that were answered, by the seconds that it took, and how many failed, by how. */
+/** The durations of the requests of one kind, and their failures by kind. */
 export interface ProviderMetric {
   readonly request: ProviderRequest;
   readonly seconds: DistributionData;
   readonly failures: Readonly<Record<FailureKind, number>>;
 }
 
-/** Counts what a provider answers, and what it does not. */
+/** Counts the requests to a provider. */
 export interface ProviderMetrics {
-  /** The same provider, every request to which is counted. */
+  /** Wraps a provider: each request is counted. */
   observe(provider: PaymentProvider): PaymentProvider;
   data(): readonly ProviderMetric[];
 }
 
-/** Requests of one kind, so far. */
 interface Counted {
   readonly seconds: Distribution;
   readonly failures: Record<FailureKind, number>;
 }
 
-/** Nothing is counted so far. */
+/** Creates metrics that start from zero. */
 export function createProviderMetrics(): ProviderMetrics {
-  const counted = Object.fromEntries(providerRequests.map((request) => [request, nothing()])) as Record<
+  const counted = Object.fromEntries(providerRequests.map((request) => [request, newCounted()])) as Record<
     ProviderRequest,
     Counted
   >;
 
-  /** Counts a request once: when it is answered or fails, or when nobody waits for its answer any more. */
+  /** Counts a request once: when it succeeds, fails or is aborted. */
   async function count<T>(request: ProviderRequest, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     const { seconds, failures } = counted[request];
-    const giveUp = () => {
+    const abort = () => {
       failures.UNANSWERED += 1;
     };
-    signal.addEventListener('abort', giveUp, { once: true });
+    signal.addEventListener('abort', abort, { once: true });
     const startedMs = performance.now();
     try {
       const answer = await ask();
@@ -58,7 +57,7 @@ export function createProviderMetrics(): ProviderMetrics {
       if (!signal.aborted) failures[error instanceof ProviderFailure ? error.kind : 'FAILED'] += 1;
       throw error;
     } finally {
-      signal.removeEventListener('abort', giveUp);
+      signal.removeEventListener('abort', abort);
     }
   }
 
@@ -77,7 +76,7 @@ export function createProviderMetrics(): ProviderMetrics {
   };
 }
 
-const nothing = (): Counted => ({
+const newCounted = (): Counted => ({
   seconds: createDistribution(durationBoundsS),
   failures: Object.fromEntries(failureKinds.map((kind) => [kind, 0])) as Record<FailureKind, number>,
 });

@@ -6,43 +6,43 @@ import type { StoreMetrics } from '../../store/store.ts';
 import type { ProcessMetrics } from './process-metrics.ts';
 import type { ProviderMetric } from './provider-metrics.ts';
 
-/** Of the backups that are taken regularly. */
+/** Metrics of regular backups. */
 export interface RegularBackupMetrics {
   readonly everyMs: number;
-  /** The last verified one; undefined until one is known. */
+  /** The last verified backup; undefined until one is known. */
   readonly last: { readonly takenAt: string } | undefined;
-  /** Why the last try failed, or the next one will; undefined if all is well. */
+  /** Why the last attempt failed, or the next one will; undefined if none. */
   readonly failure: string | undefined;
 }
 
-/** Of the evidence log and what is published of it. */
+/** Metrics of the evidence log. */
 export interface EvidenceLogMetrics {
-  /** Leaves as of the last look; undefined before the first. */
+  /** The number of leaves at the last check; undefined before the first. */
   readonly leaves: number | undefined;
-  /** Those that the newest checkpoint covers; undefined if there is none. */
+  /** The leaves that the newest checkpoint covers; undefined if there is none. */
   readonly publishedLeaves: number | undefined;
-  /** When it was published, Unix seconds; undefined where that is not known. */
+  /** When it was published, Unix seconds; undefined if unknown. */
   readonly publishedAtS: number | undefined;
-  /** Tries to sign that failed. */
+  /** Failed attempts to sign. */
   readonly failures: number;
-  /** How many witnesses find the log rolled back. */
+  /** The number of witnesses that find the log rolled back. */
   readonly rolledBack: number;
 }
 
-/** Of those who wait for events. */
+/** Metrics of the calls that wait for events. */
 export interface FeedMetrics {
-  /** Streams of events that are open. */
+  /** Open event streams. */
   readonly streams: number;
   /** Calls that wait for an event. */
   readonly polls: number;
 }
 
-/** Of what is sent to webhooks, since the process started. */
+/** Metrics of webhook sending since the process started. */
 export interface SendingMetrics {
-  /** Attempts after which the event had arrived, and after which it had not. */
+  /** Attempts that succeeded, and that failed. */
   readonly delivered: number;
   readonly failed: number;
-  /** Webhooks that were disabled since they failed. */
+  /** Webhooks that were disabled because they failed. */
   readonly disabled: number;
   readonly requestsInFlight: number;
 }
@@ -52,23 +52,23 @@ export interface Snapshot {
   /** Unix milliseconds. */
   readonly nowMs: number;
   readonly build: BuildInfo;
-  /** Whether each part of readiness is as it should be. */
+  /** Whether each part of readiness works. */
   readonly readiness: Readonly<Record<string, boolean>>;
   /** When the certificates of the listeners with TLS expire, in Unix milliseconds. */
   readonly certificateEnds: ReadonlyMap<ListenerName, number>;
-  /** What the provider says of the credentials; undefined members until it was asked. */
+  /** The state of the credentials at the provider; members are undefined before the first check. */
   readonly access: {
     readonly credentials: 'ACCEPTED' | 'REJECTED' | undefined;
     readonly isReached: boolean | undefined;
   };
-  /** Why filings are refused because of the wall clock; undefined if they are not. */
+  /** The fault of the wall clock because of which filings are rejected; undefined if none. */
   readonly clockFault: ClockFault | undefined;
-  /** How the backups stand, those that commands take as well; undefined if none is known and none is required. */
+  /** The backups, also of commands; undefined if none is known and none is required. */
   readonly backups: RegularBackupMetrics | undefined;
   readonly evidenceLog: EvidenceLogMetrics;
   readonly feed: FeedMetrics;
   readonly sending: SendingMetrics;
-  /** Connections that were closed for what their clients did, by the reason. */
+  /** Connections that were cut off, by reason. */
   readonly cutOffs: Readonly<Record<string, number>>;
   readonly calls: readonly CallMetric[];
   readonly provider: readonly ProviderMetric[];
