@@ -145,7 +145,8 @@ function checkTime(timestamp: string, nowS: number, toleranceS: number): void {
   }
   const ageS = nowS - Number(timestamp);
   if (Math.abs(ageS) <= toleranceS) return;
-  const [reason, where] = ageS > 0 ? (['TOO_OLD', 'behind'] as const) : (['TOO_NEW', 'ahead of'] as const);
+  const [reason, where] =
+    ageS > 0 ? (['TOO_OLD', 'older than'] as const) : (['TOO_NEW', 'newer than'] as const);
   throw new WebhookError(
     reason,
     `${webhookHeaders.timestamp} is ${Math.abs(ageS)} seconds ${where} this machine's clock (${nowS}), more than ${toleranceS}. Set the clock; if it is right, somebody sends an old webhook again.`,

@@ -1,4 +1,4 @@
-/** Resolves when one of the signals is aborted, at once if one is. The last of them must be aborted some time. */
+/** Resolves when one of the signals is aborted. One of them must be aborted eventually. */
 export function aborted(...signals: readonly AbortSignal[]): Promise<void> {
   const any = AbortSignal.any([...signals]);
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -8,8 +8,8 @@ export function aborted(...signals: readonly AbortSignal[]): Promise<void> {
 }
 
 /**
- * The items of a source until it is over or one of the signals is aborted, even while the next item is waited for. The last
- * of the signals must be aborted some time.
+ * Yields the items of a source until it ends or one of the signals is aborted, even while the next item is awaited. One of the
+ * signals must be aborted eventually.
  */
 export async function* untilAborted<T>(
   source: AsyncIterable<T>,
@@ -20,7 +20,7 @@ export async function* untilAborted<T>(
   let stopWaiting = () => {};
   any.addEventListener('abort', () => stopWaiting(), { once: true });
   while (!any.aborted) {
-    // Not a race with one promise of the end: each race would leave a reaction there for as long as the stream lasts.
+    // Not a race with one promise of the end: each race would add a reaction to it until the stream ends.
     const { promise, resolve, reject } = Promise.withResolvers<IteratorResult<T> | undefined>();
     stopWaiting = () => resolve(undefined);
     iterator.next().then(resolve, reject);

@@ -2,35 +2,35 @@ import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { OpenConnection } from '../listen/open-calls.ts';
 
-/** The headers of a request, in bytes. No honest caller comes near. */
+/** The largest headers of a request, in bytes, far above those of any real client. */
 export const headerBytesMax = 16_384;
 /** Calls at the same time on one connection. */
 export const callsPerConnectionMax = 100;
-/** Calls that a client may reset on one connection before their answers: at once, and from then on each second. */
+/** Calls that a client may reset on one connection before their responses: at once, and then each second. */
 export const resetsMax = { atOnce: 2 * callsPerConnectionMax, perS: callsPerConnectionMax } as const;
-/** How long a client may take over a whole request that is no stream, in milliseconds. */
+/** How long a client may take over a whole request that is not a stream, in milliseconds. */
 export const requestMs = 30_000;
-/** How long a peer may take over an end that it was told of, in milliseconds. */
+/** How long a client may take to close its connection after the server has ended it, in milliseconds. */
 export const lingerMs = 1_000;
 
-/** A connection that was accepted. */
+/** An accepted connection. */
 export interface Connection {
-  /** The connection, or what secures it once its handshake is done. */
+  /** The TCP socket; the TLS socket after a handshake. */
   socket: Socket;
-  /** Once it is known to speak HTTP/2. */
+  /** The session of an HTTP/2 connection. */
   session?: ServerHttp2Session;
   /** Its open calls. */
   readonly open: OpenConnection;
 }
 
-/** Ends a connection at once. */
+/** Closes a connection at once. */
 export function cutOff({ session, socket }: Connection): void {
-  // The session first: it lets go of its streams at once, and reads no more of what came with them.
+  // The session first: it frees its streams at once and reads nothing more.
   session?.destroy();
   socket.destroy();
 }
 
-/** Lets a connection end, and ends it without its peer if that reads nothing or lets no answer through. */
+/** Lets a connection end, and closes it if the client does not within `lingerMs`. */
 export function endGently({ socket, session, open }: Connection): void {
   session?.close();
   const isIdle = session === undefined && open.calls.length === 0;
@@ -38,8 +38,8 @@ export function endGently({ socket, session, open }: Connection): void {
 }
 
 /**
- * Ends a connection of HTTP/2 on which nothing moves for `idleMs`, unless it has open calls: then its peer is asked whether it
- * is still there (PING of HTTP/2), and has `idleMs` to answer.
+ * Ends an HTTP/2 connection on which no byte moves for `idleMs`. If it has open calls, the server sends a PING first, and the
+ * client has `idleMs` to answer.
  */
 export function endWhenIdle(connection: Connection, session: ServerHttp2Session, idleMs: number): void {
   waitUntilIdle(connection, session, idleMs);
@@ -58,8 +58,8 @@ function waitUntilIdle(connection: Connection, session: ServerHttp2Session, idle
 }
 
 /**
- * Clears the timer that keeps a session in memory until it runs out. Node does not: `setTimeout` does nothing once a
- * session is destroyed, and Node calls it after that.
+ * Clears the timer that keeps a closed session in memory. Node does not: `setTimeout` does nothing once a session is destroyed,
+ * and Node calls it after that.
  */
 function clearIdleTimer(session: ServerHttp2Session): void {
   session.setTimeout.call(Object.create(session, { destroyed: { value: false } }), 0);

@@ -9,40 +9,40 @@ import { createUnauthenticatedConnections } from './unauthenticated.ts';
 /** A call that is carried out. */
 export interface CarriedOut {
   readonly open: OpenCall;
-  /** Tells that the call came with a valid token. */
+  /** Records that the call has a valid token. */
   identify(caller: string): void;
 }
 
 /** How long connections last, in milliseconds. */
 export interface ConnectionTimeouts {
-  /** Without anything moving on it, for one of HTTP/2; see `endWhenIdle`. */
+  /** While no byte moves, for HTTP/2; see `endWhenIdle`. */
   readonly idleMs: number;
-  /** Without a valid token, whatever is sent. */
+  /** Without a valid token. */
   readonly unauthenticatedMs: number;
 }
 
 /** The open connections of a listener. */
 export interface Connections {
-  /** Takes in a connection that was accepted. */
+  /** Adds an accepted connection. */
   add(socket: Socket): void;
-  /** Tells that a connection is secured: by what it goes on. */
+  /** Replaces the socket of a connection after its TLS handshake. */
   secure(socket: Socket, secured: Socket): void;
-  /** Tells that a connection speaks HTTP/2. */
+  /** Records that a connection is HTTP/2. */
   addSession(socket: Socket, session: ServerHttp2Session): void;
   /**
-   * Counts a call until its answer has left, and has it carried out: at once, or when its connection is identified and, over
-   * HTTP/1.1, the calls before it are answered; never if that is ended before.
+   * Counts a call until its response is sent, and runs it: at once, or when its connection is authenticated and, over HTTP/1.1,
+   * the earlier calls are answered. If the connection ends before, the call never runs.
    */
-  begin(request: AnyRequest, response: CountedAnyResponse, carryOut: (call: CarriedOut) => void): void;
-  /** Whether a connection of HTTP/1.1 owes no answer, but perhaps that to a call that is still being sent. */
+  begin(request: AnyRequest, response: CountedAnyResponse, run: (call: CarriedOut) => void): void;
+  /** Whether an HTTP/1.1 connection waits for no response, except to a call that is still being sent. */
   owesNothing(socket: Socket): boolean;
-  /** Tells the peers of HTTP/2 to end their connections once their calls are answered. */
+  /** Sends GOAWAY on HTTP/2 connections: they end once their calls are answered. */
   drain(): void;
-  /** Ends all connections at once. */
+  /** Closes all connections at once. */
   destroy(): void;
 }
 
-/** Keeps the open connections; those that are unidentified as `createUnauthenticatedConnections` says. */
+/** Keeps the open connections; `createUnauthenticatedConnections` limits those without a valid token. */
 export function createConnections(
   { idleMs, unauthenticatedMs }: ConnectionTimeouts,
   openCalls: OpenCalls,
@@ -50,7 +50,7 @@ export function createConnections(
 ): Connections {
   const connections = new Set<Connection>();
   const byCarrier = new WeakMap<object, Connection>();
-  const unidentified = createUnauthenticatedConnections(unauthenticatedMs);
+  const unauthenticated = createUnauthenticatedConnections(unauthenticatedMs);
 
   return {
     add: (socket) => {
@@ -59,7 +59,7 @@ export function createConnections(
         listener: 'internal',
         clientOf: (headers) => clientOf(connection.socket, headers),
         cutOff: () => {
-          unidentified.forget(connection);
+          unauthenticated.forget(connection);
           cutOff(connection);
         },
       });
@@ -68,13 +68,13 @@ export function createConnections(
       connections.add(connection);
       socket.once('close', () => {
         open.end();
-        unidentified.forget(connection);
+        unauthenticated.forget(connection);
         connections.delete(connection);
-        // Settings that were never acknowledged keep the session, this map its socket, that the native session, and that
+        // Unacknowledged settings refer to the session, this map to its socket, the socket to the native session, and that to
         // the settings: a circle that is never collected.
         if (connection.session !== undefined) byCarrier.delete(connection.session);
       });
-      unidentified.add(connection);
+      unauthenticated.add(connection);
     },
     secure: (socket, secured) => {
       const connection = byCarrier.get(socket);
@@ -89,19 +89,19 @@ export function createConnections(
       byCarrier.set(session, connection);
       endWhenIdle(connection, session, idleMs);
     },
-    begin: (request, response, carryOut) => {
+    begin: (request, response, run) => {
       const stream = 'stream' in request ? request.stream : undefined;
       const connection = byCarrier.get(stream?.session ?? request.socket);
-      // What is read behind the end of a connection is still handed over.
+      // Node still hands over requests that it read after the end of the connection.
       if (connection === undefined || !connection.socket.writable) return;
       const open = connection.open.begin(request, response);
       if (open === undefined) return;
       const identify = (caller: string) => {
         open.identify(caller);
-        unidentified.identify(connection);
+        unauthenticated.identify(connection);
       };
-      const work = () => carryOut({ open, identify });
-      unidentified.run(connection, () => connection.open.carryOut(open, work));
+      const work = () => run({ open, identify });
+      unauthenticated.run(connection, () => connection.open.carryOut(open, work));
     },
     owesNothing: (socket) => {
       const calls = byCarrier.get(socket)?.open.calls ?? [];

@@ -1,4 +1,4 @@
-/** The longest time that a call may take, whatever its client allows, in milliseconds. */
+/** The longest deadline of a call, in milliseconds. */
 export const deadlineMsMax = 60_000;
 
 /** Milliseconds of the units of grpc-timeout (gRPC over HTTP/2, "Timeout"). */
@@ -13,7 +13,7 @@ const unitsMs: Readonly<Record<string, number>> = {
 
 /**
  * Shortens the deadline in the headers of a request to `deadlineMsMax`: Connect-Timeout-Ms (Connect protocol) and
- * grpc-timeout (gRPC, gRPC-Web). What is malformed stays, and is refused by who reads it.
+ * grpc-timeout (gRPC, gRPC-Web). The library rejects malformed values.
  */
 export function shortenDeadline(headers: Headers): void {
   const [connectMs] = /^[0-9]{1,10}$/.exec(headers.get('Connect-Timeout-Ms') ?? '') ?? [];

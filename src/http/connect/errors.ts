@@ -8,7 +8,7 @@ import {
 import { type ApiError, reasons, type StatusCode } from '../../domain/reason.ts';
 import { ValidationError } from '../../domain/violation.ts';
 
-/** The domain that the reasons of this service belong to, in google.rpc.ErrorInfo. */
+/** The domain of the reasons in google.rpc.ErrorInfo. */
 export const errorDomain = 'artseal';
 
 const codes: Record<StatusCode, Code> = {
@@ -28,9 +28,9 @@ const codes: Record<StatusCode, Code> = {
 };
 
 /**
- * An error as typed clients see it: status code, message, the reason in google.rpc.ErrorInfo, the fields of `input` that
- * are not valid in google.rpc.BadRequest, and when to come again in google.rpc.RetryInfo and the header Retry-After, in
- * seconds. The code is that of the dictionary if not given.
+ * An error as typed clients get it: status code, message, the reason in google.rpc.ErrorInfo, the invalid fields of `input` in
+ * google.rpc.BadRequest, and the time to wait in google.rpc.RetryInfo and in the header Retry-After, in seconds. The default code
+ * is the one of the reason.
  */
 export function toConnectError(
   apiError: ApiError,
@@ -60,7 +60,7 @@ export function toConnectError(
   return error;
 }
 
-/** The name of a field in the proto; as it is where the message has no such field. */
+/** The name of a field in the proto; unchanged if the message has no such field. */
 function protoName(path: string, input: DescMessage | undefined): string {
   const [first = '', ...rest] = path.split('.');
   const name = input?.fields.find(({ jsonName }) => jsonName === first)?.name ?? first;

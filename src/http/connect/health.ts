@@ -8,24 +8,24 @@ import { ApiError } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { aborted } from './aborted.ts';
 
-/** What the health service works with. */
+/** The dependencies of health. */
 export interface HealthDependencies {
-  /** Full names of the services that are asked about; the empty name is the process. */
+  /** Full names of the known services. The empty name is the process. */
   readonly services: readonly string[];
   readonly readiness: Pick<Readiness, 'check' | 'onChange'>;
-  /** Aborted when the process takes no more calls. */
+  /** Aborted when the server begins to stop. */
   readonly draining: AbortSignal;
 }
 
-/** The connection that a call came over, for what is bounded by connection. */
+/** The connection of a call, for limits by connection. */
 export const connectionKey = createContextKey<object>({});
 
 /** Watch streams at the same time on one connection; a client needs one for each service that it calls. */
 const watchesPerConnectionMax = 6;
 
 /**
- * grpc.health.v1: SERVING as long as the process is ready, for the process and for each service. A Watch tells each
- * change, and ends with NOT_SERVING when the process takes no more calls, so that it holds up no end.
+ * grpc.health.v1: SERVING while the process is ready, for the process and for each service. A Watch sends each change. When the
+ * server begins to stop, it sends NOT_SERVING and ends.
  */
 export function createHealth({
   services,
@@ -41,15 +41,15 @@ export function createHealth({
   }
 
   async function* watchKnown(signal: AbortSignal) {
-    let told: Status | undefined;
+    let sent: Status | undefined;
     while (!signal.aborted) {
-      // From before the check, so that no change is missed.
+      // Before the check, so that no change is missed.
       const change = new AbortController();
       const ignore = readiness.onChange(() => change.abort());
       try {
         const now = await status();
-        if (now !== told) yield { status: now };
-        told = now;
+        if (now !== sent) yield { status: now };
+        sent = now;
         if (draining.aborted && now === Status.NOT_SERVING) return;
         await aborted(change.signal, draining, signal);
       } finally {
@@ -69,7 +69,7 @@ export function createHealth({
   return {
     check: async ({ service }) => {
       if (names.includes(service)) return { status: await status() };
-      throw new ApiError('NOT_FOUND', 'There is no such service; List names them all.');
+      throw new ApiError('NOT_FOUND', 'There is no such service; List returns all names.');
     },
     list: async () => {
       const now = await status();

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { type CallObserver, within } from '../../api/call-observer.ts';
 import type { RequestEvent } from '../../api/request-event.ts';
@@ -19,9 +19,9 @@ import type { TypedCalls } from './typed-calls.ts';
 import { endWithError, unreadableError } from './unreadable.ts';
 
 /**
- * How long a client may take over its headers, stay idle, and show no valid token, in milliseconds. An HTTP/2 connection
- * with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is as soon as nothing moves, which is
- * longer than the longest deadline.
+ * How long a client may take over its headers, stay idle, and send no valid token, in milliseconds. An HTTP/2 connection with an
+ * open call is not idle while its client reads. An HTTP/1.1 connection is idle when no byte moves; `idleMs` is longer than the
+ * longest deadline.
  */
 const timeouts = {
   headersMs: 15_000,
@@ -30,30 +30,30 @@ const timeouts = {
   checkEveryMs: 5_000,
 } as const;
 
-/** What the typed listener works with. */
+/** The dependencies of the internal listener. */
 export interface InternalListenerDependencies {
   readonly typedCalls: TypedCalls;
   readonly clientOf: ClientOf;
-  /** What connections are secured with first; undefined for plain HTTP. */
+  /** Does the TLS handshakes; undefined for plain HTTP. */
   readonly tls: TlsFront | undefined;
   readonly observer: CallObserver;
   readonly openCalls: OpenCalls;
-  /** How long a connection may stay idle, in milliseconds; tests wait less. */
+  /** How long a connection may stay idle, in milliseconds. Tests set less. */
   readonly idleMs?: number;
-  /** How long a connection may live without a valid token, in milliseconds; tests wait less. */
+  /** How long a connection may last without a valid token, in milliseconds. Tests set less. */
   readonly unauthenticatedMs?: number;
 }
 
-/** Connections at the same time, of both HTTP versions; what comes on top is closed at once. */
+/** Connections at the same time, of both HTTP versions. Further ones are closed at once. */
 const connectionsMax = 1_000;
 
 /** The server of internal systems. */
 export interface InternalListener {
   /** Accepts HTTP/1.1 and HTTP/2 on one port. It does not listen yet. */
   readonly server: Server;
-  /** Lets the HTTP/2 connections end once their calls are answered, and ends those that never said what they are. */
+  /** Lets HTTP/2 connections end once their calls are answered, and closes connections that have sent nothing yet. */
   drain(): void;
-  /** Ends all connections at once. */
+  /** Closes all connections at once. */
   destroy(): void;
 }
 
@@ -69,19 +69,8 @@ export function createInternalListener({
 }: InternalListenerDependencies): InternalListener {
   const connections = createConnections({ idleMs, unauthenticatedMs }, openCalls, clientOf);
 
-  /** Connections on which nothing more is read: they are closed behind the answer that says so. */
-  const misframed = new WeakSet<Socket>();
-
-  /** Takes a request of HTTP/1.1; one whose body may end elsewhere for a proxy is refused, and what follows it dropped. */
-  function handleHttp1(request: IncomingMessage, response: LingeringResponse): void {
-    const { socket } = request;
-    if (misframed.has(socket)) return;
-    if (framingFault(request) !== undefined) misframed.add(socket);
-    handle(request, response);
-  }
-
   function handle(request: AnyRequest, response: CountedAnyResponse): void {
-    // Whoever listened for their failure may have gone by the time that the client breaks off.
+    // Their own listeners for errors may be gone by the time that the client breaks off.
     request.on('error', () => {});
     response.on('error', () => {});
     connections.begin(request, response, (call) => answer(request, response, call));
@@ -96,18 +85,18 @@ export function createInternalListener({
     response.once('close', () => {
       const { cutOffReason } = call.open;
       if (cutOffReason !== undefined) event.apiError = cutOffError(cutOffReason);
-      else if (isGivenUp(response)) event.apiError ??= cancelled();
+      else if (isBrokenOff(response)) event.apiError ??= cancelled();
       const status = response.headersSent ? response.statusCode : 0;
       observer.end(event, status, performance.now() - startedMs);
     });
     const fault = 'stream' in response ? undefined : framingFault(request);
     if (fault === undefined) within(event, () => typedCalls(request, response, event, call.open));
-    else refuseFraming(request, response, event, fault);
+    else rejectFraming(request, response, event, fault);
   }
 
-  /** Refuses bytes that are not HTTP/1.1, headers that are too long, and what comes too slowly. */
-  function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
-    // An answer would be taken for that of a call before.
+  /** Rejects bytes that are not HTTP/1.1, headers that are too long, and requests that arrive too slowly. */
+  function rejectUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+    // The client would take the response for that of an earlier call.
     if (!socket.writable || error.code === 'ECONNRESET' || !connections.owesNothing(socket)) {
       socket.destroy();
       return;
@@ -116,25 +105,10 @@ export function createInternalListener({
     observer.end(event, endWithError(socket, event.apiError, event.requestId), 0);
   }
 
-  const http1 = createServer({
-    headersTimeout: timeouts.headersMs,
-    requestTimeout: requestMs,
-    keepAliveTimeout: idleMs,
-    connectionsCheckingInterval: timeouts.checkEveryMs,
-    maxHeaderSize: headerBytesMax,
-    ServerResponse: LingeringResponse,
-  });
-  http1.maxConnections = connectionsMax;
-  // Not in Node's types: else it ends a connection with its client's half, and calls under way are not answered.
-  Object.assign(http1, { httpAllowHalfOpen: true });
-  // A stream whose client is gone is timed by nothing else.
-  http1.timeout = idleMs;
-  http1.on('request', handleHttp1);
-  http1.on('checkExpectation', handleHttp1);
-  http1.on('clientError', refuseUnreadable);
-  http1.on('connect', (_request, socket: Socket) => socket.destroy());
+  const http1 = createHttp1Server(idleMs, handle, rejectUnreadable);
+  const http2 = createHttp2(handle);
 
-  /** Secures a connection, whose client says by ALPN which HTTP it speaks. */
+  /** Finds the HTTP version of a connection by ALPN, after its handshake. */
   const negotiated =
     ({ handshake }: TlsFront): FindVersion =>
     (socket, found) =>
@@ -143,29 +117,14 @@ export function createInternalListener({
         found(secured, secured.alpnProtocol === 'h2');
       });
 
-  const http2 = createHttp2Server({
-    settings: { maxConcurrentStreams: callsPerConnectionMax, maxHeaderListSize: headerBytesMax },
-    // What is reset is no call at the same time any more, but was worked on.
-    Http2ServerResponse: CountedHttp2Response,
-    ...{ streamResetBurst: resetsMax.atOnce, streamResetRate: resetsMax.perS },
-  });
-  http2.on('request', handle);
-  http2.on('checkContinue', (request, response) => {
-    // A stream can be over before its call is handed over, and Node throws at one that is.
-    if (!response.stream.destroyed && !response.stream.closed) response.writeContinue();
-    handle(request, response);
-  });
-  http2.on('checkExpectation', handle);
-  http2.on('connect', handle);
-
-  // Whoever is gone by the time that it is logged has no address any more.
+  // Remembers the address, which a socket loses when it closes.
   http1.on('connection', (socket: Socket) => clientOf(socket, {}));
   const undecided = handOver(http1, tls === undefined ? sniffPreface : negotiated(tls), (socket) => {
-    // The session begins while the connection is emitted.
+    // Node creates the session while it handles the connection.
     http2.once('session', (session) => connections.addSession(socket, session));
-    // HTTP/2 expects a socket that ends when its peer does; one that stays half open is never let go.
+    // HTTP/2 needs a socket that ends when its client ends it; one that stays half open is never freed.
     socket.allowHalfOpen = false;
-    // What was read goes on in one piece: Node's session fails on a second if the first ends it.
+    // In one piece: Node's session fails on a second piece if the first one ends it.
     if (socket.readableLength > 0) socket.unshift(socket.read(socket.readableLength));
     http2.emit('connection', socket);
   });
@@ -180,24 +139,78 @@ export function createInternalListener({
   };
 }
 
-/** Whether the client of an answer that is over was gone before it had the whole of it. */
-function isGivenUp(response: AnyResponse): boolean {
+type Handle = (request: AnyRequest, response: CountedAnyResponse) => void;
+
+function createHttp1Server(
+  idleMs: number,
+  handle: Handle,
+  rejectUnreadable: (error: NodeJS.ErrnoException, socket: Socket) => void,
+): Server {
+  /** Connections whose last request was misframed. Nothing more is read from them, and they close after its response. */
+  const misframed = new WeakSet<Socket>();
+  /** Handles a request, unless an earlier one on its connection was misframed. */
+  function handleFramed(request: IncomingMessage, response: LingeringResponse): void {
+    const { socket } = request;
+    if (misframed.has(socket)) return;
+    if (framingFault(request) !== undefined) misframed.add(socket);
+    handle(request, response);
+  }
+  const server = createServer({
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: idleMs,
+    connectionsCheckingInterval: timeouts.checkEveryMs,
+    maxHeaderSize: headerBytesMax,
+    ServerResponse: LingeringResponse,
+  });
+  server.maxConnections = connectionsMax;
+  // Not in Node's types. Without it Node closes a connection when the client closes its half, and its calls get no response.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  // The only timeout of a stream whose client is gone.
+  server.timeout = idleMs;
+  server.on('request', handleFramed);
+  server.on('checkExpectation', handleFramed);
+  server.on('clientError', rejectUnreadable);
+  server.on('connect', (_request, socket: Socket) => socket.destroy());
+  return server;
+}
+
+function createHttp2(handle: Handle): Http2Server {
+  const server = createHttp2Server({
+    settings: { maxConcurrentStreams: callsPerConnectionMax, maxHeaderListSize: headerBytesMax },
+    Http2ServerResponse: CountedHttp2Response,
+    // A call that was reset is not concurrent any more, but it cost work.
+    ...{ streamResetBurst: resetsMax.atOnce, streamResetRate: resetsMax.perS },
+  });
+  server.on('request', handle);
+  server.on('checkContinue', (request, response) => {
+    // The stream may be over by now, and then Node throws.
+    if (!response.stream.destroyed && !response.stream.closed) response.writeContinue();
+    handle(request, response);
+  });
+  server.on('checkExpectation', handle);
+  server.on('connect', handle);
+  return server;
+}
+
+/** Whether the client of a closed response did not get all of it. */
+function isBrokenOff(response: AnyResponse): boolean {
   return 'stream' in response ? response.stream.aborted : !response.writableFinished;
 }
 
-/** Refuses a request of HTTP/1.1 for its framing, and closes its connection. */
-function refuseFraming(request: AnyRequest, response: AnyResponse, event: RequestEvent, fault: string): void {
+/** Rejects a misframed HTTP/1.1 request, and closes its connection. */
+function rejectFraming(request: AnyRequest, response: AnyResponse, event: RequestEvent, fault: string): void {
   response.setHeader('Connection', 'close');
   const apiError = new ApiError('BAD_REQUEST_TARGET', fault);
-  // A status of HTTP in gRPC-Web as well: a proxy before this service has to see it.
+  // With an HTTP status even over gRPC-Web, because a proxy has to see it.
   sendError(request, response, event, apiError, { status: reasons.BAD_REQUEST_TARGET.http });
 }
 
-/** Ends what a client still sends of an HTTP/2 request that is answered: closing would wait for it. */
+/** Ends the rest of an HTTP/2 request that has its response. Otherwise closing would wait for it. */
 function endUnread(request: AnyRequest, stream: ServerHttp2Stream): void {
   stream.once('finish', () => {
     if (request.complete) return;
-    // At once it would take the answer away from a client that has not read it yet.
+    // Later, so that the client can read its response first.
     setTimeout(() => request.complete || stream.destroy(), lingerMs).unref();
   });
 }

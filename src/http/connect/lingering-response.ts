@@ -4,9 +4,9 @@ import { CountedResponse } from '../listen/counted-response.ts';
 import { lingerMs } from './connection.ts';
 
 /**
- * An HTTP/1.1 answer that is the last of its connection if its request is not read to the end: what is left of that
- * stands before the next request. The connection then lingers (RFC 9112 section 9.6), since closing it while
- * something is unread would reset it, and take the answer away from a client that has not read it yet.
+ * An HTTP/1.1 response that is the last on its connection if its request was not read to the end, because the rest comes before
+ * the next request. The connection then lingers (RFC 9112 section 9.6): closing it with unread bytes would reset it, and the client
+ * might lose the response.
  */
 export class LingeringResponse extends CountedResponse {
   override writeHead(...head: unknown[]): this {
@@ -18,12 +18,12 @@ export class LingeringResponse extends CountedResponse {
   }
 }
 
-/** Lets the client end its connection once it is answered, and ends it a little later in any case. */
+/** Lets the client close its connection after the response, and closes it after `lingerMs` in any case. */
 function linger(socket: Socket, request: IncomingMessage): void {
-  // Node calls this when the answer has left.
+  // Node calls this when the response is sent.
   socket.destroySoon = () => {
     socket.end();
-    // Whoever read the request may have stopped in the middle: read on, and throw away.
+    // The reader of the request may have stopped: read the rest and discard it.
     request.push = () => true;
     socket.resume();
     setTimeout(() => socket.destroy(), lingerMs).unref();

@@ -6,19 +6,19 @@ import { ApiError, reasons } from '../../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import { toConnectError } from './errors.ts';
 
-/** A method with what the library knows of it. */
+/** A method as the Connect library serves it. */
 export type Handler = ConnectRouter['handlers'][number];
 
-/** How an answer differs from what the dictionary says of its reason. */
+/** What differs from the status and code of the reason. */
 interface Difference {
-  /** The HTTP status of an answer that is of no protocol of RPC. */
+  /** The HTTP status of a response that belongs to no RPC protocol. */
   readonly status?: number;
   readonly code?: Code;
 }
 
 /**
- * Refuses a call before the library takes it. In gRPC and gRPC-Web it is answered in headers alone ("Trailers-Only" of
- * gRPC over HTTP/2), else as an error of Connect. What follows of the request is thrown away.
+ * Rejects a call before the library handles it: for gRPC and gRPC-Web in headers alone ("Trailers-Only" of gRPC over HTTP/2),
+ * otherwise as an error of Connect. Discards the rest of the request.
  */
 export function sendError(
   request: AnyRequest,
@@ -35,7 +35,7 @@ export function sendError(
   request.resume();
 }
 
-/** Refuses a call of what is not there: UNIMPLEMENTED in gRPC; 404 in Connect, which its clients read as the same. */
+/** Rejects a call of an unknown method: UNIMPLEMENTED in gRPC; 404 in Connect, whose clients read it as UNIMPLEMENTED. */
 export function answerUnknownMethod(request: AnyRequest, response: AnyResponse, event: RequestEvent): void {
   const apiError = new ApiError('NOT_FOUND', 'There is no such service or method.');
   sendError(request, response, event, apiError, { code: Code.Unimplemented });
@@ -46,11 +46,11 @@ function answerInHeaders(response: AnyResponse, type: string, error: ConnectErro
   for (const [name, value] of setTrailerStatus(new Headers({ 'Content-Type': type }), error)) {
     response.setHeader(name, value);
   }
-  // Headers that are not written before the end go out with it, in one HEADERS frame that ends the stream.
+  // Node sends headers that were not written yet with the end, in one HEADERS frame.
   response.end();
 }
 
-/** What the library means that answers with a status and an empty body; throws for a status that it is not known to give. */
+/** The error of an empty response of the library. Throws for an unknown status. */
 export function errorOfEmptyResponse(
   status: number,
   { allowedMethods }: Pick<Handler, 'allowedMethods'>,
@@ -60,7 +60,7 @@ export function errorOfEmptyResponse(
     case 405:
       return new ApiError('METHOD_NOT_ALLOWED', `This method takes ${methods}.`, { allow: allowedMethods });
     case 505: {
-      const message = `This method streams both ways: it takes ${methods} over HTTP/2 alone.`;
+      const message = `This method streams both ways: it takes ${methods} over HTTP/2 only.`;
       return new ApiError('METHOD_NOT_ALLOWED', message, { allow: allowedMethods });
     }
     case 415: {
@@ -68,7 +68,7 @@ export function errorOfEmptyResponse(
       return new ApiError('UNSUPPORTED_MEDIA_TYPE', `The header Content-Type must be ${types}.`);
     }
     default:
-      throw new Error(`The library answered with HTTP ${status} and no body.`);
+      throw new Error(`The library responded with HTTP ${status} and no body.`);
   }
 }
 

@@ -1,16 +1,15 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What every HTTP/2 connection begins with, as far as it takes to tell it from HTTP/1.1. */
+/** The first bytes of every HTTP/2 connection; no HTTP/1.1 request of ours begins with them. */
 const prefaceStart = Buffer.from('PRI');
 
-/** Finds out which HTTP a connection speaks, and tells it with what goes on over it; never if it ends before. */
+/** Finds the HTTP version of a connection. Calls back with its socket to use from now on; never if it ends before. */
 export type FindVersion = (socket: Socket, found: (carrier: Socket, isHttp2: boolean) => void) => void;
 
 /**
- * Hands connections that turn out to speak HTTP/2 to `toHttp2` and all others to the server's own listeners; the
- * connections that are with neither yet are in the set. The server keeps accepting, for its timeouts look only at
- * connections of a server that listens.
+ * Hands HTTP/2 connections to `toHttp2` and all others to the server's own listeners. The returned set has the connections
+ * whose version is not known yet. The server itself accepts all of them, because its timeouts apply only to a server that listens.
  */
 export function handOver(
   server: Server,
@@ -40,7 +39,7 @@ export function handOver(
   return undecided;
 }
 
-/** Finds HTTP/2 by the preface that it begins with. */
+/** Recognizes HTTP/2 by its preface. */
 export const sniffPreface: FindVersion = (socket, found) => {
   const giveUp = () => socket.destroy();
   socket.on('error', giveUp).on('end', giveUp);
@@ -49,7 +48,7 @@ export const sniffPreface: FindVersion = (socket, found) => {
     head = Buffer.concat([head, socket.read() ?? Buffer.alloc(0)]);
     const compared = Math.min(head.length, prefaceStart.length);
     const isStart = head.subarray(0, compared).equals(prefaceStart.subarray(0, compared));
-    // One or two bytes of the preface decide nothing yet.
+    // One or two bytes of the preface are not enough.
     if (head.length === 0 || (isStart && compared < prefaceStart.length)) return;
     socket.off('readable', sniff);
     socket.unshift(head);
@@ -59,9 +58,9 @@ export const sniffPreface: FindVersion = (socket, found) => {
 };
 
 /**
- * Runs tasks in their order, one in each turn of the event loop. A peer may send a hundred calls with the preface. Were
- * several connections begun in one turn, the calls of all of them would be held at once: what is cut off is let go of
- * when the turn ends.
+ * Runs tasks in order, one in each turn of the event loop. A client may send a hundred calls with the preface. If several
+ * connections began in one turn, the calls of all of them would be in memory at once, because a connection that is cut off is
+ * freed when the turn ends.
  */
 function oneInEachTurn(): (task: () => void) => void {
   const waiting: (() => void)[] = [];

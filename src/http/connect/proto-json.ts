@@ -12,8 +12,8 @@ import {
 import { typeRules, wordRule } from '../../lib/json/type-rules.ts';
 
 /**
- * How request messages in ProtoJSON are read: `ignoreUnknownFields` and `textDecoder` are options that Connect passes on
- * to where it parses JSON, over each of its protocols and from the query of a GET.
+ * The options for reading request messages in ProtoJSON. The Connect library uses them for all its protocols and for the query of
+ * a GET.
  */
 export interface ProtoJsonReading {
   readonly ignoreUnknownFields: false;
@@ -21,15 +21,15 @@ export interface ProtoJsonReading {
 }
 
 /**
- * Reads the JSON of this message as it was sent or not at all. Throws INVALID_JSON as the public door does;
- * VALIDATION_FAILED for unknown members, values of another type, and numbers that would be rounded or taken for others. A
- * number may be a string of decimal digits (ProtoJSON), and has to be beyond 2^53-1, where JSON readers begin to round.
+ * Reads the JSON of a message strictly. Throws INVALID_JSON like the public API; VALIDATION_FAILED for unknown members, values of
+ * another type, and numbers that would be rounded. A number may be a string of decimal digits (ProtoJSON). Above 2^53-1, where
+ * JSON readers round, it must be one.
  */
 export function strictProtoJson(desc: DescMessage): ProtoJsonReading {
   const decode = (bytes: Uint8Array = new Uint8Array()) => {
     const object = parseJsonObject(bytes);
     rejectViolations(violationsOf(desc, object));
-    // Written anew, for JSON.parse of V8 14.6 at times takes a name with escapes for another.
+    // Rewritten, because JSON.parse of V8 14.6 may confuse names with escapes.
     return jsonText(object);
   };
   return { ignoreUnknownFields: false, textDecoder: { decode } };
@@ -44,7 +44,7 @@ function violationsOf(desc: DescMessage, object: JsonObject): Violation[] {
 }
 
 function violationsIn(field: DescField, value: JsonValue): Violation[] {
-  // What null stands for (ProtoJSON) is the default; maps are left to the library.
+  // null means the default (ProtoJSON). The library checks maps.
   if (value === null || field.fieldKind === 'map') return [];
   if (field.fieldKind !== 'list') return violationsInSingle(field, value);
   if (!Array.isArray(value)) return [{ field: field.jsonName, rule: typeRules.array }];
@@ -57,7 +57,7 @@ function violationsInSingle(field: DescField, value: JsonValue): Violation[] {
   return rule === undefined ? [] : [{ field: field.jsonName, rule }];
 }
 
-/** The rule of a field's type that a value breaks; bytes and floating numbers are left to the library. */
+/** The rule of a field's type that a value breaks. The library checks bytes and floating-point numbers. */
 function brokenBy({ enum: words, scalar }: DescField, value: JsonValue): string | undefined {
   if (words !== undefined && !(value instanceof JsonNumber)) return brokenWord(words, value);
   switch (scalar) {

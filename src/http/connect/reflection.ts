@@ -6,26 +6,26 @@ import type { ServerReflectionRequest } from '../../../gen/grpc/reflection/v1/re
 import type { ServerReflectionRequest as ServerReflectionRequestAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { untilAborted } from './aborted.ts';
 
-/** What reflection works with. */
+/** The dependencies of reflection. */
 export interface ReflectionDependencies {
-  /** The services that are listed; their files, and all that these import, can be asked for. */
+  /** The listed services. Their files and all imports can be read. */
   readonly services: readonly DescService[];
-  /** Files that no service imports and that can be asked for as well: the details of errors are of their types. */
+  /** Further files, which no service imports: those of error details. */
   readonly files: readonly DescFile[];
-  /** Aborted when the process takes no more calls; streams end then. */
+  /** Aborted when the server begins to stop; streams then end. */
   readonly draining: AbortSignal;
 }
 
-/** A request of grpc.reflection.v1 or of v1alpha, which differ in their names alone. */
+/** A request of grpc.reflection.v1 or v1alpha, which differ only in their names. */
 type Request = ServerReflectionRequest | ServerReflectionRequestAlpha;
 
-/** The method of grpc.reflection.v1 and v1alpha: answers each request of a stream in turn. */
+/** The method of grpc.reflection.v1 and v1alpha: answers the requests of a stream in order. */
 export type ReflectionInfo = <R extends Request>(
   requests: AsyncIterable<R>,
   context: HandlerContext,
 ) => AsyncGenerator<ReturnType<typeof answerTo<R>>>;
 
-/** The reflection of these services. */
+/** Creates the reflection of these services. */
 export function createReflection({ services, files, draining }: ReflectionDependencies): ReflectionInfo {
   const schema = createSchema(services, files);
   return async function* (requests, context) {
@@ -35,7 +35,7 @@ export function createReflection({ services, files, draining }: ReflectionDepend
   };
 }
 
-/** What can be asked about. */
+/** The schema by names. */
 interface Schema {
   readonly services: readonly DescService[];
   readonly filesByName: ReadonlyMap<string, DescFile>;
@@ -64,7 +64,7 @@ function createSchema(services: readonly DescService[], more: readonly DescFile[
   };
 }
 
-/** A file and all that it imports, also by way of others; the imports come first. */
+/** A file and its direct and indirect imports; the imports come first. */
 function withImports(file: DescFile): DescFile[] {
   return [...new Set([...file.dependencies.flatMap(withImports), file])];
 }
@@ -106,7 +106,7 @@ function found({ messageRequest: { case: asked, value } }: Request, schema: Sche
       };
     }
     case undefined:
-      return failed(Code.InvalidArgument, 'The request must ask for something.');
+      return failed(Code.InvalidArgument, 'The request must name what to find.');
   }
 }
 
@@ -122,4 +122,4 @@ function failed(errorCode: Code, errorMessage: string) {
   return { case: 'errorResponse' as const, value: { errorCode, errorMessage } };
 }
 
-const notFound = failed(Code.NotFound, 'The schema of this service has nothing of that name.');
+const notFound = failed(Code.NotFound, 'The schema has no such name.');

@@ -1,5 +1,4 @@
 import type {
-  DescMessage,
   DescMethod,
   DescMethodServerStreaming,
   DescMethodUnary,
@@ -9,14 +8,12 @@ import type {
 import {
   Code,
   ConnectError,
+  type ConnectRouter,
   type ContextValues,
   createConnectRouter,
-  createContextKey,
   createContextValues,
   type HandlerContext,
-  type Interceptor,
   type MethodImpl,
-  type StreamRequest,
 } from '@connectrpc/connect';
 import {
   compressionGzip,
@@ -31,37 +28,29 @@ import type { BearerCheck } from '../../api/bearer.ts';
 import { isStreaming, isUnary, isWriting, operationName } from '../../api/operation.ts';
 import type { Calls } from '../../api/pipeline.ts';
 import { type RequestEvent, setCaller } from '../../api/request-event.ts';
-import {
-  ApiError,
-  cancelled,
-  incomplete,
-  type Reason,
-  toApiError,
-  unavailable,
-} from '../../domain/reason.ts';
+import { ApiError, cancelled, toApiError, unavailable } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import { inPieces } from '../listen/counted-response.ts';
 import type { OpenCall } from '../listen/open-calls.ts';
-import { bodyBytesMax } from '../listen/request-head.ts';
+import { callKeys, deadlineOver, explainErrors, explainLibraryError, limitArrival } from './call-errors.ts';
 import { requestMs } from './connection.ts';
 import { shortenDeadline } from './deadline.ts';
-import { toConnectError } from './errors.ts';
 import { checkGetQuery } from './get-query.ts';
 import { connectionKey, createHealth, type HealthDependencies } from './health.ts';
 import { answerUnknownMethod, errorOfEmptyResponse, sendError } from './plain-responses.ts';
 import { strictProtoJson } from './proto-json.ts';
 import { createReflection } from './reflection.ts';
 
-/** What typed calls work with. */
+/** The dependencies of typed calls. */
 export interface TypedCallDependencies {
   readonly calls: Pick<Calls, 'identified' | 'streamed'>;
   readonly services: readonly DescService[];
   readonly bearerCheck: BearerCheck;
   readonly readiness: HealthDependencies['readiness'];
-  /** Aborted when the process takes no more calls: health says so, and streams end. */
+  /** Aborted when the server begins to stop: health shows it, and streams end. */
   readonly draining: AbortSignal;
-  /** How long the message of a call may take to arrive, in milliseconds; tests wait less. */
+  /** How long the message of a call may take to arrive, in milliseconds. Tests set less. */
   readonly arrivalMs?: number;
 }
 
@@ -73,36 +62,24 @@ export type TypedCalls = (
   open: OpenCall,
 ) => void;
 
+/** The largest message in bytes, as over REST. */
+const messageBytesMax = 65_536;
+
 /**
  * Concurrent calls of a caller that only read: enough to fill batches at the store. A call that waits takes about 6 KB of
- * memory, a running one 25; it keeps its slot until its work is over, even if its client has gone before.
+ * memory, a running one 25. It keeps its slot until its work is done, even if its client has gone.
  */
 const readsPerCaller = 64;
 
-/** Why the Connect library itself refuses a call before its operation begins, by the code that it gives. */
-const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
-  [Code.ResourceExhausted, 'BODY_TOO_LARGE'],
-  [Code.InvalidArgument, 'VALIDATION_FAILED'],
-  // So it calls a binary message that cannot be decoded, one that ends early, and none or two in place of one.
-  [Code.Internal, 'VALIDATION_FAILED'],
-  [Code.DataLoss, 'VALIDATION_FAILED'],
-  [Code.Unimplemented, 'VALIDATION_FAILED'],
-]);
-
-const eventKey = createContextKey<RequestEvent>({ requestId: '' });
-const requestKey = createContextKey<AnyRequest | undefined>(undefined);
-const inputKey = createContextKey<DescMessage | undefined>(undefined);
-const begunKey = createContextKey(false);
-const endTurnKey = createContextKey(() => {});
-
 /**
- * Takes calls to their operation once their bearer token is known, before their message is read and before the library
- * spends anything on them. Health is answered to anybody; reflection, like the operations, to those who have a token.
+ * Takes calls to their operation. Checks the bearer token first, before the message is read and before the library spends
+ * anything on the call. Health needs no token; reflection and the operations do.
  */
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
-  const { calls, services, bearerCheck, readiness, draining, arrivalMs = requestMs } = dependencies;
-
+  const { bearerCheck } = dependencies;
   const reads = createKeyedLimit<string>({ perKey: readsPerCaller });
+  const router = createRouter(dependencies);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   /** Returns the caller. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED. */
   function identify(request: AnyRequest, event: RequestEvent): string {
@@ -111,85 +88,6 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     event.tokenId = tokenId;
     return caller;
   }
-
-  async function carryOut(
-    method: DescMethodUnary,
-    message: Message,
-    { values, signal, requestHeader, responseHeader }: HandlerContext,
-  ): Promise<Message> {
-    // Again, for its token may have ended while the message arrived.
-    const principal = bearerCheck(requestHeader.get('Authorization'));
-    values.set(begunKey, true);
-    const key = requestHeader.get('Idempotency-Key');
-    const idempotencyKeys = key === null ? [] : [key];
-    const read = () => ({ message, violations: [] });
-    const event = values.get(eventKey);
-    const endTurn = values.get(endTurnKey);
-    const called = calls.identified(principal, { method, idempotencyKeys, read, onPause: endTurn }, event);
-    // Not with the answer: at its deadline a call is answered while it is still under way.
-    void called.then(endTurn);
-    const { response, isReplay } = await Promise.race([called, deadlineOver(signal)]);
-    // Its answer would be made for nobody.
-    if (signal.aborted) throw cancelled();
-    if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
-    if (response instanceof ApiError) throw response;
-    return response;
-  }
-
-  async function* carryOutStream(
-    method: DescMethodServerStreaming,
-    message: Message,
-    { values, signal: gone, requestHeader }: HandlerContext,
-  ): AsyncGenerator<Message> {
-    const authorization = requestHeader.get('Authorization');
-    const principal = bearerCheck(authorization);
-    values.set(begunKey, true);
-    const signal = AbortSignal.any([gone, draining]);
-    const call = { method, message, signal };
-    for await (const answer of calls.streamed(principal, call)) {
-      // Again, for a token may end before the stream that was opened with it.
-      bearerCheck(authorization);
-      yield answer;
-    }
-    if (!draining.aborted) return;
-    values.get(eventKey).isStopping = true;
-    throw unavailable('The server is stopping. Open the stream again with the last cursor.');
-  }
-
-  const router = createConnectRouter({
-    interceptors: [refuseInOurWords],
-    readMaxBytes: bodyBytesMax,
-    // Not Brotli: a few bytes of it demand a window of 16 MB, which is taken before anything is unpacked.
-    acceptCompression: [compressionGzip],
-  });
-  function serve<M extends DescMethod>(method: M, carriedOut: MethodImpl<M>): void {
-    router.rpc(method, carriedOut, {
-      requestGate: async (context) => {
-        context.values.set(inputKey, method.input);
-        explainLibrary(context);
-        if (method.methodKind !== 'bidi_streaming') limitArrival(context, arrivalMs);
-      },
-      jsonOptions: strictProtoJson(method.input),
-    });
-  }
-  for (const method of services.flatMap((service) => service.methods)) {
-    if (isUnary(method)) serve(method, (request, context) => carryOut(method, request, context));
-    if (isStreaming(method)) serve(method, (request, context) => carryOutStream(method, request, context));
-  }
-  const names = services.map(({ typeName }) => typeName);
-  const health = createHealth({ services: names, readiness, draining });
-  serve(Health.method.check, health.check);
-  serve(Health.method.list, health.list);
-  serve(Health.method.watch, health.watch);
-  const listed = [...services, Health, ServerReflection, ServerReflectionAlpha];
-  const reflectionInfo = createReflection({
-    services: listed,
-    files: [file_google_rpc_error_details],
-    draining,
-  });
-  serve(ServerReflection.method.serverReflectionInfo, reflectionInfo);
-  serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
-  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   async function answer(...[request, response, event, open]: Parameters<TypedCalls>): Promise<void> {
     const target = request.url ?? '';
@@ -203,7 +101,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       if (!event.isProbe) {
         const caller = identify(request, event);
         if (isUnary(handler.method) && !isWriting(handler.method)) {
-          values.set(endTurnKey, await reads.take(caller, (leave) => response.once('close', leave)));
+          const free = await reads.take(caller, (leave) => response.once('close', leave));
+          values.set(callKeys.freeSlot, free);
         }
       }
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
@@ -217,13 +116,13 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       if (!(error instanceof ApiError)) throw error;
       sendError(request, response, event, error);
     } finally {
-      if (!values.get(begunKey)) values.get(endTurnKey)();
+      if (!values.get(callKeys.hasBegun)) values.get(callKeys.freeSlot)();
     }
   }
 
   return (request, response, event, open) => {
     answer(request, response, event, open).catch((error) => {
-      // So the library calls what a client breaks off; what was still to be written then fails in ways of its own.
+      // Aborted is the library's code for a call that its client broke off. Writes to it then fail in other ways, too.
       const isBrokenOff = ConnectError.from(error).code === Code.Aborted || isGone(response);
       if (!isBrokenOff) event.apiError ??= toApiError(error);
       destroy(response);
@@ -231,17 +130,96 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   };
 }
 
+/** The methods of the services, of health and of reflection, in all protocols. */
+function createRouter(dependencies: TypedCallDependencies): ConnectRouter {
+  const { services, readiness, draining, arrivalMs = requestMs } = dependencies;
+  const { runUnary, runStream } = createMethods(dependencies);
+  const router = createConnectRouter({
+    interceptors: [explainErrors],
+    readMaxBytes: messageBytesMax,
+    // Not Brotli: a few bytes of it demand a window of 16 MB, which is allocated before anything is decompressed.
+    acceptCompression: [compressionGzip],
+  });
+  function serve<M extends DescMethod>(method: M, implementation: MethodImpl<M>): void {
+    router.rpc(method, implementation, {
+      requestGate: async (context) => {
+        context.values.set(callKeys.input, method.input);
+        explainLibraryError(context);
+        if (method.methodKind !== 'bidi_streaming') limitArrival(context, arrivalMs);
+      },
+      jsonOptions: strictProtoJson(method.input),
+    });
+  }
+  for (const method of services.flatMap((service) => service.methods)) {
+    if (isUnary(method)) serve(method, (request, context) => runUnary(method, request, context));
+    if (isStreaming(method)) serve(method, (request, context) => runStream(method, request, context));
+  }
+  const names = services.map(({ typeName }) => typeName);
+  const health = createHealth({ services: names, readiness, draining });
+  serve(Health.method.check, health.check);
+  serve(Health.method.list, health.list);
+  serve(Health.method.watch, health.watch);
+  const reflectionInfo = createReflection({
+    services: [...services, Health, ServerReflection, ServerReflectionAlpha],
+    files: [file_google_rpc_error_details],
+    draining,
+  });
+  serve(ServerReflection.method.serverReflectionInfo, reflectionInfo);
+  serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
+  return router;
+}
+
+/** Runs the methods of the services through the pipeline. */
+function createMethods({ calls, bearerCheck, draining }: TypedCallDependencies) {
+  async function runUnary(
+    method: DescMethodUnary,
+    message: Message,
+    { values, signal, requestHeader, responseHeader }: HandlerContext,
+  ): Promise<Message> {
+    // Again, because the token may have ended while the message arrived.
+    const principal = bearerCheck(requestHeader.get('Authorization'));
+    values.set(callKeys.hasBegun, true);
+    const key = requestHeader.get('Idempotency-Key');
+    const idempotencyKeys = key === null ? [] : [key];
+    const read = () => ({ message, violations: [] });
+    const event = values.get(callKeys.event);
+    const onPause = values.get(callKeys.freeSlot);
+    const called = calls.identified(principal, { method, idempotencyKeys, read, onPause }, event);
+    // Not with the response: at its deadline a call gets a response while it still runs.
+    void called.then(onPause);
+    const { response, isReplay } = await Promise.race([called, deadlineOver(signal)]);
+    // Nobody would get the response.
+    if (signal.aborted) throw cancelled();
+    if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
+    if (response instanceof ApiError) throw response;
+    return response;
+  }
+
+  async function* runStream(
+    method: DescMethodServerStreaming,
+    message: Message,
+    { values, signal: gone, requestHeader }: HandlerContext,
+  ): AsyncGenerator<Message> {
+    const authorization = requestHeader.get('Authorization');
+    const principal = bearerCheck(authorization);
+    values.set(callKeys.hasBegun, true);
+    const signal = AbortSignal.any([gone, draining]);
+    for await (const response of calls.streamed(principal, { method, message, signal })) {
+      // Again, because the token may end before its stream.
+      bearerCheck(authorization);
+      yield response;
+    }
+    if (!draining.aborted) return;
+    values.get(callKeys.event).isStopping = true;
+    throw unavailable('The server is stopping. Open the stream again with the last cursor.');
+  }
+
+  return { runUnary, runStream };
+}
+
 /** Whether nothing can be written to a client any more. */
 function isGone(response: AnyResponse): boolean {
   return 'stream' in response ? response.stream.destroyed : (response.socket?.destroyed ?? true);
-}
-
-/** Whether a client has given its call up. */
-function isReset(request: AnyRequest): boolean {
-  if ('stream' in request) return request.stream.aborted;
-  // A request that was not read to its end has no socket any more, whatever Node's types say.
-  const socket: AnyRequest['socket'] | null = request.socket;
-  return socket?.destroyed === true;
 }
 
 function destroy(response: AnyResponse): void {
@@ -249,8 +227,8 @@ function destroy(response: AnyResponse): void {
 }
 
 /**
- * Ends a stream of answers over HTTP/1.1 as soon as its client closes its half: nothing else tells that it is gone until
- * there is a message to write, which may be never. Over HTTP/2 it resets its stream.
+ * Ends a stream over HTTP/1.1 as soon as its client closes its half. Otherwise the server would notice that the client is gone
+ * only with the next message, which may never come. Over HTTP/2 the client resets its stream.
  */
 function endWithClient({ socket }: AnyRequest, response: AnyResponse): void {
   if ('stream' in response) return;
@@ -259,7 +237,7 @@ function endWithClient({ socket }: AnyRequest, response: AnyResponse): void {
   response.once('close', () => socket.off('end', end));
 }
 
-/** A request as the library takes it. Throws BAD_REQUEST_TARGET. */
+/** A request in the form of the library. Throws BAD_REQUEST_TARGET. */
 function universalRequest(
   request: AnyRequest,
   response: AnyResponse,
@@ -268,8 +246,8 @@ function universalRequest(
 ) {
   const connection = 'stream' in request ? request.stream.session : request.socket;
   values
-    .set(eventKey, event)
-    .set(requestKey, request)
+    .set(callKeys.event, event)
+    .set(callKeys.request, request)
     .set(connectionKey, connection ?? request);
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
@@ -278,121 +256,4 @@ function universalRequest(
   } catch {
     throw new ApiError('BAD_REQUEST_TARGET', 'The request has no valid Host.');
   }
-}
-
-/**
- * Refuses a call with TIMEOUT if its message is not there at its deadline, or `arrivalMs` after its head: the library waits
- * for the message, whatever the deadline.
- */
-function limitArrival({ signal, values }: HandlerContext, arrivalMs: number): void {
-  if (isDeadlineOver(signal)) throw refusing(values, deadlineError());
-  const request = values.get(requestKey);
-  // Whoever reads the message meets this error, and answers it.
-  const refuse = (apiError: ApiError) =>
-    request?.complete || request?.emit('error', refusing(values, apiError));
-  const look = () => {
-    clearTimeout(timeout);
-    if (isDeadlineOver(signal)) refuse(deadlineError());
-  };
-  const timeout = setTimeout(() => {
-    // Over HTTP/1.1 the error aborts the call at once.
-    signal.removeEventListener('abort', look);
-    refuse(incomplete(arrivalMs));
-  }, arrivalMs);
-  signal.addEventListener('abort', look, { once: true });
-}
-
-/** Rejects with TIMEOUT at the deadline of a call. */
-function deadlineOver(signal: AbortSignal): Promise<never> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const look = () => {
-    if (isDeadlineOver(signal)) reject(deadlineError());
-  };
-  look();
-  signal.addEventListener('abort', look, { once: true });
-  return promise;
-}
-
-function isDeadlineOver({ reason }: AbortSignal): boolean {
-  return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded;
-}
-
-function deadlineError(): ApiError {
-  return new ApiError('TIMEOUT', 'The deadline of the call is over; it may still be carried out.');
-}
-
-function refusing(values: ContextValues, error: unknown): ConnectError {
-  const event = values.get(eventKey);
-  event.apiError = toApiError(error);
-  return toConnectError(event.apiError, event.requestId, undefined, values.get(inputKey));
-}
-
-/** Gives what methods throw its reason, and INTERNAL to what nobody foresaw. */
-const refuseInOurWords: Interceptor = (next) => async (request) => {
-  const { contextValues } = request;
-  try {
-    const response = await next(request);
-    if (!response.stream) return response;
-    return { ...response, message: refusingStream(request, response.message) };
-  } catch (error) {
-    throw refusingOwn(contextValues, error);
-  }
-};
-
-/** The messages of a stream. At its deadline a method ends its stream like any other end; it is refused here. */
-async function* refusingStream<T>(
-  { contextValues, signal }: Pick<StreamRequest, 'contextValues' | 'signal'>,
-  messages: AsyncIterable<T>,
-): AsyncGenerator<T> {
-  try {
-    for await (const message of messages) {
-      try {
-        yield message;
-      } catch {
-        // Nothing of the method failed: its message could not be written, for the client is gone.
-        return;
-      }
-    }
-    if (isDeadlineOver(signal)) throw deadlineError();
-  } catch (error) {
-    throw refusingOwn(contextValues, error);
-  }
-}
-
-/** An error of the library comes from the messages that it reads for a method; it is explained when it ends the call. */
-function refusingOwn(values: ContextValues, error: unknown): ConnectError {
-  return error instanceof ConnectError ? error : refusing(values, error);
-}
-
-/** Gives an error of the library its reason. The library aborts the call with it, and only then writes it. */
-function explainLibrary({ signal, values, method, responseHeader }: HandlerContext): void {
-  signal.addEventListener('abort', () => {
-    const error: unknown = signal.reason;
-    if (!(error instanceof ConnectError) || error.details.length > 0) return;
-    // The library gives an error to a client that is gone as well, of whatever code its stream was reset with.
-    const request = values.get(requestKey);
-    if (request !== undefined && isReset(request)) return;
-    const apiError = errorOf(error, method);
-    if (apiError === undefined) return;
-    // Once the operation has begun, it is its answer that fails.
-    const cause = values.get(begunKey) ? new Error(error.message) : apiError;
-    // The compressions that it knows; headers of a protocol it takes from here, and not from an error.
-    for (const [name, value] of error.metadata) responseHeader.set(name, value);
-    Object.assign(error, refusing(values, cause));
-  });
-}
-
-/** The headers in which an error names the compressions that are known, one for each protocol. */
-const compressionHeaders = ['Accept-Encoding', 'Connect-Accept-Encoding', 'grpc-accept-encoding'];
-
-function errorOf(error: ConnectError, { input }: DescMethod): ApiError | undefined {
-  if (error.cause instanceof ApiError) return error.cause;
-  if (compressionHeaders.some((name) => error.metadata.has(name))) {
-    return new ApiError('UNSUPPORTED_MEDIA_TYPE', error.rawMessage);
-  }
-  const reason = libraryReasons.get(error.code);
-  // What follows are words of its parser.
-  const isUndecoded = error.rawMessage.startsWith('parse binary: ');
-  const undecoded = `The message cannot be decoded: it must be ${input.typeName} in Protobuf, its texts in UTF-8.`;
-  return reason && new ApiError(reason, isUndecoded ? undecoded : error.rawMessage);
 }

@@ -5,7 +5,7 @@ import { ApiError, incomplete, reasons } from '../../domain/reason.ts';
 import { headerBytesMax, lingerMs, requestMs } from './connection.ts';
 import { toConnectError } from './errors.ts';
 
-/** What the error of Node's HTTP/1.1 parser with this code means for the client that sent the bytes. */
+/** The error for the client whose bytes made Node's HTTP/1.1 parser fail with this code. */
 export function unreadableError(code: string | undefined): ApiError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -19,7 +19,7 @@ export function unreadableError(code: string | undefined): ApiError {
   }
 }
 
-/** Answers on a connection that owes no other answer with an error of Connect, and ends it; the HTTP status. */
+/** Sends an error of Connect on a connection that waits for no other response, and ends it. Returns the HTTP status. */
 export function endWithError(socket: Socket, apiError: ApiError, requestId: string): number {
   const status = reasons[apiError.reason].http;
   const body = errorToJsonBytes(toConnectError(apiError, requestId), undefined);
@@ -32,7 +32,7 @@ export function endWithError(socket: Socket, apiError: ApiError, requestId: stri
   ];
   socket.write(`${head.join('\r\n')}\r\n\r\n`);
   socket.end(body);
-  // A peer that keeps its side open would keep the socket for ever.
+  // A client that keeps its half open would keep the socket.
   setTimeout(() => socket.destroy(), lingerMs).unref();
   return status;
 }
