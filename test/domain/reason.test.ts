@@ -4,7 +4,7 @@ import { ApiError, reasons, toApiError, unavailable } from '../../src/domain/rea
 import { rejectViolations } from '../../src/domain/violation.ts';
 import { apiError } from '../support/rejected.ts';
 
-/** The published dictionary: reason, HTTP status, status code of the internal door. */
+/** The published dictionary: reason, HTTP status, status code of the internal API. */
 const dictionary = `
   AUTH_HEADER_MISSING 401 unauthenticated
   AUTH_HEADER_INVALID 401 unauthenticated

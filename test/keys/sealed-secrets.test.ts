@@ -103,7 +103,7 @@ test('a revoked key whose master key is gone keeps its seal and stops nothing', 
   assert.equal(
     await reencryptSecrets(execute, createKeyRing([k2, k1]), tester, goOn),
     2,
-    'it is sealed anew if it opens',
+    'a secret that opens is re-encrypted',
   );
   assert.equal(await reencryptSecrets(execute, createKeyRing([k3]), tester, goOn), 0);
   assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 2, needed: 1 }]);

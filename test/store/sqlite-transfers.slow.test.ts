@@ -17,7 +17,7 @@ import {
   transfersOf,
 } from './promises/fixtures.ts';
 
-test('an artwork has at most 10,000 transfers, a refund is none, and then no order opens for it', async (t) => {
+test('a filing has at most 10,000 transfers, not counting refunds', async (t) => {
   const dataDir = temporaryFolder(t);
   const store = await openStore(t, sqliteInThisThread, dataDir);
   const by = await addPlatform(store, 'gallery');

@@ -2,20 +2,17 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { plansOf } from '../support/statement.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, addWebhook, fileOne, noon, sandbox } from './promises/fixtures.ts';
+import { sqliteInThisThread } from './engines.ts';
+import { addPlatform, addWebhook, fileOne, noon, openStore } from './promises/fixtures.ts';
 
-test('sending and sending again read a delivery by its key, or those that are open by their index', async (t) => {
+test('claims and redeliveries read deliveries by key or by index', async (t) => {
   const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, ...sandbox });
+  const store = await openStore(t, sqliteInThisThread, dataDir);
   const raw = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
-  t.after(async () => {
-    raw.close();
-    await store.close();
-  });
+  t.after(() => raw.close());
   const gallery = await addPlatform(store, 'gallery');
   const { id, webhookId } = await addWebhook(store, gallery);
   await fileOne(store, gallery);
@@ -38,10 +35,9 @@ test('sending and sending again read a delivery by its key, or those that are op
     );
 });
 
-test('a page of deliveries with a status reads a bounded number, and the next page continues', async (t) => {
+test('a page of deliveries of one status reads a bounded number of rows', async (t) => {
   const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => store.close());
+  const store = await openStore(t, sqliteInThisThread, dataDir);
   const { id, webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());

@@ -49,7 +49,7 @@ async function isFree(store: Store, key: string): Promise<boolean> {
 const notFound: Command<'RecordUnanswered'> = {
   ...{ kind: 'RecordUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notificationCount: 0 },
 };
-/** Fails behind its first change, for no reason that anybody foresaw: there is no such caller. */
+/** Fails after its first change with an internal error: there is no such caller. */
 const broken = toFile({ callerId: 99, caller: 'nobody' });
 
 /** Letting a call in, together with what it asks for. */

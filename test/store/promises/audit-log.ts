@@ -9,11 +9,13 @@ import { businessScopes } from '../../support/tokens.ts';
 import {
   acceptClock,
   addPlatform,
+  addService,
   addWebhook,
   allPages,
   crashCopy,
   done,
   fileOne,
+  findPlatform,
   firstPage,
   knownAs,
   newKey,
@@ -25,6 +27,7 @@ import {
   openStore,
   refused,
   type StoreEngine,
+  setKeyStatus,
   stopped,
   time,
   toRegister,
@@ -42,10 +45,10 @@ type Governing = {
     : never;
 }[Kind];
 
-/** A change, and what the log tells of it. */
+/** A change, and its entries in the audit log. */
 interface Change {
   readonly command: Command<Governing>;
-  readonly acts: readonly (readonly [
+  readonly entries: readonly (readonly [
     action: string,
     subject: string,
     before: object | undefined,
@@ -73,7 +76,7 @@ const issued = {
   expiresAtS: null,
 };
 
-const webhookTold = {
+const auditedWebhook = {
   caller: 'gallery',
   url: 'https://gallery.example',
   eventTypes: ['*'],
@@ -87,14 +90,14 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const key = newKey();
     return {
       command: { kind: 'AddPlatform', by, platform, key },
-      acts: [['key create', key.keyId, undefined, issued]],
+      entries: [['key create', key.keyId, undefined, issued]],
     };
   },
   AddFirstCallers: async () => {
     const [key, token] = [newKey(), newToken({ scopes })];
     return {
       command: { kind: 'AddFirstCallers', by, platform, key, service: 'office', token },
-      acts: [
+      entries: [
         ['key create', key.keyId, undefined, issued],
         ['token create', token.tokenId, undefined, { ...business, name: 'office', scopes }],
       ],
@@ -106,14 +109,18 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const before = { ...gallery, status: 'ACTIVE' };
     return {
       command: { kind: 'RotateKey', by, keyId, key, endsAtS: 1_790_000_500 },
-      acts: [['key rotate', keyId, before, { ...before, expiresAtS: 1_790_000_500, rotatedTo: key.keyId }]],
+      entries: [
+        ['key rotate', keyId, before, { ...before, expiresAtS: 1_790_000_500, rotatedTo: key.keyId }],
+      ],
     };
   },
   SetKeyStatus: async (store) => {
     const { keyId } = await addPlatform(store, 'gallery');
     return {
       command: { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' },
-      acts: [['key suspend', keyId, { ...gallery, status: 'ACTIVE' }, { ...gallery, status: 'SUSPENDED' }]],
+      entries: [
+        ['key suspend', keyId, { ...gallery, status: 'ACTIVE' }, { ...gallery, status: 'SUSPENDED' }],
+      ],
     };
   },
   ReplaceSeals: async (store) => {
@@ -124,7 +131,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     ];
     return {
       command: { kind: 'ReplaceSeals', by, masterKey: 'main', seals },
-      acts: [['secrets reseal', 'master key main', undefined, { keyIds: [keyId] }]],
+      entries: [['secrets reseal', 'master key main', undefined, { keyIds: [keyId] }]],
     };
   },
   RotateLogKey: async (store) => {
@@ -140,7 +147,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     };
     return {
       command: { kind: 'RotateLogKey', by, key, endsAtS },
-      acts: [['evidence rotate-key', key.vkey, { keys: [signing] }, after]],
+      entries: [['evidence rotate-key', key.vkey, { keys: [signing] }, after]],
     };
   },
   ForkLog: async (store) => {
@@ -150,14 +157,14 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const after = { origin: 'log.example/2', keys: [{ vkey: key.vkey, endsAtS: null }] };
     return {
       command: { kind: 'ForkLog', by, origin: 'log.example/2', key, previous: 'the note' },
-      acts: [['evidence fork', 'log.example/2', before, after]],
+      entries: [['evidence fork', 'log.example/2', before, after]],
     };
   },
   SetPlatformStatus: async (store) => {
     await addPlatform(store, 'gallery');
     return {
       command: { kind: 'SetPlatformStatus', by, name: 'gallery', status: 'SUSPENDED' },
-      acts: [
+      entries: [
         ['platform suspend', 'gallery', { ...agreed, status: 'ACTIVE' }, { ...agreed, status: 'SUSPENDED' }],
       ],
     };
@@ -168,23 +175,23 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const after = { tier: 'STANDARD', monthlyQuota: 10_000, filingCap: 20_000, status: 'ACTIVE' };
     return {
       command: { kind: 'ChangeAgreement', by, name: 'gallery', change },
-      acts: [['platform set', 'gallery', { ...agreed, status: 'ACTIVE' }, after]],
+      entries: [['platform set', 'gallery', { ...agreed, status: 'ACTIVE' }, after]],
     };
   },
   AddToken: async () => {
     const token = newToken();
     return {
       command: { kind: 'AddToken', by, name: 'ledger', token },
-      acts: [['token create', token.tokenId, undefined, { ...business, name: 'ledger' }]],
+      entries: [['token create', token.tokenId, undefined, { ...business, name: 'ledger' }]],
     };
   },
   RevokeToken: async (store) => {
     const token = newToken();
-    const { tokenId } = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    const { tokenId } = await addService(store, 'ledger', token);
     const before = { ...business, name: 'ledger' };
     return {
       command: { kind: 'RevokeToken', by, tokenId },
-      acts: [['token revoke', tokenId, before, { ...before, revokedAtS: by.atS }]],
+      entries: [['token revoke', tokenId, before, { ...before, revokedAtS: by.atS }]],
     };
   },
   AddParty: async (store) => {
@@ -193,7 +200,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
     return {
       command: toRegister('gallery', { providerIds }, by),
-      acts: [['party add', 'buyer buyer-1 of gallery', knownAs.BUYER, providerIds]],
+      entries: [['party add', 'buyer buyer-1 of gallery', knownAs.BUYER, providerIds]],
     };
   },
   RemoveParty: async (store) => {
@@ -201,7 +208,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     await perform(store, toRegister('gallery'));
     return {
       command: { kind: 'RemoveParty', by, caller: 'gallery', role: 'BUYER', partyId: 'buyer-1' },
-      acts: [['party remove', 'buyer buyer-1 of gallery', knownAs.BUYER, undefined]],
+      entries: [['party remove', 'buyer buyer-1 of gallery', knownAs.BUYER, undefined]],
     };
   },
   ImportParties: async (store) => {
@@ -217,7 +224,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
         violations: [],
         isTrial: false,
       },
-      acts: [['party import', 'gallery', undefined, { added: 1, replaced: 0, unchanged: 1 }]],
+      entries: [['party import', 'gallery', undefined, { added: 1, replaced: 0, unchanged: 1 }]],
     };
   },
   Decide: async (store) => {
@@ -232,7 +239,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const named = { escrowId, decision: 'RETURN', instructionId: 'back', nowMs: 5_000 } as const;
     return {
       command: { kind: 'Decide', by, ...named },
-      acts: [['escrow resolve', escrowId, before, after]],
+      entries: [['escrow resolve', escrowId, before, after]],
     };
   },
   EraseFilings: async (store) => {
@@ -242,7 +249,9 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     await acceptClock(store, noon);
     return {
       command: { kind: 'EraseFilings', by, filingNos },
-      acts: [['retention purge', 'AS-2012-000001 to AS-2012-000002', undefined, { filings: 2, records: 2 }]],
+      entries: [
+        ['retention purge', 'AS-2012-000001 to AS-2012-000002', undefined, { filings: 2, records: 2 }],
+      ],
     };
   },
   AcceptClock: async (store) => {
@@ -250,7 +259,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     await fileOne(store, gallery);
     return {
       command: { kind: 'AcceptClock', by },
-      acts: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
+      entries: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
     };
   },
   ShareRecord: async (store) => {
@@ -260,7 +269,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const link = { linkId: 'el_1', path: '/evidence/token', expiresAt: noon.timestamp };
     return {
       command: { kind: 'ShareRecord', by, ...named, callerId, link, expiresAtS: by.atS + 60 },
-      acts: [['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS: by.atS + 60 }]],
+      entries: [['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS: by.atS + 60 }]],
     };
   },
   RevokeLink: async (store) => {
@@ -273,10 +282,10 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
         expiresAtS: by.atS + 60,
       },
     });
-    const told = { filingNo, sequence: 1, expiresAtS: by.atS + 60 };
+    const link = { filingNo, sequence: 1, expiresAtS: by.atS + 60 };
     return {
       command: { kind: 'RevokeLink', by, linkId: 'el_1', filingNo, owner: undefined },
-      acts: [['evidence revoke-link', 'el_1', told, { ...told, revokedAtS: by.atS }]],
+      entries: [['evidence revoke-link', 'el_1', link, { ...link, revokedAtS: by.atS }]],
     };
   },
   ChangeWebhook: async (store) => {
@@ -288,7 +297,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const after = { eventTypes: ['filing.created', 'key.rotated'], url: 'https://other.example' };
     return {
       command: { kind: 'ChangeWebhook', by, webhookId, owner: undefined, change },
-      acts: [['webhook set', webhookId, webhookTold, { ...webhookTold, ...after }]],
+      entries: [['webhook set', webhookId, auditedWebhook, { ...auditedWebhook, ...after }]],
     };
   },
   RotateWebhookSecret: async (store) => {
@@ -296,14 +305,14 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const given = { sealedSecret: Buffer.from('other seal'), previousEndsAtS: 1_790_000_500 };
     return {
       command: { kind: 'RotateWebhookSecret', by, webhookId, owner: undefined, ...given },
-      acts: [['webhook rotate-secret', webhookId, undefined, { previousEndsAtS: 1_790_000_500 }]],
+      entries: [['webhook rotate-secret', webhookId, undefined, { previousEndsAtS: 1_790_000_500 }]],
     };
   },
   DeleteWebhook: async (store) => {
     const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
     return {
       command: { kind: 'DeleteWebhook', by, webhookId, owner: undefined },
-      acts: [['webhook delete', webhookId, webhookTold, undefined]],
+      entries: [['webhook delete', webhookId, auditedWebhook, undefined]],
     };
   },
   Redeliver: async (store) => {
@@ -313,7 +322,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const which = { sequence: 1 };
     return {
       command: { kind: 'Redeliver', by, webhookId, owner: undefined, which, nowMs: noon.atMs },
-      acts: [['webhook redeliver', webhookId, undefined, { ...which, count: 1 }]],
+      entries: [['webhook redeliver', webhookId, undefined, { ...which, count: 1 }]],
     };
   },
   EndOrder: async (store) => {
@@ -323,7 +332,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const after = { state: 'REFUNDED', decision: 'END', evidence, underWay: [] };
     return {
       command: { kind: 'EndOrder', by, escrowId, end: 'REFUNDED', evidence, at: noon },
-      acts: [['escrow resolve', escrowId, before, after]],
+      entries: [['escrow resolve', escrowId, before, after]],
     };
   },
   CloseOrder: async (store) => {
@@ -331,25 +340,25 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const before = { state: 'UNPAID', review: null };
     return {
       command: { kind: 'CloseOrder', by, escrowId, at: noon },
-      acts: [['escrow resolve', escrowId, before, { state: 'CLOSED', decision: 'CLOSE', underWay: [] }]],
+      entries: [['escrow resolve', escrowId, before, { state: 'CLOSED', decision: 'CLOSE', underWay: [] }]],
     };
   },
 };
 
 const everything = firstPage();
 
-async function actsIn(store: Store, sinceS?: number): Promise<readonly AuditEntry[]> {
+async function entriesIn(store: Store, sinceS?: number): Promise<readonly AuditEntry[]> {
   return (await perform(store, { kind: 'ListAuditLog', sinceS, page: everything })).items;
 }
 
-/** Those that the log has now and did not have before, oldest first. */
-async function actsOf(store: Store, change: () => Promise<unknown>): Promise<AuditEntry[]> {
-  const known = new Set((await actsIn(store)).map(({ id }) => id));
+/** The entries that a change adds, oldest first. */
+async function entriesOf(store: Store, change: () => Promise<unknown>): Promise<AuditEntry[]> {
+  const known = new Set((await entriesIn(store)).map(({ id }) => id));
   await change();
-  return (await actsIn(store)).filter(({ id }) => !known.has(id)).reverse();
+  return (await entriesIn(store)).filter(({ id }) => !known.has(id)).reverse();
 }
 
-const told = (json: string | undefined): unknown => json && JSON.parse(json);
+const parsed = (json: string | undefined): unknown => json && JSON.parse(json);
 
 /** Secrets of a command in the forms that a log could show them in. */
 function secretsOf(command: object): string[] {
@@ -367,21 +376,21 @@ export function auditPromises(engine: StoreEngine): void {
   for (const [kind, prepare] of Object.entries(changes)) {
     test(`${kind} writes its audit entry, and none if it changes nothing`, async (t) => {
       const store = await openStore(t, engine);
-      const { command, acts } = await prepare(store);
-      const left = await actsOf(store, () => perform(store, command));
+      const { command, entries } = await prepare(store);
+      const left = await entriesOf(store, () => perform(store, command));
       assert.deepEqual(
         left.map(({ id: _, before, after, ...act }) => ({
           ...act,
-          before: told(before),
-          after: told(after),
+          before: parsed(before),
+          after: parsed(after),
         })),
-        acts.map(([action, subject, before, after]) => ({ ...by, action, subject, before, after })),
+        entries.map(([action, subject, before, after]) => ({ ...by, action, subject, before, after })),
       );
       for (const secret of secretsOf(command)) {
-        assert.ok(!JSON.stringify(left).includes(secret), `${kind} tells a secret`);
+        assert.ok(!JSON.stringify(left).includes(secret), `${kind} reveals a secret`);
       }
-      // It changes nothing, is refused, or fails halfway.
-      const again = await actsOf(store, () => perform(store, command).catch(() => {}));
+      // It changes nothing, or is rejected.
+      const again = await entriesOf(store, () => perform(store, command).catch(() => {}));
       assert.deepEqual(again, []);
     });
   }
@@ -389,7 +398,7 @@ export function auditPromises(engine: StoreEngine): void {
   test('a rejected command writes no audit entry', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
-    const left = await actsOf(store, async () => {
+    const left = await entriesOf(store, async () => {
       for (const command of [
         { kind: 'SetKeyStatus', by, keyId: 'key_none', status: 'REVOKED' },
         { kind: 'RotateKey', by, keyId: 'key_none', key: newKey(), endsAtS: 1 },
@@ -408,9 +417,9 @@ export function auditPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { keyId, callerId } = await addPlatform(store, 'gallery');
     const suspend = underKey(callerId, 'k', { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' });
-    const left = await actsOf(store, async () => {
+    const left = await entriesOf(store, async () => {
       await done(store, suspend);
-      await perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status: 'ACTIVE' });
+      await setKeyStatus(store, keyId, 'ACTIVE');
       assert.equal((await done(store, suspend)).isReplay, true);
     });
     assert.deepEqual(
@@ -422,12 +431,12 @@ export function auditPromises(engine: StoreEngine): void {
   test('an audit entry survives a crash together with its change', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
-    const { command, acts } = await changes.SetPlatformStatus(store);
+    const { command, entries } = await changes.SetPlatformStatus(store);
     await perform(store, command);
     const crashed = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.equal((await perform(crashed, { kind: 'FindPlatform', name: 'gallery' }))?.status, 'SUSPENDED');
-    assert.deepEqual(await actsIn(crashed), await actsIn(store));
-    assert.equal((await actsIn(crashed))[0]?.action, acts[0]?.[0]);
+    assert.equal((await findPlatform(crashed, 'gallery'))?.status, 'SUSPENDED');
+    assert.deepEqual(await entriesIn(crashed), await entriesIn(store));
+    assert.equal((await entriesIn(crashed))[0]?.action, entries[0]?.[0]);
   });
 
   test('audit entries are listed newest first, in pages, since a time if one is given', async (t) => {
@@ -451,6 +460,6 @@ export function auditPromises(engine: StoreEngine): void {
       (await listed(20, 2)).flat().map(({ atS }) => atS),
       [40, 30, 20, tester.atS],
     );
-    assert.deepEqual(await actsIn(store, tester.atS + 1), []);
+    assert.deepEqual(await entriesIn(store, tester.atS + 1), []);
   });
 }

@@ -6,27 +6,32 @@ import { tester } from '../../support/audit-log.ts';
 import { businessScopes } from '../../support/tokens.ts';
 import {
   addPlatform,
+  addService,
   allPages,
+  findPlatform,
   firstPage,
   newKey,
   newToken,
   nowS,
   openStore,
   refused,
+  rotateKey,
   type StoreEngine,
+  setKeyStatus,
+  setPlatformStatus,
   toTrial,
 } from './fixtures.ts';
 
 /** Platforms and internal callers. */
 export function callerPromises(engine: StoreEngine): void {
-  test('a store is empty until it has a caller of either kind', async (t) => {
+  test('a store has no callers until one is added', async (t) => {
     const store = await openStore(t, engine);
     assert.equal(await perform(store, { kind: 'HasCallers' }), false);
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    await addService(store, 'ledger');
     assert.equal(await perform(store, { kind: 'HasCallers' }), true);
   });
 
-  test('a platform comes with its first key, whole and ACTIVE', async (t) => {
+  test('a new platform has an ACTIVE key', async (t) => {
     const store = await openStore(t, engine);
     const key = newKey();
     const stored = await perform(store, {
@@ -57,50 +62,37 @@ export function callerPromises(engine: StoreEngine): void {
   test('an unlimited quota is null', async (t) => {
     const store = await openStore(t, engine);
     assert.equal((await addPlatform(store, 'gallery')).monthlyQuota, null);
-    assert.equal((await perform(store, { kind: 'FindPlatform', name: 'gallery' }))?.monthlyQuota, null);
+    assert.equal((await findPlatform(store, 'gallery'))?.monthlyQuota, null);
   });
 
-  test('a name is given once, to a platform or to an internal caller', async (t) => {
+  test('a name belongs to one platform or one internal caller', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    await addService(store, 'ledger');
     await refused(addPlatform(store, 'gallery'), 'VALIDATION_FAILED');
     await refused(addPlatform(store, 'ledger'), 'VALIDATION_FAILED');
-    await refused(
-      perform(store, { kind: 'AddToken', by: tester, name: 'gallery', token: newToken() }),
-      'VALIDATION_FAILED',
-    );
+    await refused(addService(store, 'gallery'), 'VALIDATION_FAILED');
     assert.equal((await perform(store, { kind: 'ListKeys', page: firstPage(10) })).items.length, 1);
     assert.equal((await perform(store, { kind: 'ListTokens', page: firstPage(10) })).items.length, 1);
   });
 
-  test('of platforms registered at once under one name, one is', async (t) => {
+  test('one of several concurrent platforms of one name is added', async (t) => {
     const store = await openStore(t, engine);
     const settled = await Promise.allSettled([1, 2, 3].map(() => addPlatform(store, 'gallery')));
     assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 1);
   });
 
-  test('tokens of one name are of one caller', async (t) => {
+  test('tokens of one name belong to one caller', async (t) => {
     const store = await openStore(t, engine);
-    const first = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
-    const second = await perform(store, {
-      kind: 'AddToken',
-      by: tester,
-      name: 'ledger',
-      token: newToken({ scopes }),
-    });
+    const first = await addService(store, 'ledger');
+    const second = await addService(store, 'ledger', newToken({ scopes }));
     assert.equal(second.callerId, first.callerId);
     assert.deepEqual([first.scopes, second.scopes], [businessScopes, scopes]);
-    const other = await perform(store, {
-      kind: 'AddToken',
-      by: tester,
-      name: 'insurance',
-      token: newToken(),
-    });
+    const other = await addService(store, 'insurance');
     assert.notEqual(other.callerId, first.callerId);
   });
 
-  test('platforms are found by name, internal callers are not', async (t) => {
+  test('FindPlatform finds platforms and no internal callers', async (t) => {
     const store = await openStore(t, engine);
     const { callerId } = await perform(store, {
       kind: 'AddPlatform',
@@ -108,8 +100,8 @@ export function callerPromises(engine: StoreEngine): void {
       platform: { name: 'gallery', tier: 'STANDARD', monthlyQuota: 10_000 },
       key: newKey(),
     });
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
-    assert.deepEqual(await perform(store, { kind: 'FindPlatform', name: 'gallery' }), {
+    await addService(store, 'ledger');
+    assert.deepEqual(await findPlatform(store, 'gallery'), {
       callerId,
       caller: 'gallery',
       tier: 'STANDARD',
@@ -117,34 +109,28 @@ export function callerPromises(engine: StoreEngine): void {
       filingCap: null,
       status: 'ACTIVE',
     });
-    assert.equal(await perform(store, { kind: 'FindPlatform', name: 'Gallery' }), undefined);
-    assert.equal(await perform(store, { kind: 'FindPlatform', name: 'ledger' }), undefined);
+    assert.equal(await findPlatform(store, 'Gallery'), undefined);
+    assert.equal(await findPlatform(store, 'ledger'), undefined);
   });
 
-  test('callers of both kinds are found by name', async (t) => {
+  test('FindCaller finds callers of both kinds', async (t) => {
     const store = await openStore(t, engine);
     const { callerId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    await addService(store, 'ledger');
     const find = (name: string) => perform(store, { kind: 'FindCaller', name });
     assert.deepEqual(await find('gallery'), { callerId, caller: 'gallery' });
     assert.equal((await find('ledger')).caller, 'ledger');
     await refused(find('Gallery'), 'NOT_FOUND');
   });
 
-  test('a platform is suspended and resumed as a whole, and its keys keep what they were', async (t) => {
+  test('suspending and resuming a platform keeps the status of its keys', async (t) => {
     const store = await openStore(t, engine);
     const suspended = await addPlatform(store, 'gallery');
-    const active = await perform(store, {
-      kind: 'RotateKey',
-      by: tester,
-      keyId: suspended.keyId,
-      key: newKey(),
-      endsAtS: 1_790_086_400,
-    });
-    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
+    const active = await rotateKey(store, suspended.keyId);
+    await setKeyStatus(store, suspended.keyId, 'SUSPENDED');
     for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
-      await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status });
-      assert.equal((await perform(store, { kind: 'FindPlatform', name: 'gallery' }))?.status, status);
+      await setPlatformStatus(store, 'gallery', status);
+      assert.equal((await findPlatform(store, 'gallery'))?.status, status);
       const { items } = await perform(store, { kind: 'ListKeys', page: firstPage(10) });
       assert.deepEqual(
         items.map((key) => [key.keyId, key.status, key.platformStatus]),
@@ -156,32 +142,26 @@ export function callerPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a key that a suspended platform is issued is of a suspended platform', async (t) => {
+  test('a new key of a suspended platform shows that it is suspended', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' });
-    const { status, platformStatus } = await perform(store, {
-      kind: 'RotateKey',
-      by: tester,
-      keyId,
-      key: newKey(),
-      endsAtS: 1_790_086_400,
-    });
+    await setPlatformStatus(store, 'gallery', 'SUSPENDED');
+    const { status, platformStatus } = await rotateKey(store, keyId);
     assert.deepEqual([status, platformStatus], ['ACTIVE', 'SUSPENDED']);
   });
 
   test('only a platform can be suspended or resumed', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    await addService(store, 'ledger');
     for (const name of ['', 'Gallery', 'ledger', keyId]) {
       for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
-        await refused(perform(store, { kind: 'SetPlatformStatus', by: tester, name, status }), 'NOT_FOUND');
+        await refused(setPlatformStatus(store, name, status), 'NOT_FOUND');
       }
     }
   });
 
-  test('a changed agreement follows the rules of a new one and applies to all keys of the platform', async (t) => {
+  test('a changed agreement follows the rules of a new one and applies to all keys', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'museum');
@@ -205,7 +185,7 @@ export function callerPromises(engine: StoreEngine): void {
     for (const [change, tier, monthlyQuota] of steps) {
       const changed = await set(...change);
       assert.deepEqual([changed.tier, changed.monthlyQuota], [tier, monthlyQuota]);
-      assert.deepEqual(await perform(store, { kind: 'FindPlatform', name: 'gallery' }), changed);
+      assert.deepEqual(await findPlatform(store, 'gallery'), changed);
       const { items } = await perform(store, { kind: 'ListKeys', page: firstPage(10) });
       assert.deepEqual(
         items.map((key) => [key.tier, key.monthlyQuota]),
@@ -216,7 +196,7 @@ export function callerPromises(engine: StoreEngine): void {
         ],
       );
     }
-    const before = await perform(store, { kind: 'FindPlatform', name: 'gallery' });
+    const before = await findPlatform(store, 'gallery');
     const broken: Parameters<typeof set>[] = [
       [],
       ['GOLD'],
@@ -226,7 +206,7 @@ export function callerPromises(engine: StoreEngine): void {
       [undefined, 5, true],
     ];
     for (const change of broken) await refused(set(...change), 'VALIDATION_FAILED');
-    assert.deepEqual(await perform(store, { kind: 'FindPlatform', name: 'gallery' }), before);
+    assert.deepEqual(await findPlatform(store, 'gallery'), before);
     await set('STANDARD');
     // Neither a quota of a tier that fixes it, nor ENTERPRISE without one.
     await refused(set(undefined, 10_000), 'VALIDATION_FAILED');
@@ -234,7 +214,7 @@ export function callerPromises(engine: StoreEngine): void {
     await refused(set('ENTERPRISE'), 'VALIDATION_FAILED');
   });
 
-  test('a filing cap is part of the agreement, and keys and tokens of the platform have it', async (t) => {
+  test('keys and tokens of a platform have the filing cap of its agreement', async (t) => {
     const store = await openStore(t, engine);
     const [platform, key] = [
       { name: 'gallery', tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 7 } as const,
@@ -242,7 +222,7 @@ export function callerPromises(engine: StoreEngine): void {
     ];
     const added = await perform(store, { kind: 'AddPlatform', by: tester, platform, key });
     const token = newToken({ platform: 'gallery' });
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    await addService(store, 'ledger', token);
     const caps = () => [
       store.findKey(added.apiKey)?.filingCap,
       store.findToken(token.sha256)?.platform?.filingCap,
@@ -266,19 +246,19 @@ export function callerPromises(engine: StoreEngine): void {
   test('only a platform has an agreement to change', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    await addService(store, 'ledger');
     for (const name of ['', 'Gallery', 'ledger', keyId]) {
       const command = { kind: 'ChangeAgreement', by: tester, name, change: toTrial } as const;
       await refused(perform(store, command), 'NOT_FOUND');
     }
   });
 
-  test('the usage of a month is that of all platforms, page by page, whether they called or not', async (t) => {
+  test('the usage of a month lists all platforms, also those without calls', async (t) => {
     const store = await openStore(t, engine);
     const callers = [];
     for (const name of ['c', 'b', 'a']) {
       callers.push(await addPlatform(store, name));
-      await perform(store, { kind: 'AddToken', by: tester, name: `service ${name}`, token: newToken() });
+      await addService(store, `service ${name}`);
     }
     const [c, , a] = callers;
     for (const [by, month, calls] of [
@@ -306,13 +286,13 @@ export function callerPromises(engine: StoreEngine): void {
     }
   });
 
-  test('platforms are listed oldest first, page by page, without internal callers', async (t) => {
+  test('platforms are listed oldest first, without internal callers', async (t) => {
     const store = await openStore(t, engine);
     for (const name of ['c', 'b', 'a']) {
       await addPlatform(store, name);
-      await perform(store, { kind: 'AddToken', by: tester, name: `service ${name}`, token: newToken() });
+      await addService(store, `service ${name}`);
     }
-    await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'b', status: 'SUSPENDED' });
+    await setPlatformStatus(store, 'b', 'SUSPENDED');
     for (const size of [1, 3, 4]) {
       const platforms = await allPages((page) => perform(store, { kind: 'ListPlatforms', page }), size);
       assert.deepEqual(
@@ -327,16 +307,13 @@ export function callerPromises(engine: StoreEngine): void {
     }
   });
 
-  test('keys and tokens are listed oldest first, page by page, each once', async (t) => {
+  test('keys and tokens are listed oldest first, each once', async (t) => {
     const store = await openStore(t, engine);
     const keyIds: string[] = [];
     const tokenIds: string[] = [];
     for (const name of ['e', 'd', 'c', 'b', 'a']) {
       keyIds.push((await addPlatform(store, name)).keyId);
-      tokenIds.push(
-        (await perform(store, { kind: 'AddToken', by: tester, name: `service ${name}`, token: newToken() }))
-          .tokenId,
-      );
+      tokenIds.push((await addService(store, `service ${name}`)).tokenId);
     }
     for (const size of [1, 2, 5, 6]) {
       const keys = await allPages((page) => perform(store, { kind: 'ListKeys', page }), size);

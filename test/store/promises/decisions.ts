@@ -31,7 +31,7 @@ import {
 
 const decisions: readonly Decision[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN'];
 
-/** What giving back comes to in each state: an instruction, or a conflict where the money was paid. */
+/** The instruction of a RETURN in each state; a conflict if the money was paid. */
 const returnOf: Readonly<Record<EscrowState, 'CANCEL' | 'REFUND' | undefined>> = {
   UNPAID: 'CANCEL',
   FROZEN: 'REFUND',
@@ -46,16 +46,16 @@ const caseIds = async (store: Store, selection: CaseSelection, size: number) =>
     page.map(({ order }) => order.escrowId),
   );
 
-/** A person's decisions. */
+/** Decisions of operators. */
 export function decisionPromises(engine: StoreEngine): void {
   for (const state of states) {
     for (const decision of decisions) {
       const kind = decision === 'RETURN' ? returnOf[state] : undefined;
-      // What is held for an order that is over has to go back.
+      // A hold of a CLOSED order has to go back.
       const isForgotten = decision === 'ACCEPT' && state === 'CLOSED';
       const isConflict = isForgotten || (decision === 'RETURN' && kind === undefined);
       const outcome = isConflict ? 'is a conflict' : kind ? `prepares a ${kind}` : 'prepares nothing';
-      test(`${decision} of an order that is ${state} ${outcome}`, async (t) => {
+      test(`${decision} of a ${state} order ${outcome}`, async (t) => {
         const { store, by } = await openGallery(t, engine);
         const { escrowId } = await orderIn(store, by, state);
         await stopped(store, escrowId);
@@ -101,7 +101,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.deepEqual(await due(store, 5_000, 9_000), []);
   });
 
-  test('one of two decisions made at once counts', async (t) => {
+  test('one of two concurrent decisions counts', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     await stopped(store, escrowId);
@@ -111,7 +111,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual((await first).open, [{ instructionId, kind: 'REFUND' }]);
   });
 
-  test('a RELEASE that was not answered stays open beside what a decision gives back', async (t) => {
+  test('a RELEASE without a response stays open beside the REFUND of a decision', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
@@ -130,7 +130,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal(joined.instructionId, instructionId);
   });
 
-  test('what the provider has said nothing of cannot be accepted, and can be asked about again', async (t) => {
+  test('an order without a provider status cannot be accepted, but looked up again', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await opened(store, by);
     await settled(store, escrowId, { review: { why: 'It is silent.', found: undefined } });
@@ -144,7 +144,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, escrowId)).review, undefined);
   });
 
-  test('what is held for a CLOSED order can be accepted once the provider declined to give it back', async (t) => {
+  test('a hold of a CLOSED order can be accepted once the provider declined to return it', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await orderIn(store, by, 'CLOSED');
     await stopped(store, escrowId);
@@ -157,7 +157,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal((await decide('ACCEPT', 'yes')).review, undefined);
   });
 
-  test('the hold of a FROZEN order can be given back though nothing was found since, that of another cannot', async (t) => {
+  test('without a provider status only the hold of a FROZEN order can be returned', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const review = { why: 'It is silent.', found: undefined };
     const back = { kind: 'Decide', by: tester, decision: 'RETURN', nowMs: 1 } as const;
@@ -174,7 +174,7 @@ export function decisionPromises(engine: StoreEngine): void {
     );
   });
 
-  test('money that is on its way back is not given back a second time', async (t) => {
+  test('RETURN of an order with an open return prepares nothing', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const refunding = await frozen(store, by);
     const { instructionId } = await perform(store, toResolve(by, 'REFUND', refunding.escrowId));
@@ -190,7 +190,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, refunding.escrowId)).open[0]?.instructionId, instructionId);
   });
 
-  test('an order that was given back after it closed is not given back a second time', async (t) => {
+  test('a hold that was returned after its order closed is not returned again', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await orderIn(store, by, 'CLOSED');
     await settled(store, escrowId, { prepared: { instructionId: workOf(by).instructionId, kind: 'REFUND' } });
@@ -200,7 +200,7 @@ export function decisionPromises(engine: StoreEngine): void {
     await refused(again, 'ESCROW_STATE_CONFLICT');
   });
 
-  test('what is accepted is what was found, until the order stops again', async (t) => {
+  test('the accepted status counts until the next review', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await opened(store, by);
     const acceptedAfter = async (decision: Decision) => {
@@ -216,7 +216,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.deepEqual((await caseOf(store, escrowId)).accepted, oneUnitHeld, 'an update leaves it as it is');
   });
 
-  test('a status without an amount is accepted as it was found', async (t) => {
+  test('a status without an amount can be accepted', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     await settled(store, escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
@@ -224,7 +224,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.deepEqual(accepted, { status: 'ABSENT', amount: undefined, currency: undefined });
   });
 
-  test('a decision reaches the process that takes calls', async (t) => {
+  test('the serving process sees a decision of another process', async (t) => {
     const dataDir = temporaryFolder(t);
     const [serving, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     await serving.beginServing();
@@ -236,7 +236,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual((await caseOf(serving, escrowId)).open, [{ kind: 'REFUND' }]);
   });
 
-  test('cases are listed newest first: all, of a state, those that wait for a person', async (t) => {
+  test('cases are listed newest first, by state and by need of a review', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const all: { escrowId: string; state: EscrowState; needsReview: boolean }[] = [];
     for (const needsReview of [true, false, true]) {
@@ -270,7 +270,7 @@ export function decisionPromises(engine: StoreEngine): void {
     }
   });
 
-  test('an order that was decided about is not listed as waiting, and moves no others', async (t) => {
+  test('an order leaves the list of reviews after a decision, and the next page is unaffected', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const ids: string[] = [];
     for (let count = 0; count < 4; count += 1) {

@@ -6,7 +6,6 @@ import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
 import type { DeliveryResult, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
-import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -20,13 +19,14 @@ import {
   openStore,
   resolved,
   type StoreEngine,
+  setPlatformStatus,
 } from './fixtures.ts';
 
 const nowMs = noon.atMs + 60_000;
 
 const nameOf = ({ webhookId }: StoredWebhook) => ({ webhookId, owner: undefined });
 
-/** So many seconds behind noon. */
+/** So many seconds after noon. */
 function later(seconds: number): BusinessTime {
   const atMs = noon.atMs + seconds * 1_000;
   return { atMs, timestamp: new Date(atMs).toISOString().replace('.000Z', '+00:00') };
@@ -45,7 +45,7 @@ async function fileSome(store: Store, by: StoredKey, count: number, at = noon): 
 const take = (store: Store, { id }: StoredWebhook, over: Partial<Command<'ClaimDeliveries'>> = {}) =>
   perform(store, { kind: 'ClaimDeliveries', id, nowMs, limit: 100, underWay: [], ...over });
 
-/** The sequences of what is to be sent, and whether there may be more. */
+/** The sequences to send, and whether there may be more. */
 const shortly = ({ due, hasMore }: WebhookWork) => [due.map(({ event }) => event.sequence), hasMore];
 
 const outcome = (
@@ -67,7 +67,7 @@ const failed = {
 const note = (store: Store, ...outcomes: readonly DeliveryResult[]) =>
   perform(store, { kind: 'RecordAttempts', outcomes });
 
-/** What became of each event, oldest first. */
+/** The deliveries, oldest first. */
 async function statusesOf(store: Store, webhook: StoredWebhook) {
   const list = (page: Command<'ListDeliveries'>['page']) =>
     perform(store, { kind: 'ListDeliveries', ...nameOf(webhook), status: undefined, page });
@@ -83,13 +83,12 @@ const found = (store: Store, webhook: StoredWebhook) =>
 const eventsOf = async (store: Store, { callerId }: StoredKey) =>
   (await perform(store, { kind: 'ReadEvents', callerId, after: undefined })).events;
 
-/** What is sent to endpoints, and what becomes of it. */
+/** Deliveries of events to endpoints. */
 export function deliveryPromises(engine: StoreEngine): void {
   test('a suspended platform gets nothing, and the missed events once it is resumed', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
-    const setStatus = (status: 'ACTIVE' | 'SUSPENDED') =>
-      perform(store, { kind: 'SetPlatformStatus', by: tester, name: gallery.caller, status });
+    const setStatus = (status: 'ACTIVE' | 'SUSPENDED') => setPlatformStatus(store, gallery.caller, status);
     const listed = async () => {
       const { items } = await perform(store, { kind: 'ListSending', page: firstPage(10) });
       return items.map(({ webhookId }) => webhookId);
@@ -104,7 +103,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await take(store, webhook)), [[1, 2, 3], false]);
   });
 
-  test('an endpoint gets the events since its creation in order, once each, in pages', async (t) => {
+  test('an endpoint gets the events since its creation once, in order', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await addPlatform(store, 'gallery');
     await fileSome(store, gallery, 2);
@@ -147,7 +146,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await take(crashed, webhook, { underWay: [1] })), [[3], false]);
   });
 
-  test('an endpoint gets only the types that it subscribes to, however many others there are', async (t) => {
+  test('an endpoint gets only the event types that it subscribes to', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store, ['escrow.frozen']);
     await Promise.all(Array.from({ length: 300 }, () => fileOne(store, gallery)));
@@ -157,7 +156,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(await statusesOf(store, webhook), [[302, 'PENDING', 0, nowMs]]);
   });
 
-  test('an event waits for the earlier one of its resource until that is delivered or has failed', async (t) => {
+  test('an event waits until the earlier one of its resource has ended', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store, [
       'escrow.frozen',
@@ -168,13 +167,13 @@ export function deliveryPromises(engine: StoreEngine): void {
     const other = await frozen(store, gallery);
     await resolved(store, gallery, escrowId, 'RELEASE');
     await resolved(store, gallery, other.escrowId, 'RELEASE');
-    const told = (await eventsOf(store, gallery)).map(({ type, escrowId: id, sequence }) => [
+    const events = (await eventsOf(store, gallery)).map(({ type, escrowId: id, sequence }) => [
       sequence,
       type,
       id,
     ]);
     assert.deepEqual(
-      told.filter(([, type]) => type !== 'filing.created'),
+      events.filter(([, type]) => type !== 'filing.created'),
       [
         [2, 'escrow.frozen', escrowId],
         [4, 'escrow.frozen', other.escrowId],
@@ -184,7 +183,7 @@ export function deliveryPromises(engine: StoreEngine): void {
         [8, 'provenance.transferred', undefined],
       ],
     );
-    // Of the filing, which the transfer is about, nothing else is sent.
+    // No other event of the filing is sent.
     assert.deepEqual(shortly(await take(store, webhook)), [[2, 4, 6, 8], false]);
     const again = { ...failed, retryAtMs: nowMs + 5_000 };
     const first = await note(store, outcome(webhook, 2, again), outcome(webhook, 4));
@@ -207,7 +206,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('an event that is due waits where an earlier one of its resource is sent again', async (t) => {
+  test('a due event waits if an earlier one of its resource is sent again', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store, ['escrow.frozen', 'escrow.released']);
     const { escrowId } = await frozen(store, gallery);
@@ -227,7 +226,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await take(store, webhook)), [[3], false]);
   });
 
-  test('an event that failed is due at its time, the longest due first, and before what is new', async (t) => {
+  test('retries are due at their times, the oldest first, and before new events', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 3);
@@ -310,7 +309,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.equal(await sinceS(), nowMs / 1_000, 'the clock was set back');
   });
 
-  test('an endpoint all attempts at which failed for five days is disabled, with an event', async (t) => {
+  test('an endpoint is disabled, with an event, if all attempts failed for five days', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 3);
@@ -328,8 +327,8 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(disabled, [webhook.id]);
     const { status, disabledWhy } = await found(store, webhook);
     assert.deepEqual([status, disabledWhy], ['DISABLED', 'every attempt failed for five days']);
-    const { type, atMs: toldAtMs, webhookId } = (await eventsOf(store, gallery)).at(-1) ?? {};
-    assert.deepEqual([type, toldAtMs, webhookId], ['webhook.disabled', atMs, webhook.webhookId]);
+    const { type, atMs: eventAtMs, webhookId } = (await eventsOf(store, gallery)).at(-1) ?? {};
+    assert.deepEqual([type, eventAtMs, webhookId], ['webhook.disabled', atMs, webhook.webhookId]);
     assert.deepEqual(await statusesOf(store, webhook), [
       [1, 'FAILED', 1, null],
       [2, 'FAILED', 2, null],
@@ -338,7 +337,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(await take(store, webhook), { webhook: undefined, due: [], hasMore: false });
   });
 
-  test('an outcome that disables an endpoint does so at once, and only once', async (t) => {
+  test('a result can disable an endpoint at once, with one event', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 2);
@@ -348,11 +347,11 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(await note(store, ...both), { disabled: [webhook.id], released: [] });
     assert.deepEqual((await note(store, ...both)).disabled, []);
     assert.equal((await found(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
-    const told = (await eventsOf(store, gallery)).filter(({ type }) => type === 'webhook.disabled');
-    assert.equal(told.length, 1);
+    const disabled = (await eventsOf(store, gallery)).filter(({ type }) => type === 'webhook.disabled');
+    assert.equal(disabled.length, 1);
   });
 
-  test('an attempt under way when its endpoint is disabled ends as delivered or failed; nothing is kept of a deleted endpoint', async (t) => {
+  test('an attempt of a disabled endpoint ends its delivery, that of a deleted one is ignored', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 2);
@@ -368,7 +367,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.equal((await take(store, webhook)).webhook, undefined);
   });
 
-  test('a delivery that failed when its endpoint was disabled is not retried after later events, whatever a late attempt reports', async (t) => {
+  test('a late result does not reopen a delivery that failed when its endpoint was disabled', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 1);
@@ -380,7 +379,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual((await take(store, webhook, { nowMs: noon.atMs + 86_400_000 })).due, []);
   });
 
-  test('a delivery that is due later than any retry, after a clock was set back, is due at once', async (t) => {
+  test('a delivery is due at once if it is scheduled later than any retry', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     await fileSome(store, gallery, 2);
@@ -419,7 +418,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(shortly(await take(store, idle, wanted)), [kept, false]);
   });
 
-  test('deliveries are deleted once their events have expired, also of endpoints without traffic', async (t) => {
+  test('deliveries of expired events are deleted, also those of endpoints without traffic', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     const idle = await addWebhook(store, gallery);
@@ -449,7 +448,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.equal((await statusesOf(store, webhook)).length, 2);
   });
 
-  test('the endpoints that are enabled are listed, each with when something is due', async (t) => {
+  test('enabled endpoints are listed with the time of their next retry', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
     const other = await addWebhook(store, await addPlatform(store, 'auction house'));

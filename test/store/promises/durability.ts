@@ -5,6 +5,7 @@ import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
+  addService,
   anyFiling,
   anyOrder,
   anyParty,
@@ -13,6 +14,7 @@ import {
   fileOne,
   findFiling,
   findInstruction,
+  findProvenance,
   firstPage,
   frozen,
   inNeed,
@@ -32,6 +34,7 @@ import {
   toRegister,
   toResolve,
   toTrial,
+  updateOrder,
 } from './fixtures.ts';
 
 const nowS = 1_790_000_000;
@@ -206,7 +209,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
 
 /** Durability, and what a closed store does. */
 export function durabilityPromises(engine: StoreEngine): void {
-  test('a request that has resolved survives a crash, and so does what it read', async (t) => {
+  test('a resolved request and what it read survive a crash', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -230,7 +233,7 @@ export function durabilityPromises(engine: StoreEngine): void {
       ended,
     });
     const underWay = [
-      perform(store, { kind: 'UpdateOrder', update: change, at: noon }),
+      updateOrder(store, change),
       store.execute({
         admission: {
           nowS,
@@ -246,7 +249,7 @@ export function durabilityPromises(engine: StoreEngine): void {
 
     const { order, reference } = await caseOf(crashed, escrowId);
     const operation = await findInstruction(crashed, instructionId);
-    const provenance = await perform(crashed, { kind: 'GetProvenance', filingNo });
+    const provenance = await findProvenance(crashed, filingNo);
     assert.deepEqual(
       [order.state, operation?.status, reference, provenance?.records.length],
       order.state === 'RELEASED'
@@ -265,7 +268,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const { filingNo } = await perform(store, toFile(by));
     const found = await findFiling(store, filingNo, by.callerId);
     assert.equal(found?.caller, 'gallery');
-    assert.equal((await perform(store, { kind: 'GetProvenance', filingNo }))?.records.length, 1);
+    assert.equal((await findProvenance(store, filingNo))?.records.length, 1);
   });
 
   test('a request without an effect, or one that rewrites nothing, is done and changes nothing', async (t) => {
@@ -296,7 +299,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.equal(await isAdmitted(crashed, { nowS, nonce }), false);
   });
 
-  test('closing runs what was submitted, also when two close it at once, and may be repeated', async (t) => {
+  test('closing runs submitted requests, and may be repeated', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -311,7 +314,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { apiKey } = await addPlatform(store, 'gallery');
     const token = newToken();
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    await addService(store, 'ledger', token);
     const known = () => [store.findKey(apiKey)?.caller, store.findToken(token.sha256)?.caller];
     assert.deepEqual(known(), ['gallery', 'ledger']);
     await store.close();
@@ -322,7 +325,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.deepEqual(known(), ['gallery', 'ledger']);
   });
 
-  test('a request that is submitted while the store closes is kept, or rejected with UNAVAILABLE', async (t) => {
+  test('a request during closing is kept or rejected with UNAVAILABLE', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -335,7 +338,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.deepEqual(await filingsIn(await openStore(t, engine, dataDir)), await late);
   });
 
-  test('thousands of requests that are submitted together are all kept', async (t) => {
+  test('thousands of concurrent requests are all kept', async (t) => {
     const store = await openStore(t, engine);
     const nonces = Array.from({ length: 5_000 }, (_, index) => String(index));
     const spend = (nonce: string) => isAdmitted(store, { nowS, nonce: { keyId: 1, nonce } });

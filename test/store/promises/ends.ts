@@ -43,7 +43,7 @@ const statusOf = async (store: Store, instructionId: string) => {
 export function endPromises(engine: StoreEngine): void {
   for (const state of states.filter(isOpen)) {
     for (const end of orderEnds) {
-      test(`an order that is ${state} ends as ${end}, marked, and its artwork can be sold again`, async (t) => {
+      test(`a ${state} order can end as ${end}, and its filing can have another order`, async (t) => {
         const { store, by } = await openGallery(t, engine);
         const { escrowId, filingNo } = await orderIn(store, by, state);
         if (state === 'FROZEN') await perform(store, toResolve(by, 'RELEASE', escrowId));
@@ -70,7 +70,7 @@ export function endPromises(engine: StoreEngine): void {
   }
 
   for (const state of states.filter((each) => !isOpen(each))) {
-    test(`an order that is ${state} ends where it waits, as ${state} alone, and is not asked about`, async (t) => {
+    test(`a ${state} order can end only as ${state}, and only if it is in review`, async (t) => {
       const { store, by } = await openGallery(t, engine);
       const { escrowId, filingNo } = await orderIn(store, by, state);
       for (const end of orderEnds)
@@ -88,7 +88,7 @@ export function endPromises(engine: StoreEngine): void {
     });
   }
 
-  test('an open instruction ends with the order, and its call gets the end', async (t) => {
+  test('an open instruction ends with its order, and its call gets the result', async (t) => {
     const { store, by } = await openGallery(t, engine);
     for (const [end, expected] of [
       ['REFUNDED', ['DECLINED', 'An operator of the registry ended the order as REFUNDED.']],
@@ -104,7 +104,7 @@ export function endPromises(engine: StoreEngine): void {
 
   for (const end of orderEnds) {
     const isPaid = end !== 'CLOSED';
-    test(`what is held for an order that a person ended as ${end} is ${isPaid ? 'not ' : ''}given back`, async (t) => {
+    test(`a later hold of an order that an operator ended as ${end} is ${isPaid ? 'not ' : ''}returned`, async (t) => {
       const { store, by } = await openGallery(t, engine);
       const { escrowId } = await frozen(store, by);
       await perform(store, ending(escrowId, end));
@@ -117,7 +117,7 @@ export function endPromises(engine: StoreEngine): void {
     });
   }
 
-  test('what a person accepted is what an order that they end as RELEASED was paid', async (t) => {
+  test('an order that ends as RELEASED keeps the accepted status', async (t) => {
     const { store, by } = await openGallery(t, engine);
     for (const [end, accepted] of [
       ['REFUNDED', undefined],
@@ -132,7 +132,7 @@ export function endPromises(engine: StoreEngine): void {
     }
   });
 
-  test('of no order nothing ends', async (t) => {
+  test('an unknown order cannot be ended', async (t) => {
     const store = await openStore(t, engine);
     await refused(perform(store, ending('ES-2026-0000', 'CLOSED')), 'ESCROW_NOT_FOUND');
   });

@@ -41,7 +41,7 @@ const idsOf = async (store: Store, filter: Partial<typeof anyOrder>, size: numbe
 
 /** Opening, finding and listing escrow orders. */
 export function escrowPromises(engine: StoreEngine): void {
-  test('an order opens UNPAID, with its terms and its FREEZE, and is found as answered', async (t) => {
+  test('a new order is UNPAID with its terms and a FREEZE, and is found as returned', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     const amount = BigInt(Number.MAX_SAFE_INTEGER);
@@ -97,7 +97,7 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [{ instructionId, kind, status }]);
   });
 
-  test('an order shows its open instruction, a CANCEL as a REFUND', async (t) => {
+  test('an order shows its open instruction, and a CANCEL as a REFUND', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const pendingOf = async (id: string) => {
       const [listed] = (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(1) }))
@@ -124,7 +124,7 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.equal(await pendingOf(escrowId), undefined);
   });
 
-  test('only the caller that filed may open an order; without an owner anybody may', async (t) => {
+  test('only the owner of a filing can open an order, unless no owner is given', async (t) => {
     const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, mine);
@@ -157,7 +157,7 @@ export function escrowPromises(engine: StoreEngine): void {
     });
   }
 
-  test('what is not there is not found', async (t) => {
+  test('unknown orders and instructions are not found', async (t) => {
     const store = await openStore(t, engine);
     for (const name of ['ES-2026-0000', '', "' OR 1 = 1"]) {
       assert.equal(await findEscrow(store, name), undefined);
@@ -166,7 +166,7 @@ export function escrowPromises(engine: StoreEngine): void {
     }
   });
 
-  test('of orders opened at once for one filing, one is stored', async (t) => {
+  test('one of several concurrent orders for a filing is stored', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     const calls = [1, 2, 3, 4].map(() => opened(store, by, filingNo));
@@ -174,7 +174,7 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.equal((await idsOf(store, {}, 10)).flat().length, 1);
   });
 
-  test('two open stores on one folder open one order for a filing at a time', async (t) => {
+  test('two open stores open one order for a filing at a time', async (t) => {
     const dataDir = temporaryFolder(t);
     const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const by = await addPlatform(one, 'gallery');
@@ -196,7 +196,7 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.ok(new Set(steps).size > steps.length / 2, 'ids follow each other by many different steps');
   });
 
-  test('an owner finds and lists its own orders alone, newest first; no owner all', async (t) => {
+  test('an owner finds and lists only its own orders, newest first', async (t) => {
     const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const ids: string[] = [];
@@ -213,7 +213,7 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.equal(await findEscrow(store, 'ES-2026-'), undefined);
   });
 
-  test('orders are listed by owner, state and filing, each alone and all together', async (t) => {
+  test('orders are listed by owner, state and filing, alone and combined', async (t) => {
     const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filings = [await fileOne(store, mine), await fileOne(store, mine), await fileOne(store, other)];
@@ -263,7 +263,7 @@ export function escrowPromises(engine: StoreEngine): void {
     );
   });
 
-  test('what is opened while somebody turns pages moves nothing', async (t) => {
+  test('an order that is opened between two pages does not move the second one', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const ids: string[] = [];
     for (let count = 0; count < 4; count += 1) ids.push((await frozen(store, by)).escrowId);

@@ -22,6 +22,7 @@ import {
   openStore,
   refused,
   resolved,
+  rotateKey,
   type StoreEngine,
   settled,
   stopped,
@@ -31,7 +32,7 @@ import {
 
 const timeoutMs = 60_000;
 
-/** All events of a caller behind a sequence, page by page. */
+/** All events of a caller after a sequence, page by page. */
 async function eventsOf(store: Store, callerId: number, after?: number): Promise<readonly EventWithCaller[]> {
   const events: EventWithCaller[] = [];
   for (let from = after; ; ) {
@@ -42,7 +43,7 @@ async function eventsOf(store: Store, callerId: number, after?: number): Promise
   }
 }
 
-/** The same of all callers. */
+/** All events of all callers after a position. */
 async function allEvents(store: Store, after?: number): Promise<readonly EventWithCaller[]> {
   const events: EventWithCaller[] = [];
   for (let from = after; ; ) {
@@ -61,9 +62,9 @@ const from1To = (count: number) => Array.from({ length: count }, (_, place) => p
 const fileMany = (store: Store, by: CallerRef, count: number) =>
   Promise.all(Array.from({ length: count }, () => perform(store, toFile(by))));
 
-/** What happened is told, to whom it happened, in order. */
+/** Events. */
 export function eventPromises(engine: StoreEngine): void {
-  test('a filing, an order through its life and a transfer have events in order, with their resources', async (t) => {
+  test('filings, orders and transfers have events in order, with their resources', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, filingNo } = await frozen(store, by);
     await resolved(store, by, escrowId, 'RELEASE');
@@ -77,7 +78,7 @@ export function eventPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('refunded, closed and stopped orders have events, whether by the provider or an operator', async (t) => {
+  test('refunded, closed and reviewed orders have events, by the provider and by an operator', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const first = await frozen(store, by);
     await resolved(store, by, first.escrowId, 'REFUND');
@@ -88,9 +89,9 @@ export function eventPromises(engine: StoreEngine): void {
     await perform(store, { kind: 'Decide', by: tester, decision: 'STOP', ...order });
     const fourth = await opened(store, by);
     await perform(store, { kind: 'CloseOrder', by: tester, escrowId: fourth.escrowId, at: noon });
-    const told = (await eventsOf(store, by.callerId)).filter(({ escrowId }) => escrowId !== undefined);
+    const events = (await eventsOf(store, by.callerId)).filter(({ escrowId }) => escrowId !== undefined);
     assert.deepEqual(
-      told.map(({ type, escrowId, state }) => [type, escrowId, state]),
+      events.map(({ type, escrowId, state }) => [type, escrowId, state]),
       [
         ['escrow.frozen', first.escrowId, 'FROZEN'],
         ['escrow.refunded', first.escrowId, 'REFUNDED'],
@@ -101,7 +102,7 @@ export function eventPromises(engine: StoreEngine): void {
     );
   });
 
-  test('the caller that opened an order gets its events, the caller that filed gets the transfer', async (t) => {
+  test('the caller of an order gets its events, the caller of the filing gets the transfer', async (t) => {
     const store = await openStore(t, engine);
     const [gallery, house] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'house')];
     const filingNo = await fileOne(store, gallery);
@@ -119,21 +120,23 @@ export function eventPromises(engine: StoreEngine): void {
     assert.deepEqual(typesOf(await eventsOf(store, house.callerId)), ['escrow.frozen', 'escrow.released']);
   });
 
-  test('a hold that ends within a day has one event for each end that the provider reports', async (t) => {
+  test('a hold that ends within a day has one event for each reported end', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await opened(store, by);
     const end = noon.atMs + (holdWarningS + 60) * 1_000;
     await settled(store, escrowId, { to: 'FROZEN', holdExpiresAtMs: end });
-    const tell = (nowMs: number) => perform(store, { kind: 'WarnOfEndingHolds', nowMs, limit: 10 });
-    assert.equal(await tell(noon.atMs), 0, 'more than a day before');
-    assert.equal(await tell(noon.atMs + 60_000), 1);
-    assert.equal(await tell(noon.atMs + 120_000), 0, 'again');
+    const warn = (nowMs: number) => perform(store, { kind: 'WarnOfEndingHolds', nowMs, limit: 10 });
+    assert.equal(await warn(noon.atMs), 0, 'more than a day before');
+    assert.equal(await warn(noon.atMs + 60_000), 1);
+    assert.equal(await warn(noon.atMs + 120_000), 0, 'again');
     await settled(store, escrowId, { holdExpiresAtMs: end + 3_600_000, ended: [] });
-    assert.equal(await tell(end + 7_200_000), 0, 'once it is over');
-    assert.equal(await tell(end), 1, 'another end');
-    const told = (await eventsOf(store, by.callerId)).filter(({ type }) => type === 'escrow.hold_expiring');
+    assert.equal(await warn(end + 7_200_000), 0, 'once it is over');
+    assert.equal(await warn(end), 1, 'another end');
+    const warnings = (await eventsOf(store, by.callerId)).filter(
+      ({ type }) => type === 'escrow.hold_expiring',
+    );
     assert.deepEqual(
-      told.map((event) => [event.escrowId, event.state, event.atMs]),
+      warnings.map((event) => [event.escrowId, event.state, event.atMs]),
       [
         [escrowId, 'FROZEN', noon.atMs + 60_000],
         [escrowId, 'FROZEN', end],
@@ -141,16 +144,16 @@ export function eventPromises(engine: StoreEngine): void {
     );
   });
 
-  test('a rotated key and quota thresholds have events', async (t) => {
+  test('rotated keys and quota thresholds have events', async (t) => {
     const store = await openStore(t, engine);
     const { callerId, keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'RotateKey', by: tester, keyId, key: newKey(), endsAtS: nowS });
+    await rotateKey(store, keyId, newKey(), nowS);
     const call = (limit: number | undefined) =>
       store.execute({ admission: { nowS, quota: { callerId, month: '2026-11', limit, take: true } } });
     for (const _ of from1To(7)) await call(6);
-    const told = await eventsOf(store, callerId);
+    const events = await eventsOf(store, callerId);
     assert.deepEqual(
-      told.map(({ type, keyId, month, percent }) => [type, keyId, month, percent]),
+      events.map(({ type, keyId, month, percent }) => [type, keyId, month, percent]),
       [
         ['key.rotated', keyId, undefined, undefined],
         ['usage.threshold', undefined, '2026-11', 80],
@@ -175,7 +178,7 @@ export function eventPromises(engine: StoreEngine): void {
     assert.deepEqual(typesOf(await eventsOf(store, callerId)), ['usage.threshold']);
   });
 
-  test('the sequences of each caller are without gaps, and pages of them miss and repeat none', async (t) => {
+  test('the sequences of a caller have no gaps, and pages have each once', async (t) => {
     const store = await openStore(t, engine);
     const callers = [await addPlatform(store, 'gallery'), await addPlatform(store, 'house')];
     for (const round of from1To(5))
@@ -225,7 +228,7 @@ export function eventPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a clock that is set ahead deletes no events before a filing is dated by it', async (t) => {
+  test('a clock that is ahead deletes no events until a filing has its time', async (t) => {
     const store = await openStore(t, engine);
     const { callerId, caller } = await addPlatform(store, 'gallery');
     await fileOne(store, { callerId, caller });
@@ -242,11 +245,11 @@ export function eventPromises(engine: StoreEngine): void {
     const heard: (readonly number[] | undefined)[] = [];
     const end = store.onEvents((callerIds) => heard.push(callerIds));
     await fileOne(store, by);
-    await eventually('its own are told', timeoutMs, () => heard.length === 1);
+    await eventually('its own events are reported', timeoutMs, () => heard.length === 1);
     assert.deepEqual(heard, [[by.callerId]]);
     const other = await openStore(t, engine, dataDir);
     await fileOne(other, by);
-    await eventually('those of another are told', timeoutMs, () => heard.length === 2);
+    await eventually('events of another store are reported', timeoutMs, () => heard.length === 2);
     assert.deepEqual(heard[1], undefined);
     end();
     await fileOne(store, by);

@@ -30,6 +30,7 @@ import {
   toOpen,
   toResolve,
   underKey,
+  updateOrder,
 } from './fixtures.ts';
 
 const hex = (bytes: Uint8Array | undefined): string | undefined =>
@@ -59,13 +60,13 @@ async function sell(store: Store, by: Parameters<typeof frozen>[1], sold?: strin
   const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
   const ended = [{ instructionId, status: 'CONFIRMED' }] as const;
   const update = settlementOf(await caseOf(store, escrowId), { to: 'RELEASED', reference: 'theirs', ended });
-  await perform(store, { kind: 'UpdateOrder', update, at: noon });
+  await updateOrder(store, update);
   return filingNo;
 }
 
 /** What the evidence log keeps. */
 export function evidencePromises(engine: StoreEngine): void {
-  test('the log is empty, and begins with the first record', async (t) => {
+  test('the log is empty until the first record', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const { size, root } = await perform(store, { kind: 'GetTree' });
     assert.deepEqual([size, hex(root)], [0, hash('sha256', '', 'hex')]);
@@ -80,7 +81,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.equal(leaves.length, 2);
   });
 
-  test('a filing and each of its records are a leaf that commits to them under a salt', async (t) => {
+  test('each record has a leaf that commits to it and a salt', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     const filingNo = await sell(store, by);
@@ -105,7 +106,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.ok(leaves.every((leaf) => !/author|Baishi|gallery/.test(leaf)));
   });
 
-  test('a record of another caller, one that is not there, and one of no filing are not found', async (t) => {
+  test('unknown records and those of another caller are not found', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'auction house');
@@ -118,7 +119,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.equal((await find(filingNo, 1, undefined))?.leafIndex, 1);
   });
 
-  test('a link to a record is given as it was handed over, and to a repetition as it was first', async (t) => {
+  test('a link is returned as given, and a replay returns the first one', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'auction house');
@@ -154,7 +155,7 @@ export function evidencePromises(engine: StoreEngine): void {
     }
   });
 
-  test('links of a filing are listed newest first until they expire, to its owner and to internal systems', async (t) => {
+  test('links of a filing are listed newest first until they expire, for its owner and internal systems', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
     const [filingNo, another] = [await fileOne(store, by), await fileOne(store, by)];
@@ -187,7 +188,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.equal(await perform(store, { kind: 'FindLink', linkId: 'el_9' }), undefined);
   });
 
-  test('the owner of a filing or an internal system revokes a link, for good', async (t) => {
+  test('the owner of a filing or an internal system can revoke a link', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
     const [filingNo, another] = [await fileOne(store, by), await fileOne(store, by)];
@@ -217,7 +218,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.equal((await perform(store, { kind: 'FindLink', linkId: 'el_1' }))?.revokedAtS, tester.atS);
   });
 
-  test('links that have expired are deleted as others are made, but by no clock that is ahead', async (t) => {
+  test('a new link deletes expired links, unless the clock is ahead', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by);
@@ -262,7 +263,7 @@ export function evidencePromises(engine: StoreEngine): void {
     }
   });
 
-  test('two that write at the same time append to one log', async (t) => {
+  test('two open stores append to one log', async (t) => {
     const dataDir = temporaryFolder(t);
     const one = await openStore(t, engine, dataDir);
     const other = await openStore(t, engine, dataDir);
@@ -273,7 +274,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.deepEqual(await allLeaves(other), await allLeaves(one));
   });
 
-  test('leaves are never older than those before them', async (t) => {
+  test('leaves are in the order of their times', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     await frozen(store, by);
@@ -284,7 +285,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.deepEqual(times, times.toSorted());
   });
 
-  test('subtrees, leaves and proofs beyond the tree are not there', async (t) => {
+  test('subtrees, leaves and proofs outside the tree are undefined', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     for (let filed = 0; filed < 4; filed += 1) await fileOne(store, by);
@@ -332,7 +333,7 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.deepEqual([again.isReplay, again.result.filingNo], [false, 'AS-2026-000002']);
   });
 
-  test('a time that an operator accepts is the one that records are held against from then on', async (t) => {
+  test('filings are compared with the time that an operator accepted last', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     const wrong = time('2036-05-01T00:00:00+00:00');
@@ -354,7 +355,7 @@ export function evidencePromises(engine: StoreEngine): void {
     });
   });
 
-  test('what else is recorded by a clock of another year does not make it right', async (t) => {
+  test('other records with a wrong clock do not make it right', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by, noon);
@@ -371,7 +372,7 @@ export function evidencePromises(engine: StoreEngine): void {
     await refused(perform(store, toFile(by, wrong)), 'UNAVAILABLE');
   });
 
-  test('a clock that is accepted before anything is recorded begins the log', async (t) => {
+  test('accepting the clock begins an empty log', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     await acceptClock(store, noon);
     const { leaves } = await allLeaves(store);
@@ -381,7 +382,7 @@ export function evidencePromises(engine: StoreEngine): void {
     );
   });
 
-  test('a clock that was set by more than a day dates no filing, while a sale is recorded', async (t) => {
+  test('a clock that was set by more than a day rejects filings, but not sales', async (t) => {
     const store = await openStore(t, engine, temporaryFolder(t));
     const by = await addPlatform(store, 'gallery');
     const setBack = { ...toFile(by), clockSetByS: -86_401 };

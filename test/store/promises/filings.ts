@@ -14,6 +14,7 @@ import {
   crashCopy,
   fileOne,
   findFiling,
+  findProvenance,
   firstPage,
   frozen,
   noon,
@@ -41,7 +42,7 @@ const firstOfAYear = vectors.filter(({ record }) => record.filingNo.endsWith('-0
 /** Filings and their provenance. */
 export function filingPromises(engine: StoreEngine): void {
   for (const { name, record, hash } of firstOfAYear) {
-    test(`the evidence hash covers what is stored and answered: ${name}`, async (t) => {
+    test(`the evidence hash is that of its test vector: ${name}`, async (t) => {
       const { store, by } = await openGallery(t, engine);
       const { filingNo, timestamp, price, ...texts } = record;
       const filing = await perform(store, {
@@ -55,7 +56,7 @@ export function filingPromises(engine: StoreEngine): void {
     });
   }
 
-  test('anybody can recompute the evidence hash from what find answers', async (t) => {
+  test('the evidence hash can be recomputed from a found filing', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const found = await findFiling(store, await fileOne(store, by), by.callerId);
     assert.ok(found);
@@ -64,7 +65,7 @@ export function filingPromises(engine: StoreEngine): void {
     assert.equal(createHash('sha256').update(JSON.stringify(members)).digest('hex'), found.hash);
   });
 
-  test('a filing is found exactly as it was sent and answered', async (t) => {
+  test('a filing is found exactly as sent and returned', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const artwork = {
       author: ' \u00e9 is not e\u0301 ',
@@ -89,7 +90,7 @@ export function filingPromises(engine: StoreEngine): void {
     assert.equal((await findFiling(store, free.filingNo))?.price, 0n);
   });
 
-  test('an owner finds its own filings alone; no owner finds all', async (t) => {
+  test('an owner finds only its own filings', async (t) => {
     const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, mine);
@@ -100,7 +101,7 @@ export function filingPromises(engine: StoreEngine): void {
     assert.equal(await findFiling(store, ''), undefined);
   });
 
-  test('a list is newest first, page by page, each filing once, the last page full or not', async (t) => {
+  test('a list has each filing once, newest first, in pages of any size', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => perform(store, toFile(by))));
     const newestFirst = filed.map(({ filingNo }) => filingNo).reverse();
@@ -117,7 +118,7 @@ export function filingPromises(engine: StoreEngine): void {
     }
   });
 
-  test('filings beyond the cap of their year are rejected, also concurrent ones', async (t) => {
+  test('filings above the cap of their year are rejected, also concurrent ones', async (t) => {
     const store = await openStore(t, engine);
     const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'museum')];
     const cap = { filings: 5, endsInS: 77 };
@@ -141,7 +142,7 @@ export function filingPromises(engine: StoreEngine): void {
     assert.equal(await counted(2026), 7);
   });
 
-  test('a crash leaves as many filings counted as there are', async (t) => {
+  test('the filings counted after a crash are those that are stored', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -167,7 +168,7 @@ export function filingPromises(engine: StoreEngine): void {
     assert.deepEqual(page, { items: [], next: undefined });
   });
 
-  test('what is filed while somebody turns pages moves nothing', async (t) => {
+  test('a filing between two pages does not move the second one', async (t) => {
     const { store, by } = await openGallery(t, engine);
     for (let count = 0; count < 4; count += 1) await perform(store, toFile(by));
     const first = await perform(store, {
@@ -188,7 +189,7 @@ export function filingPromises(engine: StoreEngine): void {
     assert.equal(second.next, undefined);
   });
 
-  test('an owner lists its own filings alone, with full pages', async (t) => {
+  test('an owner lists only its own filings, in full pages', async (t) => {
     const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     for (const by of [mine, other, other, mine, other, mine]) await perform(store, toFile(by));
@@ -203,7 +204,7 @@ export function filingPromises(engine: StoreEngine): void {
     assert.ok(pages.flat().every(({ caller }) => caller === 'gallery'));
   });
 
-  test('a year lists the filings of its numbers alone, newest first, with full pages', async (t) => {
+  test('a year lists the filings of its numbers, newest first, in full pages', async (t) => {
     const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const [first, last] = [time('2026-01-01T00:00:00+08:00'), time('2026-12-31T23:59:59-05:00')];
@@ -238,7 +239,7 @@ export function filingPromises(engine: StoreEngine): void {
     for (const year of [2024, 2028, 20, 202, 20_261]) assert.deepEqual(await listed(undefined, year), [[]]);
   });
 
-  test('each of many callers lists its own filings by number, though the clock was set back across a new year', async (t) => {
+  test('callers list their filings by number, even if the clock was set back across a new year', async (t) => {
     const store = await openStore(t, engine);
     const names = Array.from({ length: 7 }, (_, place) => `gallery ${place}`);
     const callers = await Promise.all(names.map((name) => addPlatform(store, name)));
@@ -268,18 +269,18 @@ export function filingPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a filing has its SUBMITTED record, dated where the business is done', async (t) => {
+  test('a filing has a SUBMITTED record with the date in the business time zone', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by, time('2026-11-22T00:15:00+08:00'));
-    assert.deepEqual(await perform(store, { kind: 'GetProvenance', filingNo }), {
+    assert.deepEqual(await findProvenance(store, filingNo), {
       filingNo,
       author: painting.author,
       records: [{ event: 'SUBMITTED', at: '2026-11-22' }],
     });
-    assert.equal(await perform(store, { kind: 'GetProvenance', filingNo: 'AS-2026-999999' }), undefined);
+    assert.equal(await findProvenance(store, 'AS-2026-999999'), undefined);
   });
 
-  test('anyone can read provenance, oldest record first', async (t) => {
+  test('provenance lists the records, oldest first', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     for (const day of ['2026-11-22', '2026-11-22', '2026-12-01']) {
@@ -287,7 +288,7 @@ export function filingPromises(engine: StoreEngine): void {
       const { escrowId } = await frozen(store, by, filingNo);
       await resolved(store, by, escrowId, 'RELEASE', at);
     }
-    const provenance = await perform(store, { kind: 'GetProvenance', filingNo });
+    const provenance = await findProvenance(store, filingNo);
     assert.deepEqual(provenance?.records, [
       { event: 'SUBMITTED', at: '2026-11-21' },
       { event: 'TRANSFER', at: '2026-11-22' },

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Actor } from '../../../src/domain/audit-entry.ts';
-import type { AgreementChange } from '../../../src/domain/caller.ts';
+import type { AgreementChange, KeyStatus, PlatformStatus } from '../../../src/domain/caller.ts';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { NewParty } from '../../../src/domain/party.ts';
 import { ApiError, type Reason } from '../../../src/domain/reason.ts';
@@ -31,13 +31,13 @@ import { artwork, escrowTerms } from '../../support/samples.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { businessScopes } from '../../support/tokens.ts';
 
-/** An engine of the store, as the suite sees it. */
+/** An engine of the store. */
 export interface StoreEngine {
-  /** Opens the store that a folder holds, making it if need be. */
+  /** Opens the store of a folder, or creates it. */
   open(options: StoreOptions): Promise<Store>;
 }
 
-/** What the stores of tests are made for, unless a test says otherwise. */
+/** The options of stores in tests. */
 export const sandbox = {
   environment: 'sandbox',
   currency: 'CNY',
@@ -58,7 +58,7 @@ export const inNeed: CaseSelection = { state: undefined, needsReview: true };
 
 type Cleanup = Pick<TestContext, 'after'>;
 
-/** Opens a store on a folder of its own or on a given one; closed after the test. */
+/** Opens a store in a new folder or in a given one. It is closed after the test. */
 export async function openStore(
   test: Cleanup,
   engine: StoreEngine,
@@ -80,7 +80,7 @@ export async function unanswered(store: Store, escrowId: string, lookUpAtMs: num
   await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
 }
 
-/** What a crash at this moment would leave: a copy of the folder, as it is on disk. */
+/** Copies a folder as a crash at this moment would leave it. */
 export function crashCopy(test: Cleanup, dataDir: string): string {
   const copy = join(temporaryFolder(test), 'copy');
   copyFolder(dataDir, copy);
@@ -92,19 +92,19 @@ export function time(timestamp: string): BusinessTime {
   return { atMs: Date.parse(timestamp), timestamp };
 }
 
-/** An instant like any other. */
+/** An instant. */
 export const noon = time('2026-11-21T12:00:00+00:00');
 
-/** An artwork as the store takes it. */
+/** An artwork. */
 export const painting = { ...artwork, price: BigInt(artwork.price) };
 
-/** Terms as the store takes them. */
+/** The terms of an order. */
 export function terms(filingNo: string) {
   const { amount, ...rest } = escrowTerms(filingNo);
   return { ...rest, type: 'GUARANTEE', amount: BigInt(amount) } as const;
 }
 
-/** A key as minted. */
+/** A new key. */
 export function newKey(over: Partial<NewKey> = {}): NewKey {
   const word = randomBytes(8).toString('hex');
   // The name of a master key, NUL, and a seal.
@@ -112,14 +112,14 @@ export function newKey(over: Partial<NewKey> = {}): NewKey {
   return { keyId: `key_${word}`, apiKey: `ak_${word}`, sealedSecret, createdAtS: 1_790_000_000, ...over };
 }
 
-/** A key of the log as minted, as far as a store looks at it. */
+/** A new key of the evidence log. */
 export function newLogKey(over: Partial<NewLogKey> = {}): NewLogKey {
   const vkey = `log.example+${randomBytes(4).toString('hex')}+${randomBytes(33).toString('base64')}`;
   const sealedSeed = Buffer.concat([Buffer.from('main\0'), randomBytes(60)]);
   return { vkey, sealedSeed, addedAtS: 1_790_000_000, ...over };
 }
 
-/** A token as minted. */
+/** A new token. */
 export function newToken(over: Partial<NewToken> = {}): NewToken {
   const sha256 = randomBytes(32);
   const tokenId = `tok_${randomBytes(8).toString('hex')}`;
@@ -151,18 +151,18 @@ export async function fileOne(store: Store, by: CallerRef, at: BusinessTime = no
   return filingNo;
 }
 
-/** Has an operator say that it is that time, whatever the records bear. */
+/** Accepts a time as an operator. */
 export async function acceptClock(store: Store, { atMs }: BusinessTime): Promise<void> {
   await perform(store, { kind: 'AcceptClock', by: { ...tester, atS: Math.floor(atMs / 1_000) } });
 }
 
-/** What a provider is told of the parties of `terms`. */
+/** The provider ids of the parties of `terms`. */
 export const knownAs = {
   BUYER: { customer: 'cus_1', paymentMethod: 'pm_1' },
   SELLER: { account: 'acct_1' },
 } as const;
 
-/** The names that a provider needs. */
+/** The provider ids that a provider needs. */
 export const neededNames = { BUYER: ['customer', 'paymentMethod'], SELLER: ['account'] } as const;
 
 /** The command to register a party of a caller: the buyer of `terms`, unless another one is given. */
@@ -176,7 +176,7 @@ export function toRegister(
   return { kind: 'AddParty', caller, party: { role, partyId, providerIds: knownAs[role], ...party }, by };
 }
 
-/** What a caller gives an instruction under: a name that no other has. */
+/** A new instruction id for a caller. */
 export function workOf({ callerId, caller }: CallerRef): Work {
   return { callerId, caller, instructionId: randomUUID() };
 }
@@ -202,7 +202,7 @@ export function toOpen(
   };
 }
 
-/** The command to have the money of an order paid out or back. */
+/** The command to pay the money of an order out or back. */
 export function toResolve(
   by: CallerRef,
   resolution: 'RELEASE' | 'REFUND',
@@ -235,7 +235,7 @@ export async function caseOf(store: Store, escrowId: string): Promise<EscrowCase
   return found;
 }
 
-/** The command to list the orders that are due, by default those of all callers of which no attempt failed. */
+/** The command to list due orders, by default those of all callers without a failed attempt. */
 export function toListDue(over: Partial<Command<'ListDue'>> = {}): Command<'ListDue'> {
   return {
     ...{ kind: 'ListDue', hasFailed: false, nowMs: 0, horizonMs: Number.MAX_SAFE_INTEGER },
@@ -244,13 +244,13 @@ export function toListDue(over: Partial<Command<'ListDue'>> = {}): Command<'List
   };
 }
 
-/** All orders to ask about at a time: those without a failed attempt first, of each caller those longest due. */
+/** The orders that are due at a time: those without a failed attempt first. */
 export async function due(store: Store, nowMs: number, horizonMs: number): Promise<readonly string[]> {
   const listed = [false, true].map((hasFailed) => perform(store, toListDue({ hasFailed, nowMs, horizonMs })));
   return (await Promise.all(listed)).flat().map(({ escrowId }) => escrowId);
 }
 
-/** An update of an order that changes nothing, but for what is said. */
+/** An update that changes only the given members. */
 export function settlementOf(
   { order, notificationCount }: EscrowCase,
   over: Partial<OrderUpdate> = {},
@@ -278,7 +278,7 @@ export function endedAs(status: OrderUpdate['ended'][number]['status'], found: E
   return found.open.map(({ instructionId }) => ({ instructionId, status }));
 }
 
-/** Settles an order as it stands, its instructions confirmed; asserts that it was written. */
+/** Updates an order, by default with its instructions confirmed. Asserts that the update was made. */
 export async function settled(
   store: Store,
   escrowId: string,
@@ -290,7 +290,7 @@ export async function settled(
   assert.ok(await perform(store, { kind: 'UpdateOrder', update, at }));
 }
 
-/** Lets a FROZEN order be paid out or back; at the end it is RELEASED or REFUNDED. */
+/** Releases or refunds a FROZEN order. */
 export async function resolved(
   store: Store,
   by: CallerRef,
@@ -302,14 +302,14 @@ export async function resolved(
   await settled(store, escrowId, { to: kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED' }, at);
 }
 
-/** Opens an order and has it frozen. */
+/** Opens an order and freezes it. */
 export async function frozen(store: Store, by: CallerRef, filingNo?: string): Promise<TestOrder> {
   const order = await opened(store, by, filingNo);
   await settled(store, order.escrowId, { to: 'FROZEN' });
   return order;
 }
 
-/** All states that an order can be in, and those on the way to each. */
+/** The states of orders, and the history of each. */
 export const waysTo = {
   UNPAID: ['UNPAID'],
   FROZEN: ['UNPAID', 'FROZEN'],
@@ -336,22 +336,22 @@ export async function orderIn(store: Store, by: CallerRef, state: EscrowState): 
   return order;
 }
 
-/** What a provider says that holds one unit only. */
+/** The provider status of a hold of one unit. */
 export const oneUnitHeld = { status: 'HELD', amount: 1n, currency: 'CNY' } as const;
 
-/** Has an order wait for a person. */
+/** Puts an order in review. */
 export async function stopped(store: Store, escrowId: string, why = 'The amounts differ.'): Promise<void> {
   await settled(store, escrowId, { ended: [], review: { why, found: oneUnitHeld } });
 }
 
-/** The circulation records of a filing that say that it changed hands. */
+/** The number of TRANSFER records of a filing. */
 export async function transfersOf(store: Store, filingNo: string): Promise<number> {
   const provenance = await perform(store, { kind: 'GetProvenance', filingNo });
   assert.ok(provenance, filingNo);
   return provenance.records.filter(({ event }) => event === 'TRANSFER').length;
 }
 
-/** An endpoint as a caller asks for it. */
+/** A new endpoint. */
 export function newWebhook(over: Partial<NewWebhook> = {}): NewWebhook {
   return {
     webhookId: `wh_${randomBytes(8).toString('hex')}`,
@@ -390,10 +390,10 @@ export async function allPages<T>(
   return pages;
 }
 
-/** An instant like any other, Unix seconds. */
+/** An instant, Unix seconds. */
 export const nowS = 1_790_000_000;
 
-/** What a key stands for, like any other. */
+/** The fingerprint of a request. */
 export const fingerprint = new Uint8Array(32).fill(1);
 
 /** A command under an idempotency key of a caller. */
@@ -414,28 +414,28 @@ export function underKey<K extends Kind>(
   };
 }
 
-/** Carries out a unit, which must be done. */
+/** Executes a request, which must be DONE. */
 export async function done<K extends Kind>(store: Store, unit: StoreRequest<K>) {
   const { outcome } = await store.execute(unit);
   assert.ok(outcome.kind === 'DONE', outcome.kind);
   return outcome;
 }
 
-/** Spends a nonce of a key: whether it was not spent before. */
+/** Spends a nonce of a key. Returns whether it is new. */
 export function spend(store: Store, keyId: number, nonce: string, atS = nowS, sweepAtS = atS) {
   return isAdmitted(store, { nowS: atS, sweepAtS, nonce: { keyId, nonce } });
 }
 
-/** Whether an admission by itself lets a call in. */
+/** Returns whether an admission without an effect admits a call. */
 export async function isAdmitted(store: Store, admission: Admission): Promise<boolean> {
   const { outcome } = await store.execute({ admission });
   return outcome.kind === 'DONE';
 }
 
-/** Asserts that a promise is refused with a reason. */
+/** Asserts that a promise is rejected with a reason. */
 export async function refused(promise: Promise<unknown>, reason: Reason): Promise<void> {
   await assert.rejects(promise, (error) => {
-    assert.ok(error instanceof ApiError, `not a apiError: ${error}`);
+    assert.ok(error instanceof ApiError, `not an ApiError: ${error}`);
     assert.equal(error.reason, reason, error.message);
     return true;
   });
@@ -469,7 +469,42 @@ export function toDecide(
   return { kind: 'Decide', by: tester, escrowId, decision, instructionId: randomUUID(), nowMs: 1, ...over };
 }
 
-/** How many of these promises were fulfilled; the others must have been refused with the reason. */
+/** Adds a token of an internal caller. */
+export const addService = (store: Store, name: string, token = newToken()) =>
+  perform(store, { kind: 'AddToken', by: tester, name, token });
+
+/** Finds a platform. */
+export const findPlatform = (store: Store, name: string) => perform(store, { kind: 'FindPlatform', name });
+
+/** Changes the status of a platform. */
+export const setPlatformStatus = (store: Store, name: string, status: PlatformStatus) =>
+  perform(store, { kind: 'SetPlatformStatus', by: tester, name, status });
+
+/** Changes the status of a key. */
+export const setKeyStatus = (store: Store, keyId: string, status: KeyStatus) =>
+  perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status });
+
+/** Rotates a key. */
+export const rotateKey = (store: Store, keyId: string, key = newKey(), endsAtS = nowS + 86_400) =>
+  perform(store, { kind: 'RotateKey', by: tester, keyId, key, endsAtS });
+
+/** Takes a notification. Returns whether it is new. */
+export const notify = (
+  store: Store,
+  eventId: string,
+  about: Command<'TakeNotification'>['about'],
+  nowMs: number,
+) => perform(store, { kind: 'TakeNotification', eventId, about, nowMs });
+
+/** Applies an update to an order. */
+export const updateOrder = (store: Store, update: OrderUpdate, at = noon) =>
+  perform(store, { kind: 'UpdateOrder', update, at });
+
+/** The provenance of a filing. */
+export const findProvenance = (store: Store, filingNo: string) =>
+  perform(store, { kind: 'GetProvenance', filingNo });
+
+/** The number of fulfilled promises. The others must be rejected with the reason. */
 export async function fulfilledOf(promises: readonly Promise<unknown>[], otherwise: Reason): Promise<number> {
   const settled = await Promise.allSettled(promises);
   const rejected = settled.filter((result) => result.status === 'rejected');

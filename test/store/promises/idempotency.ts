@@ -17,6 +17,7 @@ import {
   openStore,
   orderIn,
   type StoreEngine,
+  setKeyStatus,
   settled,
   toFile,
   toOpen,
@@ -36,7 +37,7 @@ const refusing = (reason: Reason): Command<'Reject'> => ({
 const passing = [401, 403, 413, 415, 429, 499, 500, 503, 504];
 
 /** What became of a unit: how it ended, its number if it filed one, and whether an earlier one was given this. */
-function toldBy({ outcome }: Executed<'FileArtwork'>): string {
+function replyOf({ outcome }: Executed<'FileArtwork'>): string {
   if (outcome.kind === 'NOT_ADMITTED') return outcome.why;
   const what = outcome.kind === 'DONE' ? outcome.result.filingNo : outcome.apiError.reason;
   return outcome.isReplay ? `${what} again` : what;
@@ -44,7 +45,7 @@ function toldBy({ outcome }: Executed<'FileArtwork'>): string {
 
 /** Idempotency keys. */
 export function idempotencyPromises(engine: StoreEngine): void {
-  test('a further command of a call replaces what its key keeps, with its effect or not at all', async (t) => {
+  test('a further command of a call replaces the stored result together with its effect', async (t) => {
     const store = await openStore(t, engine);
     const { callerId } = await addPlatform(store, 'gallery');
     const first = underKey(callerId, 'k', { kind: 'HasCallers' });
@@ -108,12 +109,12 @@ export function idempotencyPromises(engine: StoreEngine): void {
     assert.equal(listed.items.length, 2);
   });
 
-  test('a replay gets the first result even if the state has changed since', async (t) => {
+  test('a replay gets the first result even if the state has changed', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { keyId } = by;
     const suspend = underKey(1, 'k', { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' });
     await done(store, suspend);
-    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status: 'ACTIVE' });
+    await setKeyStatus(store, keyId, 'ACTIVE');
     assert.partialDeepStrictEqual(await done(store, suspend), {
       result: { status: 'SUSPENDED' },
       isReplay: true,
@@ -123,7 +124,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
 
   for (const [reason, { http }] of Object.entries(reasons) as [Reason, { http: number }][]) {
     const isFinal = !passing.includes(http);
-    const repeated = isFinal ? 'is told so again' : 'carries it out anew';
+    const repeated = isFinal ? 'gets the same error' : 'executes it again';
     test(`a replay of a call that failed with ${reason} ${repeated}`, async (t) => {
       const { store, by } = await openGallery(t, engine);
       const first = await store.execute(underKey(1, 'k', refusing(reason)));
@@ -131,35 +132,35 @@ export function idempotencyPromises(engine: StoreEngine): void {
       assert.deepEqual(first.outcome, { kind: 'REJECTED', apiError, isReplay: false });
       const again = await store.execute(underKey(1, 'k', toFile(by)));
       if (isFinal) assert.deepEqual(again.outcome, { kind: 'REJECTED', apiError, isReplay: true });
-      else assert.equal(toldBy(again), 'AS-2026-000001');
+      else assert.equal(replyOf(again), 'AS-2026-000001');
     });
   }
 
-  test('a replay gets the violations of the first call, even if the state has changed since', async (t) => {
+  test('a replay gets the violations of the first call', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { filingNo, escrowId } = await orderIn(store, by, 'UNPAID');
     const violations = [{ field: 'amount', rule: 'must be at least 1' }];
     const invalid = underKey(1, 'invalid', toOpen(by, filingNo, { violations }));
     const conflicting = underKey(1, 'conflict', toOpen(by, filingNo));
-    const told = async () =>
+    const repeat = async () =>
       Promise.all([invalid, conflicting].map(async (unit) => (await store.execute(unit)).outcome));
-    const first = await told();
+    const first = await repeat();
     assert.partialDeepStrictEqual(first, [
       { kind: 'REJECTED', apiError: { reason: 'VALIDATION_FAILED', violations }, isReplay: false },
       { kind: 'REJECTED', apiError: { reason: 'ESCROW_ACTIVE' }, isReplay: false },
     ]);
     await settled(store, escrowId, { to: 'CLOSED' });
     assert.deepEqual(
-      await told(),
+      await repeat(),
       first.map((outcome) => ({ ...outcome, isReplay: true })),
     );
   });
 
-  test('of concurrent requests under a key, the first takes effect, and those that differ are rejected', async (t) => {
+  test('the first of concurrent requests under a key takes effect, and different ones are rejected', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const same = () => store.execute(underKey(1, 'k', toFile(by)));
     const different = () => store.execute(underKey(1, 'k', toFile(by), { fingerprint: other }));
-    assert.deepEqual((await Promise.all([same(), different(), same(), different()])).map(toldBy), [
+    assert.deepEqual((await Promise.all([same(), different(), same(), different()])).map(replyOf), [
       'AS-2026-000001',
       'IDEMPOTENCY_KEY_REUSED',
       'AS-2026-000001 again',
@@ -169,7 +170,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
 
   test('keys are per caller, and every character of a key counts', async (t) => {
     const { store, by } = await openGallery(t, engine);
-    const told = [];
+    const replies = [];
     for (const [callerId, key] of [
       [1, 'k'],
       [2, 'k'],
@@ -178,22 +179,22 @@ export function idempotencyPromises(engine: StoreEngine): void {
       [1, ''],
       [1, 'k'],
     ] as const)
-      told.push(toldBy(await store.execute(underKey(callerId, key, toFile(by)))));
+      replies.push(replyOf(await store.execute(underKey(callerId, key, toFile(by)))));
     const numbers = [1, 2, 3, 4, 5].map((place) => `AS-2026-00000${place}`);
-    assert.deepEqual(told, [...numbers, 'AS-2026-000001 again']);
+    assert.deepEqual(replies, [...numbers, 'AS-2026-000001 again']);
   });
 
-  test('a command that fails leaves its key to any other one', async (t) => {
+  test('a failed command leaves its key free', async (t) => {
     const { store, by } = await openGallery(t, engine);
     await assert.rejects(store.execute(underKey(1, 'k', toFile({ callerId: 99, caller: 'nobody' }))));
     const free = await store.execute(underKey(1, 'k', toFile(by), { fingerprint: other }));
-    assert.equal(toldBy(free), 'AS-2026-000001');
+    assert.equal(replyOf(free), 'AS-2026-000001');
   });
 
-  test('a key is remembered for its time, counted from the first call under it, and then free', async (t) => {
+  test('a key is remembered for its retention after its first call', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const at = async (key: string, atS: number, fingerprint?: Uint8Array) =>
-      toldBy(
+      replyOf(
         await store.execute(underKey(1, key, toFile(by), { nowS: atS, ...(fingerprint && { fingerprint }) })),
       );
     const last = nowS + idempotencyRetentionS - 1;
@@ -206,17 +207,17 @@ export function idempotencyPromises(engine: StoreEngine): void {
     assert.equal(await at('k', last + 2, other), 'AS-2026-000007 again');
   });
 
-  test('a key stays what it is when the clock is set back', async (t) => {
+  test('a key is remembered if the clock is set back', async (t) => {
     const { store, by } = await openGallery(t, engine);
     await done(store, underKey(1, 'k', toFile(by)));
     const earlier = await store.execute(underKey(1, 'k', toFile(by), { nowS: nowS - 86_400 }));
-    assert.equal(toldBy(earlier), 'AS-2026-000001 again');
+    assert.equal(replyOf(earlier), 'AS-2026-000001 again');
   });
 
-  test('what is claimed while the clock may have to be set back forgets nothing that is needed then', async (t) => {
+  test('claims while the clock is ahead forget no key that is needed once it is set back', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const at = (key: string, atS: number) =>
-      store.execute(underKey(1, key, toFile(by), { nowS: atS, sweepAtS: nowS })).then(toldBy);
+      store.execute(underKey(1, key, toFile(by), { nowS: atS, sweepAtS: nowS })).then(replyOf);
     const ahead = nowS + idempotencyRetentionS + 1;
     assert.equal(await at('k', nowS), 'AS-2026-000001');
     for (let count = 0; count < 5; count += 1) await at(`other ${count}`, ahead);
@@ -224,7 +225,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
     assert.equal(await at('k', nowS + 1), 'AS-2026-000001 again');
   });
 
-  test('a key stands for what it stood for after a crash, and after opening again', async (t) => {
+  test('a key is remembered after a crash and after a restart', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -237,7 +238,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
       await each.beginServing();
       const repeated = await each.execute(underKey(1, 'filed', toFile(by)));
       assert.deepEqual(repeated.outcome, { ...outcome, isReplay: true });
-      assert.equal(toldBy(await each.execute(underKey(1, 'refused', toFile(by)))), 'ESCROW_ACTIVE again');
+      assert.equal(replyOf(await each.execute(underKey(1, 'refused', toFile(by)))), 'ESCROW_ACTIVE again');
       const different = await each.execute(underKey(1, 'refused', toFile(by), { fingerprint: other }));
       assert.deepEqual(different.outcome, reused);
     }

@@ -5,12 +5,16 @@ import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import {
   addPlatform,
+  addService,
   firstPage,
   newKey,
   newToken,
   openStore,
   refused,
+  rotateKey,
   type StoreEngine,
+  setKeyStatus,
+  setPlatformStatus,
 } from './fixtures.ts';
 
 const byPlace = (one: Scope, other: Scope) => scopes.indexOf(one) - scopes.indexOf(other);
@@ -21,23 +25,20 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
     for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE', 'ACTIVE', 'SUSPENDED', 'REVOKED'] as const) {
-      assert.equal(
-        (await perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status })).status,
-        status,
-      );
+      assert.equal((await setKeyStatus(store, keyId, status)).status, status);
       assert.equal(store.findKey(apiKey)?.status, status);
     }
     for (const status of ['ACTIVE', 'SUSPENDED'] as const) {
-      await refused(perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status }), 'VALIDATION_FAILED');
+      await refused(setKeyStatus(store, keyId, status), 'VALIDATION_FAILED');
     }
     assert.equal(store.findKey(apiKey)?.status, 'REVOKED');
   });
 
-  test('a seal is replaced where it is as given, and found at once', async (t) => {
+  test('a seal is replaced if it is as given, and found at once', async (t) => {
     const store = await openStore(t, engine);
     const [one, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'museum')];
     const seals = [
-      { keyId: one.keyId, from: one.sealedSecret, to: Buffer.from('anew') },
+      { keyId: one.keyId, from: one.sealedSecret, to: Buffer.from('again') },
       { keyId: other.keyId, from: one.sealedSecret, to: Buffer.from('of another key') },
       { keyId: 'key_unknown', from: one.sealedSecret, to: Buffer.from('of none') },
     ];
@@ -47,7 +48,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       0,
       'it is not as given any more',
     );
-    assert.deepEqual(Buffer.from(store.findKey(one.apiKey)?.sealedSecret ?? []), Buffer.from('anew'));
+    assert.deepEqual(Buffer.from(store.findKey(one.apiKey)?.sealedSecret ?? []), Buffer.from('again'));
     const found = await perform(store, { kind: 'FindKey', keyId: one.keyId });
     assert.deepEqual({ ...found }, { ...store.findKey(one.apiKey) });
     const kept = await perform(store, { kind: 'FindKey', keyId: other.keyId });
@@ -55,17 +56,11 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     await refused(perform(store, { kind: 'FindKey', keyId: 'key_unknown' }), 'NOT_FOUND');
   });
 
-  test('a status is that of one key, not of its caller', async (t) => {
+  test('the status of a key does not affect other keys of its caller', async (t) => {
     const store = await openStore(t, engine);
     const first = await addPlatform(store, 'gallery');
-    const second = await perform(store, {
-      kind: 'RotateKey',
-      by: tester,
-      keyId: first.keyId,
-      key: newKey(),
-      endsAtS: 1_790_086_400,
-    });
-    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: first.keyId, status: 'REVOKED' });
+    const second = await rotateKey(store, first.keyId);
+    await setKeyStatus(store, first.keyId, 'REVOKED');
     assert.equal(store.findKey(second.apiKey)?.status, 'ACTIVE');
   });
 
@@ -73,20 +68,8 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { apiKey } = await addPlatform(store, 'gallery');
     for (const unknown of ['', 'key_unknown', apiKey]) {
-      await refused(
-        perform(store, { kind: 'SetKeyStatus', by: tester, keyId: unknown, status: 'SUSPENDED' }),
-        'NOT_FOUND',
-      );
-      await refused(
-        perform(store, {
-          kind: 'RotateKey',
-          by: tester,
-          keyId: unknown,
-          key: newKey(),
-          endsAtS: 1_790_086_400,
-        }),
-        'NOT_FOUND',
-      );
+      await refused(setKeyStatus(store, unknown, 'SUSPENDED'), 'NOT_FOUND');
+      await refused(rotateKey(store, unknown), 'NOT_FOUND');
       await refused(
         perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_000 }, tokenId: unknown }),
         'NOT_FOUND',
@@ -98,13 +81,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const old = await addPlatform(store, 'gallery');
     const fresh = newKey();
-    const { callerId, caller, tier, status, expiresAtS } = await perform(store, {
-      kind: 'RotateKey',
-      by: tester,
-      keyId: old.keyId,
-      key: fresh,
-      endsAtS: 1_790_086_400,
-    });
+    const { callerId, caller, tier, status, expiresAtS } = await rotateKey(store, old.keyId, fresh);
     assert.deepEqual(
       { callerId, caller, tier, status, expiresAtS },
       { callerId: old.callerId, caller: 'gallery', tier: 'ENTERPRISE', status: 'ACTIVE', expiresAtS: null },
@@ -117,26 +94,20 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     );
   });
 
-  test('a suspended key is rotated to a suspended one, and each is resumed by itself', async (t) => {
+  test('a suspended key is rotated to a suspended one, and each can be resumed', async (t) => {
     const store = await openStore(t, engine);
     const old = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: old.keyId, status: 'SUSPENDED' });
-    const fresh = await perform(store, {
-      kind: 'RotateKey',
-      by: tester,
-      keyId: old.keyId,
-      key: newKey(),
-      endsAtS: 1_790_086_400,
-    });
+    await setKeyStatus(store, old.keyId, 'SUSPENDED');
+    const fresh = await rotateKey(store, old.keyId);
     assert.equal(fresh.status, 'SUSPENDED');
     const statusesNow = async () =>
       Promise.all([old, fresh].map(async ({ apiKey }) => store.findKey(apiKey)?.status));
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'SUSPENDED']);
-    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: fresh.keyId, status: 'ACTIVE' });
+    await setKeyStatus(store, fresh.keyId, 'ACTIVE');
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'ACTIVE']);
   });
 
-  test('a further rotation of the same key never prolongs its life', async (t) => {
+  test('a second rotation of a key does not prolong it', async (t) => {
     const store = await openStore(t, engine);
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
     for (const [asked, ends] of [
@@ -144,58 +115,34 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       [3_000, 2_000],
       [1_000, 1_000],
     ] as const) {
-      await perform(store, {
-        kind: 'RotateKey',
-        by: tester,
-        keyId,
-        key: newKey({ createdAtS: 500 }),
-        endsAtS: asked,
-      });
+      await rotateKey(store, keyId, newKey({ createdAtS: 500 }), asked);
       assert.equal(store.findKey(apiKey)?.expiresAtS, ends);
     }
   });
 
-  test('a revoked key is not rotated, and nothing is issued', async (t) => {
+  test('a revoked key cannot be rotated', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status: 'REVOKED' });
+    await setKeyStatus(store, keyId, 'REVOKED');
     const fresh = newKey();
-    await refused(
-      perform(store, { kind: 'RotateKey', by: tester, keyId, key: fresh, endsAtS: 1_790_086_400 }),
-      'VALIDATION_FAILED',
-    );
+    await refused(rotateKey(store, keyId, fresh), 'VALIDATION_FAILED');
     assert.equal(store.findKey(fresh.apiKey), undefined);
   });
 
-  test('a key is rotated until it expires, and not after', async (t) => {
+  test('an expired key cannot be rotated', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, {
-      kind: 'RotateKey',
-      by: tester,
-      keyId,
-      key: newKey({ createdAtS: 500 }),
-      endsAtS: 1_000,
-    });
-    await perform(store, {
-      kind: 'RotateKey',
-      by: tester,
-      keyId,
-      key: newKey({ createdAtS: 999 }),
-      endsAtS: 1_000,
-    });
+    await rotateKey(store, keyId, newKey({ createdAtS: 500 }), 1_000);
+    await rotateKey(store, keyId, newKey({ createdAtS: 999 }), 1_000);
     const late = newKey({ createdAtS: 1_000 });
-    await refused(
-      perform(store, { kind: 'RotateKey', by: tester, keyId, key: late, endsAtS: 2_000 }),
-      'VALIDATION_FAILED',
-    );
+    await refused(rotateKey(store, keyId, late, 2_000), 'VALIDATION_FAILED');
     assert.equal(store.findKey(late.apiKey), undefined);
   });
 
   test('a token is found by its hash until it is revoked', async (t) => {
     const store = await openStore(t, engine);
     const token = newToken({ scopes, expiresAtS: 1_790_000_050 });
-    const stored = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    const stored = await addService(store, 'ledger', token);
     const { tokenId, createdAtS, expiresAtS } = token;
     const { caller, revokedAtS, platform } = stored;
     assert.deepEqual(
@@ -214,7 +161,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.equal(listed.items[0]?.revokedAtS, 1_790_000_100);
   });
 
-  test('a token may be for any scopes or none, each once and in their order', async (t) => {
+  test('a token has any scopes, each once and in order', async (t) => {
     const store = await openStore(t, engine);
     const chosen: readonly (readonly Scope[])[] = [
       [],
@@ -223,7 +170,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     ];
     for (const wanted of chosen) {
       const token = newToken({ scopes: wanted });
-      await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+      await addService(store, 'ledger', token);
       assert.deepEqual(store.findToken(token.sha256)?.scopes, wanted.toReversed().toSorted(byPlace));
     }
   });
@@ -232,32 +179,24 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { callerId } = await addPlatform(store, 'gallery');
     const token = newToken({ platform: 'gallery' });
-    const stored = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    const stored = await addService(store, 'ledger', token);
     assert.deepEqual(
       [stored.caller, stored.platform],
       ['ledger', { callerId, caller: 'gallery', status: 'ACTIVE', filingCap: null }],
     );
     assert.notEqual(stored.callerId, callerId);
-    await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' });
+    await setPlatformStatus(store, 'gallery', 'SUSPENDED');
     assert.equal(store.findToken(token.sha256)?.platform?.status, 'SUSPENDED');
     for (const platform of ['nobody', 'ledger', '']) {
       const wrong = newToken({ platform });
-      await refused(
-        perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: wrong }),
-        'VALIDATION_FAILED',
-      );
+      await refused(addService(store, 'ledger', wrong), 'VALIDATION_FAILED');
       assert.equal(store.findToken(wrong.sha256), undefined);
     }
   });
 
-  test('a token that is revoked again stays revoked since the first time', async (t) => {
+  test('revoking a token again keeps the first time', async (t) => {
     const store = await openStore(t, engine);
-    const { tokenId } = await perform(store, {
-      kind: 'AddToken',
-      by: tester,
-      name: 'ledger',
-      token: newToken(),
-    });
+    const { tokenId } = await addService(store, 'ledger');
     await perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_100 }, tokenId });
     assert.equal(
       (await perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_200 }, tokenId }))

@@ -5,14 +5,25 @@ import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { addPlatform, fileOne, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
+import {
+  addPlatform,
+  addService,
+  fileOne,
+  newKey,
+  newToken,
+  openStore,
+  refused,
+  type StoreEngine,
+  setKeyStatus,
+  setPlatformStatus,
+} from './fixtures.ts';
 
 /** Waits for a change that another open store made; far longer than the second that it may take. */
 const comes = (look: () => boolean) => eventually('the change is seen', 20_000, look);
 
 /** What is known of keys and tokens without asking the store, and when changes are. */
 export function knownCredentialPromises(engine: StoreEngine): void {
-  test('a key that was looked for in vain is found when this or another open store has added it', async (t) => {
+  test('a key is found once this or another open store has added it', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     for (const [place, store] of [server, command, server, command].entries()) {
@@ -25,17 +36,17 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a change that another open store made is seen', async (t) => {
+  test('a change of another open store is visible', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const { keyId, apiKey } = await addPlatform(command, 'gallery');
     const token = newToken();
-    await perform(command, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    await addService(command, 'ledger', token);
     await comes(() => server.findKey(apiKey)?.status === 'ACTIVE');
     await comes(() => server.findToken(token.sha256)?.caller === 'ledger');
 
     for (const status of ['SUSPENDED', 'ACTIVE', 'REVOKED'] as const) {
-      await perform(command, { kind: 'SetKeyStatus', by: tester, keyId, status });
+      await setKeyStatus(command, keyId, status);
       await comes(() => server.findKey(apiKey)?.status === status);
     }
     await perform(command, {
@@ -46,7 +57,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     await comes(() => server.findToken(token.sha256) === undefined);
   });
 
-  test('a refresh makes all seen that another open store changed before', async (t) => {
+  test('a refresh loads all earlier changes of another open store', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     let toldOfEvents = 0;
@@ -70,14 +81,14 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
     for (const status of ['SUSPENDED', 'ACTIVE', 'SUSPENDED', 'ACTIVE'] as const) {
       const before = store.findKey(apiKey)?.status;
-      const changing = perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status });
+      const changing = setKeyStatus(store, keyId, status);
       assert.ok([before, status].includes(store.findKey(apiKey)?.status));
       const seen = changing.then(() => store.findKey(apiKey)?.status);
       assert.equal(await seen, status);
     }
   });
 
-  test('the first callers come together, and are known', async (t) => {
+  test('the first platform and internal caller are added together', async (t) => {
     const store = await openStore(t, engine);
     const [key, token] = [newKey(), newToken({ scopes })];
     const platform = { name: 'gallery', tier: 'STANDARD', monthlyQuota: 10_000 } as const;
@@ -91,7 +102,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     assert.equal(store.findToken(token.sha256)?.caller, 'ledger');
   });
 
-  test('a change of a platform is seen on each of its keys, here and in another open store', async (t) => {
+  test('a change of a platform is visible in each of its keys, in all open stores', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const first = await addPlatform(server, 'gallery');
@@ -101,12 +112,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     const seen = () => [first, second, other].map(({ apiKey }) => server.findKey(apiKey)?.platformStatus);
     for (const store of [server, command]) {
       for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE'] as const) {
-        const changed = await perform(store, {
-          kind: 'SetPlatformStatus',
-          by: tester,
-          name: 'gallery',
-          status,
-        });
+        const changed = await setPlatformStatus(store, 'gallery', status);
         assert.equal(changed.status, status);
         if (store === command) await comes(() => seen()[0] === status);
         assert.deepEqual(seen(), [status, status, 'ACTIVE']);
@@ -114,7 +120,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a changed agreement is known to all that have the store open, for every key', async (t) => {
+  test('a changed agreement is visible in every key, in all open stores', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const first = await addPlatform(server, 'gallery');

@@ -23,7 +23,7 @@ const newestOf = async (store: Store) => (await perform(store, { kind: 'GetLog' 
 
 /** What the evidence log is published under. */
 export function logPromises(engine: StoreEngine): void {
-  test('a log is named once, with its first key, which is a leaf', async (t) => {
+  test('a log is named once, and its first key is a leaf', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const empty = {
@@ -45,7 +45,7 @@ export function logPromises(engine: StoreEngine): void {
     assert.deepEqual(names, [{ origin: 'log.example', firstSize: 2 }]);
     assert.deepEqual(
       keys.map(({ sealedSeed, ...rest }) => ({ ...rest, sealedSeed: Buffer.from(sealedSeed) })),
-      // Its clock was behind the filing: it is added at the time of its leaf.
+      // Its clock is before the filing, so it is added at the time of its leaf.
       [{ ...key, addedAtS: noon.atMs / 1_000, signsFromS: null, endsAtS: null, isRetired: false }],
     );
     assert.deepEqual(await actLeaves(store), [
@@ -54,7 +54,7 @@ export function logPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('a rotated key ends, none later than before, and its seed is erased with it', async (t) => {
+  test('a rotated key ends at the earlier time, and its seed is erased then', async (t) => {
     const store = await openStore(t, engine);
     const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
     await perform(store, { kind: 'NameLog', origin: 'log.example', key: first });
@@ -85,7 +85,7 @@ export function logPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('a key that signs later is known by its leaf, which says from when', async (t) => {
+  test('the leaf of a key that signs later has its time', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
@@ -106,7 +106,7 @@ export function logPromises(engine: StoreEngine): void {
     assert.deepEqual(JSON.parse(leaf?.[0] ?? '').detail, { from: 800, vkey: second.vkey });
   });
 
-  test('a forked log has another name, one key, no checkpoint, and a leaf that names the last one of before', async (t) => {
+  test('a forked log has a new name, one key, no checkpoint, and a leaf with the last checkpoint before', async (t) => {
     const store = await openStore(t, engine);
     await fileOne(store, await addPlatform(store, 'gallery'));
     const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
@@ -149,7 +149,7 @@ export function logPromises(engine: StoreEngine): void {
     );
   });
 
-  test('the newest checkpoint of the name in force is kept, and takes the place of the one before', async (t) => {
+  test('only the newest checkpoint of the current name is kept', async (t) => {
     const store = await openStore(t, engine);
     await perform(store, { kind: 'NameLog', origin: 'log.example', key: newLogKey() });
     const checkpoint = (size: number, origin = 'log.example') => ({
@@ -164,7 +164,7 @@ export function logPromises(engine: StoreEngine): void {
     assert.equal(await newestOf(store), undefined);
   });
 
-  test('a checkpoint that bears a time stamp stays, and the first that covers a leaf is found', async (t) => {
+  test('checkpoints with a time stamp are kept, and the first that covers a leaf is found', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     await perform(store, { kind: 'NameLog', origin: 'log.example', key: newLogKey() });

@@ -18,6 +18,7 @@ import {
   openStore,
   orderIn,
   recordSent,
+  rotateKey,
   type StoreEngine,
   settled,
   spend,
@@ -60,7 +61,7 @@ const noWebhooks = { healthy: 0, failing: 0, disabled: 0, pending: 0, waiting: 0
 
 /** What operators watch. */
 export function metricPromises(engine: StoreEngine): void {
-  test('of an empty store everything is nothing', async (t) => {
+  test('the metrics of an empty store are zero', async (t) => {
     const store = await openStore(t, engine);
     const none = orderAgesS.map(() => 0).concat(0);
     assert.deepEqual(await metricsOf(store), {
@@ -82,7 +83,7 @@ export function metricPromises(engine: StoreEngine): void {
     });
   });
 
-  test('the numbers that a year gave out are those of the year that is asked for', async (t) => {
+  test('issued numbers are counted by year', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     await fileOne(store, by, time('2027-01-01T00:00:00+00:00'));
@@ -112,7 +113,7 @@ export function metricPromises(engine: StoreEngine): void {
     assert.equal(next.nearestCap?.filings, 0);
   });
 
-  test('each order counts in the state that it is in, wherever it was when it was counted before', async (t) => {
+  test('each order counts in its current state', async (t) => {
     const { store, by } = await openGallery(t, engine);
     for (const state of ['RELEASED', 'CLOSED', 'REFUNDED', 'RELEASED'] as const)
       await orderIn(store, by, state);
@@ -145,7 +146,7 @@ export function metricPromises(engine: StoreEngine): void {
     assert.deepEqual(held?.counts, [0, 0, 0, 0, 0]);
   });
 
-  test('an order that was opened by a clock that was ahead is counted once', async (t) => {
+  test('an order that was opened with a clock ahead is counted once', async (t) => {
     const { store, by } = await openGallery(t, engine);
     for (const secondsAgo of [700, -90_000, 4_000, 90_000, 10]) {
       const at = { ...noon, atMs: noon.atMs - secondsAgo * 1_000 };
@@ -154,7 +155,7 @@ export function metricPromises(engine: StoreEngine): void {
     assert.equal(countsOf(await metricsOf(store)).UNPAID, 5);
   });
 
-  test('orders that wait for a person are counted, and when the next one is due', async (t) => {
+  test('metrics count the orders in review and have the next due time', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const [first, second] = [await opened(store, by), await opened(store, by)];
     await settled(store, first.escrowId, { to: 'FROZEN', lookUpAtMs: noon.atMs + 5_000 });
@@ -165,7 +166,7 @@ export function metricPromises(engine: StoreEngine): void {
     assert.deepEqual([ordersInReview, nextLookUpAtMs], [1, noon.atMs + 7_000]);
   });
 
-  test('holds that lapse within a day are counted as long as their orders are FROZEN', async (t) => {
+  test('holds of FROZEN orders that expire within a day are counted', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const endsAfter = async (ms: number) => {
       const { escrowId } = await opened(store, by);
@@ -201,17 +202,11 @@ export function metricPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('keys count that end within a day and within a week, and have not ended', async (t) => {
+  test('keys that end within a day and within a week are counted', async (t) => {
     const store = await openStore(t, engine);
     for (const [place, inS] of [-1, 0, 86_400, 86_401, 604_801].entries()) {
       const { keyId } = await addPlatform(store, `gallery ${place}`);
-      await perform(store, {
-        kind: 'RotateKey',
-        by: tester,
-        keyId,
-        key: newKey({ createdAtS: nowS - 10 }),
-        endsAtS: nowS + inS,
-      });
+      await rotateKey(store, keyId, newKey({ createdAtS: nowS - 10 }), nowS + inS);
     }
     assert.deepEqual((await metricsOf(store, nowS * 1_000)).keysEnding, [1, 2]);
   });
@@ -226,7 +221,7 @@ export function metricPromises(engine: StoreEngine): void {
     assert.equal((await metricsOf(store)).newestEvent, 4);
   });
 
-  test('webhooks are healthy, failing or disabled, and metrics show since when the longest failing one fails', async (t) => {
+  test('webhooks count as healthy, failing or disabled, with the start of the longest failure', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const [first, second, third] = [
       await addWebhook(store, by),
@@ -238,9 +233,9 @@ export function metricPromises(engine: StoreEngine): void {
     await attempted(store, first, noon.atMs + 5_000, null);
     await attempted(store, second, noon.atMs + 9_000, noon.atMs + 20_000);
     await attempted(store, third, noon.atMs + 7_000, noon.atMs + 20_000);
-    const told = await webhooksOf(store);
-    assert.deepEqual([told.healthy, told.failing, told.disabled], [1, 2, 0]);
-    assert.equal(told.failingSinceS, noon.atMs / 1_000 + 7);
+    const counts = await webhooksOf(store);
+    assert.deepEqual([counts.healthy, counts.failing, counts.disabled], [1, 2, 0]);
+    assert.equal(counts.failingSinceS, noon.atMs / 1_000 + 7);
     const { webhookId } = third;
     const change = { status: 'DISABLED' as const };
     await perform(store, { kind: 'ChangeWebhook', webhookId, owner: undefined, change });
@@ -249,7 +244,7 @@ export function metricPromises(engine: StoreEngine): void {
     assert.equal(without.failingSinceS, noon.atMs / 1_000 + 9);
   });
 
-  test('deliveries that did not arrive are counted, those that wait for earlier ones by themselves', async (t) => {
+  test('pending and waiting deliveries are counted separately', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const webhook = await addWebhook(store, by);
     const { escrowId } = await opened(store, by);
@@ -266,7 +261,7 @@ export function metricPromises(engine: StoreEngine): void {
     });
   });
 
-  test('metrics show since when healthy webhooks have something to send', async (t) => {
+  test('metrics have the time since which healthy webhooks have events to send', async (t) => {
     const store = await openStore(t, engine);
     const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
     const [first, second] = [await addWebhook(store, gallery), await addWebhook(store, other)];
@@ -281,7 +276,7 @@ export function metricPromises(engine: StoreEngine): void {
     await perform(store, { kind: 'ClaimDeliveries', id: second.id, nowMs: takenMs, limit: 1, underWay: [] });
     assert.equal(await waitsSinceMs(), takenMs);
     await attempted(store, second, takenMs + 1_000, takenMs + 6_000);
-    // It fails, and what it misses is its own affair.
+    // A failing endpoint does not count.
     assert.equal(await waitsSinceMs(), undefined);
     await fileOne(store, other, later);
     await attempted(store, second, takenMs + 2_000, null);
@@ -309,7 +304,7 @@ export function metricPromises(engine: StoreEngine): void {
     assert.equal((await Promise.all([store.metrics(), ...submitted]))[0].requestsInFlight, 2);
   });
 
-  test('what only reads counts as no transaction', async (t) => {
+  test('a read does not count as a transaction', async (t) => {
     const store = await openStore(t, engine);
     const before = (await store.metrics()).transactionRequests;
     await metricsOf(store);

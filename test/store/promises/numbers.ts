@@ -24,7 +24,7 @@ const numbers = (first: number, count: number) =>
 
 /** Filing numbers: consecutive, without gap or double. */
 export function numberPromises(engine: StoreEngine): void {
-  test('filings of one turn are numbered from 000001 in the order in which they were called', async (t) => {
+  test('concurrent filings are numbered from 000001 in the order of their calls', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filed = await Promise.all(numbers(1, 50).map(() => perform(store, toFile(by))));
     assert.deepEqual(
@@ -33,7 +33,7 @@ export function numberPromises(engine: StoreEngine): void {
     );
   });
 
-  test('each year counts for itself, and the year is that of the timestamp', async (t) => {
+  test('each year has its own numbers, by the year of the timestamp', async (t) => {
     const { store, by } = await openGallery(t, engine);
     assert.equal(await fileOne(store, by, time('2026-12-31T23:59:59+08:00')), 'AS-2026-000001');
     // Both are still 2026 in UTC.
@@ -42,7 +42,7 @@ export function numberPromises(engine: StoreEngine): void {
     assert.equal(await fileOne(store, by, time('2026-12-31T23:59:59+00:00')), 'AS-2026-000002');
   });
 
-  test('a filing that fails half-way takes no number and leaves nothing', async (t) => {
+  test('a filing that fails takes no number and leaves nothing', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const nobody = { callerId: 99, caller: 'nobody' };
     const calls = [by, nobody, by, nobody, by].map((caller) => perform(store, toFile(caller)));
@@ -75,7 +75,7 @@ export function numberPromises(engine: StoreEngine): void {
     );
   });
 
-  test('two open stores on one folder share the numbers', async (t) => {
+  test('two open stores share the numbers', async (t) => {
     const dataDir = temporaryFolder(t);
     const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const by = await addPlatform(one, 'gallery');
@@ -91,7 +91,7 @@ export function numberPromises(engine: StoreEngine): void {
     assert.deepEqual(filed, numbers(1, 18));
   });
 
-  test('a store that is opened again goes on where it was', async (t) => {
+  test('numbers continue after a restart', async (t) => {
     const dataDir = temporaryFolder(t);
     const before = await openStore(t, engine, dataDir);
     const by = await addPlatform(before, 'gallery');

@@ -15,6 +15,7 @@ import {
   findInstruction,
   frozen,
   noon,
+  notify,
   nowS,
   opened,
   openGallery,
@@ -46,9 +47,9 @@ async function assertDueAt(store: Store, escrowId: string, atMs: number): Promis
   assert.equal((await due(store, atMs, farMs)).includes(escrowId), true, 'too late');
 }
 
-/** Instructions: preparing, giving and asking about them. */
+/** Instructions: preparing, sending and finding them. */
 export function operationPromises(engine: StoreEngine): void {
-  test('a REFUND of an UNPAID order is confirmed where a person closes the order meanwhile', async (t) => {
+  test('a REFUND of an UNPAID order is confirmed if an operator closes the order', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
     const { instructionId } = await perform(store, toResolve(by, 'REFUND', escrowId));
@@ -57,7 +58,7 @@ export function operationPromises(engine: StoreEngine): void {
     assert.deepEqual([await statusOf(instructionId), await statusOf(holdId)], ['CONFIRMED', 'DECLINED']);
   });
 
-  test('a REFUND of an UNPAID order prepares a CANCEL, once, and the order is due', async (t) => {
+  test('a REFUND of an UNPAID order prepares one CANCEL, and the order is due', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
     await recordSent(store, holdId, noon.atMs + 9);
@@ -74,7 +75,7 @@ export function operationPromises(engine: StoreEngine): void {
   });
 
   for (const kind of kinds) {
-    test(`a ${kind} is prepared for a FROZEN order once: who asks again gets that one`, async (t) => {
+    test(`a second ${kind} of a FROZEN order returns the open one`, async (t) => {
       const { store, by } = await openGallery(t, engine);
       const { escrowId } = await frozen(store, by);
       const work = workOf(by);
@@ -100,7 +101,7 @@ export function operationPromises(engine: StoreEngine): void {
       assert.equal((await caseOf(store, escrowId)).open.length, 1);
     });
 
-    test(`a ${kind} keeps a ${otherThan(kind)} from being prepared while it is under way`, async (t) => {
+    test(`a ${otherThan(kind)} is a conflict while a ${kind} is open`, async (t) => {
       const { store, by } = await openGallery(t, engine);
       const { escrowId } = await frozen(store, by);
       const { instructionId } = await perform(store, toResolve(by, kind, escrowId));
@@ -119,7 +120,7 @@ export function operationPromises(engine: StoreEngine): void {
 
     for (const state of states.filter((each) => each !== 'FROZEN')) {
       if (kind === 'REFUND' && state === 'UNPAID') continue;
-      test(`a ${kind} of an order that is ${state} is a conflict, and nothing is prepared`, async (t) => {
+      test(`a ${kind} of a ${state} order is a conflict`, async (t) => {
         const { store, by } = await openGallery(t, engine);
         const { escrowId } = await orderIn(store, by, state);
         const before = await caseOf(store, escrowId);
@@ -140,7 +141,7 @@ export function operationPromises(engine: StoreEngine): void {
       });
     }
 
-    test(`a ${kind} of another owner's order, or of none, is not found`, async (t) => {
+    test(`a ${kind} of an unknown order or of another owner's is rejected`, async (t) => {
       const { store, by: mine } = await openGallery(t, engine);
       const other = await addPlatform(store, 'auction house');
       const { escrowId } = await frozen(store, mine);
@@ -152,7 +153,7 @@ export function operationPromises(engine: StoreEngine): void {
       assert.equal((await prepare(escrowId, undefined)).order.caller, 'gallery');
     });
 
-    test(`concurrent calls to ${kind}, and one to do the other, prepare one instruction`, async (t) => {
+    test(`concurrent calls of both kinds prepare one ${kind}`, async (t) => {
       const { store, by } = await openGallery(t, engine);
       const { escrowId } = await frozen(store, by);
       const resolve = (as: (typeof kinds)[number]) => perform(store, toResolve(by, as, escrowId));
@@ -191,7 +192,7 @@ export function operationPromises(engine: StoreEngine): void {
     });
   }
 
-  test('a key stores the instruction that was open when its call came', async (t) => {
+  test('an idempotency key stores the instruction that was open at its call', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
     const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
@@ -204,7 +205,7 @@ export function operationPromises(engine: StoreEngine): void {
     });
   });
 
-  test('a replay of an opening returns the first order in its current state; another request does not', async (t) => {
+  test('a replay of an opening returns the first order in its current state', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
@@ -279,7 +280,7 @@ export function operationPromises(engine: StoreEngine): void {
     assert.notEqual(later.order.escrowId, first.order.escrowId);
   });
 
-  test('each caller has keys of its own, and calls without a key share nothing', async (t) => {
+  test('idempotency keys are per caller, and calls without a key share nothing', async (t) => {
     const { store, by: mine } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const ids: string[] = [];
@@ -346,7 +347,7 @@ export function operationPromises(engine: StoreEngine): void {
     await assertDueAt(store, other.escrowId, 2);
   });
 
-  test('a start makes all orders with an open instruction due, and no others', async (t) => {
+  test('a start makes due exactly the orders with an open instruction', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const orders = new Map<string, string>();
     for (const state of states) orders.set(state, (await orderIn(store, by, state)).escrowId);
@@ -375,7 +376,7 @@ export function operationPromises(engine: StoreEngine): void {
     await assertDueAt(store, escrowId, 5_000);
   });
 
-  test('orders are listed by due time; those that a clock set back put off come last', async (t) => {
+  test('orders are listed by due time, those beyond the horizon last', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const at = new Map<string, number>();
     for (const lookUpAtMs of [500, 100, 9_000, 300, 2_000, 5_001, 5_000, 200]) {
@@ -440,7 +441,7 @@ export function operationPromises(engine: StoreEngine): void {
     assert.deepEqual(await list({ hasFailed: true, nowMs: 9 }), []);
   });
 
-  test('only a decision makes an order due that needs a review', async (t) => {
+  test('only a decision makes an order in review due', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId, holdId } = await opened(store, by);
     await recordSent(store, holdId);
@@ -456,7 +457,7 @@ export function operationPromises(engine: StoreEngine): void {
     await assertNotDue('send');
     await unanswered(store, escrowId, 1);
     await assertNotDue('leaveOpen');
-    await perform(store, { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs: 1 });
+    await notify(store, 'event', { holdId }, 1);
     await assertNotDue('notified');
   });
 }

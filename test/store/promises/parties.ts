@@ -7,6 +7,7 @@ import { type Command, perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import {
   addPlatform,
+  addService,
   allPages,
   anyParty,
   caseOf,
@@ -14,7 +15,6 @@ import {
   firstPage,
   knownAs,
   neededNames,
-  newToken,
   openGallery,
   openStore,
   refused,
@@ -80,7 +80,7 @@ export function partyPromises(engine: StoreEngine): void {
   test('a party is registered for a platform or an internal system and returned as given', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    await addService(store, 'ledger');
     const buyer = { role: 'BUYER', partyId: ' 买方 \u{1F58C}', providerIds: knownAs.BUYER } as const;
     const seller = { role: 'SELLER', partyId: 'seller-1', providerIds: knownAs.SELLER } as const;
     const added = { addedAtS: tester.atS };
@@ -161,7 +161,7 @@ export function partyPromises(engine: StoreEngine): void {
     const strange = { terms: { ...toOpen(mine, mineFiled).terms, buyerId: 'b' }, violations };
     assert.deepEqual(await fieldsRefused(open(mine, mineFiled, strange)), ['amount', 'buyerId']);
     // An internal system may sell what a platform filed, between the parties of that platform.
-    const ledger = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    const ledger = await addService(store, 'ledger');
     await perform(store, toRegister('ledger', { providerIds: another }));
     const { order } = await perform(store, toOpen(ledger, mineFiled, { parties, owner: undefined }));
     assert.deepEqual((await caseOf(store, order.escrowId)).buyer, knownAs.BUYER);
@@ -171,7 +171,7 @@ export function partyPromises(engine: StoreEngine): void {
     );
   });
 
-  test('a party has to be known by all the names that the provider needs', async (t) => {
+  test('an order needs all provider ids of its parties', async (t) => {
     const { store, by } = await openGallery(t, engine);
     await registerBoth(store, 'gallery');
     const parties = { BUYER: ['user', 'wallet'], SELLER: ['account'] };
@@ -210,7 +210,7 @@ export function partyPromises(engine: StoreEngine): void {
     assert.equal((await open()).order.state, 'UNPAID');
   });
 
-  test('an order keeps the parties that it was opened for, whatever becomes of them', async (t) => {
+  test('an order keeps its parties after they are replaced or removed', async (t) => {
     const { store, by } = await openGallery(t, engine);
     await registerBoth(store, 'gallery');
     const filingNo = await fileOne(store, by);
@@ -234,7 +234,7 @@ export function partyPromises(engine: StoreEngine): void {
   test('an order without registered parties has those of the caller that filed the artwork', async (t) => {
     const { store, by } = await openGallery(t, engine);
     await addPlatform(store, 'auction house');
-    const ledger = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    const ledger = await addService(store, 'ledger');
     const filingNo = await fileOne(store, by);
     const { order } = await perform(store, toOpen(ledger, filingNo, { owner: undefined }));
     const partiesOf = async () => {

@@ -25,7 +25,7 @@ export function quotaPromises(engine: StoreEngine): void {
     assert.equal(await perform(store, { kind: 'CountCalls', callerId: 1, month: november }), 20);
   });
 
-  test('of concurrent calls, as many are admitted as the month has left', async (t) => {
+  test('as many concurrent calls are admitted as the month has left', async (t) => {
     const store = await openStore(t, engine);
     await called(store, 1, { limit: 3 });
     const counts = await Promise.all([1, 2, 3, 4].map(() => called(store, 1, { limit: 3 })));

@@ -13,7 +13,7 @@ async function listed(store: Store, shares: number, sinceMs: number): Promise<(r
 
 /** Which RELEASED orders there are to look up. */
 export function releasedPromises(engine: StoreEngine): void {
-  test('each RELEASED order is in one share, neighbours are in different ones, and no other order is in any', async (t) => {
+  test('each RELEASED order is in one share, neighbors in different ones, and no other order in any', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const released: string[] = [];
     for (let count = 0; count < 6; count += 1) released.push((await orderIn(store, by, 'RELEASED')).escrowId);
@@ -29,7 +29,7 @@ export function releasedPromises(engine: StoreEngine): void {
     assert.deepEqual(await listed(store, 3, noon.atMs), three);
   });
 
-  test('a RELEASED order is listed that came to be so since then, or of whose money there was news', async (t) => {
+  test('a RELEASED order is listed if it was released or its payment changed since the given time', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await orderIn(store, by, 'RELEASED');
     const since = async (ms: number) => (await listed(store, 1, ms)).flat();

@@ -12,6 +12,7 @@ import {
   anyFiling,
   fileOne,
   findFiling,
+  findProvenance,
   firstPage,
   openGallery,
   resolved,
@@ -39,10 +40,10 @@ async function expiredIn(store: Store, atS = nowS()): Promise<string[]> {
   return items.map(({ filingNo }) => filingNo);
 }
 
-/** The numbers of those that went. */
+/** Erases filings. Returns the numbers of those that were erased. */
 async function erase(store: Store, filingNos: readonly string[], atS = nowS()): Promise<string[]> {
-  const gone = await perform(store, { kind: 'EraseFilings', by: { ...tester, atS }, filingNos });
-  return gone.map(({ filingNo }) => filingNo);
+  const erased = await perform(store, { kind: 'EraseFilings', by: { ...tester, atS }, filingNos });
+  return erased.map(({ filingNo }) => filingNo);
 }
 
 async function saysErased(work: Promise<unknown>): Promise<void> {
@@ -66,7 +67,7 @@ async function leavesOf(store: Store): Promise<readonly string[]> {
 
 /** Erasing what was kept long enough. */
 export function retentionPromises(engine: StoreEngine): void {
-  test('what may be erased: every record is over five years old, and no order is open', async (t) => {
+  test('a filing can be erased if all records are over five years old and no order is open', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const [long, old, young] = [yearsAgo(7, 0), yearsAgo(5, -2), yearsAgo(5, 2)];
     const [plain, sold, soldLately, beingSold] = [
@@ -106,21 +107,21 @@ export function retentionPromises(engine: StoreEngine): void {
     assert.deepEqual(await expiredIn(store), [beingSold]);
   });
 
-  test('neither clock by itself makes a retention end', async (t) => {
+  test('the retention ends only by both clocks', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const [old, young] = [
       await fileOne(store, by, yearsAgo(5, -2)),
       await fileOne(store, by, yearsAgo(5, 2)),
     ];
     await acceptClock(store, time('2040-01-01T00:00:00+00:00'));
-    const [behind, ahead] = [nowS() - 10 * 86_400, nowS() + 10 * 86_400];
-    assert.deepEqual(await expiredIn(store, behind), []);
-    assert.deepEqual(await erase(store, [old, young], behind), []);
-    assert.deepEqual(await expiredIn(store, ahead), [old]);
-    assert.deepEqual(await erase(store, [old, young], ahead), [old]);
+    const [early, late] = [nowS() - 10 * 86_400, nowS() + 10 * 86_400];
+    assert.deepEqual(await expiredIn(store, early), []);
+    assert.deepEqual(await erase(store, [old, young], early), []);
+    assert.deepEqual(await expiredIn(store, late), [old]);
+    assert.deepEqual(await erase(store, [old, young], late), [old]);
   });
 
-  test('on the 29th of February nothing goes a day early, nor anywhere where the 1st of March begins later', async (t) => {
+  test('a filing of the 29th of February is not erased before the 2nd of March', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const [last, first] = [
       await fileOne(store, by, time('2019-02-27T06:00:00+00:00')),
@@ -133,7 +134,7 @@ export function retentionPromises(engine: StoreEngine): void {
     assert.deepEqual(await expiredAt('2024-03-02T12:00:00+00:00'), [last, first]);
   });
 
-  test('a clock that is ahead of the newest filing makes no retention end, before an operator accepts it', async (t) => {
+  test('a clock that is ahead of the newest filing ends no retention until an operator accepts it', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const old = await fileOne(store, by, yearsAgo(6, 0));
     assert.deepEqual(await expiredIn(store), []);
@@ -143,7 +144,7 @@ export function retentionPromises(engine: StoreEngine): void {
     assert.deepEqual(await erase(store, [old]), [old]);
   });
 
-  test('what a call under an Idempotency-Key was answered goes with what is erased', async (t) => {
+  test('an erasure deletes the stored result of the Idempotency-Key, too', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const at = yearsAgo(6, 0);
     const filedS = Math.floor(at.atMs / 1000);
@@ -157,7 +158,7 @@ export function retentionPromises(engine: StoreEngine): void {
     assert.ok(again.outcome.kind === 'DONE' && !again.outcome.isReplay);
   });
 
-  test('an erased filing says so to those who ask for it, and is in no list', async (t) => {
+  test('an erased filing is reported as erased and is in no list', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const at = yearsAgo(6, 0);
@@ -169,7 +170,7 @@ export function retentionPromises(engine: StoreEngine): void {
     assert.deepEqual(await erase(store, gone), gone);
     const [filingNo = ''] = gone;
     await saysErased(findFiling(store, filingNo, by.callerId));
-    await saysErased(perform(store, { kind: 'GetProvenance', filingNo }));
+    await saysErased(findProvenance(store, filingNo));
     await saysErased(perform(store, toOpen(by, filingNo)));
     const strange = { kind: 'GetFiling', filingNo, owner: other.callerId } as const;
     assert.equal(await perform(store, strange), undefined);
@@ -188,7 +189,7 @@ export function retentionPromises(engine: StoreEngine): void {
       }
   });
 
-  test('numbers, leaves and proofs are what they were, and a leaf lists those of which the records went', async (t) => {
+  test('an erasure keeps numbers, leaves and proofs, and a leaf lists the erased records', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const at = yearsAgo(6, 0);
     const [first, second] = [await fileOne(store, by, at), await fileOne(store, by, at)];
@@ -199,14 +200,14 @@ export function retentionPromises(engine: StoreEngine): void {
     await erase(store, [first, second]);
     const leaves = await leavesOf(store);
     assert.deepEqual(leaves.slice(0, before.length), before);
-    const [told, ...more] = leaves.slice(before.length).map((leaf) => JSON.parse(leaf));
+    const [added, ...more] = leaves.slice(before.length).map((leaf) => JSON.parse(leaf));
     assert.deepEqual(more, []);
-    assert.partialDeepStrictEqual(told, {
+    assert.partialDeepStrictEqual(added, {
       kind: 'RECORDS_ERASED',
       number: 'LOG',
       detail: { records: 2, leaves: '1-2' },
     });
-    assert.ok(told.detail.before > at.atMs / 1000 && told.detail.before < nowS());
+    assert.ok(added.detail.before > at.atMs / 1000 && added.detail.before < nowS());
     assert.deepEqual(await perform(store, proven), proof);
     await acceptClock(store, yearsAgo(6, 1));
     assert.equal(await fileOne(store, by, yearsAgo(6, 1)), first.replace('-000001', '-000003'));
@@ -214,7 +215,7 @@ export function retentionPromises(engine: StoreEngine): void {
     assert.equal((await leavesOf(store)).length, leaves.length + 2);
   });
 
-  test('no record is erased whose leaf is younger, though a clock that was set back took it', async (t) => {
+  test('the time of its leaf decides when a record is erased', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by, yearsAgo(7, 0));
     const { order } = await perform(store, toOpen(by, filingNo, { at: yearsAgo(7, 0) }));

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { perform } from '../../../src/store/store.ts';
-import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -9,6 +7,7 @@ import {
   openStore,
   type StoreEngine,
   sandbox,
+  setKeyStatus,
   spend,
   toFile,
   underKey,
@@ -16,17 +15,14 @@ import {
 
 /** Which of several open stores serves calls. */
 export function servingPromises(engine: StoreEngine): void {
-  test('one open store serves; the others read and govern, and one of them may serve once it has closed', async (t) => {
+  test('one open store serves; the others execute commands, and one of them may serve once it has closed', async (t) => {
     const dataDir = temporaryFolder(t);
     const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     await serving.beginServing();
     await serving.beginServing();
     await assert.rejects(other.beginServing());
     const { keyId } = await addPlatform(other, 'gallery');
-    assert.equal(
-      (await perform(serving, { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' })).status,
-      'SUSPENDED',
-    );
+    assert.equal((await setKeyStatus(serving, keyId, 'SUSPENDED')).status, 'SUSPENDED');
     await (await openStore(t, engine)).beginServing();
     await serving.close();
     await other.beginServing();
@@ -49,7 +45,7 @@ export function servingPromises(engine: StoreEngine): void {
     assert.notDeepEqual(elsewhere.keyFor('a'), key);
   });
 
-  test('a store that may not serve leaves the idempotency keys and nonces of the other as they are', async (t) => {
+  test('a store that may not serve does not change idempotency keys and nonces', async (t) => {
     const dataDir = temporaryFolder(t);
     const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     await serving.beginServing();

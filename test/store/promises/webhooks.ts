@@ -126,9 +126,9 @@ export function webhookPromises(engine: StoreEngine): void {
     const other = await addPlatform(store, 'auction house');
     const given = newWebhook({ eventTypes: ['escrow.frozen', 'filing.created'] });
     const added = await perform(store, { kind: 'AddWebhook', owner: gallery.callerId, webhook: given });
-    const { id, ...told } = added;
+    const { id, ...returned } = added;
     assert.ok(id > 0);
-    assert.deepEqual(told, {
+    assert.deepEqual(returned, {
       ...given,
       callerId: gallery.callerId,
       caller: 'gallery',
@@ -337,11 +337,11 @@ export function webhookPromises(engine: StoreEngine): void {
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery);
     const { callerId } = gallery;
-    const told = async () =>
+    const events = async () =>
       (await perform(store, { kind: 'ReadEvents', callerId, after: undefined })).events;
     await change(store, webhook, { status: 'DISABLED' });
     await change(store, webhook, { status: 'ENABLED' });
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await events(), []);
     await change(store, webhook, { status: 'DISABLED' }, tester);
     await change(store, webhook, { status: 'DISABLED' }, tester);
     const acts = await perform(store, {
@@ -350,7 +350,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.deepEqual(acts.items.map(({ action, subject }) => [action, subject]).slice(0, -1), [
       ['webhook disable', webhook.webhookId],
     ]);
-    const [event, ...more] = await told();
+    const [event, ...more] = await events();
     assert.deepEqual(
       [event?.type, event?.webhookId, event?.atMs, more],
       ['webhook.disabled', webhook.webhookId, tester.atS * 1_000, []],
