@@ -7,70 +7,64 @@ import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Violation } from '../domain/violation.ts';
 
 /**
- * A payment provider: it holds the money or has it reserved, the service instructs it and asks it.
+ * A payment provider. It holds or reserves the money; the service instructs it and looks up payments.
  *
- * Idempotence: an instruction is known by its instructionId. Given again under the same id, it has no further
- * effect, whether the first one arrived before, arrives later or is being carried out.
+ * Idempotence: an instruction is known by its instructionId. Sent again under the same id it has no further effect, whether
+ * the first one arrived before, arrives later or is being carried out.
  *
- * Truth: `instruct` and `lookUp` resolve with what the provider has written down and will not take back; money
- * only moves forward (see PaymentStatus). What `instruct` resolves with is the status after the instruction: where
- * it is not the one that was asked for, the instruction is declined and will not be carried out later. The one
- * exception is a FREEZE that is AWAITING_BUYER, which goes on when the buyer has acted. After a CANCEL that left the money
- * VOID, no hold is made for the order, even if its FREEZE is on the way.
+ * Truth: `instruct` and `lookUp` resolve to what the provider has recorded and will not take back; money only moves forward
+ * (see PaymentStatus). `instruct` resolves to the status after the instruction. If it is not the requested one, the
+ * instruction is declined and will not be carried out later. The one exception is a FREEZE that is AWAITING_BUYER, which
+ * continues when the buyer has acted. After a CANCEL that left the money VOID, no hold is made for the order, even if its FREEZE
+ * arrives later.
  *
- * Ignorance: a promise that rejects, or never resolves, says nothing: the instruction may have been carried out,
- * or may be later. No other outcome may be made into a rejection, and no doubtful one into an answer.
+ * Ignorance: a promise that rejects, or never resolves, says nothing: the instruction may have been carried out, or may be
+ * later. Nothing else may become a rejection, and nothing doubtful a result.
  *
- * Concurrency: calls for different orders may overlap; for one order there is one at a time. An aborted signal asks
- * to give the call up; its outcome is then not known.
+ * Concurrency: calls for different orders may overlap; an order has one at a time. An aborted signal cancels the call; its
+ * result is then not known.
  */
 export interface PaymentProvider {
   /**
-   * Asks what the provider makes of the credentials of this deployment, by a cheap question that changes nothing and
-   * needs them. Never rejects: no answer, an aborted signal included, is UNREACHABLE.
+   * Checks the credentials with a cheap request that changes nothing. Never rejects: no response, also after an abort, is
+   * UNREACHABLE.
    */
   checkAccess(signal: AbortSignal): Promise<Access>;
-  /** What of an order the provider would never hold, before anything is stored: fields of a request and their rules. */
+  /** Returns the fields of an order that the provider would never accept, before anything is stored. */
   check(terms: Terms): readonly Violation[];
-  /** Gives an instruction. */
   instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot>;
-  /** Asks where the money of an order is now. */
+  /** Returns where the money of an order is now. */
   lookUp(order: PaymentOrder, signal: AbortSignal): Promise<PaymentSnapshot>;
-  /** How notifications are sent. */
   readonly notificationMethod: NotificationMethod;
   /**
-   * Reads a notification as it came over the wire. Throws SIGNATURE_INVALID if it is not the provider's own, or
-   * too old to be; INVALID_JSON if it is, and cannot be read; VALIDATION_FAILED, with what to change at the provider, if
-   * it is not of the kind that this deployment takes.
+   * Reads a notification. Throws SIGNATURE_INVALID if it is not from the provider or too old; INVALID_JSON if it cannot be read;
+   * VALIDATION_FAILED, with what to change at the provider, if this deployment does not accept its kind.
    */
   readNotification(notification: SentNotification): Notification;
-  /**
-   * Asks which orders a resource is of, where notifications name such; undefined if it is of none of ours. Rejects as
-   * `lookUp` does.
-   */
+  /** Finds the orders of a resource in a notification; undefined if it has none. Rejects like `lookUp`. */
   subjectOf?(resource: string, signal: AbortSignal): Promise<NotificationSubject | undefined>;
-  /** Ends whatever the provider's side has under way in this process. */
+  /** Ends all work of the provider in this process. */
   close(): Promise<void>;
 }
 
 /**
- * What a provider makes of credentials; `why` is in words for the operator, without a secret.
+ * The result of a check of credentials. `why` is for the operator, without a secret.
  *
- * - ACCEPTED: it answered what only their owner may ask.
- * - REJECTED: it refused them, or they do not allow what the service needs. Nothing will be carried out until they change.
- * - UNREACHABLE: it gave no answer, or one that says nothing of them.
+ * - ACCEPTED: the provider answered a request that needs them.
+ * - REJECTED: the provider rejected them, or they lack a permission. Nothing is carried out until they change.
+ * - UNREACHABLE: there is no response, or one that says nothing about them.
  */
 export type Access =
   | { readonly kind: 'ACCEPTED' }
   | { readonly kind: 'REJECTED' | 'UNREACHABLE'; readonly why: string };
 
 /**
- * How a request to a provider fails, for whoever looks after the deployment:
+ * How a request to a provider fails:
  *
- * - UNANSWERED: nobody waits for the answer any more.
- * - UNREACHABLE: there is no connection to it.
- * - CREDENTIALS_REJECTED: it does not accept those that it is called with.
- * - OVERLOADED: it takes no more requests now.
+ * - UNANSWERED: the service does not wait for the response any more.
+ * - UNREACHABLE: there is no connection.
+ * - CREDENTIALS_REJECTED: the provider rejects the credentials.
+ * - OVERLOADED: the provider accepts no more requests now.
  * - FAILED: anything else.
  */
 export const failureKinds = [
@@ -84,7 +78,7 @@ export const failureKinds = [
 /** One of `failureKinds`. */
 export type FailureKind = (typeof failureKinds)[number];
 
-/** Why a provider did not answer, where it knows. Its message can be logged. */
+/** Why a request to a provider failed, if it is known. Its message can be logged. */
 export class ProviderFailure extends Error {
   override name = 'ProviderFailure';
   readonly kind: FailureKind;
@@ -103,17 +97,17 @@ export interface Terms extends Pick<EscrowTerms, 'buyerId' | 'sellerId'> {
   readonly currency: string;
 }
 
-/** What the provider is told of an escrow order. */
+/** An escrow order as the provider gets it. */
 export interface PaymentOrder extends Terms {
   /** Names the order at the provider, unique over all deployments that share an account there. */
   readonly holdId: string;
   readonly escrowId: string;
-  /** The provider's names for who pays and for who is paid; undefined where it needs none. */
+  /** The ids of buyer and seller at the provider; undefined if it needs none. */
   readonly buyer?: ProviderIds | undefined;
   readonly seller?: ProviderIds | undefined;
-  /** Unix milliseconds from before any instruction of it. */
+  /** Unix milliseconds, before any instruction of the order. */
   readonly openedAtMs: number;
-  /** PaymentSnapshot.reference of an earlier answer. */
+  /** PaymentSnapshot.reference of an earlier response. */
   readonly reference: string | undefined;
 }
 
@@ -124,106 +118,100 @@ export interface PaymentInstruction extends PaymentOrder {
   readonly kind: InstructionKind;
 }
 
-/** The methods of HTTP that notifications come with. */
+/** The HTTP methods of notifications. */
 export type NotificationMethod = 'GET' | 'POST';
 
 /** A notification as sent. */
 export interface SentNotification {
   readonly method: string;
-  /** Of its target, behind the question mark, as it was sent; '' if there is none. */
+  /** The query of its target, as it was sent; '' if there is none. */
   readonly query: string;
-  /** By lower-case name; the values in their order. */
+  /** By lower-case name; the values keep their order. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
   readonly body: Uint8Array;
   /** Unix seconds. */
   readonly nowS: number;
 }
 
-/** A genuine notification. It is a reason to ask, never an answer. */
+/** A genuine notification. It is a reason for a look-up, never a provider status. */
 export interface Notification {
   /** Unique at the provider. */
   readonly eventId: string;
   /**
-   * Which order it is about; undefined if it is about none of ours. A resource is something at the provider that nothing
-   * of an order is stored of: `subjectOf` finds the order.
+   * The order; undefined if it is about none of ours. A resource is an object at the provider that no order refers to:
+   * `subjectOf` finds the order.
    */
   readonly about: NotificationSubject | { readonly resource: string } | undefined;
 }
 
-/** An order, by PaymentOrder.holdId or by PaymentSnapshot.reference; or what a buyer may contest together. */
+/** An order, by PaymentOrder.holdId or by PaymentSnapshot.reference, or the orders that a buyer may contest together. */
 export type NotificationSubject =
   | { readonly holdId: string }
   | { readonly reference: string }
   | OrdersOfBuyer;
 
-/** The orders that are or may be RELEASED of a buyer who is registered with these of the provider's names, opened since a time. */
+/** The orders of a buyer with these provider ids that are or may be RELEASED, opened since a time. */
 export interface OrdersOfBuyer {
   readonly buyer: ProviderIds;
   /** Unix milliseconds. */
   readonly openedSinceMs: number;
 }
 
-/**
- * One of the providers that a deployment can choose: what has to be set for it, and how it is opened. `Values` is what
- * its settings are read into, a member for each.
- */
+/** A provider that a deployment can choose: its settings, and how to open it. `Values` has a member for each setting. */
 export interface ProviderKind<Values = unknown> {
-  /** As a deployment names it, and as its database remembers it. */
+  /** The name in the setting and in the database. */
   readonly name: string;
-  /** False if it is a simulation, which no production is served by. */
+  /** False if it is a simulation, which production rejects. */
   readonly movesMoney: boolean;
-  /**
-   * Currencies that it counts in other minor units than ISO 4217, so that an amount would be taken for a hundred times
-   * more or less than it is: no deployment can choose both.
-   */
+  /** Currencies with other minor units than ISO 4217. No deployment can choose them: an amount would be wrong by a factor. */
   readonly otherUnits: readonly string[];
-  /** The ISO 4217 codes that it takes, no other of which a deployment can choose with it; undefined if it takes any. */
+  /** The ISO 4217 codes that a deployment can choose with it; undefined for any. */
   readonly currencies?: readonly string[];
-  /** The names that parties have to be registered with; undefined if it takes anybody, and nobody has to be registered. */
+  /** The provider ids of registered parties; undefined if parties need no registration. */
   readonly parties: PartyRules | undefined;
-  /** Files that it makes in the data folder, and only beside a complete database. */
+  /** Files that it creates in the data folder, beside a complete database. */
   readonly ownFiles: readonly string[];
   /** Its settings, in the order of the help; the variables begin with ARTSEAL_ and its name. */
   readonly settings: { readonly [Member in keyof Values]: Setting<Values[Member]> };
-  /** Opens it with what its settings were read into. The libraries that it is made of are loaded here, not before. */
+  /** Opens it. Loads its libraries, which nothing loads before. */
   open(values: Values, surroundings: Surroundings): Promise<PaymentProvider>;
 }
 
-/** What a provider finds in the process that it is opened in. */
+/** What a provider gets from the process. */
 export interface Surroundings {
   /** A folder that exists. */
   readonly dataDir: string;
   readonly clock: Clock;
   /**
-   * Takes a notification of a provider in this process: resolves once it is stored, rejects if it has to be sent again.
-   * Undefined where nothing is served.
+   * Accepts a notification of a provider in this process. Resolves once it is stored, rejects if it has to be sent again.
+   * Undefined if the process serves nothing.
    */
   readonly notify?: ((notification: Notification) => Promise<void>) | undefined;
 }
 
-/** A setting: its variable of the environment, and how what it says is read. */
+/** A setting: its environment variable, and how to read the value. */
 export interface Setting<Value = unknown> {
   readonly variable: string;
-  /** What it is when unset; '' if there is nothing that it could be, and then a provider's own has to be set. */
+  /** The default; '' if the setting is required. */
   readonly fallback: string;
-  /** What it is for, as the help shows it. */
+  /** The text of the help. */
   readonly meaning: string;
-  /** Set where messages must not repeat the value. */
+  /** Set if messages must not repeat the value. */
   readonly secret?: true;
-  /** Set where the value names a file whose text is read; other users of the machine must not be able to change it. */
+  /** Set if the value names a file to read. Other users of the machine must not be able to change it. */
   readonly namesFile?: true;
-  /** Set where the value names a file that is read later, and again when it changes; others must not change it either. */
+  /** Set if the value names a file that is read later, and again after changes. Others must not be able to change it. */
   readonly watchesFile?: true;
-  /** Set where everybody may read that file. */
+  /** Set if everybody may read that file. */
   readonly isPublic?: true;
   /**
-   * Reads the value, or the text of the file that it names. Throws SettingError with the rule that it breaks, any other
-   * Error with the reason why it cannot be used, and what `environment` throws where that cannot be read.
+   * Reads the value, or the text of the file that it names. Throws SettingError with the broken rule, another Error with the
+   * reason why the value cannot be used, and what `environment` throws.
    */
   read(text: string, environment: () => Environment): Value;
 }
 
-/** A setting breaks a rule, which is the message and follows the name of the variable: "must be https". */
+/** A setting breaks a rule. The message is the rule, and follows the variable's name: "must be https". */
 export class SettingError extends Error {
   override name = 'SettingError';
 }

@@ -2,15 +2,15 @@ import { isSecure } from '../domain/address.ts';
 import type { Environment } from '../domain/caller.ts';
 import { SettingError } from './provider.ts';
 
-/** Reads a text of this form. Throws SettingError with the rule otherwise. */
+/** Returns the text if it matches. Throws SettingError with the rule otherwise. */
 export function matching(text: string, pattern: RegExp, rule: string): string {
   if (!pattern.test(text)) throw new SettingError(rule);
   return text;
 }
 
 /**
- * Reads the origin of an API: in production the provider's own alone. Throws SettingError, and what `environment` throws,
- * which is not asked before the rest is in order: so that is told as well.
+ * Reads the origin of an API, which must be the provider's own in production. Throws SettingError, and what `environment`
+ * throws; the other rules are checked first, so that their errors are reported too.
  */
 export function readOrigin(text: string, own: string, environment: () => Environment): string {
   const url = URL.parse(text);

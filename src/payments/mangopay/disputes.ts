@@ -3,31 +3,31 @@ import { type NotificationSubject, type PaymentOrder, ProviderFailure } from '..
 import { declinedFor, type MangopayApi } from './client.ts';
 import { holdOf, type Money, type OrderLedger, snapshotOf, type Transfer } from './snapshot.ts';
 
-/** A chargeback of a pay-in: what of it is looked at. */
+/** The members of a dispute (a chargeback of a pay-in) that are read. */
 export interface Dispute {
   readonly Id: string;
   /** The pay-in. */
   readonly InitialTransactionId: string;
   readonly DisputeType: 'CONTESTABLE' | 'NOT_CONTESTABLE' | 'RETRIEVAL';
   readonly DisputedFunds: Money;
-  /** What of that the platform contests. */
+  /** The part that the platform contests. */
   readonly ContestedFunds?: Money | null;
   readonly Status: string;
-  /** Of one that is CLOSED. */
+  /** Member of a CLOSED dispute. */
   readonly ResultCode?: string | null;
   /** Unix seconds. */
   readonly ClosedDate?: number | null;
 }
 
-/** What is read of a pay-in. */
+/** The members of a pay-in that are read. */
 interface PayIn {
   readonly CreationDate: number;
-  /** Unix seconds; null as long as it has not succeeded. */
+  /** Unix seconds; null until it succeeds. */
   readonly ExecutionDate?: number | null;
   readonly CreditedWalletId: string;
 }
 
-/** Disputes of a wallet that are looked at, Mangopay's maximum for a page; where there are more, nothing is known. */
+/** Disputes of a wallet that are read: Mangopay's largest page. If there are more, the look-up fails. */
 const disputesMax = 100;
 /** How long before its hold an order may have been opened, in milliseconds. */
 const openingMs = 3_600_000;
@@ -35,7 +35,7 @@ const openingMs = 3_600_000;
 const isOpen = ({ Status, ResultCode }: Dispute): boolean =>
   Status !== 'CLOSED' || !['LOST', 'WON', 'VOID'].includes(ResultCode ?? '');
 
-/** What a closed dispute took from the platform for good, in minor units. A retrieval is a question, and takes nothing. */
+/** Returns what a closed dispute took from the platform, in minor units. A retrieval is an inquiry and takes nothing. */
 function lostBy({ DisputeType, ResultCode, DisputedFunds, ContestedFunds }: Dispute): bigint {
   if (DisputeType === 'RETRIEVAL' || ResultCode === 'VOID') return 0n;
   const disputed = BigInt(DisputedFunds.Amount);
@@ -43,8 +43,8 @@ function lostBy({ DisputeType, ResultCode, DisputedFunds, ContestedFunds }: Disp
 }
 
 /**
- * The disputes that may be about the money of a hold. Mangopay names the pay-in, and a wallet does not say which pay-in paid
- * for what: each counts that came into the buyer's wallet before the hold was made, unless its dispute was over by then.
+ * Returns the disputes that may be about the money of a hold. A dispute names its pay-in, but a wallet does not say which pay-in
+ * paid for what. So each pay-in before the hold counts, unless its dispute was over by then.
  */
 async function disputesOf(api: MangopayApi, hold: Transfer): Promise<readonly Dispute[]> {
   const path = `/wallets/${hold.DebitedWalletId}/disputes`;
@@ -64,7 +64,7 @@ async function disputesOf(api: MangopayApi, hold: Transfer): Promise<readonly Di
   return kept.filter((dispute) => dispute !== undefined);
 }
 
-/** Why nothing is released for an order now: a pay-in that it may have been paid with is disputed, or was and is lost. */
+/** Returns why an order cannot be released now: a pay-in that may have paid for it is in dispute, or was lost in one. */
 export async function whyDisputed(api: MangopayApi, ledger: OrderLedger): Promise<Declined | undefined> {
   const hold = holdOf(ledger);
   const disputes = hold === undefined ? [] : await disputesOf(api, hold);
@@ -78,7 +78,7 @@ export async function whyDisputed(api: MangopayApi, ledger: OrderLedger): Promis
   return declinedFor('disputed', `dispute ${Id} of pay-in ${InitialTransactionId} is ${state}`, words);
 }
 
-/** Where the money of an order is, with what buyers contested of it once the seller had it. */
+/** Returns where the money of an order is, with disputes after its release. */
 export async function paymentOf(
   api: MangopayApi,
   ledger: OrderLedger,
@@ -89,16 +89,16 @@ export async function paymentOf(
   const hold = holdOf(ledger);
   if (hold === undefined || (status !== 'PAID_OUT' && status !== 'PARTLY_RETURNED')) return payment;
   const disputes = await disputesOf(api, hold);
-  const told = { currency, reference };
+  const facts = { currency, reference };
   const held = BigInt(hold.CreditedFunds.Amount);
-  if (disputes.some(isOpen)) return { status: 'DISPUTED', amount: held, ...told };
+  if (disputes.some(isOpen)) return { status: 'DISPUTED', amount: held, ...facts };
   const lost = disputes.reduce((sum, dispute) => sum + lostBy(dispute), 0n);
   if (lost === 0n) return payment;
-  if (lost >= held) return { status: 'RETURNED', amount: held, ...told };
-  return { status: 'PARTLY_RETURNED', amount: kept > lost ? kept - lost : 0n, ...told };
+  if (lost >= held) return { status: 'RETURNED', amount: held, ...facts };
+  return { status: 'PARTLY_RETURNED', amount: kept > lost ? kept - lost : 0n, ...facts };
 }
 
-/** The orders that a dispute may be about: those of the wallet that its pay-in came into, held since. */
+/** Returns the orders that a dispute may be about: those of the wallet of its pay-in, held since then. */
 export async function ordersOfDispute(
   api: MangopayApi,
   disputeId: string,

@@ -4,19 +4,19 @@ import { type PaymentOrder, ProviderFailure } from '../provider.ts';
 import type { MangopayApi } from './client.ts';
 import type { OrderLedger, Transfer } from './snapshot.ts';
 
-/** The wallets of orders, of which there is one for an order at most, and what went through them. */
+/** The wallets of orders with their transactions. An order has at most one. */
 export interface Ledgers {
-  /** That of an order, by its reference or else among the wallets of the escrow user; undefined if it has none. */
+  /** Finds the wallet of an order, by its reference or else among the wallets of the escrow user. */
   find(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | undefined>;
-  /** That of an order, which is made if it has none; or why Mangopay makes none. */
-  open(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | { readonly apiError: Declined }>;
-  /** What went through a wallet by now. What was answered just now may not be in the list yet, and is added. */
+  /** Finds or creates the wallet of an order. Returns why Mangopay creates none. */
+  open(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | { readonly declined: Declined }>;
+  /** Reads the transactions of a wallet again. Adds one that a response had, since the list may not have it yet. */
   again(api: MangopayApi, ledger: OrderLedger, answered?: Transfer): Promise<OrderLedger>;
-  /** Notes at Mangopay that nothing is to come into a wallet any more. */
+  /** Marks a wallet at Mangopay: no more money may come in. */
   close(api: MangopayApi, order: PaymentOrder, walletId: string): Promise<void>;
 }
 
-/** What is read of a wallet. */
+/** The members of a wallet that are read. */
 interface Wallet {
   readonly Id: string;
   readonly Tag?: string | null;
@@ -24,32 +24,32 @@ interface Wallet {
 }
 
 /**
- * Age of an order, in milliseconds, from which on a wallet is looked for before one is made. Mangopay keeps idempotency
- * keys for 24 hours; the rest is for a request that is long on its way.
+ * Age of an order, in milliseconds, from which its wallet is searched before one is created. Mangopay keeps idempotency keys
+ * for 24 hours; the rest is for a request that is slow to arrive.
  */
 const keyTrustedMs = 12 * 60 * 60 * 1000;
-/** How far Mangopay's clock may be behind ours, in seconds: a search ends that much before the order. */
+/** How far Mangopay's clock may lag ours, in seconds: a search ends that much before the order. */
 const clockDifferenceS = 600;
-/** Wallets that a search goes through before it gives up, and how many of anything come at a time, Mangopay's maximum. */
+/** Wallets that a search reads before it fails, and Mangopay's largest page. */
 const listLimits = { wallets: 5_000, perPage: 100 } as const;
 
-/** The idempotency key of one thing that is done for an order: 32 characters, of the 16 to 36 that Mangopay takes. */
+/** Derives an idempotency key of 32 characters; Mangopay accepts 16 to 36. */
 export function keyOf(thing: string, id: string): string {
   return createHash('sha256').update(`${thing} ${id}`).digest('hex').slice(0, 32);
 }
 
-/** Mangopay answered with a fault of its own, and there is no wallet: to make one under another key could be a second one. */
+/** An error at Mangopay used up the key, and there is no wallet: one under another key could be a second one. */
 const noWallet: Declined = {
   code: 'no_wallet',
   words: unexplainedWords,
   detail: 'Mangopay failed to make the wallet of the order, and its key is used up',
 };
 
-/** The Tag by which a wallet that was closed is told from one that is open. */
+/** The Tag of a closed wallet. */
 const closedTag = ({ holdId }: PaymentOrder) => `${holdId}${closed}`;
 const closed = ' closed';
 
-/** The wallets of this user. */
+/** Returns the wallets that belong to the escrow user. */
 export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers {
   async function search(api: MangopayApi, order: PaymentOrder): Promise<Wallet | undefined> {
     const sinceS = Math.floor(order.openedAtMs / 1000) - clockDifferenceS;
@@ -57,7 +57,7 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
     for (let page = 1; page <= wallets / perPage; page += 1) {
       const query = { page: `${page}`, per_page: `${perPage}`, Sort: 'CreationDate:DESC' };
       const found = await api.get<readonly Wallet[]>(`/users/${escrowUser}/wallets`, query);
-      // Where it ends, and with it what is ABSENT, goes by the order alone.
+      // The search ends by the order of the list: in another order it could miss a wallet.
       const isNewer = ({ CreationDate }: Wallet, place: number) =>
         CreationDate > (found[place - 1]?.CreationDate ?? CreationDate);
       if (found.some(isNewer)) {
@@ -97,13 +97,13 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
         Tag: order.holdId,
       };
       const made = await api.post<Wallet>('/wallets', body, keyOf('wallet', order.holdId));
-      if (made.kind === 'REFUSED') return { apiError: made.apiError };
+      if (made.kind === 'REJECTED') return { declined: made.declined };
       if (made.kind === 'DONE' && !made.isStored) {
         return { walletId: made.resource.Id, isClosed: false, transfers: [] };
       }
       if (made.kind === 'DONE') return read(api, await api.get<Wallet>(`/wallets/${made.resource.Id}`));
       const despite = await search(api, order);
-      return despite === undefined ? { apiError: noWallet } : read(api, despite);
+      return despite === undefined ? { declined: noWallet } : read(api, despite);
     },
     close: (api, order, walletId) => api.put(`/wallets/${walletId}`, { Tag: closedTag(order) }),
   };
@@ -128,15 +128,15 @@ async function listed(
   };
 }
 
-/** The wallet that a hold is in. */
+/** Returns the wallet of a hold. */
 function walletOf({ Id, CreditedWalletId }: Transfer): string {
   if (CreditedWalletId === null) throw new ProviderFailure('FAILED', `Mangopay: ${Id} has no wallet`);
   return CreditedWalletId;
 }
 
 /**
- * A transaction as it is now, and in full: a list leaves out where the buyer has to act and what a refund is of, and what was
- * stored may be of the past.
+ * Reads a transaction in full if its list entry is not enough: lists lack the page for the buyer and the transfer that a refund
+ * is of, and a waiting transfer may have changed.
  */
 function current(api: MangopayApi, transfer: Transfer, walletId: string): Promise<Transfer> | Transfer {
   const { Id, Type, Nature, Status, CreditedWalletId } = transfer;

@@ -1,23 +1,24 @@
 import type { Declined } from '../../domain/payment.ts';
 import type { PaymentOrder } from '../provider.ts';
-import { declinedFor, type MangopayApi, OwnerHasToAuthenticate } from './client.ts';
+import { declinedFor, type MangopayApi } from './client.ts';
+import { OwnerHasToAuthenticate } from './http.ts';
 
-/** What is read of a wallet that is to be paid into. */
+/** The members of a seller's wallet that are read. */
 interface PayableWallet {
   readonly Owners: readonly string[];
   readonly Currency: string;
 }
 
-/** What is wrong with the wallet that a seller is to be paid into. */
+/** Why a seller's wallet cannot be paid into. */
 export interface SellerFault {
   readonly declined: Declined;
-  /** Whether it is only that Mangopay does not show the wallet before its owner has authenticated. */
+  /** Whether Mangopay only does not show the wallet before its owner has authenticated. */
   readonly isHidden: boolean;
 }
 
 /**
- * Reads the wallet that a seller is to be paid into: it has to be there, be the registered user's, and be in the currency of
- * the order. Undefined if all of that is so.
+ * Reads the seller's wallet. It must exist, belong to the registered user, and have the currency of the order. Returns
+ * undefined if it does.
  */
 export async function sellerFault(
   api: MangopayApi,

@@ -2,44 +2,26 @@ import type { Environment } from '../../domain/caller.ts';
 import type { ProviderIdRule } from '../../domain/party.ts';
 import { type ProviderKind, SettingError } from '../provider.ts';
 import { matching, readOrigin } from '../setting-readers.ts';
-import type { MangopaySettings } from './client.ts';
+import type { MangopaySettings } from './http.ts';
 
 const origins = {
   sandbox: 'https://api.sandbox.mangopay.com',
   production: 'https://api.mangopay.com',
 } as const satisfies Record<Environment, string>;
 
-/** What ARTSEAL_MANGOPAY_URL is where it is left out. */
+/** The default of ARTSEAL_MANGOPAY_URL. */
 const originOfEnvironment = 'auto';
 
-/** Currencies that there are wallets in, of those that ISO 4217 knows. */
-const currencies: readonly string[] = [
-  ...[
-    'AED',
-    'AUD',
-    'CAD',
-    'CHF',
-    'CZK',
-    'DKK',
-    'EUR',
-    'GBP',
-    'HKD',
-    'HUF',
-    'ILS',
-    'JPY',
-    'MXN',
-    'NOK',
-    'NZD',
-  ],
-  ...['PLN', 'RON', 'SAR', 'SEK', 'SGD', 'TRY', 'USD', 'ZAR'],
-];
+/** ISO 4217 currencies of Mangopay's wallets. */
+const currencies: readonly string[] =
+  'AED AUD CAD CHF CZK DKK EUR GBP HKD HUF ILS JPY MXN NOK NZD PLN RON SAR SEK SGD TRY USD ZAR'.split(' ');
 
-/** An id as Mangopay gives them: digits, or a prefix and letters; at most 128 characters. */
+/** The form of ids at Mangopay: digits, or a prefix and letters; at most 128 characters. */
 const idPattern = /^[A-Za-z0-9_-]{1,128}$/;
 const user: ProviderIdRule = { pattern: idPattern, what: 'a user, user_…' };
 const wallet: ProviderIdRule = { pattern: idPattern, what: 'a wallet of that user, wlt_…' };
 
-/** Mangopay, as a deployment chooses it. */
+/** Mangopay as a payment provider of deployments. */
 export const mangopay: ProviderKind<MangopaySettings> = {
   name: 'mangopay',
   movesMoney: true,

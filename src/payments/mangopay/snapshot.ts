@@ -3,14 +3,14 @@ import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
 import { type PaymentOrder, ProviderFailure } from '../provider.ts';
 import { declinedFor } from './client.ts';
 
-/** A sum as Mangopay writes it. */
+/** An amount at Mangopay. */
 export interface Money {
   readonly Currency: string;
   /** Minor units. */
   readonly Amount: number;
 }
 
-/** A transaction of a wallet: a transfer, a payout, or the refund of one; what of it is looked at. */
+/** The members of a wallet's transaction (transfer, payout or refund) that are read. */
 export interface Transfer {
   readonly Id: string;
   /** Unix seconds. */
@@ -19,7 +19,7 @@ export interface Transfer {
   readonly AuthorId: string;
   /** What leaves the debited wallet. */
   readonly DebitedFunds: Money;
-  /** What arrives: what was debited without the fees. */
+  /** What arrives: the debited amount without fees. */
   readonly CreditedFunds: Money;
   readonly Status: 'CREATED' | 'SUCCEEDED' | 'FAILED';
   readonly Type: 'PAYIN' | 'TRANSFER' | 'CONVERSION' | 'PAYOUT';
@@ -28,22 +28,22 @@ export interface Transfer {
   readonly DebitedWalletId: string | null;
   /** Null of a payout. */
   readonly CreditedWalletId: string | null;
-  /** Of a refund, what it is of; lists leave it out. */
+  /** The transfer that a refund is of; lists lack it. */
   readonly InitialTransactionId?: string;
   readonly ResultCode?: string | null;
   readonly ResultMessage?: string | null;
   readonly PendingUserAction?: { readonly RedirectUrl?: string | null } | null;
 }
 
-/** The wallet of an order, and what went from and to it; the refunds into it say what they are of. */
+/** The wallet of an order and its transactions. Refunds into it name their transfers. */
 export interface OrderLedger {
   readonly walletId: string;
-  /** Whether it was closed: no money is to come into it any more. */
+  /** Whether it was closed: no more money may come in. */
   readonly isClosed: boolean;
   readonly transfers: readonly Transfer[];
 }
 
-/** The transfer that an order is held by, or was to be: the first from the buyer's wallet into that of the order. */
+/** Returns the transfer that holds the money of an order, or failed to: the first one into the order's wallet. */
 export function holdOf({ walletId, transfers }: OrderLedger): Transfer | undefined {
   const into = transfers.filter(
     ({ Type, Nature, CreditedWalletId }) =>
@@ -52,19 +52,18 @@ export function holdOf({ walletId, transfers }: OrderLedger): Transfer | undefin
   return into.find(({ Status }) => Status !== 'FAILED') ?? into[0];
 }
 
-/** What of an order decides where its money is. */
+/** The members of an order that decide where its money is. */
 type OrderTerms = Pick<PaymentOrder, 'holdId' | 'amount' | 'seller'>;
 
 /**
- * Where the money of an order is, by what went into its wallet and out of it. Throws ProviderFailure where that is
- * still being decided.
+ * Returns where the money of an order is, by the transactions of its wallet. Throws ProviderFailure while that is undecided.
  *
- * A release is a transfer to the seller's own wallet that has the order's tag. Whatever else leaves the wallet, but to the
- * buyer's wallet, makes the amount that is HELD smaller than what was agreed, which stops the order for a person; `declined`
- * says what was found. Staff can copy the tag, which achieves nothing: an order is RELEASED only while a RELEASE of ours is open.
+ * A release is a transfer to the seller's wallet with the order's tag. Money that leaves the wallet in another way, except to
+ * the buyer, makes the HELD amount smaller than agreed, so the order needs review; `declined` says what was found. Staff can
+ * copy the tag, without effect: an order becomes RELEASED only while a RELEASE is open.
  *
- * After a release, money that Mangopay was told to take back from the seller is in the order's wallet first, and with the
- * buyer only when the hold was refunded as well: RETURNED is said of the second alone.
+ * After a release, money that Mangopay takes back from the seller is first in the order's wallet. The buyer has it only after
+ * the hold was refunded too; only then the status is RETURNED.
  */
 export function snapshotOf(ledger: OrderLedger, order: OrderTerms): PaymentSnapshot {
   const hold = holdOf(ledger);
@@ -80,7 +79,7 @@ function heldSnapshot(
   order: OrderTerms,
 ): PaymentSnapshot {
   const sellerWallet = order.seller?.wallet;
-  const told = { currency: hold.DebitedFunds.Currency, reference: hold.Id };
+  const facts = { currency: hold.DebitedFunds.Currency, reference: hold.Id };
   const moved = transfers.filter(hasMoved);
   const into = moved.filter(({ CreditedWalletId }) => CreditedWalletId === walletId);
   const out = moved.filter(({ DebitedWalletId }) => DebitedWalletId === walletId);
@@ -90,26 +89,26 @@ function heldSnapshot(
   const backOf = (initial: Transfer) =>
     credited(into.filter(({ InitialTransactionId }) => InitialTransactionId === initial.Id));
   const released = out.filter(isRelease);
-  const gone = debited(out);
+  const spent = debited(out);
   const received = credited(into.filter(({ Nature }) => Nature !== 'REFUND'));
-  const left = credited(into) - gone;
+  const left = credited(into) - spent;
   const returned = credited(out.filter(isToBuyer));
   const paid = credited(released);
   const takenBack = released.reduce((sum, transfer) => sum + backOf(transfer), 0n);
   const isAllBack = returned >= received || returned >= order.amount;
   if (returned > 0n && left <= 0n && paid === takenBack && isAllBack) {
-    return { status: 'RETURNED', amount: received, ...told };
+    return { status: 'RETURNED', amount: received, ...facts };
   }
-  const isOver = gone >= credited([hold]);
+  const isOver = spent >= credited([hold]);
   if (paid > 0n && isOver && takenBack > 0n)
-    return { status: 'PARTLY_RETURNED', amount: paid - takenBack, ...told };
-  if (paid > 0n && isOver) return { status: 'PAID_OUT', amount: paid, ...told };
+    return { status: 'PARTLY_RETURNED', amount: paid - takenBack, ...facts };
+  if (paid > 0n && isOver) return { status: 'PAID_OUT', amount: paid, ...facts };
   const strange = out.filter((one) => !isToBuyer(one) && backOf(one) < credited([one]));
   const declined = strange.length > 0 ? movedElsewhere(strange, sellerWallet, isRelease) : undefined;
-  return { status: 'HELD', amount: left, ...told, ...(declined && { declined }) };
+  return { status: 'HELD', amount: left, ...facts, ...(declined && { declined }) };
 }
 
-/** Whether money has moved; a payout takes it from the wallet when it is made. */
+/** Whether money has moved. A payout takes it when it is created. */
 const hasMoved = ({ Status, Type }: Transfer): boolean =>
   Status === 'SUCCEEDED' || (Status === 'CREATED' && Type === 'PAYOUT');
 
@@ -118,7 +117,7 @@ const debited = (some: readonly Transfer[]): bigint =>
 const credited = (some: readonly Transfer[]): bigint =>
   some.reduce((sum, { CreditedFunds }) => sum + BigInt(CreditedFunds.Amount), 0n);
 
-/** What took money out of the wallet of an order without being its release, for the person who has to look. */
+/** Describes for the review what took money out of the order's wallet without being its release. */
 function movedElsewhere(
   strange: readonly Transfer[],
   sellerWallet: string | undefined,
@@ -156,14 +155,14 @@ function awaiting({ Id, CreationDate, PendingUserAction }: Transfer): PaymentSna
   return { status: 'AWAITING_BUYER', reference: Id, nextActionUrl, nextActionExpiresAtMs };
 }
 
-/** What the buyer is told, by Mangopay's result code, where it is a matter of theirs. */
+/** Words for the buyer, by Mangopay's result code. */
 const words: Readonly<Record<string, string>> = {
   '001001': 'The wallet does not hold enough money for this order.',
   '007101': 'The payment was not confirmed: authentication failed too often.',
   '007102': 'The payment was not confirmed within ten minutes.',
 };
 
-/** Why a transfer failed. */
+/** Returns why a transfer failed. */
 export function declinedBy({ Id, ResultCode, ResultMessage }: Transfer): Declined {
   const code = ResultCode ?? 'unknown';
   return declinedFor(code, `${Id}, ${code}: ${ResultMessage ?? ''}`, words[code]);
