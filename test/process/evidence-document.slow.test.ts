@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { tokenOver } from '../evidence/verifier/attesting.ts';
+import type { SmallBundle } from '../evidence/verifier/small-log.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
-import { type ExampleBundle, exampleBundle, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
+import { exampleBundle, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { checkpointTextOf, noteKey } from '../support/note-keys.ts';
 import { startService } from '../support/service.ts';
@@ -34,7 +35,7 @@ function folderOf(t: TestContext, bundle: string = example): string {
 }
 
 /** Checks a bundle with the program of the page and returns its output. */
-async function check(t: TestContext, bundle: ExampleBundle, vkey: string = exampleKey.vkey): Promise<string> {
+async function check(t: TestContext, bundle: SmallBundle, vkey: string = exampleKey.vkey): Promise<string> {
   const cwd = folderOf(t, JSON.stringify(bundle));
   const words = ['check.py', 'bundle.json', vkey];
   const run = promisify(execFile)('python3', words, { cwd });

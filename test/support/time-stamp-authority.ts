@@ -31,7 +31,6 @@ export type TimeStampReplyLie =
   | 'OTHER_CERTIFICATE_NAMED'
   | 'TOO_MANY_CERTIFICATES'
   | 'ALTERED'
-  | 'TRUNCATED'
   | 'GARBAGE';
 
 /** Wrong responses. */
@@ -186,7 +185,6 @@ export async function startTimeStampAuthority(
       const good = await reply(query);
       return changed(good, good.length - 6);
     },
-    TRUNCATED: async (query) => (await reply(query)).subarray(0, -9),
     GARBAGE: async () => Buffer.from('<html>Welcome</html>'),
   };
   const server = createServer((request, response) => void answer(request, response));

@@ -20,23 +20,6 @@ import { retryAtMs } from './retry.ts';
 import { createStoreBackoff, type StoreBackoff } from './store-backoff.ts';
 import { createThrottle, type Throttle } from './throttle.ts';
 
-/**
- * Sends events to the endpoints of their callers: each event at least once, the events of one resource in their order, with
- * retries. Deliveries are in the store; the sender holds a bounded number of them in memory.
- */
-export interface Sender {
-  /** Starts to send. Resolves when the endpoints were listed, or could not be. */
-  start(): Promise<void>;
-  /** Reads changed endpoints and deliveries now. Resolves when all endpoints were listed, or could not be. */
-  look(): Promise<void>;
-  metrics(): SenderMetrics;
-  /**
-   * Starts nothing more, waits up to `stopTimeoutMs` for requests in flight and records their results. Aborted requests are
-   * sent again by the next process.
-   */
-  stop(): Promise<void>;
-}
-
 /** Counted since the start of the process. */
 export interface SenderMetrics {
   /** Attempts that succeeded, and that failed. */
@@ -63,15 +46,15 @@ export interface SenderDependencies {
   readonly limits?: SendingLimits | undefined;
 }
 
-export function createSender(dependencies: SenderDependencies): Sender {
-  return new Sending(dependencies);
-}
+/** Creates a sender that sends nothing yet. */
+export const createSender = (dependencies: SenderDependencies): Sender => new Sender(dependencies);
 
 /**
- * The endpoints, and what is in progress for them. Each endpoint has a next step: a request, or a claim of due deliveries. Both
- * have limits, so an endpoint waits until `#run` starts its step.
+ * Sends events to the endpoints of their callers: each event at least once, the events of one resource in their order, with
+ * retries. Deliveries are in the store; a bounded number of them is in memory. Each endpoint has a next step, a request or a
+ * claim of due deliveries. Both have limits, so an endpoint waits until `#run` starts its step.
  */
-class Sending implements Sender {
+export class Sender {
   readonly #dependencies: SenderDependencies;
   readonly #limits: SendingLimits;
   readonly #queues: EndpointQueues;
@@ -113,12 +96,13 @@ class Sending implements Sender {
     );
   }
 
+  /** Starts to send. Resolves when the endpoints were listed, or could not be. */
   start(): Promise<void> {
     this.#endEvents = this.#dependencies.onEvents((callerIds) => this.#onEvents(callerIds));
     return this.#listing.start();
   }
 
-  /** Calls while a listing is in progress share the next one. */
+  /** Lists all endpoints now, and resolves like `start`. Calls while a listing is in progress share the next one. */
   look(): Promise<void> {
     this.#nextList ??= this.#currentList.then(() => {
       this.#nextList = undefined;
@@ -132,6 +116,10 @@ class Sending implements Sender {
     return { ...this.#counts, requestsInFlight: this.#pool.taken() };
   }
 
+  /**
+   * Starts nothing more, waits up to `stopTimeoutMs` for requests in flight and records their results. Aborted requests are
+   * sent again by the next process.
+   */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#endEvents();

@@ -379,30 +379,6 @@ test('changes by another process take effect with the next listing', async (t) =
   assert.equal(arrivals[0]?.id, arrivals[3]?.id);
 });
 
-test('redelivered events are sent at once, in the order of their resource', async (t) => {
-  const { store, gallery, webhook, arrivals, answer, until, sender } = await openAll(t);
-  const { escrowId } = await frozen(store, gallery);
-  await until(() => areAll(store, webhook, 'DELIVERED', 2));
-  answer(answering(500));
-  await resolved(store, gallery, escrowId, 'RELEASE');
-  await until(async () => (await deliveriesOf(store, webhook)).every(({ attempts }) => attempts >= 1));
-  arrivals.length = 0;
-  answer(fine);
-  await perform(store, {
-    ...{ kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 2 }, nowMs: noon.atMs },
-  });
-  await perform(store, {
-    ...{ kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 3 }, nowMs: noon.atMs },
-  });
-  void sender.look();
-  await until(() => areAll(store, webhook, 'DELIVERED', 4));
-  const sent = arrivals.map(({ body }) => JSON.parse(body));
-  assert.deepEqual(
-    sent.filter(({ data }) => data.escrowId !== undefined).map(({ type }) => type),
-    ['escrow.frozen', 'escrow.released'],
-  );
-});
-
 /** Attempts that end when the test ends them. */
 function createHeldAttempts() {
   const held: {

@@ -173,8 +173,8 @@ export class SmallLog {
   }
 
   /** Appends a record. Returns the index of its leaf. */
-  record(record: SmallRecord): number {
-    const { salt, data } = commit(record);
+  record(record: SmallRecord, itsSalt?: Uint8Array): number {
+    const { salt, data } = commit(record, itsSalt);
     const index = this.append(data);
     this.#records.set(index, { record, salt });
     return index;
