@@ -135,16 +135,11 @@ test('a platform sees only its own endpoints, and has ten at most', async () => 
   await create();
 });
 
-/** Wrong bodies, and the field that the response names. */
+/** Invalid bodies and their errors. test/events/webhooks/target.test.ts has all URLs, test/domain/text.test.ts all texts. */
 const wrong: readonly (readonly [name: string, target: string, body: unknown, message: RegExp])[] = [
   ['no URL', '', {}, /^url must be an absolute https:/],
   ['an http URL', '', { url: 'http://gallery.example/' }, /^url must be an absolute https:/],
-  ['a URL with a password', '', { url: 'https://a:b@gallery.example/' }, /^url must have no user name/],
-  ['a URL with a fragment', '', { url: 'https://gallery.example/#top' }, /^url must have no #/],
-  ['a long URL', '', { url: `https://gallery.example/${'x'.repeat(2_048)}` }, /^url .*2048/],
   ['a private address', '', { url: 'https://10.0.0.1/' }, /^url must have a host at a public address/],
-  ['an address in disguise', '', { url: 'https://0x0a.1/' }, /^url must have a host at a public address/],
-  ['metadata', '', { url: 'https://169.254.169.254/' }, /^url must have a host at a public address/],
   ['a URL that is a number', '', { url: 7 }, /^url must be a string/],
   ['an unknown type', '', { url, eventTypes: ['filing.created', 'filing'] }, /^eventTypes .*escrow\.frozen/],
   ['the type of tests', '', { url, eventTypes: ['webhook.test'] }, /^eventTypes must be of/],
@@ -163,11 +158,8 @@ const wrong: readonly (readonly [name: string, target: string, body: unknown, me
   ],
   ['one type as a text', '', { url, eventTypes: 'filing.created' }, /^eventTypes must be/],
   ['a long description', '', { url, description: 'x'.repeat(201) }, /^description must have/],
-  ['a description with a tab', '', { url, description: 'a\tb' }, /^description must have no control/],
-  ['a description of white space', '', { url, description: '  ' }, /^description must have a character/],
   ['an unknown member', '', { url, secret: 'mine' }, /^secret is not part of this request/],
   ['a long overlap', '/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be 0 to 604800$/],
-  ['a negative overlap', '/ID/secret', { overlapSeconds: -1 }, /^overlapSeconds must be 0 to 604800$/],
   ['neither event nor time', '/ID/redeliver', {}, /^sequence is required unless since/],
   [
     'event and time',
@@ -185,19 +177,17 @@ const wrong: readonly (readonly [name: string, target: string, body: unknown, me
 test('a wrong member is named, and nothing changes', async () => {
   const { call, post, patch, create } = await newPlatform();
   const { webhook } = await create();
-  for (const [name, target, body, message] of wrong) {
+  for (const [, target, body, message] of wrong) {
     const answer = await post(target.replace('ID', webhook.webhookId), body);
     assertRefused(answer, 400, 'VALIDATION_FAILED', message);
-    if (target !== '' || name === 'no URL') continue;
-    const given = Object.fromEntries(
-      Object.entries(body as object).filter(([member, value]) => member !== 'url' || value !== url),
-    );
-    assertRefused(await patch(`/${webhook.webhookId}`, given), 400, 'VALIDATION_FAILED', message);
   }
-  assertRefused(
-    await patch(`/${webhook.webhookId}`, { status: 'PAUSED' }),
-    ...([400, 'VALIDATION_FAILED', /^status must be ENABLED or DISABLED/] as const),
-  );
+  for (const [change, message] of [
+    [{ status: 'PAUSED' }, /^status must be ENABLED or DISABLED/],
+    [{ url: 'https://10.0.0.1/' }, /^url must have a host at a public address/],
+    [{ eventTypes: ['webhook.test'] }, /^eventTypes must be of/],
+  ] as const) {
+    assertRefused(await patch(`/${webhook.webhookId}`, change), 400, 'VALIDATION_FAILED', message);
+  }
   assertRefused(await call(`/${webhook.webhookId}/deliveries?status=LOST`), 400, 'VALIDATION_FAILED');
   assertRefused(await call(`/${webhook.webhookId}/deliveries?pageToken=abc`), 400, 'VALIDATION_FAILED');
   assertRefused(await call('?pageSize=101'), 400, 'VALIDATION_FAILED', /^pageSize/);
