@@ -108,7 +108,7 @@ async function decisionOf(words: Words): Promise<Chosen> {
   if (more.length > 0) throw new UsageError(`takes only one of ${flagList}`);
   const [kind, evidence] = [chosen[1], words.text('evidence')];
   if (kind !== 'END') {
-    if (evidence !== undefined) throw new UsageError('takes --evidence FILE with --end alone');
+    if (evidence !== undefined) throw new UsageError('takes --evidence FILE only with --end');
     return { kind };
   }
   const end = oneOf(words, 'end', orderEnds);

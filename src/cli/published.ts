@@ -35,7 +35,7 @@ function prefixOf(place: string, word: string): string {
   const url = URL.canParse(place) ? new URL(place) : undefined;
   if (url === undefined || url.search + url.hash + url.username + url.password !== '') {
     throw new UsageError(
-      `needs ${word} as the address of a log alone, such as https://registry.example/log, not '${place}'`,
+      `needs ${word} to be only the address of a log, such as https://registry.example/log, not '${place}'`,
     );
   }
   return url.href.replace(/\/+$/, '');

@@ -27,7 +27,7 @@ const create: Action = {
       session.show(
         { tokenId, token, ...rest },
         ...fieldLines({ tokenId, token, name, scopes: granted(stored), platform, expires: expiresAt }, 10),
-        'The token is shown only once: the server stores its SHA-256 alone.',
+        'The token is shown only once: the server stores only its SHA-256.',
       );
       if (stored.scopes.length === 0)
         terminal.printError(

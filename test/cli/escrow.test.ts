@@ -106,7 +106,7 @@ test('an invalid decision is rejected with the reason; a valid one is accepted o
     [resolve('--accept', '--return'), 2, decisions],
     [resolve('--end', 'FROZEN'), 2, /--end RELEASED\|REFUNDED\|CLOSED, not 'FROZEN'/],
     [resolve('--end', 'CLOSED'), 2, /needs --evidence FILE with --end/],
-    [resolve('--accept', '--evidence', 'x'), 2, /--evidence FILE with --end alone/],
+    [resolve('--accept', '--evidence', 'x'), 2, /--evidence FILE only with --end/],
     [resolve('--end', 'CLOSED', '--evidence', '/no/such'), 1, /\/no\/such does not exist/],
     [['resolve', '--accept', ...why], 2, /escrow resolve needs an ESCROW_ID;/],
     [['resolve', escrowId, '--accept'], 2, /needs --reason TEXT \(the audit log keeps it/],

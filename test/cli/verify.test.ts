@@ -215,7 +215,7 @@ test('wrong command lines name what is wrong', async () => {
     ],
     [
       ['log', 'audit', 'https://me@log.example', '--key', vkey],
-      'log audit needs URL as the address of a log alone',
+      'log audit needs URL to be only the address of a log',
     ],
   ] as const) {
     const { code, errors } = await runHere(words, {});

@@ -39,7 +39,7 @@ test('a file of witnesses has a line for each', () => {
   assert.deepEqual([read()?.required, read('2')?.required], [0, 2]);
 });
 
-test('a file of witnesses that is not one is refused, naming the line', () => {
+test('a wrong file of witnesses is rejected, and the fault names the line', () => {
   const refused: readonly (readonly [string, RegExp])[] = [
     ['# none\n', /names no witness/],
     [`${one}\n`, /line 1: has to be a verifier key, a space and a URL/],
@@ -65,7 +65,7 @@ test('a file of witnesses that is not one is refused, naming the line', () => {
   }
 });
 
-test('no more witnesses can be required than there are', () => {
+test('the required witnesses cannot be more than the given ones', () => {
   const text = `${one} https://one.example\n`;
   for (const required of ['2', '-1', '1.5', 'all', '17', '1 '])
     assert.throws(() => readConfig(witnessesIn(text, required)), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
@@ -73,7 +73,7 @@ test('no more witnesses can be required than there are', () => {
   assert.throws(() => readConfig(env), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
 });
 
-test('a rolled back log refuses filings where witnesses are required, or as set', () => {
+test('filings on a rolled back log are rejected if witnesses are required, or as set', () => {
   const text = `${one} https://one.example\n`;
   const refuses = (required: string, set?: string) =>
     readConfig({
@@ -87,7 +87,7 @@ test('a rolled back log refuses filings where witnesses are required, or as set'
   assert.throws(() => readConfig(alone), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
 });
 
-test('an authority for time stamps has an address, a period and certificates that vouch for it', () => {
+test('a time-stamping authority has a URL, a period and certificates', () => {
   const { certificateFile, certificate } = makeSelfSigned(folder);
   const env = { ARTSEAL_TLOG_TSA_URL: 'http://stamp.example/tsr' };
   const terms = { url: 'http://stamp.example/tsr', everyMs: 3_600_000, authorities: undefined };
@@ -104,7 +104,7 @@ test('an authority for time stamps has an address, a period and certificates tha
   for (const [settings, variable] of refused) assert.throws(() => readConfig(settings), naming(variable));
 });
 
-test('others may read who witnesses and who vouches for time stamps, but not change it', () => {
+test('the files of witnesses and authorities are public, and trusted', () => {
   const { certificateFile } = makeSelfSigned(folder);
   const config = readConfig({
     ...witnessesIn(`${one} https://one.example\n`),

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const webhooksOf = (env: Record<string, string>) => readConfig(env).webhooks;
 
-test('private networks that endpoints may be in are named', () => {
+test('the setting names private networks for endpoints', () => {
   const { networks } = webhooksOf({ ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16, fd00::7' });
   assert.deepEqual(networks, [
     { family: 'ipv4', address: '10.20.0.0', bits: 16 },
@@ -20,7 +20,7 @@ test('private networks that endpoints may be in are named', () => {
     assert.throws(() => webhooksOf({ ARTSEAL_WEBHOOK_NETWORKS: text }), naming('ARTSEAL_WEBHOOK_NETWORKS'));
 });
 
-test('loopback is open in a sandbox that is for its machine alone and names no networks, and never in production', () => {
+test('by default only a sandbox that listens on loopback sends webhooks to loopback', () => {
   const production = {
     ARTSEAL_ENVIRONMENT: 'production',
     ARTSEAL_MASTER_KEY: `main:${'ab'.repeat(32)}`,
@@ -45,7 +45,7 @@ test('a proxy has an address, and may have a user and a password', () => {
     assert.deepEqual(webhooksOf({ ARTSEAL_WEBHOOK_PROXY: text }).proxy, new URL(text));
 });
 
-test('another address of a proxy is rejected, and its password is not repeated', () => {
+test('a wrong address of a proxy is rejected, and the fault has no password', () => {
   const rejected = [
     ...['socks5://proxy:1080', 'proxy.internal:3128', 'http://proxy/path', 'http://proxy/?a=b'],
     ...['http://proxy/#a', 'http://proxy:0/', 'http://ann:s3cret%ff@proxy/', 'ann:s3cret@proxy', 'http://'],
@@ -63,7 +63,7 @@ test('another address of a proxy is rejected, and its password is not repeated',
   }
 });
 
-test('a file of authorities has certificates; others may read it, but not change it', (t) => {
+test('a file of authorities has certificates, and is public and trusted', (t) => {
   const folder = temporaryFolder(t);
   const { certificateFile, certificate } = makeSelfSigned(folder);
   const config = readConfig({ ARTSEAL_WEBHOOK_CA: certificateFile });

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { writePrivately } from '../../src/packaging/native-addon.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-test('the addon is reached through its descriptor alone: it has no name', {
+test('the addon is loaded through its descriptor and has no name', {
   skip: process.platform !== 'linux',
 }, (t) => {
   const folder = temporaryFolder(t);
