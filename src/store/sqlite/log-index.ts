@@ -6,56 +6,57 @@ import type { VerifiedTree } from './verified-tree.ts';
 /** Leaves that are read at a time: those of a tile. */
 const leavesAtOnce = 256;
 
-/** Faults that are kept in words. */
+/** Faults that are described, at most. */
 const faultsMax = 10;
 
 /**
- * What the evidence log says of filings, kept in memory: which numbers it has, how many records each filing has, and what was
- * erased. It is read from leaves that are in the verified tree, so a row that is deleted, or marked as erased, is noticed.
+ * An index of the evidence log by filing, in memory: the numbers that it has, the records of each filing, and what was erased. It
+ * is made of leaves that are in the verified tree, so it shows if a row was deleted or marked as erased. Each question first
+ * reads the leaves that were not read yet.
  */
 export interface LogIndex {
   /** Reads so many leaves more, at most. */
   scan(leavesMax: number): void;
-  /** How many leaves were read. */
+  /** The number of leaves that were read. */
   scanned(): number;
-  /** Leaves in the tables that are not those of the tree: the first of them in words, and how many they are. */
+  /** Leaves in the tables that are not those of the tree: their number, and descriptions of the first ones. */
   faults(): { readonly count: number; readonly first: readonly string[] };
-  /** Takes note of a leaf that was appended. */
+  /** Adds a leaf that was appended. */
   appended(index: number, leaf: NotedLeaf): void;
-  /** The last number of a year, 0 if it has none. Like all questions, it first reads what was not read yet. */
+  /** The last number of a year, 0 if it has none. */
   lastOf(year: number): number;
   /** Whether a filing of that number was recorded. */
   hasFiling(filingNo: string): boolean;
-  /** How many filings were recorded between two numbers, themselves not counted. */
+  /** The number of filings between two numbers, without these. */
   filingsBetween(below: string, above: string): number;
-  /** How many TRANSFER records a filing has. */
+  /** The number of TRANSFER records of a filing. */
   transfersOf(filingNo: string): number;
-  /** The last number of a year that was left out, 0 if none was. */
+  /** The last skipped number of a year, 0 if none was skipped. */
   skippedThrough(year: number): number;
   /**
-   * The latest time that the leaf of an erased record can have, Unix seconds: an event of the log says that its record was
-   * erased. Undefined if none does.
+   * The latest time that the leaf of an erased record can have, Unix seconds, if a log event says that its record was erased.
+   * Undefined if none does.
    */
   erasedBefore(leafIndex: number): number | undefined;
-  /** All that it knows, as JSON, to begin with after a restart. */
+  /** The whole index as JSON, for `load` after a restart. */
   save(): string;
-  /** Begins with what was saved as of so many leaves. Nothing if something was read already. */
+  /** Loads a saved index. Does nothing if leaves were read already. */
   load(saved: string): void;
   committed(): void;
   rolledBack(): void;
 }
 
-/** What of a leaf the index needs. */
+/** The part of a leaf that the index needs. */
 export interface NotedLeaf {
   readonly kind: string;
   readonly number: string;
   /** Unix seconds. */
   readonly time: number;
-  /** Of an event of the log. */
+  /** Of a log event. */
   readonly detail?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Numbers that were left out. */
+/** Skipped numbers. */
 interface Skipped {
   readonly year: number;
   readonly after: number;
@@ -70,13 +71,21 @@ interface Erased {
   readonly spans: readonly LeafSpan[];
 }
 
-/** All that the index knows, as it is saved. */
-interface Saved {
+/** What the leaves say. */
+interface Contents {
+  /** The last number of each year. */
+  readonly years: Map<number, number>;
+  /** The number of TRANSFER records of each filing. */
+  readonly transfers: Map<string, number>;
+  readonly skipped: Skipped[];
+  readonly erased: Erased[];
+}
+
+/** The index as it is saved. */
+interface Saved extends Pick<Contents, 'skipped' | 'erased'> {
   readonly scanned: number;
   readonly years: readonly (readonly [number, number])[];
   readonly transfers: readonly (readonly [string, number])[];
-  readonly skipped: readonly Skipped[];
-  readonly erased: readonly Erased[];
 }
 
 /** Less than the retention can ever be, in seconds. */
@@ -84,41 +93,14 @@ const retentionMinS = retentionYears * 365 * 86_400;
 
 const filingForm = /^AS-\d{4}-\d{6}$/;
 
-/** The index of a log; nothing is read before it is needed. */
+/** The index of a log. It reads nothing before it has to. */
 export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: () => void): LogIndex {
   let scanned = 0;
-  let years = new Map<number, number>();
-  let transfers = new Map<string, number>();
-  let skipped: Skipped[] = [];
-  let erased: Erased[] = [];
-  /** What takes back that of the transaction, the last first. */
+  let contents: Contents = { years: new Map(), transfers: new Map(), skipped: [], erased: [] };
+  /** What undoes the leaves of the transaction. */
   const undo: (() => void)[] = [];
   let faultCount = 0;
   const faults: string[] = [];
-
-  /** Takes note of the next leaf; what takes that back. */
-  function note({ kind, number, time, detail }: NotedLeaf): () => void {
-    if (kind === 'FILING') {
-      const year = yearOfFiling(number);
-      const last = years.get(year) ?? 0;
-      years.set(year, Math.max(last, sequenceOfFiling(number)));
-      return () => void years.set(year, last);
-    }
-    if (kind === 'NUMBERS_SKIPPED') {
-      skipped.push(detail as unknown as Skipped);
-      return () => void skipped.pop();
-    }
-    if (kind === 'RECORDS_ERASED') {
-      const before = Math.min(Number(detail?.before), time - retentionMinS);
-      // One without a list of its leaves covers none.
-      erased.push({ before, spans: readLeafRanges(String(detail?.leaves)) ?? [] });
-      return () => void erased.pop();
-    }
-    if (kind !== 'TRANSFER') return () => {};
-    const count = transfers.get(number) ?? 0;
-    transfers.set(number, count + 1);
-    return () => void transfers.set(number, count);
-  }
 
   function read(index: number, data: string | undefined): void {
     if (data === undefined || !tree.hasLeaf(index, data)) {
@@ -128,8 +110,8 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
         faults.push(`leaf ${index} of the evidence log is not what was recorded`);
       return;
     }
-    const takeBack = note(JSON.parse(data));
-    if (index >= tree.durableSize()) undo.push(takeBack);
+    const undoLeaf = note(contents, JSON.parse(data));
+    if (index >= tree.durableSize()) undo.push(undoLeaf);
   }
 
   function scan(leavesMax: number): void {
@@ -142,34 +124,13 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
     }
   }
 
-  /** Reads all that was not read yet. */
-  function complete(): void {
+  /** Reads all leaves that were not read yet. */
+  function complete(): Contents {
     if (tree.size() === 0 || scanned < tree.size()) {
       tree.catchUp();
       scan(Number.POSITIVE_INFINITY);
     }
-  }
-
-  /** How many filings of a year were recorded after one place in it and before another. */
-  function countOf(year: number, after: number, before: number): number {
-    const last = Math.min(before - 1, years.get(year) ?? 0);
-    const leftOut = skipped
-      .filter((each) => each.year === year)
-      .map((each) => Math.min(last, each.through) - Math.max(after, each.after))
-      .reduce((sum, count) => sum + Math.max(0, count), 0);
-    return Math.max(0, last - after - leftOut);
-  }
-
-  function filingsBetween(below: string, above: string): number {
-    complete();
-    const [firstYear, lastYear] = [yearOfFiling(below), yearOfFiling(above)];
-    let count = 0;
-    for (const year of years.keys()) {
-      if (year < firstYear || year > lastYear) continue;
-      const after = year === firstYear ? sequenceOfFiling(below) : 0;
-      count += countOf(year, after, year === lastYear ? sequenceOfFiling(above) : filingSequenceMax + 1);
-    }
-    return count;
+    return contents;
   }
 
   return {
@@ -178,41 +139,31 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
     faults: () => ({ count: faultCount, first: faults }),
     appended: (index, leaf) => {
       if (index !== scanned) return;
-      undo.push(note(leaf));
+      undo.push(note(contents, leaf));
       scanned += 1;
     },
-    lastOf: (year) => {
-      complete();
-      return years.get(year) ?? 0;
-    },
+    lastOf: (year) => complete().years.get(year) ?? 0,
     hasFiling: (filingNo) => {
       if (!filingForm.test(filingNo)) return false;
-      complete();
       const sequence = sequenceOfFiling(filingNo);
-      return sequence > 0 && countOf(yearOfFiling(filingNo), sequence - 1, sequence + 1) > 0;
+      return sequence > 0 && countOf(complete(), yearOfFiling(filingNo), sequence - 1, sequence + 1) > 0;
     },
-    filingsBetween,
-    transfersOf: (filingNo) => {
-      complete();
-      return transfers.get(filingNo) ?? 0;
-    },
+    filingsBetween: (below, above) => filingsBetween(complete(), below, above),
+    transfersOf: (filingNo) => complete().transfers.get(filingNo) ?? 0,
     skippedThrough: (year) => {
-      complete();
-      return Math.max(0, ...skipped.filter((each) => each.year === year).map(({ through }) => through));
+      const ofYear = complete().skipped.filter((each) => each.year === year);
+      return Math.max(0, ...ofYear.map(({ through }) => through));
     },
-    erasedBefore: (leafIndex) => {
-      complete();
-      return erased.find(({ spans }) => isIn(spans, leafIndex))?.before;
+    erasedBefore: (leafIndex) => complete().erased.find(({ spans }) => isIn(spans, leafIndex))?.before,
+    save: () => {
+      const { years, transfers, ...lists } = contents;
+      return JSON.stringify({ scanned, years: [...years], transfers: [...transfers], ...lists });
     },
-    save: () => JSON.stringify({ scanned, years: [...years], transfers: [...transfers], skipped, erased }),
     load: (saved) => {
       if (scanned > 0) return;
-      const known: Saved = JSON.parse(saved);
+      const { years, transfers, skipped, erased, ...known }: Saved = JSON.parse(saved);
       ({ scanned } = known);
-      years = new Map(known.years);
-      transfers = new Map(known.transfers);
-      skipped = [...known.skipped];
-      erased = [...known.erased];
+      contents = { years: new Map(years), transfers: new Map(transfers), skipped, erased };
     },
     committed: () => {
       undo.length = 0;
@@ -224,7 +175,54 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
   };
 }
 
-/** Whether a leaf is in one of these spans, which are in ascending order. */
+/** Adds the next leaf. Returns what undoes that. */
+function note({ years, transfers, skipped, erased }: Contents, leaf: NotedLeaf): () => void {
+  const { kind, number, time, detail } = leaf;
+  if (kind === 'FILING') {
+    const year = yearOfFiling(number);
+    const last = years.get(year) ?? 0;
+    years.set(year, Math.max(last, sequenceOfFiling(number)));
+    return () => void years.set(year, last);
+  }
+  if (kind === 'NUMBERS_SKIPPED') {
+    skipped.push(detail as unknown as Skipped);
+    return () => void skipped.pop();
+  }
+  if (kind === 'RECORDS_ERASED') {
+    const before = Math.min(Number(detail?.before), time - retentionMinS);
+    // An event without a list of its leaves covers none.
+    erased.push({ before, spans: readLeafRanges(String(detail?.leaves)) ?? [] });
+    return () => void erased.pop();
+  }
+  if (kind !== 'TRANSFER') return () => {};
+  const count = transfers.get(number) ?? 0;
+  transfers.set(number, count + 1);
+  return () => void transfers.set(number, count);
+}
+
+/** The number of filings of a year between two numbers, without these. */
+function countOf({ years, skipped }: Contents, year: number, after: number, before: number): number {
+  const last = Math.min(before - 1, years.get(year) ?? 0);
+  const skippedNumbers = skipped
+    .filter((each) => each.year === year)
+    .map((each) => Math.min(last, each.through) - Math.max(after, each.after))
+    .reduce((sum, count) => sum + Math.max(0, count), 0);
+  return Math.max(0, last - after - skippedNumbers);
+}
+
+function filingsBetween(contents: Contents, below: string, above: string): number {
+  const [firstYear, lastYear] = [yearOfFiling(below), yearOfFiling(above)];
+  let count = 0;
+  for (const year of contents.years.keys()) {
+    if (year < firstYear || year > lastYear) continue;
+    const after = year === firstYear ? sequenceOfFiling(below) : 0;
+    const before = year === lastYear ? sequenceOfFiling(above) : filingSequenceMax + 1;
+    count += countOf(contents, year, after, before);
+  }
+  return count;
+}
+
+/** Whether a leaf is in one of the spans, which are in ascending order. */
 function isIn(spans: readonly LeafSpan[], leafIndex: number): boolean {
   let [from, to] = [0, spans.length];
   while (from < to) {

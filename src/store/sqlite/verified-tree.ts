@@ -16,21 +16,21 @@ const tileLevel = 8;
 const tileLeaves = 2 ** tileLevel;
 const tileBytes = tileLeaves * treeHashBytes;
 
-/** Tiles whose leaf hashes are kept in memory, 8 KiB each: those of a million leaves. */
+/** Tiles whose leaf hashes stay in memory, 8 KiB each: those of a million leaves. */
 const tilesKeptMax = 4_096;
 
 /**
- * The tree of the evidence log in the memory of this process. It takes in what the tables have once, and then only grows; the
- * roots of its tiles never leave it. Its root is compared with the signed checkpoint before anything is signed, so what is
- * compared with this tree is compared with what was published. What is newer is what this process appended.
+ * The tree of the evidence log in the memory of this process. It reads each leaf of the tables once, and only grows; the roots of
+ * its tiles stay in memory. Nothing is signed before its root was compared with the published checkpoint, so this tree is the
+ * published one. Newer leaves are those that this process appended.
  *
- * Threat: somebody writes to the database file, and changes a record together with its leaf and the hashes of it.
+ * Threat: somebody with write access to the database file changes a record together with its leaf and their hashes.
  */
 export interface VerifiedTree {
   size(): number;
   /** Without the leaves of the open transaction. */
   durableSize(): number;
-  /** Takes in the leaves that another process appended. Throws RecordDamaged if the tables have fewer than the tree. */
+  /** Reads the leaves that another process appended. Throws RecordDamaged if the tables have fewer than the tree. */
   catchUp(): void;
   /** Appends a leaf: the hashes of all subtrees that it completes, from the leaf itself upwards. */
   append(completed: readonly Uint8Array[]): void;
@@ -39,87 +39,35 @@ export interface VerifiedTree {
   /** Whether these data are the leaf at an index. */
   hasLeaf(index: number, data: string): boolean;
   head(): TreeHead;
-  /** Keeps what was appended since the last call. */
+  /** Keeps the leaves that were appended since the last call. */
   committed(): void;
-  /** Forgets it. */
+  /** Drops them. */
   rolledBack(): void;
 }
 
-/** The tree of the leaves in a table; nothing is read before it is needed. */
+/** The tree of the leaves in a table. It reads nothing before it has to. */
 export function createVerifiedTree(leaves: Leaves): VerifiedTree {
-  /** The hashes of the complete subtrees from tiles upwards, a list a level. */
-  const levels: Uint8Array[][] = [[]];
+  const tiles = createTiles(leaves);
   /** The hashes of the leaves after the last complete tile. */
   let tail: Uint8Array = new Uint8Array(tileBytes);
   let size = 0;
   /** Size and tail as of the last commit; undefined while nothing was appended since. */
   let durable: { readonly size: number; readonly tail: Uint8Array } | undefined;
-  /** Leaf hashes of complete tiles that have the root of their tile; the oldest one first. */
-  const kept = new Map<number, Uint8Array>();
-
-  const tiles = (): number => levels[0]?.length ?? 0;
-
-  function keep(tile: number, hashes: Uint8Array): void {
-    kept.set(tile, hashes);
-    if (kept.size <= tilesKeptMax) return;
-    for (const oldest of kept.keys()) {
-      kept.delete(oldest);
-      return;
-    }
-  }
-
-  /** Adds the root of a complete tile, and those that it completes above. */
-  function addTile(root: Uint8Array): void {
-    let hash = root;
-    for (let level = 0; ; level += 1) {
-      const row = levels[level] ?? [];
-      levels[level] = row;
-      // A copy: the hash may be a part of a larger buffer, which would be kept with it.
-      row.push(new Uint8Array(hash));
-      const left = row.at(-2);
-      if (row.length % 2 === 1 || left === undefined) return;
-      hash = subtreeRoot(Buffer.concat([left, hash]));
-    }
-  }
 
   function addLeaf(hash: Uint8Array, tileRoot: Uint8Array | undefined): void {
     tail.set(hash, (size % tileLeaves) * treeHashBytes);
     size += 1;
     if (size % tileLeaves !== 0) return;
-    keep(tiles(), tail);
-    addTile(tileRoot ?? subtreeRoot(tail));
+    tiles.keep(tiles.count(), tail);
+    tiles.add(tileRoot ?? subtreeRoot(tail));
     tail = new Uint8Array(tileBytes);
   }
 
-  /** The hashes of the leaves of a tile; undefined if the tables do not have those that its root is of. */
-  function hashesOfTile(tile: number): Uint8Array | undefined {
-    if (tile === tiles()) return tail;
-    const known = kept.get(tile);
-    if (known !== undefined) return known;
-    const hashes = Buffer.concat(leaves.findHashes({ level: 0, place: tile * tileLeaves }, tileLeaves));
-    const root = levels[0]?.[tile];
-    if (root === undefined || hashes.length !== tileBytes || !equal(subtreeRoot(hashes), root))
-      return undefined;
-    keep(tile, hashes);
-    return hashes;
-  }
-
-  /** Whether a leaf leads to the root of its tile by the other hashes in the tables: for a tile of which some are damaged. */
-  function leadsToTile(index: number, leaf: Uint8Array): boolean {
-    const tile = Math.floor(index / tileLeaves);
-    const inTile = index % tileLeaves;
-    const path = inclusionPath(inTile, tileLeaves).flatMap(({ start, end }) => {
-      const width = end - start;
-      const subtree = { level: Math.log2(width), place: (tile * tileLeaves + start) / width };
-      return leaves.findHashes(subtree, 1);
-    });
-    const root = levels[0]?.[tile];
-    return root !== undefined && equal(rootOfProof({ index: inTile, size: tileLeaves, leaf, path }), root);
-  }
+  const hashesOfTile = (tile: number) => (tile === tiles.count() ? tail : tiles.hashesOf(tile));
 
   function hashOf({ level, place }: Subtree): Uint8Array {
     const missing = () => damagedTree(`the hash of subtree ${place} of level ${level} is not there`);
-    if (level >= tileLevel) return levels[level - tileLevel]?.[place] ?? refuse(missing());
+    if (level >= tileLevel) return tiles.root(level - tileLevel, place) ?? refuse(missing());
     const tile = Math.floor((place * 2 ** level) / tileLeaves);
     const width = 2 ** level * treeHashBytes;
     const from = (place * width) % tileBytes;
@@ -142,7 +90,7 @@ export function createVerifiedTree(leaves: Leaves): VerifiedTree {
           : { level: 0, place: size };
         const [hash = refuse(damagedTree(`leaf ${size} is not there`))] = leaves.findHashes(subtree, 1);
         if (isWholeTile) {
-          addTile(hash);
+          tiles.add(hash);
           size += tileLeaves;
         } else addLeaf(hash, undefined);
       }
@@ -157,7 +105,7 @@ export function createVerifiedTree(leaves: Leaves): VerifiedTree {
       if (index >= size) return false;
       const hash = leafHash(data);
       const hashes = hashesOfTile(Math.floor(index / tileLeaves));
-      if (hashes === undefined) return leadsToTile(index, hash);
+      if (hashes === undefined) return tiles.isProved(index, hash);
       const from = (index % tileLeaves) * treeHashBytes;
       return equal(hash, hashes.subarray(from, from + treeHashBytes));
     },
@@ -169,9 +117,68 @@ export function createVerifiedTree(leaves: Leaves): VerifiedTree {
       if (durable === undefined) return;
       ({ size, tail } = durable);
       durable = undefined;
-      const whole = Math.floor(size / tileLeaves);
-      for (const [level, row] of levels.entries()) row.length = Math.floor(whole / 2 ** level);
-      for (const tile of kept.keys()) if (tile >= whole) kept.delete(tile);
+      tiles.truncate(Math.floor(size / tileLeaves));
+    },
+  };
+}
+
+/** The complete tiles of a tree: their roots in memory, and leaf hashes that were compared with them. */
+function createTiles(leaves: Leaves) {
+  /** The hashes of the complete subtrees from tiles upwards, a list a level. */
+  const levels: Uint8Array[][] = [[]];
+  /** The leaf hashes of tiles, the oldest one first. */
+  const kept = new Map<number, Uint8Array>();
+
+  function keep(tile: number, hashes: Uint8Array): void {
+    kept.set(tile, hashes);
+    const [oldest] = kept.size > tilesKeptMax ? kept.keys() : [];
+    if (oldest !== undefined) kept.delete(oldest);
+  }
+
+  return {
+    count: (): number => levels[0]?.length ?? 0,
+    root: (level: number, place: number) => levels[level]?.[place],
+    keep,
+    /** Adds the root of a tile, and the hashes of the subtrees above that it completes. */
+    add: (root: Uint8Array): void => {
+      let hash = root;
+      for (let level = 0; ; level += 1) {
+        const row = levels[level] ?? [];
+        levels[level] = row;
+        // A copy: the hash may be a part of a larger buffer, which would stay in memory with it.
+        row.push(new Uint8Array(hash));
+        const left = row.at(-2);
+        if (row.length % 2 === 1 || left === undefined) return;
+        hash = subtreeRoot(Buffer.concat([left, hash]));
+      }
+    },
+    /** The hashes of the leaves of a tile; undefined if the hashes in the tables do not have its root. */
+    hashesOf: (tile: number): Uint8Array | undefined => {
+      const known = kept.get(tile);
+      if (known !== undefined) return known;
+      const hashes = Buffer.concat(leaves.findHashes({ level: 0, place: tile * tileLeaves }, tileLeaves));
+      const root = levels[0]?.[tile];
+      if (root === undefined || hashes.length !== tileBytes || !equal(subtreeRoot(hashes), root))
+        return undefined;
+      keep(tile, hashes);
+      return hashes;
+    },
+    /** Whether a leaf leads to the root of its tile by the other hashes in the tables, of which some may be damaged. */
+    isProved: (index: number, leaf: Uint8Array): boolean => {
+      const tile = Math.floor(index / tileLeaves);
+      const inTile = index % tileLeaves;
+      const path = inclusionPath(inTile, tileLeaves).flatMap(({ start, end }) => {
+        const width = end - start;
+        const subtree = { level: Math.log2(width), place: (tile * tileLeaves + start) / width };
+        return leaves.findHashes(subtree, 1);
+      });
+      const root = levels[0]?.[tile];
+      return root !== undefined && equal(rootOfProof({ index: inTile, size: tileLeaves, leaf, path }), root);
+    },
+    /** Removes the tiles after the first ones. */
+    truncate: (count: number): void => {
+      for (const [level, row] of levels.entries()) row.length = Math.floor(count / 2 ** level);
+      for (const tile of kept.keys()) if (tile >= count) kept.delete(tile);
     },
   };
 }
