@@ -65,7 +65,7 @@ export interface LogState extends LogNames {
   /** The newest checkpoint under the current name; undefined if there is none. */
   readonly newest: KeptCheckpoint | undefined;
   /** The last checkpoint under the previous name, as given to ForkLog; undefined for the first name. */
-  readonly forkedBehind: string | undefined;
+  readonly forkedAfter: string | undefined;
   /** When the last restored backup was taken, Unix seconds; undefined if none was restored. */
   readonly restoredFromS: number | undefined;
 }

@@ -112,12 +112,12 @@ async function checkTree(execute: ReadTree, { size, root }: PublishedCheckpoint)
 /** Whether a note is the last one of the log that this log was forked from, and this log published nothing yet. */
 function isBeforeFork(
   note: string,
-  { forkedBehind, newest }: LogState,
+  { forkedAfter, newest }: LogState,
   last: PublishedCheckpoint | undefined,
 ): boolean {
-  if (forkedBehind === undefined || newest !== undefined || last !== undefined) return false;
+  if (forkedAfter === undefined || newest !== undefined || last !== undefined) return false;
   const checkpoint = tryReadCheckpoint(note);
-  return checkpoint !== undefined && withoutCosignatures(checkpoint) === forkedBehind;
+  return checkpoint !== undefined && withoutCosignatures(checkpoint) === forkedAfter;
 }
 
 /** Reads the checkpoint of the file. Throws EvidenceLogError if it is not of this log. */

@@ -43,7 +43,7 @@ function createTreeHandlers(tree: VerifiedTree, leaves: Leaves): Handlers<'GetTr
   };
 }
 
-/** The size of the tree with what another process appended. */
+/** The size of the tree, with the leaves that another process appended. */
 function newestSize(tree: VerifiedTree): number {
   tree.catchUp();
   return tree.size();
@@ -56,7 +56,7 @@ export function createTreeReads(database: Database): ReadTree {
   return async (command) => handlers[command.kind].run(command);
 }
 
-/** Handlers of reads of the evidence log. */
+/** Handlers of the evidence log. */
 export function createEvidenceHandlers(
   database: Database,
   log: EvidenceLog,
@@ -69,62 +69,8 @@ export function createEvidenceHandlers(
   const { tree, index } = log;
   const size = () => newestSize(tree);
   const hashOf = hashIn(tree);
-  const selectAccepted = prepareRaw<{ sequence: number; time_s: number }>(
-    database,
-    database
-      .select({ sequence: logEvent.sequence, timeS: logEvent.timeS })
-      .from(logEvent)
-      .where(eq(logEvent.kind, 'CLOCK_ACCEPTED'))
-      .orderBy(desc(logEvent.sequence))
-      .limit(1),
-  );
-  const clock = (): LogClock => {
-    const accepted = selectAccepted.get({});
-    return {
-      newestS: log.newestS(),
-      datedS: dated.read(),
-      accepted: accepted && { sequence: accepted.sequence, timeS: accepted.time_s },
-    };
-  };
-  /** The filing itself. */
-  function findFiling(filingNo: string, owner: number | undefined): LoggedRecord | undefined {
-    const row = database
-      .select()
-      .from(filing)
-      .innerJoin(caller, eq(caller.id, filing.callerId))
-      .where(eq(filing.filingNo, filingNo))
-      .get();
-    if (row === undefined) check.absence(filingNo);
-    if (row === undefined || (owner !== undefined && row.filing.callerId !== owner)) return undefined;
-    const { salt, leafIndex, erasedAtS } = row.filing;
-    if (erasedAtS === null) check.filing(row.filing);
-    else check.erasure(row.filing);
-    const shown = toFiling({ ...row.filing, caller: row.caller.name });
-    return {
-      content: salt === null ? undefined : { kind: 'FILING', filing: shown, salt },
-      leafIndex,
-    };
-  }
-
-  /** A TRANSFER record. */
-  function findLater(filingNo: string, sequence: number): LoggedRecord | undefined {
-    const rows = database
-      .select()
-      .from(provenanceRecord)
-      .where(eq(provenanceRecord.filingNo, filingNo))
-      .all();
-    check.transferCount(filingNo, rows.length);
-    const row = rows.find(({ position }) => position === sequence);
-    if (row === undefined) return undefined;
-    const { event, at, salt, leafIndex, recordedAtS } = row;
-    const record = { filingNo, sequence, event, at };
-    if (salt === null) check.erasure({ filingNo, leafIndex });
-    else check.transfer({ ...record, salt, leafIndex, recordedAtS });
-    return {
-      content: salt === null ? undefined : { kind: event, record, salt },
-      leafIndex,
-    };
-  }
+  const clock = createLogClock(database, log, dated);
+  const findRecord = createRecordReads(database, check);
 
   /** The data of leaves that are in the tree. */
   function leavesFrom(from: number, width: number): readonly string[] {
@@ -135,11 +81,6 @@ export function createEvidenceHandlers(
     if (wrong === undefined) return data;
     incidents.count('damagedRecords');
     throw new RecordDamaged(`Leaf ${wrong} of the evidence log is not what was recorded.`);
-  }
-
-  function findRecord({ filingNo, sequence, owner }: RecordName): LoggedRecord | undefined {
-    const found = findFiling(filingNo, owner);
-    return found === undefined || sequence === 1 ? found : findLater(filingNo, sequence);
   }
 
   function requireRecord(named: RecordName): void {
@@ -188,5 +129,66 @@ export function createEvidenceHandlers(
       });
       return before;
     }),
+  };
+}
+
+/** Reads the times that the log knows. */
+function createLogClock(database: Database, log: EvidenceLog, dated: TrustedClock): () => LogClock {
+  const selectAccepted = prepareRaw<{ sequence: number; time_s: number }>(
+    database,
+    database
+      .select({ sequence: logEvent.sequence, timeS: logEvent.timeS })
+      .from(logEvent)
+      .where(eq(logEvent.kind, 'CLOCK_ACCEPTED'))
+      .orderBy(desc(logEvent.sequence))
+      .limit(1),
+  );
+  return () => {
+    const accepted = selectAccepted.get({});
+    return {
+      newestS: log.newestS(),
+      datedS: dated.read(),
+      accepted: accepted && { sequence: accepted.sequence, timeS: accepted.time_s },
+    };
+  };
+}
+
+/** Reads records, and compares them with the log. */
+function createRecordReads(database: Database, check: RecordCheck) {
+  function findFiling(filingNo: string, owner: number | undefined): LoggedRecord | undefined {
+    const row = database
+      .select()
+      .from(filing)
+      .innerJoin(caller, eq(caller.id, filing.callerId))
+      .where(eq(filing.filingNo, filingNo))
+      .get();
+    if (row === undefined) check.absence(filingNo);
+    if (row === undefined || (owner !== undefined && row.filing.callerId !== owner)) return undefined;
+    const { salt, leafIndex, erasedAtS } = row.filing;
+    if (erasedAtS === null) check.filing(row.filing);
+    else check.erasure(row.filing);
+    const shown = toFiling({ ...row.filing, caller: row.caller.name });
+    return { content: salt === null ? undefined : { kind: 'FILING', filing: shown, salt }, leafIndex };
+  }
+
+  function findTransfer(filingNo: string, sequence: number): LoggedRecord | undefined {
+    const rows = database
+      .select()
+      .from(provenanceRecord)
+      .where(eq(provenanceRecord.filingNo, filingNo))
+      .all();
+    check.transferCount(filingNo, rows.length);
+    const row = rows.find(({ position }) => position === sequence);
+    if (row === undefined) return undefined;
+    const { event, at, salt, leafIndex, recordedAtS } = row;
+    const record = { filingNo, sequence, event, at };
+    if (salt === null) check.erasure({ filingNo, leafIndex });
+    else check.transfer({ ...record, salt, leafIndex, recordedAtS });
+    return { content: salt === null ? undefined : { kind: event, record, salt }, leafIndex };
+  }
+
+  return ({ filingNo, sequence, owner }: RecordName): LoggedRecord | undefined => {
+    const found = findFiling(filingNo, owner);
+    return found === undefined || sequence === 1 ? found : findTransfer(filingNo, sequence);
   };
 }

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNotNull, isNull, ne, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, type InferInsertModel, isNotNull, isNull, ne, sql } from 'drizzle-orm';
 import { ApiError } from '../../domain/reason.ts';
 import type { NewSeal } from '../caller-commands.ts';
 import {
@@ -15,9 +15,9 @@ import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { logCheckpoint, logEvent, logKey, logLeaf, logOrigin, restoration } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { prepareRaw, type RawStatement } from './statement.ts';
 
-/** All keys that the log had, the newest first. */
+/** All keys of the log, the newest first. */
 export function logKeysIn(database: Database): readonly LogKey[] {
   const rows = database.select().from(logKey).orderBy(desc(logKey.id)).all();
   const from = announcedIn(database);
@@ -28,26 +28,26 @@ export function logKeysIn(database: Database): readonly LogKey[] {
   }));
 }
 
-/** From when keys sign that were added before they did, Unix seconds: only the act of the log tells it. */
+/** When keys that were added in advance begin to sign, Unix seconds. Only their log event says it. */
 function announcedIn(database: Database): ReadonlyMap<string, number> {
   const vkey = sql<string>`${logEvent.detail} ->> 'vkey'`;
   const fromS = sql<number>`${logEvent.detail} ->> 'from'`;
   const added = and(eq(logEvent.kind, 'KEY_ADDED'), isNotNull(fromS));
-  const acts = database.select({ vkey, fromS }).from(logEvent).where(added).all();
-  return new Map(acts.map((act) => [act.vkey, act.fromS]));
+  const events = database.select({ vkey, fromS }).from(logEvent).where(added).all();
+  return new Map(events.map((event) => [event.vkey, event.fromS]));
 }
 
-/** What the log is called, in a database of any schema that has one. */
+/** The origins of the log, in a database of any schema. */
 export function logNamesIn(database: Database): LogNames {
   const { origin, firstSize } = logOrigin;
   const names = database.select({ origin, firstSize }).from(logOrigin).orderBy(asc(logOrigin.id)).all();
   return { names, origin: names.at(-1)?.origin };
 }
 
-/** What the log is called, signed with and has published. */
+/** The origins, keys and published checkpoint of the log. */
 export function logStateIn(database: Database): LogState {
-  const { names, origin: inForce } = logNamesIn(database);
-  const firstLine = `${inForce}\n`;
+  const { names, origin } = logNamesIn(database);
+  const firstLine = `${origin}\n`;
   const { size, note, publishedAtS } = logCheckpoint;
   const newest = database
     .select({ size, note, publishedAtS })
@@ -63,14 +63,14 @@ export function logStateIn(database: Database): LogState {
     .orderBy(desc(logEvent.sequence))
     .limit(1)
     .get();
-  const forkedBehind = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
+  const forkedAfter = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
   const { takenAtS } = restoration;
   const restored = database.select({ takenAtS }).from(restoration).orderBy(desc(restoration.id)).get();
   const keys = logKeysIn(database);
-  return { origin: inForce, names, keys, newest, forkedBehind, restoredFromS: restored?.takenAtS };
+  return { origin, names, keys, newest, forkedAfter, restoredFromS: restored?.takenAtS };
 }
 
-/** Replaces the seal of the key with that verifier key, if it is as given; whether it was. */
+/** Replaces the seal of the key with that verifier key if it is as given. Returns whether it was. */
 export function replaceLogSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
   const isAsGiven = and(eq(logKey.vkey, keyId), eq(logKey.sealedSeed, Buffer.from(from)));
   const { changes } = database
@@ -81,19 +81,26 @@ export function replaceLogSeal(database: Database, { keyId, from, to }: NewSeal)
   return changes > 0;
 }
 
-/** Handlers of what the evidence log is published under. They are called once a second at most, so nothing is prepared. */
+/** Handlers of origins, keys and checkpoints of the evidence log. They run once a second at most, so most are not prepared. */
 export function createLogHandlers(
   database: Database,
   recordAudit: RecordAudit,
   log: EvidenceLog,
 ): Handlers<keyof LogCommands> {
+  const selectStamped = prepareStamped(database);
   const keys = () => logKeysIn(database);
   const state = () => logStateIn(database);
 
-  /** The log goes by that name from the leaves on that follow. */
-  function addName(origin: string): void {
+  /** Gives the log an origin from the next leaf on. */
+  function addOrigin(origin: string): void {
     const firstSize = sql<number>`(SELECT coalesce(max(${logLeaf.id}) + 1, 0) FROM ${logLeaf})`;
     database.insert(logOrigin).values({ origin, firstSize }).run();
+  }
+
+  /** Inserts a checkpoint, or changes the one of that size. */
+  function keepCheckpoint(row: InferInsertModel<typeof logCheckpoint>, set: Partial<typeof row>): void {
+    const target = logCheckpoint.size;
+    database.insert(logCheckpoint).values(row).onConflictDoUpdate({ target, set }).run();
   }
 
   function endKey({ vkey, endsAtS }: LogKey, atS: number): void {
@@ -102,7 +109,79 @@ export function createLogHandlers(
     log.appendLogEvent('KEY_RETIRED', atS, { vkey });
   }
 
-  const selectStamped = prepareRaw<StampedCheckpoint>(
+  function addKey({ vkey, sealedSeed, addedAtS }: NewLogKey, signsFromS?: number): void {
+    // The time of its leaf.
+    const atS = Math.max(addedAtS, log.newestS() ?? addedAtS);
+    const row = { vkey, sealedSeed: Buffer.from(sealedSeed), addedAtS: atS };
+    database.insert(logKey).values(row).run();
+    log.appendLogEvent('KEY_ADDED', atS, { vkey, ...(signsFromS !== undefined && { from: signsFromS }) });
+  }
+
+  const signing = () => ({
+    keys: keys()
+      .filter(({ isRetired }) => !isRetired)
+      .map(({ vkey, endsAtS }) => ({ vkey, endsAtS })),
+  });
+
+  return {
+    GetLog: reads(state),
+    NameLog: writes(({ origin, key }) => {
+      if (database.select().from(logOrigin).get() !== undefined)
+        throw new Error('The evidence log has a name already.');
+      addOrigin(origin);
+      addKey(key);
+      return undefined;
+    }),
+    ForkLog: writes(({ by, origin, key, previous }) => {
+      if (state().names.some((name) => name.origin === origin))
+        throw new Error(`The evidence log has had the name ${origin} already.`);
+      const before = { origin: state().origin, ...signing() };
+      addOrigin(origin);
+      log.appendLogEvent('LOG_FORKED', by.atS, { origin, previous });
+      for (const old of keys()) if (!old.isRetired) endKey(old, by.atS);
+      addKey(key);
+      // They are of the published tree, and this one may not begin with it.
+      database.delete(logCheckpoint).run();
+      recordAudit(by, 'evidence fork', origin, { before, after: { origin, ...signing() } });
+      return undefined;
+    }),
+    RotateLogKey: writes(({ by, key, endsAtS, signsFromS }) => {
+      const before = signing();
+      // If the others end at once, because a key has leaked, the new key signs alone.
+      if (endsAtS > by.atS && before.keys.length >= logKeysMax) throw tooManyKeys();
+      database
+        .update(logKey)
+        .set({ endsAtS: sql`min(coalesce(${logKey.endsAtS}, ${endsAtS}), ${endsAtS})` })
+        .where(ne(logKey.sealedSeed, Buffer.alloc(0)))
+        .run();
+      addKey(key, signsFromS);
+      const after = { ...signing(), ...(signsFromS !== undefined && { signsFromS }) };
+      recordAudit(by, 'evidence rotate-key', key.vkey, { before, after });
+      return undefined;
+    }),
+    EndLogKey: writes(({ vkey, atS }) => {
+      const key = keys().find((known) => known.vkey === vkey);
+      if (key === undefined || key.isRetired) return undefined;
+      endKey(key, atS);
+      return undefined;
+    }),
+    KeepCheckpoint: writes(({ size, note, publishedAtS }) => {
+      database.delete(logCheckpoint).where(isNull(logCheckpoint.timeStamp)).run();
+      keepCheckpoint({ size, note, publishedAtS }, { note, publishedAtS });
+      return undefined;
+    }),
+    KeepTimeStamp: writes(({ size, note, publishedAtS, ...stamped }) => {
+      const timeStamp = Buffer.from(stamped.timeStamp);
+      keepCheckpoint({ size, note, publishedAtS, timeStamp }, { note, timeStamp });
+      return undefined;
+    }),
+    FindTimeStamp: reads(({ leafIndex }) => selectStamped.get({ leafIndex })),
+  };
+}
+
+/** Prepares the query of the first checkpoint with a time stamp that has a leaf. */
+function prepareStamped(database: Database): RawStatement<StampedCheckpoint> {
+  return prepareRaw<StampedCheckpoint>(
     database,
     database
       .select({
@@ -123,88 +202,10 @@ export function createLogHandlers(
       .orderBy(asc(logCheckpoint.size))
       .limit(1),
   );
-
-  function addKey({ vkey, sealedSeed, addedAtS }: NewLogKey, signsFromS?: number): void {
-    // The time of the leaf that says so.
-    const atS = Math.max(addedAtS, log.newestS() ?? addedAtS);
-    const row = { vkey, sealedSeed: Buffer.from(sealedSeed), addedAtS: atS };
-    database.insert(logKey).values(row).run();
-    log.appendLogEvent('KEY_ADDED', atS, { vkey, ...(signsFromS !== undefined && { from: signsFromS }) });
-  }
-
-  const toldOfKeys = () => ({
-    keys: keys()
-      .filter(({ isRetired }) => !isRetired)
-      .map(({ vkey, endsAtS }) => ({ vkey, endsAtS })),
-  });
-
-  return {
-    GetLog: reads(state),
-    NameLog: writes(({ origin, key }) => {
-      if (database.select().from(logOrigin).get() !== undefined)
-        throw new Error('The evidence log has a name already.');
-      addName(origin);
-      addKey(key);
-      return undefined;
-    }),
-    ForkLog: writes(({ by, origin, key, previous }) => {
-      if (state().names.some((name) => name.origin === origin))
-        throw new Error(`The evidence log has had the name ${origin} already.`);
-      const before = { origin: state().origin, ...toldOfKeys() };
-      addName(origin);
-      log.appendLogEvent('LOG_FORKED', by.atS, { origin, previous });
-      for (const old of keys()) if (!old.isRetired) endKey(old, by.atS);
-      addKey(key);
-      // They are of the tree that was published, which this one need not begin with.
-      database.delete(logCheckpoint).run();
-      recordAudit(by, 'evidence fork', origin, { before, after: { origin, ...toldOfKeys() } });
-      return undefined;
-    }),
-    RotateLogKey: writes(({ by, key, endsAtS, signsFromS }) => {
-      const before = toldOfKeys();
-      // Where the others end at once, because somebody else has one of them, the new one signs alone.
-      if (endsAtS > by.atS && before.keys.length >= logKeysMax) throw tooManyKeys();
-      database
-        .update(logKey)
-        .set({ endsAtS: sql`min(coalesce(${logKey.endsAtS}, ${endsAtS}), ${endsAtS})` })
-        .where(ne(logKey.sealedSeed, Buffer.alloc(0)))
-        .run();
-      addKey(key, signsFromS);
-      const after = { ...toldOfKeys(), ...(signsFromS !== undefined && { signsFromS }) };
-      recordAudit(by, 'evidence rotate-key', key.vkey, { before, after });
-      return undefined;
-    }),
-    EndLogKey: writes(({ vkey, atS }) => {
-      const key = keys().find((known) => known.vkey === vkey);
-      if (key === undefined || key.isRetired) return undefined;
-      endKey(key, atS);
-      return undefined;
-    }),
-    KeepCheckpoint: writes(({ size, note, publishedAtS }) => {
-      database.delete(logCheckpoint).where(isNull(logCheckpoint.timeStamp)).run();
-      const row = { note, publishedAtS };
-      database
-        .insert(logCheckpoint)
-        .values({ size, ...row })
-        .onConflictDoUpdate({ target: logCheckpoint.size, set: row })
-        .run();
-      return undefined;
-    }),
-    KeepTimeStamp: writes(({ size, note, publishedAtS, timeStamp }) => {
-      const row = { note, timeStamp: Buffer.from(timeStamp) };
-      database
-        .insert(logCheckpoint)
-        .values({ size, publishedAtS, ...row })
-        .onConflictDoUpdate({ target: logCheckpoint.size, set: row })
-        .run();
-      return undefined;
-    }),
-    FindTimeStamp: reads(({ leafIndex }) => selectStamped.get({ leafIndex })),
-  };
 }
 
 const tooManyKeys = () =>
   new ApiError(
     'VALIDATION_FAILED',
-    `${logKeysMax} keys sign the evidence log already, or are to: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.`,
+    `${logKeysMax} keys sign the evidence log or are going to: wait until the overlap of an earlier rotation has ended, or end them all with --overlap 0s.`,
   );

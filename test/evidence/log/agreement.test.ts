@@ -58,7 +58,7 @@ function agree({ note, last, state, size = 9, root }: Published) {
     execute,
     state: {
       ...{ origin, names, keys: [logKey], newest: kept(good) },
-      ...{ forkedBehind: undefined, restoredFromS: undefined, ...state },
+      ...{ forkedAfter: undefined, restoredFromS: undefined, ...state },
     },
     file: {
       path: '/data/log-checkpoint',
@@ -151,7 +151,7 @@ test('the file may be newer than the checkpoint in the database, which is writte
     assert.equal((await agree({ note: good, state }))?.size, 9);
   assert.equal((await agree({ note: good, size: 9, last: published(5), state: empty }))?.size, 9);
   assert.equal(await agree({ state: empty }), undefined, 'nothing was published');
-  assert.equal(await agree({ note: good, state: { ...empty, forkedBehind: good } }), undefined, 'a new fork');
+  assert.equal(await agree({ note: good, state: { ...empty, forkedAfter: good } }), undefined, 'a new fork');
 });
 
 test('a log keeps its name, whatever the settings say', () => {

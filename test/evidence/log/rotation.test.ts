@@ -173,7 +173,7 @@ test('a wrong overlap and too many keys are rejected', async (t) => {
     [
       1,
       [
-        'artseal: VALIDATION_FAILED: 4 keys sign the evidence log already, or are to: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.',
+        'artseal: VALIDATION_FAILED: 4 keys sign the evidence log or are going to: wait until the overlap of an earlier rotation has ended, or end them all with --overlap 0s.',
       ],
     ],
   );

@@ -31,7 +31,7 @@ export function logPromises(engine: StoreEngine): void {
       names: [],
       keys: [],
       newest: undefined,
-      forkedBehind: undefined,
+      forkedAfter: undefined,
       restoredFromS: undefined,
     };
     assert.deepEqual(await perform(store, { kind: 'GetLog' }), empty);
@@ -122,7 +122,7 @@ export function logPromises(engine: StoreEngine): void {
     } as const;
     await perform(store, fork);
     await assert.rejects(perform(store, { ...fork, key: newLogKey() }));
-    const { names, keys, newest, forkedBehind } = await perform(store, { kind: 'GetLog' });
+    const { names, keys, newest, forkedAfter } = await perform(store, { kind: 'GetLog' });
     assert.deepEqual(names, [
       { origin: 'log.example', firstSize: 2 },
       { origin: 'log.example/2', firstSize: 4 },
@@ -135,7 +135,7 @@ export function logPromises(engine: StoreEngine): void {
         [first.vkey, true],
       ],
     );
-    assert.deepEqual([newest, forkedBehind], [undefined, 'its note']);
+    assert.deepEqual([newest, forkedAfter], [undefined, 'its note']);
     const { size } = await perform(store, { kind: 'GetTree' });
     const leaves = (await perform(store, { kind: 'ReadLeaves', index: 4, width: size - 4 })) ?? [];
     assert.deepEqual(
