@@ -17,17 +17,17 @@ export interface SignedCall {
   readonly request: Request;
 }
 
-/** A signed call, and what came of it as far as is known. */
+/** A signed call with its response, if there was one. */
 export interface Attempt extends SignedCall {
   readonly answer: Answer | undefined;
 }
 
-/** ApiErrors of calls that spent their nonce and are not counted. */
+/** Reasons of calls that consumed their nonce and are not counted. */
 const notCounted: readonly string[] = ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED', 'QUOTA_EXCEEDED'];
 
 const gotCode = (answer: Answer | undefined, code: string): boolean => answer?.json.code === code;
 
-/** Whether the nonce of a call that was answered so is spent. */
+/** Whether a call with this response consumed its nonce. */
 export const isSpending = (answer: Answer): boolean =>
   !gotCode(answer, 'UNAVAILABLE') && !gotCode(answer, 'RATE_LIMITED');
 
@@ -63,8 +63,8 @@ function checkUsage({ usage }: Books, admitted: readonly Attempt[]): void {
     const least = counts.filter((isOne) => isOne === true).length;
     const most = counts.filter((isOne) => isOne !== false).length;
     const counted = usage.get(callerId) ?? 0;
-    const told = `${caller} made ${least} to ${most} calls that count; ${counted} are counted`;
-    must(least <= counted && counted <= most, 'world', told);
+    const message = `${caller} made ${least} to ${most} calls that count; ${counted} are counted`;
+    must(least <= counted && counted <= most, 'world', message);
     const isExceeded = calls.some(({ answer }) => gotCode(answer, 'QUOTA_EXCEEDED'));
     const isWithin = monthlyQuota === undefined || counted <= monthlyQuota;
     must(isWithin, 'world', `${counted} calls of ${caller} are counted; its quota is ${monthlyQuota}`);
@@ -76,7 +76,7 @@ function checkUsage({ usage }: Books, admitted: readonly Attempt[]): void {
   }
 }
 
-/** Undefined if nobody can tell. */
+/** Undefined if it is not known. */
 function isCounted({ answer, key, platform, request }: Attempt): boolean | undefined {
   const isKnown = answer !== undefined && isSpending(answer);
   // A repetition that meets its instruction under way is not counted, but looks like a first call that is pending.
@@ -86,13 +86,13 @@ function isCounted({ answer, key, platform, request }: Attempt): boolean | undef
   return key === undefined && platform.monthlyQuota === undefined ? true : undefined;
 }
 
-/** Whether a call that was let in was refused since the wall clock is behind the newest record, so that it filed nothing. */
+/** Whether an admitted call was rejected because the wall clock was before the newest record, and filed nothing. */
 const isRefusedByClock = ({ answer }: Attempt): boolean =>
   gotCode(answer, 'UNAVAILABLE') && /behind the newest record/.test(answer?.json.message);
 
 /**
- * Each call to file that was let in filed once; those under one key filed once together. Of one that was not answered nobody
- * knows whether it met a clock that was behind.
+ * Each admitted call to file filed once; those under one key filed once together. If a call got no response, it may have been
+ * rejected because of the clock.
  */
 function checkFilings({ filings, keys }: Books, all: readonly Attempt[], admitted: readonly Attempt[]): void {
   const filed = Map.groupBy(filings, ({ author }) => author);
@@ -109,8 +109,8 @@ function checkFilings({ filings, keys }: Books, all: readonly Attempt[], admitte
     const filedAtMost = ({ length }: readonly Attempt[]) =>
       key === undefined ? length : Math.min(1, length);
     const [least, most] = [filedAtMost(known), filedAtMost(calls)] as const;
-    const told = `${calls.length} calls to file ${author} were let in ${key ?? 'without a key'}`;
-    must(least <= count && count <= most, session, `${told}; it is filed ${count} times`);
+    const message = `${calls.length} calls to file ${author} were let in ${key ?? 'without a key'}`;
+    must(least <= count && count <= most, session, `${message}; it is filed ${count} times`);
     if (key !== undefined)
       must(keys.has(key) === (count === 1), session, `${key} is forgotten, or a claim only`);
   }
@@ -120,7 +120,7 @@ function checkFilings({ filings, keys }: Books, all: readonly Attempt[], admitte
     if (author === undefined || answer?.status !== 200) continue;
     const { filingNo } = answer.json;
     const found = authorOfNumber.get(filingNo);
-    must(found === author, session, `a client was told ${filingNo} for ${author}; it is of ${found}`);
+    must(found === author, session, `a client saw ${filingNo} for ${author}; it is of ${found}`);
   }
 }
 

@@ -66,13 +66,13 @@ export interface BookedOrder {
   /** What was said of its money after its release. */
   readonly afterPayout: readonly PayoutStatus[];
   /** Both, as clients are shown it. */
-  readonly told: readonly string[];
+  readonly entries: readonly string[];
   readonly operations: readonly WrittenOperation[];
   readonly hold: BookedHold | undefined;
   readonly given: readonly GivenOperation[];
 }
 
-/** A filing, and what its stored records tell, in their order: the filing itself is its source record. */
+/** A filing with the events of its stored records, in their order. The filing itself is its source record. */
 export interface BookedFiling {
   readonly filingNo: string;
   readonly author: string;
@@ -101,7 +101,7 @@ export interface Books {
   readonly log: BookedLog;
 }
 
-type OrderRow = Omit<BookedOrder, 'history' | 'afterPayout' | 'told' | 'operations' | 'hold' | 'given'>;
+type OrderRow = Omit<BookedOrder, 'history' | 'afterPayout' | 'entries' | 'operations' | 'hold' | 'given'>;
 
 /** An entry of an order's history in a word. */
 export const entryOf = ({
@@ -128,7 +128,7 @@ export function readBooks(serviceFolder: string, providerFolder: string): Books 
       ...row,
       history: entries.flatMap(({ state, payment }) => (payment === null ? [state] : [])),
       afterPayout: entries.flatMap(({ payment }) => (payment === null ? [] : [payment])),
-      told: entries.map(entryOf),
+      entries: entries.map(entryOf),
       operations: written,
       hold: holdOf.get(holdId),
       given: givenOf.get(holdId) ?? [],
@@ -137,7 +137,7 @@ export function readBooks(serviceFolder: string, providerFolder: string): Books 
   return { ...service, orders, holds, given };
 }
 
-/** Tells two databases of the service apart by all that they hold. */
+/** A digest of all that a database of the service holds. */
 export function contentsOf(serviceFolder: string): string {
   return reading(join(serviceFolder, 'artseal.db'), (client) => {
     const sum = createHash('sha256');

@@ -23,10 +23,10 @@ export interface Platform {
   readonly apiSecret: string;
 }
 
-/** Whoever calls. */
+/** A caller. */
 export type Caller = Platform | ServicePrincipal;
 
-/** All who call. */
+/** All callers. */
 export interface Callers {
   /** Those that sell. */
   readonly platforms: readonly Platform[];

@@ -11,22 +11,22 @@ import type { Request } from './requests.ts';
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
 
-/** What came of a request: an answer, or nobody knows. */
+/** The response to a request, or LOST if there is none. */
 export type Outcome = Answer | 'LOST';
 
-/** Sends requests, and keeps in mind what the answers promise. */
+/** Sends requests, and records what the responses promise. */
 export interface Client {
-  /** Sends a request once; any other error than these is a Violation. */
+  /** Sends a request once. An error other than these is a Violation. */
   send(who: Caller, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
-  /** Sends a request, and the same one again while nobody knows what came of it. */
+  /** Sends a request, and repeats it until its result is known. */
   insist(who: Caller, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
-  /** An answer showed an order. */
+  /** A response had an order. */
   sawOrder(order: ShownOrder): void;
-  /** An answer to the opening of an order came, under a key if there is one. */
+  /** A response to the opening of an order came, under a key if there is one. */
   sawOpening(outcome: Outcome, key: string | undefined): void;
 }
 
-/** An order as an answer shows it. */
+/** An order in a response. */
 export interface ShownOrder {
   readonly escrowId: string;
   readonly state: EscrowState;
@@ -39,19 +39,18 @@ export interface ClientOptions {
   /** What the trace calls it. */
   readonly name: string;
   readonly dice: Dice;
-  /** The life that takes calls. Throws ConnectionLost if there is none. */
+  /** The current life. Throws ConnectionLost if there is none. */
   readonly life: () => Life;
 }
 
 /** The longest that a client waits until it tries again, in simulated milliseconds. */
 const retryMaxMs = 15_000;
-/** ApiErrors that say nothing of what becomes of the request. */
+/** Reasons that leave the result of a request open. */
 const unknown: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'PAYMENT_PENDING'];
-/** ApiErrors of a call that somebody else sends again. */
+/** Reasons for a repeated call of an eavesdropper. */
 const ofReplay: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
-/** Makes a client. */
 export function createClient({ world, name, dice, life }: ClientOptions): Client {
   const { trace, witness, tally } = world;
   let nonces = 0;
@@ -64,10 +63,10 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
   ): Promise<Outcome> {
     const what = `${request.method.name} ${request.subject} by ${who.caller}${key ? ` under ${key}` : ''}`;
     if (who.kind === 'platform') return sendSigned(who, request, what, refusals, key);
-    return exchange(what, refusals, () => life().door.identified(request, key, who));
+    return exchange(what, refusals, () => life().listener.identified(request, key, who));
   }
 
-  /** Sends a request with a nonce of its own; and some again as they were, as an eavesdropper would. */
+  /** Sends a request with a new nonce, and repeats some unchanged, as an eavesdropper would. */
   async function sendSigned(
     who: Platform,
     request: Request,
@@ -78,7 +77,7 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
     nonces += 1;
     const nonce = `${name}-nonce-${nonces}`;
     const credentials = sign(who, request, world.clock.nowMs(), nonce);
-    const attempt = () => life().door.signed(request, key, credentials);
+    const attempt = () => life().listener.signed(request, key, credentials);
     witness.sent({ session: name, platform: who, nonce, key, request });
     const outcome = await exchange(what, refusals, attempt);
     if (outcome === 'LOST') return outcome;
@@ -135,7 +134,7 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
       trace.alias(name, escrowId);
       const isLast = history.at(-1)?.state === state;
       must(isLast, escrowId, `it was shown as ${state} with the history ${entries}`);
-      witness.told(escrowId, state);
+      witness.saw(escrowId, state);
       witness.shown(escrowId, entries);
     },
     sawOpening: (outcome, key) => {
@@ -144,8 +143,8 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
       const escrowId: string | undefined = json.escrowId ?? escrowIdPattern.exec(json.message)?.[0];
       if (escrowId === undefined || json.code === 'ESCROW_ACTIVE') return;
       trace.alias(name, escrowId);
-      if (status === 200) witness.told(escrowId, json.state);
-      if (json.code === 'PAYMENT_DECLINED') witness.told(escrowId, 'CLOSED');
+      if (status === 200) witness.saw(escrowId, json.state);
+      if (json.code === 'PAYMENT_DECLINED') witness.saw(escrowId, 'CLOSED');
       if (key !== undefined) witness.keyed(key, escrowId);
     },
   };

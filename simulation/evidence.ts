@@ -18,7 +18,7 @@ interface LeafRow {
   readonly hashes: Buffer;
 }
 
-/** What has to be a leaf, as its own row tells it. */
+/** What must be a leaf, by its own row. */
 export interface BookedEntry {
   readonly leafIndex: number | null;
   readonly kind: string;
@@ -87,7 +87,7 @@ export function readLog(client: Sqlite.Database): BookedLog {
   };
 }
 
-/** The leaves of a row: their data are lines, and their hashes one behind the other. */
+/** The leaves of a row: their data are lines, their hashes are concatenated. */
 function toLeaves({ first, data, hashes }: LeafRow): BookedLeaf[] {
   const lines = data.split('\n');
   let from = 0;
@@ -110,7 +110,7 @@ export function readCheckpoint(note: string): BookedCheckpoint {
 
 /**
  * Throws a Violation unless tree, leaves and rows agree, and the tree begins with each of those that somebody was shown:
- * their roots in hex, by their sizes. Hashes are made here anew, by nothing of the service.
+ * their roots in hex, by their sizes. Hashes are computed here without code of the service.
  */
 export function checkLog(
   { leaves, entries, checkpoints: { file, database } }: BookedLog,
@@ -134,8 +134,8 @@ export function checkLog(
 /** Nothing is missing, the stored hashes are those of RFC 6962, and the trees that were published are its beginnings. */
 function checkTree(leaves: readonly BookedLeaf[], published: readonly BookedCheckpoint[]): void {
   const largest = Math.max(0, ...published.map(({ size }) => size));
-  const told = `a tree of ${largest} leaves was published; there are ${leaves.length}`;
-  must(largest <= leaves.length, 'world', told);
+  const message = `a tree of ${largest} leaves was published; there are ${leaves.length}`;
+  must(largest <= leaves.length, 'world', message);
   const rootsOf = Map.groupBy(published, ({ size }) => size);
   /** The roots of the complete subtrees so far, from left to right. */
   const roots: Buffer[] = [];

@@ -24,17 +24,17 @@ const statuses: Readonly<Record<EscrowState, readonly PaymentStatus[]>> = {
   CLOSED: ['VOID', 'RETURNED', 'LAPSED'],
 };
 
-/** Where it is when all is settled. */
+/** Where it is in the end. */
 const finalStatuses: typeof statuses = { ...statuses, UNPAID: [], FROZEN: ['HELD'] };
 
-/** Where it may be besides where a person closed the order, who need not have known of it; and in the end. */
+/** Where else it may be if a person closed the order without knowing, and in the end. */
 const closedStatuses: readonly PaymentStatus[] = ['ABSENT', 'AWAITING_BUYER', 'HELD'];
 const closedFinally: readonly PaymentStatus[] = ['ABSENT'];
 
-/** Why an order waits that an operator stopped. */
+/** The review of an order that an operator stopped. */
 const stopped = 'An operator stopped it.';
 
-/** Whether a person may have to look at an order: one that differs, was stopped, or whose money moved after its pay-out. */
+/** Whether an order may need review: it differs, was stopped, or its money moved after the pay-out. */
 export function mayNeedPerson({
   buyerId,
   review,
@@ -45,7 +45,7 @@ export function mayNeedPerson({
 
 const isOpen = ({ status }: { readonly status: string }) => ['PREPARED', 'SENT', 'UNKNOWN'].includes(status);
 
-/** Throws a Violation unless all holds that must hold at any moment, also right after a crash. */
+/** Throws a Violation unless all invariants hold, also right after a crash. */
 export function checkAlways(books: Books, witness: Witness): void {
   for (const order of books.orders) {
     checkHistory(order);
@@ -73,7 +73,7 @@ export function checkFinally(books: Books, witness: Witness): void {
     const open = operations.filter(isOpen).map(({ kind, status }) => `${kind} ${status}`);
     must(open.length === 0, escrowId, `instructions are left open: ${open}`);
     checkMoney(order, finalStatuses, witness.mayBeClosed(escrowId) ? closedFinally : []);
-    checkAllIsTold(order);
+    checkLastEntry(order);
   }
   const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
   const frozen = sum(books.orders.filter(({ state }) => state === 'FROZEN').map(({ amount }) => amount));
@@ -107,13 +107,13 @@ function checkLedger(order: BookedOrder): void {
     escrowId,
     `${state}, and its RELEASE is not so`,
   );
-  // It was paid out, and went back before anybody heard of that.
+  // It was paid out, and returned before the service knew of either.
   const wentBack = hold?.afterPayout.at(-1)?.payment === 'RETURNED';
   const isReturned = wentBack || confirmed('REFUND', 'CANCEL') === 1;
   must(state !== 'REFUNDED' || isReturned, escrowId, 'REFUNDED without a REFUND');
 }
 
-/** What was said of money after its release is what happened to it, in its order, each once; and a person was called. */
+/** The history has what happened to the money after the release, each once and in order, and a person was called. */
 function checkAfterPayout(order: BookedOrder, witness: Witness): void {
   const { escrowId, state, buyerId, hold, afterPayout, review, accepted, lookUpAtMs } = order;
   const happened = (hold?.afterPayout ?? []).map(({ payment }) => payment);
@@ -122,21 +122,21 @@ function checkAfterPayout(order: BookedOrder, witness: Witness): void {
     : afterPayout;
   let place = 0;
   for (const payment of happened) if (payment === said[place]) place += 1;
-  must(place === said.length, escrowId, `its history tells ${said} after the release; there was ${happened}`);
-  must(said.length === 0 || state === 'RELEASED', escrowId, `it is ${state}, and its history tells ${said}`);
-  // A kill between the commit and the line in the log loses the line, but the order waits for a person until one finds it.
+  must(place === said.length, escrowId, `its history has ${said} after the release; there was ${happened}`);
+  must(said.length === 0 || state === 'RELEASED', escrowId, `it is ${state}, and its history has ${said}`);
+  // A kill between the commit and the log line loses the line, but the order stays in review until a person finds it.
   const alarms = witness.alarmsOf(escrowId) + Number(review !== null || witness.wasFound(escrowId));
-  must(said.length <= alarms, escrowId, `its history tells ${said}, and a person was called ${alarms} times`);
+  must(said.length <= alarms, escrowId, `its history has ${said}, and a person was called ${alarms} times`);
   const isSettled = review !== null || accepted === 1 || lookUpAtMs !== null;
   const last = said.at(-1) ?? 'PAID_OUT';
   must(isSettled || last === 'PAID_OUT', escrowId, `its money is ${last}, and nobody looks at it`);
 }
 
-/** In the end the history knows where the money is. */
-function checkAllIsTold({ escrowId, state, hold, afterPayout }: BookedOrder): void {
+/** The last entry of the history says where the money is. */
+function checkLastEntry({ escrowId, state, hold, afterPayout }: BookedOrder): void {
   if (state !== 'RELEASED') return;
   const last = afterPayout.at(-1) ?? 'PAID_OUT';
-  must(last === hold?.status, escrowId, `its history tells ${last} last; the provider says ${hold?.status}`);
+  must(last === hold?.status, escrowId, `its history has ${last} last; the provider says ${hold?.status}`);
 }
 
 /** Only parties of the platform that filed a work pay for it and are paid. */
@@ -151,7 +151,7 @@ function checkParties({ escrowId, buyerId, filedBy, operations }: BookedOrder, w
   }
 }
 
-/** Throws a Violation if an order still waits for its buyer, whose time is over for all of them. */
+/** Throws a Violation if an order still waits for its buyer although the time of all buyers is over. */
 export function checkNoneWaits({ orders }: Books): void {
   for (const { escrowId, nextActionUrl, hold, state } of orders) {
     const waits = nextActionUrl !== null || (state === 'UNPAID' && hold?.status === 'AWAITING_BUYER');
@@ -172,15 +172,15 @@ function checkMoney(
   must(hold === undefined || hold.escrowId === escrowId, escrowId, `its hold is for ${hold?.escrowId}`);
 }
 
-/** What the provider was told was on disk before, and it paid nothing twice. */
+/** Each instruction was stored before the provider got it, and the provider paid nothing twice. */
 function checkGiven({ orders, given }: Books): void {
   const written = new Map(orders.flatMap((order) => order.operations.map((one) => [one.instructionId, one])));
   for (const { instructionId, holdId, kind } of given) {
     const own = written.get(instructionId);
     const what = `${instructionId}, a ${kind} of ${holdId}`;
-    must(own !== undefined, holdId, `the provider was told ${what}, which is written down nowhere`);
-    must(own.kind === kind, holdId, `the provider was told ${what}; it is a ${own.kind}`);
-    must(own.status !== 'PREPARED', holdId, `the provider was told ${what}, which was never sent`);
+    must(own !== undefined, holdId, `the provider got ${what}, which is stored nowhere`);
+    must(own.kind === kind, holdId, `the provider got ${what}; it is a ${own.kind}`);
+    must(own.status !== 'PREPARED', holdId, `the provider got ${what}, which was never sent`);
   }
   for (const order of orders) checkPaidOnce(order);
 }
@@ -188,7 +188,7 @@ function checkGiven({ orders, given }: Books): void {
 function checkPaidOnce({ escrowId, given, operations }: BookedOrder): void {
   const own = new Set(operations.map(({ instructionId }) => instructionId));
   const foreign = given.filter(({ instructionId }) => !own.has(instructionId));
-  must(foreign.length === 0, escrowId, `it was told of ${foreign.map(({ instructionId }) => instructionId)}`);
+  must(foreign.length === 0, escrowId, `it was sent ${foreign.map(({ instructionId }) => instructionId)}`);
   const cameTo = (status: PaymentStatus) => (one: GivenOperation) => one.cameTo === status;
   // An instruction may have been given under several keys.
   const count = (kind: InstructionKind, status: PaymentStatus) =>
@@ -207,8 +207,8 @@ function checkProvenance({ orders, filings }: Books): void {
     const released = ofFiling.filter(({ state }) => state === 'RELEASED').length;
     const expected = Array.from({ length: released }, () => 'TRANSFER');
     const subject = ofFiling.at(-1)?.escrowId ?? filingNo;
-    const told = `${filingNo} was sold ${released} times; its records are ${events}`;
-    must(events.join() === expected.join(), subject, told);
+    const message = `${filingNo} was sold ${released} times; its records are ${events}`;
+    must(events.join() === expected.join(), subject, message);
   }
 }
 

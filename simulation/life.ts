@@ -10,7 +10,7 @@ import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
 import type { FaultyConnection } from './faulty-provider.ts';
 import { simulatedLimits, worldLimits } from './limits.ts';
-import { type ListenerName, openDoor } from './listener.ts';
+import { createListener, type Listener } from './listener.ts';
 import { partyRules } from './parties.ts';
 import { type Around, watchStatements } from './statements.ts';
 import { deployment, sleep, turn, type World } from './world.ts';
@@ -18,25 +18,25 @@ import { deployment, sleep, turn, type World } from './world.ts';
 /** One life of the service, from its start to its end, be it killed or stopped. */
 export interface Life {
   readonly folder: string;
-  readonly door: ListenerName;
-  /** Carries commands out on the store. */
+  readonly listener: Listener;
+  /** Executes commands of the store. */
   readonly execute: Execute;
-  /** Waits for some work of this life; rejects with ConnectionLost when the life ends before. */
+  /** Waits for work of this life. Rejects with ConnectionLost if the life ends before. */
   during<T>(work: () => Promise<T>): Promise<T>;
   take(notification: Notification): Promise<void>;
-  /** The newest checkpoint of the evidence log that is shown to anybody. */
+  /** The published checkpoint of the evidence log. */
   checkpoint(): PublishedCheckpoint | undefined;
-  /** Looks after what an earlier life left. */
+  /** Resumes what an earlier life left. */
   start(): Promise<void>;
-  /** Ends it here and now: nothing that it still does reaches anybody. */
+  /** Ends it at once: nothing that it still does has an effect. */
   kill(): void;
   /** Ends it as SIGTERM does. */
   stop(): Promise<void>;
-  /** Lets go of what it holds, after its end. */
+  /** Frees what it holds, after its end. */
   bury(): Promise<void>;
 }
 
-/** What a life is made of. */
+/** What a life needs. */
 export interface LifeOptions {
   readonly world: World;
   readonly folder: string;
@@ -45,15 +45,15 @@ export interface LifeOptions {
   readonly newInstructionId: () => string;
   readonly random: () => number;
   readonly log: Logger;
-  /** What befalls the transaction that begins now, which writes; undefined for nothing. */
+  /** What happens to the writing transaction that begins now; undefined for nothing. */
   readonly strike: (life: Life) => Strike | undefined;
-  /** Called at each point at which a kill is told apart; it may kill this life. */
+  /** Called at each point where a kill has an effect of its own. It may kill this life. */
   readonly point: (name: string, life: Life) => void;
 }
 
-/** Something that befalls a transaction before it is committed. */
+/** What happens to a transaction before its commit. */
 export interface Strike {
-  /** Statements of the transaction that are still run; with fewer than that, it comes at the commit. */
+  /** How many statements of the transaction run before it. If there are fewer, it comes at the commit. */
   readonly statements: number;
   /** Kills the life, or throws what the disk fails with. */
   befall(place: 'in a batch' | 'before a commit'): void;
@@ -125,14 +125,14 @@ export function beginLife(options: LifeOptions): Life {
     webhooks: { networks: [], plainLoopback: false, proxy: undefined, authorities: undefined },
     publication: signer,
   });
-  const door = openDoor(calls);
+  const listener = createListener(calls);
   const { during } = callsUnderWay;
 
   const life: Life = {
     folder,
-    door: {
-      signed: (...call) => during(() => door.signed(...call)),
-      identified: (...call) => during(() => door.identified(...call)),
+    listener: {
+      signed: (...call) => during(() => listener.signed(...call)),
+      identified: (...call) => during(() => listener.identified(...call)),
     },
     execute: executorOf(store),
     during,

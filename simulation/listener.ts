@@ -6,7 +6,7 @@ import type { ServicePrincipal } from '../src/api/principal.ts';
 import { ApiError, reasons } from '../src/domain/reason.ts';
 import type { Request } from './requests.ts';
 
-/** An answer as it went out. */
+/** A response. */
 export interface Answer {
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: clients look into answers of every shape.
@@ -14,22 +14,21 @@ export interface Answer {
   readonly isReplay: boolean;
 }
 
-/** Takes requests to the pipeline of calls, as the two doors do, without their sockets. */
-export interface ListenerName {
+/** Passes requests to the pipeline of calls as both listeners do, without sockets. */
+export interface Listener {
   /** A call of a platform, under an idempotency key if there is one. */
   signed(request: Request, key: string | undefined, credentials: SentCredentials): Promise<Answer>;
   /** A call of an internal system. */
   identified(request: Request, key: string | undefined, service: ServicePrincipal): Promise<Answer>;
 }
 
-/** The method and the target that all signatures cover, beside the body. */
+/** The method and the target that signatures cover besides the body. */
 export const signedMethod = 'POST';
 export const targetOf = ({ method }: Request): string => `/${method.parent.typeName}/${method.name}`;
 /** The body that a signature covers. */
 export const bodyOf = ({ method, message }: Request): Uint8Array => toBinary(method.input, message);
 
-/** Opens the door to these calls. */
-export function openDoor(calls: Calls): ListenerName {
+export function createListener(calls: Calls): Listener {
   return {
     signed: async (request, key, credentials) => {
       const route = () => routed(request, key);

@@ -2,7 +2,7 @@ import type { PartyRules, ProviderIds } from '../src/domain/party.ts';
 import type { ImportedParty } from '../src/store/party-commands.ts';
 import { worldLimits } from './limits.ts';
 
-/** What the provider of the world has to be told of parties: one name for each. */
+/** The provider ids of parties: one for each. */
 export const partyRules: PartyRules = {
   BUYER: { customer: { pattern: /./, what: 'a customer' } },
   SELLER: { account: { pattern: /./, what: 'an account' } },

@@ -24,8 +24,8 @@ const anyCase = { state: undefined, needsReview: false };
 const calendar = createCalendar('Asia/Shanghai');
 
 /**
- * Looks again and again at the orders that wait for a person, and decides, until told to stop; now and then ends the waiting
- * of one that does not.
+ * Reads the orders in review again and again and decides about them, until `isOver`. Now and then closes or stops an order that
+ * waits for the provider.
  */
 export async function runPerson(world: World, life: () => Life, isOver: () => boolean): Promise<void> {
   const dice = world.dice.fork('person');

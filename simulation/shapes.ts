@@ -12,7 +12,7 @@ export const shapeNames = ['SIMULATED', 'STRIPE', 'MANGOPAY'] as const;
 /** One of `shapeNames`. */
 export type ShapeName = (typeof shapeNames)[number];
 
-/** What tells providers of different shapes apart, as far as the service can notice. */
+/** What differs between providers, as far as the service can notice. */
 export interface Shape {
   /** Whether holds run out. */
   readonly lapses: boolean;
@@ -68,7 +68,7 @@ export function createShape(
     case 'STRIPE':
       return {
         ...plain,
-        // Each sending has a key of its own, and none is carried out behind a later one.
+        // Each sending has its own key, and none is carried out after a later one.
         fault: (fault, { kind }) =>
           fault.kind === 'LATE_REQUEST' && kind !== 'FREEZE' ? { kind: 'LOST_ANSWER' } : fault,
         adapt: withKeysOfStripe(world, statusOf),

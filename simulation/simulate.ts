@@ -33,7 +33,7 @@ export interface SimulationOptions {
 /** What a run came to. */
 export interface SimulationReport {
   readonly shape: ShapeName;
-  /** Tells two runs apart. */
+  /** A digest of the run. */
   readonly digest: string;
   readonly tally: Tally;
   readonly books: Books;

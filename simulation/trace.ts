@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 
-/** All that happened, in its order. */
+/** All that happened, in order. */
 export interface Trace {
   /** Notes what happened to a subject: an order, a session, or the world. */
   note(subject: string, text: string): void;
   /** Two names of one subject. */
   alias(name: string, other: string): void;
-  /** Tells two traces apart. */
+  /** A digest of the trace. */
   digest(): string;
   /** The last events of a subject under all its names, and what struck the whole world meanwhile. */
   lastOf(subject: string, count: number): string[];

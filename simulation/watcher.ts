@@ -4,8 +4,8 @@ import { everybody } from './trace.ts';
 import { sleep, type World } from './world.ts';
 
 /**
- * Looks at the newest checkpoint of the evidence log now and then, and remembers it, until told to stop. Salts are drawn at random, so roots
- * are no part of what a seed repeats: only sizes are noted.
+ * Reads the newest checkpoint of the evidence log now and then, until `isOver`. Salts are random, so a seed does not repeat
+ * roots: the trace has only sizes.
  */
 export async function runWatcher(world: World, life: () => Life, isOver: () => boolean): Promise<void> {
   const dice = world.dice.fork('watcher');

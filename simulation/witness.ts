@@ -4,42 +4,42 @@ import type { Books } from './books.ts';
 import type { Answer } from './listener.ts';
 import { must } from './violation.ts';
 
-/** What clients were told, which must hold for ever. */
+/** What clients were shown, which must stay true. */
 export interface Witness {
-  /** An answer said that an order is in a state. */
-  told(escrowId: string, state: EscrowState): void;
-  /** An answer showed the history of an order. */
+  /** A response had the state of an order. */
+  saw(escrowId: string, state: EscrowState): void;
+  /** A response had the history of an order. */
   shown(escrowId: string, history: readonly string[]): void;
   /** The log said that an order needs a person. */
   alarmed(escrowId: string): void;
-  /** How often it did. */
+  /** How often the log said it. */
   alarmsOf(escrowId: string): number;
-  /** A person found the order waiting, whatever the log said. */
+  /** A person found the order in review, whatever the log said. */
   found(escrowId: string): void;
-  /** Whether one did. */
+  /** Whether a person found it. */
   wasFound(escrowId: string): boolean;
-  /** The provider was told of an order, by its hold, with parties by these names. */
+  /** The provider got an order, by its hold, with these parties. */
   named(holdId: string, names: string): void;
-  /** All names that it was told of an order. */
+  /** All parties that the provider got for an order. */
   namesOf(holdId: string): ReadonlySet<string>;
-  /** A person ends an order without the provider, if the store takes it. */
+  /** A person closes an order without the provider, if the store accepts it. */
   closing(escrowId: string): void;
   mayBeClosed(escrowId: string): boolean;
-  /** An answer under an idempotency key named an order. */
+  /** A response under an idempotency key named an order. */
   keyed(key: string, escrowId: string): void;
   /** A platform sends a signed call. */
   sent(call: SignedCall): void;
   /** The call with that nonce was answered. */
   answered(nonce: string, answer: Answer): void;
-  /** Somebody was shown the tree of the evidence log: its size, and its root in hex. */
+  /** A checkpoint showed the size of the evidence log and its root in hex. */
   sawTree(size: number, root: string): void;
   /** The roots that were shown, by their sizes. */
   trees(): ReadonlyMap<number, string>;
-  /** Throws a Violation if the books are not as clients were told. */
+  /** Throws a Violation if the books differ from what clients were shown. */
   check(books: Books): void;
 }
 
-/** Starts with nothing told. */
+/** Nothing was shown yet. */
 export function createWitness(): Witness {
   const states = new Map<string, Set<EscrowState>>();
   const shown = new Map<string, readonly string[]>();
@@ -53,14 +53,14 @@ export function createWitness(): Witness {
 
   function checkOne(escrowId: string, history: readonly string[] = []): void {
     for (const state of states.get(escrowId) ?? []) {
-      must(history.includes(state), escrowId, `a client was told ${state}; the history is ${history}`);
+      must(history.includes(state), escrowId, `a client saw ${state}; the history is ${history}`);
     }
     const seen = shown.get(escrowId) ?? [];
     must(isStartOf(seen, history), escrowId, `a client was shown ${seen}; the history is ${history}`);
   }
 
   return {
-    told: (escrowId, state) => {
+    saw: (escrowId, state) => {
       states.set(escrowId, (states.get(escrowId) ?? new Set()).add(state));
     },
     shown: (escrowId, history) => {
@@ -75,8 +75,8 @@ export function createWitness(): Witness {
     alarmsOf: (escrowId) => alarms.get(escrowId) ?? 0,
     found: (escrowId) => void found.add(escrowId),
     wasFound: (escrowId) => found.has(escrowId),
-    named: (holdId, told) => {
-      names.set(holdId, (names.get(holdId) ?? new Set()).add(told));
+    named: (holdId, parties) => {
+      names.set(holdId, (names.get(holdId) ?? new Set()).add(parties));
     },
     namesOf: (holdId) => names.get(holdId) ?? new Set(),
     closing: (escrowId) => {
@@ -102,7 +102,7 @@ export function createWitness(): Witness {
     },
     trees: () => trees,
     check: (books) => {
-      const histories = new Map(books.orders.map(({ escrowId, told }) => [escrowId, told]));
+      const histories = new Map(books.orders.map(({ escrowId, entries }) => [escrowId, entries]));
       checkAdmissions(books, attempts);
       for (const escrowId of new Set([...states.keys(), ...shown.keys()])) {
         checkOne(escrowId, histories.get(escrowId));

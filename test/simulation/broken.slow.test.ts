@@ -295,7 +295,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'gives each RELEASE under a new id',
     assembly: withInstruct((instruct) => (instruction, signal) => instruct(underNewId(instruction), signal)),
-    found: /written down nowhere|paid out 2 times/,
+    found: /stored nowhere|paid out 2 times/,
   },
   {
     name: 'takes silence for consent',
@@ -312,7 +312,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'does not wait for the disk',
     assembly: committingLate((units) => units.some(isOfReconciliation)),
-    found: /written down nowhere|never sent|a client was (told|shown|answered)/,
+    found: /stored nowhere|never sent|a client (saw|was shown|was answered)/,
   },
   {
     name: 'does not note that it gives an instruction',
@@ -388,13 +388,13 @@ const mutants: readonly Mutant[] = [
   {
     name: 'writes down nothing of what follows a release',
     assembly: withUpdates((update) => ({ ...update, afterPayout: undefined })),
-    found: /its history tells PAID_OUT last; the provider says|it still needs a person/,
+    found: /its history has PAID_OUT last; the provider says|it still needs a person/,
   },
   {
     name: 'writes what follows a release down twice',
     assembly: notingTwice,
     found:
-      /its history tells \S+ after the release; there was|its history tells (\S+),\1, and a person was called/,
+      /its history has \S+ after the release; there was|its history has (\S+),\1, and a person was called/,
   },
   {
     name: 'calls nobody to what follows a release',
@@ -465,7 +465,7 @@ const mutants: readonly Mutant[] = [
     found: /a checkpoint of \d+ leaves was published, and the file has one of \d+/,
   },
   {
-    name: 'makes its log anew',
+    name: 'makes its log again',
     assembly: rewritingTheLog,
     found:
       /the tree of \d+ leaves is another than was published|EvidenceLogError: the database does not agree with what was published|two trees of \d+ leaves were shown|What is stored is not what the evidence log committed to/,

@@ -12,7 +12,7 @@ for (const [place, shape] of shapeNames.entries()) {
   test(`${shape}: orders and money agree after faults, kills and restarts: seed ${seed}`, async (t) => {
     const { tally, books } = await simulate({ seed, orders, shape });
     t.diagnostic(`seed ${seed}: ${books.orders.length} orders, ${tally.of('starts')} starts`);
-    // While the wall clock is behind the newest record nothing is filed, so they may be few.
+    // While the wall clock is before the newest record nothing is filed, so they may be few.
     assert.ok(books.orders.length > 0, 'no order was opened');
     assert.ok(tally.of('starts') > 1, 'the service was never killed or stopped');
   });
@@ -21,9 +21,9 @@ for (const [place, shape] of shapeNames.entries()) {
 test('what the shapes differ in happens', async () => {
   const stripe = await simulate({ seed: '1', orders: 100, shape: 'STRIPE' });
   assert.ok(stripe.tally.of('fault saved error') > 0);
-  const told = stripe.books.orders.flatMap(({ told: entries }) => entries);
+  const entries = stripe.books.orders.flatMap(({ entries }) => entries);
   for (const payment of ['PARTLY_RETURNED', 'DISPUTED', 'RETURNED']) {
-    assert.ok(told.includes(`RELEASED ${payment}`), payment);
+    assert.ok(entries.includes(`RELEASED ${payment}`), payment);
   }
   const mangopay = await simulate({ seed: '1', orders: 60, shape: 'MANGOPAY' });
   const statuses = new Set(mangopay.books.holds.map(({ status }) => status));
