@@ -6,7 +6,7 @@ const endMs = 15_000;
 
 const children = new Set<ChildProcess>();
 
-/** Takes a child into those that are ended with the bench. */
+/** Adds a child to those that end with the bench. */
 export function adopt<C extends ChildProcess>(child: C): C {
   // A program that could not be started has no end to wait for.
   if (child.pid !== undefined) children.add(child);
@@ -15,25 +15,25 @@ export function adopt<C extends ChildProcess>(child: C): C {
 }
 
 /**
- * Asks a forked child for something and waits for the one thing that it tells then. Rejects if that is an error, if the child ends,
- * and after `limitMs`; `name` is what the child is called in such an error.
+ * Sends a request to a forked child and waits for its response. Rejects if that is an error, if the child ends, and after
+ * `limitMs`; `name` is the child's name in such an error.
  */
-export async function ask<Asked extends object, Told extends object>(
+export async function ask<Request extends object, Response extends object>(
   child: ChildProcess,
-  asked: Asked,
+  request: Request,
   name: string,
   limitMs: number,
-): Promise<Exclude<Told, { readonly error: string }>> {
-  const { promise, resolve, reject } = Promise.withResolvers<Told>();
+): Promise<Exclude<Response, { readonly error: string }>> {
+  const { promise, resolve, reject } = Promise.withResolvers<Response>();
   const ended = () => reject(new Error(`${name} ended.`));
   const hung = setTimeout(() => reject(new Error(`${name} did not get done.`)), limitMs);
   child.once('message', resolve);
   child.once('exit', ended);
-  child.send(asked);
+  child.send(request);
   try {
-    const told = await promise;
-    if ('error' in told) throw new Error(String(told.error));
-    return told as Exclude<Told, { readonly error: string }>;
+    const response = await promise;
+    if ('error' in response) throw new Error(String(response.error));
+    return response as Exclude<Response, { readonly error: string }>;
   } finally {
     clearTimeout(hung);
     child.off('message', resolve);

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiCredentials } from '../src/client/sign.ts';
 
-/** What a server lets in: the keys of platforms at its public door, a bearer token at its internal door. */
+/** The credentials that a server accepts: keys of platforms at its public API, a bearer token at its internal API. */
 export interface Credentials {
   readonly keys: readonly ApiCredentials[];
   readonly token: string;

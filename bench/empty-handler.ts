@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { Filing_Status, FilingService } from '../gen/artseal/v1/filing_pb.ts';
 
-// The yardstick of the internal door: what Connect for Node costs by itself, with a handler that does nothing.
+// The yardstick of the internal API: the cost of Connect for Node with a handler that does nothing.
 
 const answer = {
   filingNo: 'AS-2026-000001',

@@ -6,10 +6,10 @@ import type { ListenerName, Server } from './servers.ts';
 
 /** The load generator. */
 export interface Load {
-  /** Builds requests in advance, which are then the ones to send. */
+  /** Builds the requests that `send` sends. */
   prepare(preparation: Preparation): Promise<void>;
-  /** Sends the prepared requests to a door; they are good for one sending to each server. */
-  send(server: Server, door: ListenerName, connections: number): Promise<Sent>;
+  /** Sends the prepared requests to a listener, once to each server. */
+  send(server: Server, listener: ListenerName, connections: number): Promise<Sent>;
 }
 
 /** How long an order may take before the generator counts as hung, in milliseconds. */
@@ -23,9 +23,9 @@ export function startLoad(): Load {
     prepare: async (preparation) => {
       await carryOut({ kind: 'prepare', ...preparation });
     },
-    send: async ({ name, ports, credentials, lastWords }, door, connections) => {
-      const port = ports[door];
-      if (port === undefined) throw new Error(`The server ${name} has no ${door} door.`);
+    send: async ({ name, ports, credentials, lastWords }, listener, connections) => {
+      const port = ports[listener];
+      if (port === undefined) throw new Error(`The server ${name} has no ${listener} listener.`);
       const order = { kind: 'send', port, token: credentials.token, connections } as const;
       const { sent } = await carryOut(order).catch((error) => {
         throw new Error(`${error.message} (sending to the server ${name})\n${lastWords()}`);

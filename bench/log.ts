@@ -26,7 +26,7 @@ const appendRatioMax = 1.15;
 const proofMsMax = 2;
 
 /**
- * Measures the evidence log in the store's core, without doors, in a folder that may have a database already: processor
+ * Measures the evidence log in the store's core, without listeners, in a folder that may have a database already: processor
  * time of this thread, since a disk that is shared with others says nothing of the log. Lines to print.
  */
 export function* measureLog(

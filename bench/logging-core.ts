@@ -4,7 +4,7 @@ import type { Reply } from '../src/store/sqlite/call-transaction.ts';
 import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../src/store/store.ts';
 
-/** A store without its thread and its doors, with filings in it that are all leaves of its log. */
+/** A store without thread and listeners. Its filings are all leaves of its log. */
 export interface LoggingCore {
   /** How many leaves its tree has. */
   leaves(): number;

@@ -1,6 +1,6 @@
 import type { Credentials } from './credentials.ts';
 
-/** The calls that are measured: two at the public door, one at the internal door. */
+/** The measured calls: two of the public API, one of the internal API. */
 export const workloads = ['filing', 'provenance', 'typed'] as const;
 
 /** One of the calls that are measured. */

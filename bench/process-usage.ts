@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processor time of a process so far, in seconds; NaN and empty where the system does not tell. */
+/** Processor time of a process so far, in seconds; NaN and empty if the system does not report it. */
 export interface CpuTimes {
   /** Of all threads, those that have ended included. */
   readonly totalS: number;
@@ -8,7 +8,7 @@ export interface CpuTimes {
   readonly threadsS: ReadonlyMap<string, number>;
 }
 
-/** Resident memory now and at its highest, in MB; NaN where the system does not tell. */
+/** Resident memory now and at its highest, in MB; NaN if the system does not report it. */
 export interface ResidentMb {
   readonly now: number;
   readonly peak: number;

@@ -3,9 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { Arrivals, Asked, Ports, Told } from './receiving.ts';
+import type { Arrivals, Ports, Request, Response } from './receiving.ts';
 
-/** When each event came first to each receiver, since it was last asked. */
+/** When each event first arrived at each receiver since the last `gather`. */
 let arrivals: Arrivals = {};
 let count = 0;
 let counted = () => {};
@@ -23,14 +23,14 @@ async function receive(port: number, request: IncomingMessage, response: ServerR
   counted();
 }
 
-/** Starts a receiver at a port of its own; one that is dead takes requests and never answers. */
+/** Starts a receiver on a port of its own. A dead one accepts requests and never responds. */
 async function start(tls: { cert: string; key: string }, isDead: boolean): Promise<number> {
   const server = createServer(tls, (request, response) => {
     if (isDead) request.resume();
-    // What a broken connection took along is sent again, or is found missing.
+    // The service sends again what a broken connection lost; otherwise it is found missing.
     else receive(port, request, response).catch(() => {});
   });
-  // No connection ends by itself while it might be used again.
+  // The receiver closes no idle connection.
   server.keepAliveTimeout = 0;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -38,7 +38,7 @@ async function start(tls: { cert: string; key: string }, isDead: boolean): Promi
   return port;
 }
 
-/** Waits until so many have come. */
+/** Resolves when `expected` events have arrived. */
 async function gather(expected: number): Promise<Arrivals> {
   const { promise, resolve } = Promise.withResolvers<void>();
   counted = () => {
@@ -56,21 +56,21 @@ async function startAll({
   key,
   healthy,
   dead,
-}: Asked & { kind: 'start' }): Promise<Ports> {
+}: Request & { kind: 'start' }): Promise<Ports> {
   const some = (receivers: number, isDead: boolean) =>
     Promise.all(Array.from({ length: receivers }, () => start({ cert, key }, isDead)));
   return { healthy: await some(healthy, false), dead: await some(dead, true) };
 }
 
-async function carryOut(asked: Asked): Promise<Told> {
-  return asked.kind === 'start'
-    ? { ports: await startAll(asked) }
-    : { arrivals: await gather(asked.expected) };
+async function respond(request: Request): Promise<Response> {
+  return request.kind === 'start'
+    ? { ports: await startAll(request) }
+    : { arrivals: await gather(request.expected) };
 }
 
-process.on('message', (asked: Asked) => {
-  carryOut(asked).then(
-    (told) => process.send?.(told),
+process.on('message', (request: Request) => {
+  respond(request).then(
+    (response) => process.send?.(response),
     (error) => process.send?.({ error: error instanceof Error ? error.message : String(error) }),
   );
 });

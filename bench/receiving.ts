@@ -9,11 +9,11 @@ export interface Ports {
   readonly dead: readonly number[];
 }
 
-/** When each event came first to each receiver: Unix milliseconds, by port and by the filing that the event is about. */
+/** When each event first arrived at each receiver: Unix milliseconds, by port and by the filing of the event. */
 export type Arrivals = Record<string, Record<string, number>>;
 
-/** What the parent process asks of the receivers. */
-export type Asked =
+/** A request of the parent process. */
+export type Request =
   | {
       readonly kind: 'start';
       readonly certificate: string;
@@ -23,33 +23,36 @@ export type Asked =
     }
   | { readonly kind: 'gather'; readonly expected: number };
 
-/** What they tell when it is done. */
-export type Told = { readonly ports: Ports } | { readonly arrivals: Arrivals } | { readonly error: string };
+/** The response to a request that is done. */
+export type Response =
+  | { readonly ports: Ports }
+  | { readonly arrivals: Arrivals }
+  | { readonly error: string };
 
 /** Receivers of webhooks, in a process of their own. */
 export interface Receivers {
   readonly ports: Ports;
-  /** Waits until so many have come to those that are healthy since it was last asked, each event counted once a receiver. */
+  /** Resolves when `expected` events have arrived at healthy receivers since the last call. An event counts once a receiver. */
   gather(expected: number): Promise<Arrivals>;
 }
 
-/** How long what was sent may take to arrive before it counts as lost, in milliseconds. */
+/** How long an event may take to arrive before it counts as lost, in milliseconds. */
 const arrivalMs = 240_000;
 
-/** Starts receivers over https, each at a port of 127.0.0.1. */
+/** Starts receivers over https, each on a port of 127.0.0.1. */
 export async function startReceivers(
   { certificate, key }: Pick<Certificate, 'certificate' | 'key'>,
   healthy: number,
   dead: number,
 ): Promise<Receivers> {
   const child = adopt(fork(join(import.meta.dirname, 'receivers.ts')));
-  const told = (asked: Asked) => ask<Asked, Told>(child, asked, 'The receivers', arrivalMs);
-  const started = await told({ kind: 'start', certificate, key, healthy, dead });
+  const request = (message: Request) => ask<Request, Response>(child, message, 'The receivers', arrivalMs);
+  const started = await request({ kind: 'start', certificate, key, healthy, dead });
   if (!('ports' in started)) throw new Error('The receivers have no ports.');
   return {
     ports: started.ports,
     gather: async (expected) => {
-      const came = await told({ kind: 'gather', expected });
+      const came = await request({ kind: 'gather', expected });
       if (!('arrivals' in came)) throw new Error('The receivers gathered nothing.');
       return came.arrivals;
     },

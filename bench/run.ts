@@ -35,10 +35,10 @@ const signedAtOnce = 20_000;
 const usualConnections = 64;
 
 const calls = {
-  filing: { door: 'public', title: 'POST /api/v1/filing' },
-  provenance: { door: 'public', title: 'GET /api/v1/provenance/{filingNo}' },
-  typed: { door: 'internal', title: 'CreateFiling over Connect' },
-} as const satisfies Record<Workload, { door: ListenerName; title: string }>;
+  filing: { listener: 'public', title: 'POST /api/v1/filing' },
+  provenance: { listener: 'public', title: 'GET /api/v1/provenance/{filingNo}' },
+  typed: { listener: 'internal', title: 'CreateFiling over Connect' },
+} as const satisfies Record<Workload, { listener: ListenerName; title: string }>;
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
@@ -60,10 +60,10 @@ async function start(plan: Plan, dir: string): Promise<Bench> {
     ...(plan.old === undefined ? [] : [startService('old', plan.old, dirOf('old'))]),
   ]);
   const { credentials } = service;
-  const doors = new Set<ListenerName>(plan.workloads.map((workload) => calls[workload].door));
+  const listeners = new Set<ListenerName>(plan.workloads.map((workload) => calls[workload].listener));
   const yardsticks = [
-    ...(doors.has('public') ? ['floor', 'fastify'] : []),
-    ...(doors.has('internal') ? ['empty-handler'] : []),
+    ...(listeners.has('public') ? ['floor', 'fastify'] : []),
+    ...(listeners.has('internal') ? ['empty-handler'] : []),
   ];
   const others = await Promise.all([
     ...yardsticks.map((name) => startYardstick(name, dirOf(name), credentials)),
@@ -104,9 +104,9 @@ async function runCalls(plan: Plan, dir: string): Promise<void> {
   }
 }
 
-/** The servers that have the door of a workload, the service first. */
+/** The servers that have the listener of a workload, the service first. */
 function serversFor({ services, others }: Bench, workload: Workload): Server[] {
-  return [...services, ...others].filter(({ ports }) => ports[calls[workload].door] !== undefined);
+  return [...services, ...others].filter(({ ports }) => ports[calls[workload].listener] !== undefined);
 }
 
 async function prepare(bench: Bench, workload: Workload, requests: number, servers: readonly Server[]) {
@@ -116,7 +116,7 @@ async function prepare(bench: Bench, workload: Workload, requests: number, serve
 
 /** Sends what was prepared to a server. */
 async function send(bench: Bench, workload: Workload, server: Server, connections: number): Promise<Sent> {
-  const sent = await bench.load.send(server, calls[workload].door, connections);
+  const sent = await bench.load.send(server, calls[workload].listener, connections);
   if (workload !== 'provenance') bench.filings.set(server, (bench.filings.get(server) ?? 0) + sent.requests);
   return sent;
 }

@@ -9,13 +9,13 @@ import { type Credentials, writeCredentials } from './credentials.ts';
 import { issueCredentials } from './issue.ts';
 import { type CpuTimes, cpuTimes, type ResidentMb, residentMb } from './process-usage.ts';
 
-/** Signed calls go to the public door, those of internal systems to the internal one. */
+/** Signed calls go to the public listener, those of internal systems to the internal one. */
 export type ListenerName = 'public' | 'internal';
 
 /** A server that is measured. */
 export interface Server {
   readonly name: string;
-  /** Where its doors are; undefined for one that it does not have. */
+  /** The ports of its listeners; undefined for one that it does not have. */
   readonly ports: Readonly<Record<ListenerName, number | undefined>>;
   readonly credentials: Credentials;
   /** Processor time so far. */
@@ -35,7 +35,7 @@ export const ownProject: string = join(import.meta.dirname, '..');
 
 /**
  * Starts the service of a checkout as its `npm start` does, on a new data folder, and issues credentials through its
- * internal door. It is asked for nothing else, so that it may be an older one. With `credentials` it is started on a folder
+ * internal API. No other call is made, so the checkout may be older. With `credentials` it is started on a folder
  * that has them already; `settings` are further ones of its own.
  */
 export async function startService(
@@ -67,7 +67,7 @@ export async function startService(
   return { ...started, credentials: issued };
 }
 
-/** The words behind `node` with which `npm start` of a checkout starts the service. */
+/** The arguments of `node` in `npm start` of a checkout. */
 function startWords(projectDir: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(projectDir, 'package.json'), 'utf8'));
   return scripts.start.split(' ').slice(1);
@@ -157,7 +157,7 @@ async function readReadyLine(child: ChildProcess): Promise<string> {
   }
 }
 
-function portIn(readyLine: string, door: ListenerName): number | undefined {
-  const port = new RegExp(`\\b${door}=http://127\\.0\\.0\\.1:(\\d+)`).exec(readyLine)?.[1];
+function portIn(readyLine: string, listener: ListenerName): number | undefined {
+  const port = new RegExp(`\\b${listener}=http://127\\.0\\.0\\.1:(\\d+)`).exec(readyLine)?.[1];
   return port === undefined ? undefined : Number(port);
 }

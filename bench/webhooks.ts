@@ -153,7 +153,7 @@ async function measureLag(
   return lagS;
 }
 
-/** The filings that arrivals tell of, with their times. */
+/** The filings of these arrivals, with their times. */
 const timesOf = (arrivals: Arrivals): [filingNo: string, atMs: number][] =>
   Object.values(arrivals).flatMap((own) => Object.entries(own));
 
@@ -196,7 +196,7 @@ async function measureFiling(
   const lagS: number[] = [];
   const filed = { year: new Date().getUTCFullYear(), last: 1 };
   const credentials = servers.map((server) => server.credentials);
-  const told = toldOf(service, requests);
+  const events = eventsOf(service, requests);
   // The first round warms up.
   for (let round = 0; round <= rounds; round += 1) {
     await load.prepare({ workload: 'filing', requests, filed, credentials });
@@ -207,14 +207,14 @@ async function measureFiling(
       if (round > 0) figures.get(server)?.push(figuresOf(sent, cpuBetween(before, server.cpuTimes())));
       if (server !== service) continue;
       const endedMs = nowMs();
-      const arrivals = timesOf(await receivers.gather(told * healthyOfEach));
+      const arrivals = timesOf(await receivers.gather(events * healthyOfEach));
       lagS.push(Math.max(0, newest(arrivals.map(([, atMs]) => atMs)) - endedMs) / 1_000);
     }
   }
   const [sender, ...compared] = Array.from(figures, ([{ name }, own]) => ({ name, figures: own }));
   if (sender === undefined) return;
   print(
-    `  POST /api/v1/filing beside webhooks, ${told} events a round; connections: ${connections}, requests a round: ${requests}`,
+    `  POST /api/v1/filing beside webhooks, ${events} events a round; connections: ${connections}, requests a round: ${requests}`,
   );
   for (const { name, figures: own } of [sender, ...compared]) print(serverLine(name, own));
   for (const other of compared) for (const line of ratioLines(sender, other, connections)) print(line);
@@ -223,7 +223,7 @@ async function measureFiling(
   if (doubt !== undefined) print(doubt);
 }
 
-/** How many of so many filings, which platforms file by turns, are of platforms that have endpoints. */
-function toldOf({ credentials: { keys } }: Server, filings: number): number {
+/** Returns how many of `filings`, which platforms file by turns, are of platforms with endpoints. */
+function eventsOf({ credentials: { keys } }: Server, filings: number): number {
   return Math.floor(filings / keys.length) * platforms + Math.min(platforms, filings % keys.length);
 }
