@@ -136,48 +136,33 @@ test('a platform sees only its own endpoints, and has ten at most', async () => 
 });
 
 /** Invalid bodies and their errors. test/events/webhooks/target.test.ts has all URLs, test/domain/text.test.ts all texts. */
-const wrong: readonly (readonly [name: string, target: string, body: unknown, message: RegExp])[] = [
-  ['no URL', '', {}, /^url must be an absolute https:/],
-  ['an http URL', '', { url: 'http://gallery.example/' }, /^url must be an absolute https:/],
-  ['a private address', '', { url: 'https://10.0.0.1/' }, /^url must have a host at a public address/],
-  ['a URL that is a number', '', { url: 7 }, /^url must be a string/],
-  ['an unknown type', '', { url, eventTypes: ['filing.created', 'filing'] }, /^eventTypes .*escrow\.frozen/],
-  ['the type of tests', '', { url, eventTypes: ['webhook.test'] }, /^eventTypes must be of/],
-  ['all and one', '', { url, eventTypes: ['*', 'filing.created'] }, /^eventTypes .*\* alone/],
-  [
-    'many types',
-    '',
-    { url, eventTypes: Array(21).fill('filing.created') },
-    /^eventTypes must have at most 20/,
-  ],
-  [
-    'a type that is a number',
-    '',
-    { url, eventTypes: ['*', 7] },
-    /^eventTypes has an item .*must be a string$/,
-  ],
-  ['one type as a text', '', { url, eventTypes: 'filing.created' }, /^eventTypes must be/],
-  ['a long description', '', { url, description: 'x'.repeat(201) }, /^description must have/],
-  ['an unknown member', '', { url, secret: 'mine' }, /^secret is not part of this request/],
-  ['a long overlap', '/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be 0 to 604800$/],
-  ['neither event nor time', '/ID/redeliver', {}, /^sequence is required unless since/],
-  [
-    'event and time',
-    '/ID/redeliver',
-    { sequence: 1, since: '2026-11-21T12:00:00Z' },
-    /^since must be left out/,
-  ],
-  ['the event 0', '/ID/redeliver', { sequence: 0 }, /^sequence must be from 1/],
-  ['an event ahead', '/ID/redeliver', { sequence: 1 }, /^sequence must be at most 0/],
-  ['a fraction', '/ID/redeliver', { sequence: 1.5 }, /^sequence must be a whole number/],
-  ['a day', '/ID/redeliver', { since: '2026-11-21' }, /^since must be RFC 3339/],
-  ['an impossible time', '/ID/redeliver', { since: '2026-11-31T12:00:00Z' }, /^since must be RFC 3339/],
+const wrong: readonly (readonly [target: string, body: unknown, message: RegExp])[] = [
+  ['', {}, /^url must be an absolute https:/],
+  ['', { url: 'http://gallery.example/' }, /^url must be an absolute https:/],
+  ['', { url: 'https://10.0.0.1/' }, /^url must have a host at a public address/],
+  ['', { url: 7 }, /^url must be a string/],
+  ['', { url, eventTypes: ['filing.created', 'filing'] }, /^eventTypes .*escrow\.frozen/],
+  ['', { url, eventTypes: ['webhook.test'] }, /^eventTypes must be of/],
+  ['', { url, eventTypes: ['*', 'filing.created'] }, /^eventTypes .*\* alone/],
+  ['', { url, eventTypes: Array(21).fill('filing.created') }, /^eventTypes must have at most 20/],
+  ['', { url, eventTypes: ['*', 7] }, /^eventTypes has an item .*must be a string$/],
+  ['', { url, eventTypes: 'filing.created' }, /^eventTypes must be/],
+  ['', { url, description: 'x'.repeat(201) }, /^description must have/],
+  ['', { url, secret: 'mine' }, /^secret is not part of this request/],
+  ['/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be 0 to 604800$/],
+  ['/ID/redeliver', {}, /^sequence is required unless since/],
+  ['/ID/redeliver', { sequence: 1, since: '2026-11-21T12:00:00Z' }, /^since must be left out/],
+  ['/ID/redeliver', { sequence: 0 }, /^sequence must be from 1/],
+  ['/ID/redeliver', { sequence: 1 }, /^sequence must be at most 0/],
+  ['/ID/redeliver', { sequence: 1.5 }, /^sequence must be a whole number/],
+  ['/ID/redeliver', { since: '2026-11-21' }, /^since must be RFC 3339/],
+  ['/ID/redeliver', { since: '2026-11-31T12:00:00Z' }, /^since must be RFC 3339/],
 ];
 
 test('a wrong member is named, and nothing changes', async () => {
   const { call, post, patch, create } = await newPlatform();
   const { webhook } = await create();
-  for (const [, target, body, message] of wrong) {
+  for (const [target, body, message] of wrong) {
     const answer = await post(target.replace('ID', webhook.webhookId), body);
     assertRefused(answer, 400, 'VALIDATION_FAILED', message);
   }
