@@ -6,13 +6,12 @@ import { evidenceHash } from '../../src/domain/filing.ts';
 import { startService } from '../support/service.ts';
 import { startLaterRelease } from './later-release.ts';
 
-/** Runs a command to its end and resolves with what it printed; rejects, with its errors, if it fails. */
+/** Runs a command. Resolves with its output; rejects with its errors if it fails. */
 export const run = promisify(execFile);
 
 /**
- * Runs a program that makes the calls of a sale on a generated client and prints the typed answers as one JSON
- * object, and asserts that a service answered them and that the client neither lost nor altered anything, and takes
- * members that a later release adds.
+ * Runs a program that makes the calls of a sale with a generated client, and prints the typed responses as one JSON object.
+ * Asserts that the client neither lost nor changed a value, and accepts members of later releases.
  */
 export async function assertSale(t: TestContext, program: string, words: string[], env = process.env) {
   const { publicUrl, platform } = await startService(t);

@@ -15,7 +15,7 @@ const tools = temporaryFolder(fileScope);
 
 const maven = (...words: string[]) => run('mvn', ['--quiet', '--batch-mode', ...words]);
 
-/** Generates a client into a folder of its own, with the defaults of the generator, and resolves with the folder. */
+/** Generates a client with the defaults of the generator. Resolves with its folder. */
 async function generate(t: TestContext, language: string, ...options: string[]): Promise<string> {
   await maven('dependency:copy', `-Dartifact=${openApiGenerator}`, `-DoutputDirectory=${tools}`);
   const [, name, version] = openApiGenerator.split(':');
@@ -25,7 +25,7 @@ async function generate(t: TestContext, language: string, ...options: string[]):
   return client;
 }
 
-/** A program on the client of a language: what must be installed for it, and what generates the client and starts it. */
+/** A program with the client of a language: what must be installed, and what generates and starts it. */
 interface Language {
   readonly needs: readonly string[];
   /** The command and, if it is not that of this process, its environment; undefined with the test skipped. */
@@ -78,7 +78,7 @@ const languages: Readonly<Record<string, Language>> = {
   Ruby: {
     needs: ['mvn', 'java', 'ruby'],
     prepare: async (t) => {
-      // Every object of Ruby has a method `hash` already.
+      // Each object of Ruby has a method `hash`.
       const client = await generate(t, 'ruby', '--name-mappings', 'hash=evidence_hash');
       return { command: ['ruby', '-I', join(client, 'lib'), join(programs, 'calls.rb')] };
     },

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { projectFolder } from '../support/artseal-command.ts';
 import { installed } from '../support/installed.ts';
 
-/** What golang.org/x/mod/sumdb/{tlog,note} are to check: what `claim` of test/clients/go/main.go has. */
+/** A claim that golang.org/x/mod/sumdb/{tlog,note} check: `claim` of test/clients/go/main.go. */
 export interface GoClaim {
   readonly vkeys: readonly string[];
   /** A checkpoint. */
@@ -17,8 +17,8 @@ export interface GoClaim {
 }
 
 /**
- * Builds the program of test/clients/go into a folder. `skip` is why it cannot be, for a test's `skip`; false where it was. Nothing
- * is downloaded for it.
+ * Builds the program of test/clients/go into a folder, without a download. `skip` is the reason if it cannot be built, else
+ * false.
  */
 export function buildGoProgram(folder: string): { readonly program: string; readonly skip: string | false } {
   const program = join(folder, 'vectors');
@@ -42,7 +42,7 @@ export function buildGoProgram(folder: string): { readonly program: string; read
   throw new Error(stderr);
 }
 
-/** What the program says of a claim: `good`, or what is wrong; and its exit code. */
+/** The output of the program for a claim, `good` or the fault, and its exit code. */
 export function checkByGo(program: string, claim: GoClaim): [said: string, code: number | null] {
   const { stdout, status } = spawnSync(program, ['check'], {
     input: JSON.stringify(claim),

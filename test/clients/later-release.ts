@@ -6,8 +6,8 @@ import type { TestContext } from 'node:test';
 import { findInstruction } from '../support/openapi.ts';
 
 /**
- * Starts a proxy that adds a member to each answer of a service that may get further ones, as a later release of it would.
- * Resolves with its URL; `extended` lists the operations that it did so to.
+ * Starts a proxy that adds a member to each open response of a service, as a later release would. Resolves with its URL;
+ * `extended` lists the operations whose responses it extended.
  */
 export async function startLaterRelease(t: TestContext, serviceUrl: string) {
   const extended: string[] = [];

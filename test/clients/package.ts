@@ -15,20 +15,20 @@ import { run } from './client-program.ts';
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const patienceMs = 60_000;
-/** The runtimes of other people, and that of this project. */
+/** Older runtimes, and that of this project. */
 const runtimes = { node22: '22.23.3', node24: '24.21.0', node26: process.versions.node } as const;
 const npmFlags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund'];
 
 const nowS = 1_795_222_800;
 const webhook = { ...webhookCases(nowS)[0], nowMs: nowS * 1000 };
 
-/** The environment of somebody with this Node who has installed the package in the folder they are in. */
+/** An environment with this Node in which the package is installed. */
 function environmentWith(node: string, more: Record<string, string> = {}): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|ARTSEAL_|NODE_|INIT_CWD)/i.test(name));
   return { ...Object.fromEntries(kept), PATH: [node, '/usr/bin', '/bin'].join(delimiter), ...more };
 }
 
-/** A first start of the installed command on this Node, its first calls, and its end. */
+/** Starts the installed command on this Node, makes the first calls, and stops it. */
 async function callsOn(t: TestContext, project: string, node: string) {
   const dataDir = temporaryFolder(t);
   const command = join(project, 'node_modules', '.bin', 'artseal');
@@ -54,7 +54,7 @@ async function callsOn(t: TestContext, project: string, node: string) {
   const keys = { API_KEY: apiKey, API_SECRET: apiSecret, ARTWORK: JSON.stringify(artwork) };
   const more = { ...access, ...keys, WEBHOOK: JSON.stringify(webhook) };
   const { stdout } = await run('node', ['calls.js'], { cwd: project, env: { ...env, ...more } });
-  // The signal arrives at the service itself, not at something that started it.
+  // The signal goes to the service itself.
   service.kill('SIGTERM');
   assert.deepEqual(await ended, [0, null], output);
   return JSON.parse(stdout);
@@ -91,7 +91,7 @@ test('the packed package serves and calls in an empty project, on older Nodes to
   const archive = join(source, 'dist', `artseal-${version}.tgz`);
   await run('npm', ['install', ...npmFlags, archive, '@types/node@22.19.3'], { cwd: project });
 
-  // Declarations are held against a program, and against themselves.
+  // The compiler checks the declarations, and a program that uses them.
   copyFileSync(join(import.meta.dirname, 'package', 'calls.ts'), join(project, 'calls.ts'));
   const strict = [
     '--strict',

@@ -5,9 +5,8 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { run } from './client-program.ts';
 
 /**
- * The environment of programs that find these packages of the Python package index, and the tools that come with them, by name;
- * undefined, with the test skipped, where there is no venv or no index answers. `requirements` is the file that names the packages;
- * `example` is one of them.
+ * The environment of programs that use packages of the Python package index. Undefined, with the test skipped, if there is no
+ * venv or no index. `requirements` is the file that names the packages; `example` is one of them.
  */
 export async function pythonEnvironment(
   t: TestContext,
@@ -21,7 +20,7 @@ export async function pythonEnvironment(
     t.skip(skipUnlessInstalled('python3-venv') || 'python3 cannot make a venv');
     return undefined;
   }
-  // What the project itself is made of comes from npm and Debian alone, so a machine need not reach this index.
+  // The project itself needs only npm and Debian, so a machine may not reach this index.
   if (!(await works('pip', ['index', 'versions', '--retries=2', '--timeout=10', example]))) {
     t.skip('no Python package index answers');
     return undefined;

@@ -21,7 +21,7 @@ test(title, { skip: skipUnlessInstalled('python3') }, async (t) => {
   const access = { ARTSEAL_API_KEY: apiKey, ARTSEAL_API_SECRET: apiSecret };
   const env = { ...environment, ...access, SCHEMATHESIS_HOOKS: join(folder, 'hooks.py') };
   const bounds = ['--max-examples', '20', '--seed', '1', '--continue-on-failure'];
-  // Whether a request is accepted depends on more than its schema: on page tokens, say.
+  // A valid request may be rejected for other reasons than its schema, such as its page token.
   const checks = ['--exclude-checks', 'positive_data_acceptance,negative_data_rejection'];
   const running = run('schemathesis', ['run', document, '--url', publicUrl, ...bounds, ...checks], {
     env,

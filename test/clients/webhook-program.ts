@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import type { WebhookCase } from '../support/webhook-cases.ts';
 
-/** A request as the programs of test/clients/webhooks read it: a line of base64 with tabs between. */
+/** A request for the programs of test/clients/webhooks: a line of base64 values with tabs. */
 function line({ secret, nowS, headers, body }: WebhookCase): string {
   const sent = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => headers[name] ?? '');
   const parts = [secret, String(nowS), ...sent, body];
@@ -11,7 +11,7 @@ function line({ secret, nowS, headers, body }: WebhookCase): string {
 }
 
 /**
- * What a program of test/clients/webhooks says of these requests: the name and the line of each. Rejects, with its errors, if it
+ * Runs a program of test/clients/webhooks. Resolves with name and output line of each request; rejects with its errors if it
  * fails.
  */
 export async function answersOf(
@@ -30,7 +30,7 @@ export async function answersOf(
   return cases.map(({ name }, index) => [name, lines[index]]);
 }
 
-/** What it has to say of them. */
+/** The expected output. */
 export function expectedOf(cases: readonly WebhookCase[]): [name: string, answer: string][] {
   return cases.map(({ name, apiError }) => [name, apiError === undefined ? 'accepted' : 'refused']);
 }

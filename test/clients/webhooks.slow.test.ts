@@ -19,7 +19,7 @@ const timeoutMs = 60_000;
 const section = documentText('docs/platforms.md', 'Receiving webhooks');
 const codeIn = (language: string) => codeBlocks(section, language).at(-1) ?? '';
 
-/** The webhook that the document shows. */
+/** The webhook in the document. */
 function documentedCase(): WebhookCase {
   const [head = '', body = ''] = codeIn('http').trimEnd().split('\n\n');
   const headers = Object.fromEntries(
@@ -29,7 +29,7 @@ function documentedCase(): WebhookCase {
   return { name: 'that of the document', secret, nowS: Number(headers['webhook-timestamp']), headers, body };
 }
 
-/** One that somebody made who knows no secret, for a receiver that was given none. */
+/** A webhook that was signed with an empty secret. */
 function caseWithoutSecret(): WebhookCase {
   const { headers, ...webhook } = documentedCase();
   const { 'webhook-id': id = '', 'webhook-timestamp': timestamp = '' } = headers;
@@ -40,12 +40,12 @@ function caseWithoutSecret(): WebhookCase {
 
 const cases = [documentedCase(), ...publishedCases, ...webhookCases(1_795_222_800), caseWithoutSecret()];
 
-/** Asserts that a program of test/clients/webhooks, around code of the document, accepts and refuses what it must. */
+/** Asserts that a program of test/clients/webhooks, with code of the document, accepts and rejects the right requests. */
 async function assertVerifies(program: string, words: readonly string[]) {
   assert.deepEqual(await answersOf(program, words, cases), expectedOf(cases));
 }
 
-/** A folder with a program of test/clients/webhooks, and the document's code beside it. */
+/** A folder with a program of test/clients/webhooks and the code of the document. */
 function folderWith(t: TestContext, program: string, receiver: string, code: string): string {
   const folder = temporaryFolder(t);
   copyFileSync(join(import.meta.dirname, 'webhooks', program), join(folder, program));
@@ -82,7 +82,7 @@ test('the document verifies webhooks in Java', { skip: skipJava }, async (t) => 
   await assertVerifies('java', ['-cp', folder, 'Main']);
 });
 
-test('the receiver of the document in Node answers 2xx to what is to be believed', async (t) => {
+test('the receiver of the document in Node returns 2xx for valid webhooks', async (t) => {
   const address = await freeAddress();
   const client = pathToFileURL(join(projectFolder, 'src', 'client', 'index.ts')).href;
   const program = join(temporaryFolder(t), 'receiver.ts');
@@ -91,7 +91,7 @@ test('the receiver of the document in Node answers 2xx to what is to be believed
     .replace("'artseal/client'", `'${client}'`)
     .replace('listen(8000)', `listen(${port}, '${host}')`);
   writeFileSync(program, code);
-  // It has the clock of the machine, and one secret.
+  // The receiver uses the clock of the machine, and one secret.
   const [genuine, ...others] = webhookCases(Math.floor(Date.now() / 1000));
   assert.ok(genuine);
   const sent = [genuine, ...others].filter(({ secret }) => secret === genuine.secret);

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** Runs the bench to its end; `left` is what it left in the folder for temporary files. */
+/** Runs the bench; `left` are the temporary files that it did not remove. */
 async function bench(t: TestContext, ...words: string[]) {
   const folder = temporaryFolder(t);
   const { NODE_TEST_CONTEXT, ...inherited } = process.env;
@@ -28,7 +28,7 @@ async function bench(t: TestContext, ...words: string[]) {
   return { code, stdout, stderr, left: readdirSync(folder) };
 }
 
-test('a smoke run measures every call at every server, an older checkout and a further one included', async (t) => {
+test('a smoke run measures each call at each server, including other checkouts', async (t) => {
   const further = `${process.execPath} ${join(root, 'bench', 'floor.ts')}`;
   const words = ['--smoke', '--connections', '1,64', '--old', root, '--server', `further=${further}`];
   const { code, stdout, stderr, left } = await bench(t, ...words);
@@ -72,7 +72,7 @@ test('a server that does not start ends the bench with exit code 1', async (t) =
   assert.match(stderr, /^bench: The server broken did not start/);
 });
 
-test('a word that the bench does not know ends it with exit code 2', async (t) => {
+test('an unknown argument ends the bench with exit code 2', async (t) => {
   const { code, stderr, left } = await bench(t, '--only', 'escrow');
   assert.deepEqual({ code, left }, { code: 2, left: [] });
   assert.match(stderr, /^bench: --only must be one of/);
@@ -102,7 +102,7 @@ async function send({ ports }: Server, { method, target, headers, ...rest }: Cal
 }
 
 for (const name of ['floor', 'fastify']) {
-  test(`${name} keeps the promises that the service is compared by`, async (t) => {
+  test(`${name} keeps the promises that the comparison assumes`, async (t) => {
     t.after(endChildren);
     const dataDir = join(temporaryFolder(t), 'data');
     mkdirSync(dataDir);

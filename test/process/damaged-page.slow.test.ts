@@ -15,12 +15,12 @@ import { scrape } from '../support/metrics.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, runCommand, serveWatched } from '../support/watched-command.ts';
 
-/** The longest wait for something that has to happen. */
+/** The longest wait for an event. */
 const timeoutMs = 60_000;
-/** Enough that the table has a page that neither the start nor the newest filings need. */
+/** Enough for a page that neither the start nor new filings read. */
 const filings = 200;
 
-/** Overwrites the page of a table that has this text. */
+/** Overwrites the page of a table that contains a text. */
 function overwritePage(file: string, table: string, text: string): void {
   const client = new Sqlite(file, { readonly: true });
   const pages = client
@@ -38,7 +38,7 @@ function overwritePage(file: string, table: string, text: string): void {
   writeFileSync(file, bytes);
 }
 
-test('a damaged page turns readiness off for good, is counted and logged, and check and the next start find it', {
+test('a damaged page makes the server not ready until its end, is counted and logged, and found by check and the next start', {
   timeout: 300_000,
 }, async (t) => {
   const dataDir = temporaryFolder(t);

@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { skipUnlessUnshared } from '../support/namespaces.ts';
 
-/** As root of a network of its own, which has nothing but loopback. */
+/** Root of a network of its own, which has only loopback. */
 const ownNetwork = ['--map-root-user', '--net'];
 
 const addressIsAdded = [...ownNetwork, 'ip', 'address', 'add', '2606:4700::1/128', 'dev', 'lo'];
 
-test('of all addresses only public ones are sent to, tried where each is one of this machine', {
+test('webhooks are sent only to public addresses, on a machine that has each of them', {
   skip: skipUnlessUnshared(addressIsAdded, 'ip'),
 }, () => {
   const program = join(import.meta.dirname, '..', 'events', 'webhooks', 'own-network.ts');
-  // What runs within a test would report to it otherwise.
+  // Without this variable the child does not report to the test runner of this process.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const words = [...ownNetwork, process.execPath, '--test-reporter=tap', program];
   const { status, stdout, stderr } = spawnSync('unshare', words, { env, encoding: 'utf8' });

@@ -22,7 +22,7 @@ import {
 const withinMs = 60_000;
 const expiredAt = '2020-01-02T00:00:00Z';
 
-/** The lines of a service's log with this message, as objects. */
+/** The log lines of a service with this message. */
 const logged = (service: WatchedService, message: string) =>
   service
     .stderr()
@@ -30,12 +30,12 @@ const logged = (service: WatchedService, message: string) =>
     .filter((line) => line.includes(`"msg":"${message}"`))
     .map((line) => JSON.parse(line));
 
-/** Asks /readyz of a service whose certificate nobody has to trust. */
+/** Reads /readyz without checking the certificate. */
 async function readiness(t: TestContext, { publicUrl }: WatchedService): Promise<string> {
   return (await runShell(t, `curl -sSk '${publicUrl}/readyz'`)).stdout;
 }
 
-test('a damaged backup and an expired certificate are the same in readiness, check, metrics and log', {
+test('readiness, check, metrics and log agree about a damaged backup and an expired certificate', {
   skip: skipUnlessInstalled('curl'),
   timeout: 300_000,
 }, async (t) => {
@@ -54,7 +54,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
   const takenAt = (await readBackupStatus(dataDir))?.last?.takenAt ?? '';
   const database = join(dataDir, 'artseal.db');
   const genuine = readFileSync(database);
-  // Somebody gives the filing another author, with the hash and the text of its leaf that fit.
+  // An attacker changes the author, and hash and leaf to match.
   forgeIn(database, (client) => {
     const row = client.prepare<[], FilingRow>('SELECT * FROM filing ORDER BY id').get();
     assert.ok(row);
@@ -62,7 +62,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
     client.prepare("UPDATE filing SET author = 'Zhang Daqian', hash = ? WHERE id = ?").run(hash, row.id);
     client.prepare('UPDATE log_leaf SET data = replace(data, ?, ?)').run(leafOfFiling(row).data, data);
   });
-  // As after a restore, or when it is lost: all leaves are compared at the start.
+  // Without this file all leaves are compared at the start, as after a restore.
   rmSync(join(dataDir, 'log-verified'));
 
   const expired = makeSelfSigned(temporaryFolder(t), { days: -1 });
@@ -78,7 +78,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
   assert.equal((await verify(good)).code, 0);
   assert.equal((await verify('artseal.tar.damaged')).code, 1);
 
-  const damageIsTold = async (running: WatchedService) => {
+  const damageIsReported = async (running: WatchedService) => {
     const values = await eventually('the metric', withinMs, async () => {
       const { value } = await scrape(running.metricsUrl);
       return value('artseal_backup_failing') === 1 && value;
@@ -90,15 +90,15 @@ test('a damaged backup and an expired certificate are the same in readiness, che
     );
     const [over] = logged(running, 'the certificate has expired: clients reject it');
     assert.deepEqual([over?.level, over?.listener, over?.endsAt], [50, 'public', expiredAt]);
-    // Calls are answered all the same, so neither of the two is part of readiness; the damaged record itself is.
+    // Calls still work, so neither is part of readiness; the damaged record is.
     assert.match(await readiness(t, running), /Not ready: evidence\./);
   };
-  await damageIsTold(service);
+  await damageIsReported(service);
   const [wrong] = await eventually('the log', withinMs, () => {
     const lines = logged(service, 'backups are not in order');
     return lines.length > 0 && lines;
   });
-  // No backups have to be taken in this sandbox.
+  // This sandbox needs no backups.
   assert.equal(wrong.level, 40);
   assert.match(wrong.reason, new RegExp(`^the backup of 2\\S+Z failed: .*${filingNo}`));
 
@@ -121,7 +121,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
   assert.match(bad.of('certificate')?.text ?? '', new RegExp(`expired at ${expiredAt}.*renew it$`));
   assert.equal(await service.stop(), 0);
 
-  // The server takes them itself, and keeps the good one as well.
+  // The server takes backups itself, and keeps the good one.
   const taking = { ...env, ...tls, ARTSEAL_BACKUP_DIR: backups, ARTSEAL_BACKUP_KEEP: '1' };
   const own = await serveWatched(t, taking);
   const [reported] = await eventually('the failure', withinMs, () => {
@@ -129,7 +129,7 @@ test('a damaged backup and an expired certificate are the same in readiness, che
     return lines.length > 0 && lines;
   });
   assert.match(reported.reason, new RegExp(filingNo));
-  await damageIsTold(own);
+  await damageIsReported(own);
   assert.deepEqual(readdirSync(backups), ['artseal.tar.damaged', good].sort());
   assert.equal(await own.stop(), 0);
 

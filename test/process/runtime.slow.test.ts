@@ -11,11 +11,11 @@ import { anyAddresses } from '../support/free-address.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commandEnvironment } from '../support/watched-command.ts';
 
-/** The longest wait for something that has to happen. */
+/** The longest wait for an event. */
 const timeoutMs = 60_000;
 const probe = pathToFileURL(join(import.meta.dirname, 'children', 'runtime-probe.mjs'));
 
-/** Everything that may start the service, as a script of the shell. */
+/** All ways to start the service, as shell scripts. */
 const ways = {
   'npm start': 'npm start',
   'npm run artseal -- serve': 'npm run artseal -- serve',
@@ -29,7 +29,7 @@ test('npm start passes the flags itself, which saves a restart', () => {
   assert.equal(scripts.start, `node ${runtimeFlags.join(' ')} src/main.ts serve`);
 });
 
-/** A process group under way, and what its processes wrote. */
+/** A running process group, and its output. */
 function startGroup(t: TestContext, script: string, env: Record<string, string>) {
   const child = spawn('sh', ['-c', script], {
     cwd: projectFolder,
@@ -56,14 +56,14 @@ function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
   if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGKILL');
 }
 
-/** A service that is ready; `nodeOptions` are given in NODE_OPTIONS. */
+/** Starts a service with NODE_OPTIONS, and waits until it is ready. */
 async function serving(t: TestContext, script: string, nodeOptions = '') {
   const folder = temporaryFolder(t);
   symlinkSync(join(projectFolder, 'src', 'main.ts'), join(folder, 'artseal'));
   const group = startGroup(t, script, {
     LINKS: folder,
     PROBE_FOLDER: folder,
-    // An inspector that opens says so on standard error, at whichever port.
+    // An inspector announces itself on standard error.
     NODE_OPTIONS: `--import=${probe} --inspect-port=0 ${nodeOptions}`,
     ARTSEAL_DATA_DIR: join(folder, 'data'),
     ...anyAddresses,
@@ -72,13 +72,13 @@ async function serving(t: TestContext, script: string, nodeOptions = '') {
   return { ...group, publicUrl, folder, pid: Number(readFileSync(join(folder, 'pid'), 'utf8')) };
 }
 
-/** The bytes to which V8 limits the heap of a service. */
+/** The heap limit of a service, in bytes. */
 const heapLimitOf = ({ folder }: { folder: string }): number =>
   Number(readFileSync(join(folder, 'heap-limit'), 'utf8'));
 
 /**
- * The bytes to which V8 limits the heap of Node with these flags. What the heap takes at a moment depends on the load of
- * the machine. The limit does not, and a smaller young heap lowers it.
+ * The heap limit of Node with these flags, in bytes. Unlike the size of the heap it does not depend on the load, and a smaller
+ * young heap lowers it.
  */
 function heapLimitWith(...flags: readonly string[]): number {
   const words = [...flags, '--print', 'v8.getHeapStatistics().heap_size_limit'];
@@ -126,7 +126,7 @@ describe('the service, however it is started,', { concurrency: 2, timeout: 300_0
     });
   }
 
-  test('reads a master key from a pipe, and keeps the young heap that NODE_OPTIONS asks for', async (t) => {
+  test('reads a master key from a pipe, and keeps the young heap of NODE_OPTIONS', async (t) => {
     const script = `echo main:${'ab'.repeat(32)} | ARTSEAL_MASTER_KEY_FILE=/dev/stdin node src/main.ts serve`;
     const service = await serving(t, script, '--max-semi-space-size=2');
     assert.equal(existsSync(join(service.folder, 'data', 'master-key')), false, 'the given key is used');

@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { skipUnlessUnshared } from '../support/namespaces.ts';
 
-/** As root of a network of its own, which has nothing but loopback. */
+/** Root of a network of its own, which has only loopback. */
 const ownNetwork = ['--map-root-user', '--net'];
 
 const buffersAreSmall = [...ownNetwork, 'sh', '-c', 'echo 4096 4096 4096 > /proc/sys/net/ipv4/tcp_rmem'];
 
-test('answers that are not read take little memory, over a network with small packets', {
+test('unread responses take little memory, over a network with small packets', {
   skip: skipUnlessUnshared(buffersAreSmall, 'ip'),
 }, (t) => {
   const program = join(import.meta.dirname, 'children', 'unread-answers.ts');
-  // What runs within a test would report to it otherwise.
+  // Without this variable the child does not report to the test runner of this process.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const words = [...ownNetwork, process.execPath, '--test-reporter=tap', program];
   const { status, stdout, stderr } = spawnSync('unshare', words, { env, encoding: 'utf8' });

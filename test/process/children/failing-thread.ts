@@ -1,6 +1,6 @@
 /**
- * Preloaded into `artseal serve` by NODE_OPTIONS: has the thread of the store fail as FAILING_THREAD says when it is
- * asked to file an artwork by the author 'Nobody'.
+ * Preloaded into `artseal serve` by NODE_OPTIONS: the thread of the store fails as FAILING_THREAD says when it files an artwork
+ * by the author 'Nobody'.
  */
 import { isMainThread, parentPort } from 'node:worker_threads';
 

@@ -23,13 +23,13 @@ import { serveWatched } from '../../support/watched-command.ts';
 execFileSync('ip', ['link', 'set', 'lo', 'up', 'mtu', '1500']);
 writeFileSync('/proc/sys/net/ipv4/tcp_rmem', '4096 4096 4096');
 
-/** What the process may grow by while its answers are not read, in bytes. */
+/** The allowed growth of the process while its responses are not read, in bytes. */
 const grownBytesMax = 64 * 1_048_576;
-/** How many connections are opened at a time. */
+/** Connections that are opened at the same time. */
 const together = 20;
-/** How long a service is watched while its answers are not read, in milliseconds. */
+/** How long the memory is watched, in milliseconds. */
 const watchedMs = 4_000;
-/** What is filed: small works first, so that large ones fill a page; and the entries that are published of them. */
+/** The filings: small ones first, so that large ones fill a page; and the entries that are published. */
 const [small, page, entries] = [150, 100, 250];
 const list = `/api/v1/filing?pageSize=${page}`;
 const tile = (width: number) => `/log/tile/entries/000.p/${width}`;
@@ -48,7 +48,7 @@ const env = {
 const { platforms, token } = await issueInto(dataDir, 1);
 const [platform] = platforms as [IssuedPlatform];
 
-/** A service that has large filings; what is asked of it was read before, since memory that is used once stays with a process. */
+/** Starts a service with large filings. Each request was made once, because a process keeps memory that it used. */
 async function startFilled(t: TestContext) {
   const { child, publicUrl, internalUrl } = await serveWatched(t, env);
   if ((await send(publicUrl, platform, { target: list })).json.filings.length === 0) await fill(publicUrl);
@@ -126,7 +126,7 @@ const attacks: Record<string, Attack> = {
 };
 
 for (const [name, { connections, to, bytes, openMs }] of Object.entries(attacks)) {
-  test(`a service whose answers are not read grows by at most 64 MB: ${name}`, async (t) => {
+  test(`a service whose responses are not read grows by at most 64 MB: ${name}`, async (t) => {
     const service = await startFilled(t);
     const before = residentOf(service);
     let peak = before;
