@@ -86,18 +86,18 @@ const open = [
   ...['2606:4700:4700::1111', '3ffe:ffff::1', '3fff:1000::', '3fff:ffff::1'],
 ];
 
-test('whatever is not globally reachable must not be sent to', () => {
+test('addresses that are not globally reachable are forbidden', () => {
   const policy = createAddressPolicy([]);
   for (const [kind, addresses] of Object.entries(forbidden))
     for (const address of addresses) assert.equal(policy(address), kind, address);
 });
 
-test('whatever is globally reachable may be sent to', () => {
+test('globally reachable addresses are allowed', () => {
   const policy = createAddressPolicy([]);
   for (const address of open) assert.equal(policy(address), undefined, address);
 });
 
-test('a network that is named may be sent to, and no other', () => {
+test('only networks in the settings are allowed in addition', () => {
   const policy = createAddressPolicy(
     networksOf('10.20.0.0/16', '169.254.169.254', 'fd00:1::/32', '::ffff:192.168.7.0/120'),
   );

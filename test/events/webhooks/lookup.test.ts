@@ -69,7 +69,7 @@ test('the addresses of a name are those of IPv4 and of IPv6', async (t) => {
   assert.deepEqual(await lookUp('six.example', never), ['::1']);
 });
 
-test('only name servers are asked, for the name as it is', async (t) => {
+test('only name servers are queried, for the unchanged name', async (t) => {
   const { lookUp, asked } = await startNameServer(t, {});
   await assert.rejects(lookUp('hooks', never));
   assert.deepEqual(asked.sort(), ['hooks A', 'hooks AAAA']);

@@ -62,7 +62,7 @@ test('a proxy that speaks TLS has to have a valid certificate', async (t) => {
   assert.equal(asked.length, 1);
 });
 
-test('no proxy is asked for an address that must not be sent to', async (t) => {
+test('a proxy never gets a forbidden address', async (t) => {
   const receiver = await startReceiver(t);
   const { port, asked } = await startProxy(t);
   const proxy = new URL(`http://127.0.0.1:${port}`);
@@ -90,7 +90,7 @@ test('of several addresses a proxy gets an IPv4 address if there is one', async 
   );
 });
 
-test('a proxy that makes no connection is named to the platform without anything of it', async (t) => {
+test('the platform learns that the proxy failed, and nothing about the proxy', async (t) => {
   const refusing = await startProxy(t, createHttpServer(), 407);
   const junk = await startServer(
     t,
@@ -110,7 +110,7 @@ test('a proxy that makes no connection is named to the platform without anything
   }
 });
 
-test('a proxy that is silent is part of the 15 seconds', async (t) => {
+test('the timeout of 15 seconds includes a silent proxy', async (t) => {
   const clock = createManualClock();
   const { promise: isAsked, resolve: asked } = Promise.withResolvers<void>();
   const { port } = await startServer(

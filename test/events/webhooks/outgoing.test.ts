@@ -118,8 +118,8 @@ test('the first 512 bytes of a response are kept, and a short rest keeps the con
   assert.equal(connections(), 1);
 });
 
-describe('a receiver that does not end', () => {
-  test('its body is cut off, and the first bytes are kept', async (t) => {
+describe('an endless response', () => {
+  test('is cut off in its body, and the first bytes are kept', async (t) => {
     const { port, sockets } = await startReceiver(t, (_request, response) => {
       Readable.from(endless('x'.repeat(1_000)))
         .on('error', () => {})
@@ -131,7 +131,7 @@ describe('a receiver that does not end', () => {
     await eventually('the connection is ended', timeoutMs, () => sockets.size === 0);
   });
 
-  test('its head is cut off', async (t) => {
+  test('is cut off in its head', async (t) => {
     const { port, sockets } = await startTalker(t, (socket) => {
       Readable.from(endless('HTTP/1.1 200 OK\r\n', 'x: y\r\n'))
         .on('error', () => {})
@@ -143,10 +143,10 @@ describe('a receiver that does not end', () => {
   });
 
   for (const [what, text] of [
-    ['informational answers', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['informational responses', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['empty lines', '\r\n'],
   ] as const)
-    test(`so are ${what} before it`, async (t) => {
+    test(`is cut off in ${what} before its head`, async (t) => {
       const { port, sockets } = await startTalker(t, (socket) => {
         Readable.from(endless(text.repeat(100)))
           .on('error', () => {})
@@ -298,7 +298,7 @@ describe('a certificate is rejected', () => {
     });
   }
 
-  test('whatever the environment says', async (t) => {
+  test('even if the environment turns checks off', async (t) => {
     const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env;
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     t.after(() => {
@@ -310,7 +310,7 @@ describe('a certificate is rejected', () => {
     assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
   });
 
-  test('unless its authority is one that is named', async (t) => {
+  test('unless the settings name its authority', async (t) => {
     const { port } = await startReceiver(t);
     const url = `https://localhost:${port}/`;
     const expected = `${notItsOwn}unable to verify the first certificate`;
@@ -320,7 +320,7 @@ describe('a certificate is rejected', () => {
 });
 
 describe('a receiver has to speak TLS', () => {
-  test('and does not where it speaks HTTP', async (t) => {
+  test('and not HTTP', async (t) => {
     const { port } = await startServer(
       t,
       createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
@@ -329,7 +329,7 @@ describe('a receiver has to speak TLS', () => {
     assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
   });
 
-  test('of a version that is still safe', async (t) => {
+  test('of a safe version', async (t) => {
     const { certificate: cert, key } = certificate;
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
     const { port } = await startServer(t, createTlsServer({ cert, key, ...old }));
@@ -337,14 +337,14 @@ describe('a receiver has to speak TLS', () => {
     assert.equal(await outcome(post(sharedOutgoing, `https://localhost:${port}/`)), expected);
   });
 
-  test('and has to listen', async (_t) => {
+  test('and listen', async (_t) => {
     const expected = 'it refuses connections';
     assert.equal(await outcome(post(sharedOutgoing, `https://${await freeAddress()}/`)), expected);
   });
 });
 
-describe('a connection that is kept', () => {
-  test('and was closed by the endpoint is replaced once', async (t) => {
+describe('a kept connection', () => {
+  test('that the endpoint closed is replaced once', async (t) => {
     const seen = new WeakSet<object>();
     const { port, connections } = await startReceiver(t, (request, response) => {
       if (seen.has(request.socket)) return request.socket.destroy();

@@ -60,7 +60,7 @@ describe('a name with this address is rejected, unless its network is allowed:',
   }
 });
 
-describe('a name that stands for a public address is sent to, whatever else it stands for:', () => {
+describe('a name with a public address gets requests, whatever other addresses it has:', () => {
   for (const address of open) {
     test(address, async (t) => {
       const before = receiver.connections();
@@ -72,7 +72,7 @@ describe('a name that stands for a public address is sent to, whatever else it s
   }
 });
 
-test('a name that is public at first and this machine a moment later is sent to once', async (t) => {
+test('a name that is public at first and then this machine gets one request', async (t) => {
   const before = receiver.connections();
   const addresses = ['93.184.215.14', '127.0.0.1'];
   const outgoing = openOutgoing(t, { networks: [], lookUp: async () => addresses.splice(0, 1) });
@@ -81,7 +81,7 @@ test('a name that is public at first and this machine a moment later is sent to 
   assert.deepEqual([arrived.at(-1), receiver.connections()], ['93.184.215.14', before + 1]);
 });
 
-test('an address that nothing leads to cannot be reached', async (t) => {
+test('an address without a route cannot be reached', async (t) => {
   const outgoing = openOutgoing(t, { networks: [], lookUp: finding('8.8.8.8') });
   assert.equal(await outcome(post(outgoing, url)), 'it cannot be reached');
 });

@@ -6,7 +6,7 @@ import { networksOf } from './receiver.ts';
 
 const rules = { policy: createAddressPolicy([]), plainLoopback: false };
 
-test('an https URL is taken, with any port, path and query', () => {
+test('an https URL is accepted, with any port, path and query', () => {
   const taken = [
     ...[
       'https://hooks.example.com',
@@ -76,7 +76,7 @@ test('any other URL breaks a rule', () => {
   for (const [url, rule] of rejected) assert.equal(checkTarget(url, rules), rule, url);
 });
 
-test('hosts in networks that are named are taken, localhost if any of its addresses is', () => {
+test('hosts in the networks of the settings are accepted, localhost if any of its addresses is', () => {
   const named = { ...rules, policy: createAddressPolicy(networksOf('10.20.0.0/16', '::1')) };
   for (const url of [
     'https://10.20.1.1/',
@@ -89,7 +89,7 @@ test('hosts in networks that are named are taken, localhost if any of its addres
     assert.match(checkTarget(url, named) ?? '', /^must have a host at a public address/, url);
 });
 
-test('where it is allowed, http is taken to this machine, and to nothing else', () => {
+test('http is accepted only to this machine, and only if the settings allow it', () => {
   const sandbox = {
     policy: createAddressPolicy(networksOf('127.0.0.0/8', '::1', '10.20.0.0/16')),
     plainLoopback: true,
