@@ -19,7 +19,7 @@ const agreement = (tier: Tier | undefined, monthlyQuota?: number, unlimited = fa
   unlimited,
 });
 
-test('the tiers allow what is documented', () => {
+test('the tiers have the documented limits', () => {
   assert.deepEqual(tiers, {
     TRIAL: { callsPerSecond: 10, monthlyQuota: 1_000 },
     STANDARD: { callsPerSecond: 50, monthlyQuota: 10_000 },
@@ -71,7 +71,7 @@ test('a caller has a name of 1 to 128 code points', () => {
   }
 });
 
-test('a rotated key works on for 0 seconds to 30 days', () => {
+test('a rotated key stays valid for 0 seconds to 30 days', () => {
   for (const seconds of [0, 1, 86_400, 2_592_000]) assert.deepEqual(checkOverlap(seconds), []);
   for (const seconds of [-1, 2_592_001, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
     const [violation] = checkOverlap(seconds);
@@ -89,23 +89,23 @@ test('a key has its status until it expires, and is revoked from then on', () =>
   }
 });
 
-test('a new key takes over the status of the rotated one, so that a suspended platform stays out', () => {
+test('a new key has the status of the rotated one', () => {
   for (const status of ['ACTIVE', 'SUSPENDED'] as const) {
     assert.deepEqual(rotate({ status, expiresAtS: null }, 500, 2_000), { status, oldEndsAtS: 2_000 });
   }
 });
 
-test('rotating a key again never prolongs its life', () => {
-  for (const [asked, ends] of [
+test('rotating a key again does not prolong it', () => {
+  for (const [requested, ends] of [
     [3_000, 2_000],
     [2_000, 2_000],
     [1_000, 1_000],
   ] as const) {
-    assert.equal(rotate({ status: 'ACTIVE', expiresAtS: 2_000 }, 500, asked).oldEndsAtS, ends);
+    assert.equal(rotate({ status: 'ACTIVE', expiresAtS: 2_000 }, 500, requested).oldEndsAtS, ends);
   }
 });
 
-test('a key that is revoked or past its end is not rotated', () => {
+test('a revoked or expired key cannot be rotated', () => {
   const revoked = { reason: 'VALIDATION_FAILED', message: /keyId names a key that is revoked/ };
   assert.throws(() => rotate({ status: 'REVOKED', expiresAtS: null }, 500, 2_000), revoked);
   assert.throws(() => rotate({ status: 'SUSPENDED', expiresAtS: 500 }, 500, 2_000), revoked);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type EscrowState, escrowStates, type InstructionKind, pendingOf } from '../../src/domain/escrow.ts';
-import { checkTerms, partyIdBounds, rejectUnsaleable } from '../../src/domain/escrow-terms.ts';
+import { checkTerms, partyIdBounds } from '../../src/domain/escrow-terms.ts';
 import {
   escrowMoves,
   instructionOutcomes,
@@ -26,7 +26,7 @@ const terms = {
   sellerId: 'seller',
 } as const;
 
-/** A table in words: a column for each status, a row for what it is of. */
+/** Parses a table with a column for each status. */
 function readTable(text: string): readonly (readonly [row: string, column: string, cell: string])[] {
   const [heads = [], ...rows] = text
     .trim()
@@ -61,19 +61,18 @@ const cellsOf = (table: Readonly<Record<string, Readonly<Record<string, string>>
     Object.entries(cells).map(([column, cell]) => [row, column, cell] as const),
   );
 
-test('every state and status is decided, every kind and status as well, and there are no others', () => {
+test('the tables of moves and outcomes are the documented ones', () => {
   assert.deepEqual(cellsOf(escrowMoves), documentedMoves);
   assert.deepEqual(cellsOf(instructionOutcomes), documentedOutcomes);
   assert.deepEqual([...escrowStates].sort(), Object.keys(escrowMoves).sort());
 });
 
 /**
- * What an order comes to, by its state and the status of its money. Of three words the first is where
- * nothing is on its way back, the second where a CANCEL or REFUND is open, the third where it was declined (after |:
- * beside a RELEASE that is open).
+ * The transition of an order, by its state and the provider status. Of three words the first counts if no return is open, the
+ * second if a CANCEL or REFUND is open, the third if it was declined (after |: if a RELEASE is open, too).
  *
- * A state is what it is in from then on; + is that it gives back what is held. A person has to look at a
- * contradiction (!), at money that does not go back (x), and at another amount or currency (#).
+ * A state is the next one; + gives back what is held. The other words are reviews: of a contradiction (!), of money that does not go
+ * back (x), of another amount or currency (#).
  */
 const documentedTransitions = readTable(`
                             as agreed                     another amount or currency
@@ -124,7 +123,7 @@ const documentedTransitions = readTable(`
   CLOSED LAPSED             CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
 `);
 
-/** Where an order goes when a person accepts a contradiction; any other stays where it is. */
+/** The next state if an operator accepts a contradiction; without an entry the order keeps its state. */
 const documentedAcceptances = new Map([
   ['UNPAID PAID_OUT', 'FROZEN'],
   ['UNPAID PARTLY_RETURNED', 'FROZEN'],
@@ -182,7 +181,7 @@ test('the table of transitions has every state and status once', () => {
   );
 });
 
-/** Asserts what a cell says, for every set of open instructions and every instruction declined. */
+/** Asserts a cell for every set of open instructions and every declined instruction. */
 function assertTransition(
   pair: string,
   cell: string,
@@ -214,10 +213,10 @@ for (const [pair, money, cell] of documentedTransitions) {
   const [state = '', status = ''] = pair.split(' ');
   const goesTo = documentedAcceptances.get(pair) ?? state;
   const accepted = cell.replaceAll('!', goesTo).replace('+', '');
-  test(`an order and its money that are ${pair}, as a person accepted: ${accepted}`, () => {
+  test(`an order and its money that are ${pair}, which an operator accepted: ${accepted}`, () => {
     assertTransition(pair, accepted, { status: status as PaymentStatus, ...other }, [...agreed, other]);
   });
-  test(`an order and its money that are ${pair}, where a person accepted something else: ${cell}`, () => {
+  test(`an order and its money that are ${pair}, if an operator accepted another status: ${cell}`, () => {
     for (const unlike of statuses.filter((candidate) => candidate !== status)) {
       assertTransition(pair, cell, { status: unlike, ...other }, [...agreed, other]);
     }
@@ -245,14 +244,14 @@ test('a review shows the state of the order and the provider status', () => {
 const escrowId = 'ES-2026-0000';
 const underWays = [undefined, 'RELEASE', 'REFUND', 'CANCEL'] as const;
 
-/** An outcome in a word: what is prepared, = for what goes on, x for an error. */
+/** An outcome in a word: the prepared instruction, = for none, x for an error. */
 function outcomeOf(outcome: DecisionPlan): string {
   if (outcome.kind === 'PREPARE') return outcome.instruction;
   if (outcome.kind === 'STOP') return 'STOP';
   return outcome.kind === 'RESUME' ? '=' : 'x';
 }
 
-/** Rows of a state, and what comes of a request or decision while nothing, a RELEASE, a REFUND, a CANCEL is under way. */
+/** The outcomes of requests and decisions, by state, while nothing, a RELEASE, a REFUND or a CANCEL is open. */
 const documentedRequests = {
   RELEASE: {
     UNPAID: 'x x x x',
@@ -279,7 +278,7 @@ const documentedReturns = {
 
 for (const kind of ['RELEASE', 'REFUND'] as const) {
   for (const state of escrowStates) {
-    test(`a request for a ${kind} of an order that is ${state}: ${documentedRequests[kind][state]}`, () => {
+    test(`a ${kind} of a ${state} order: ${documentedRequests[kind][state]}`, () => {
       const order = { escrowId, state, isStopped: false };
       const outcomes = underWays.map((underWay) => outcomeOf(planResolution(kind, { ...order, underWay })));
       assert.equal(outcomes.join(' '), documentedRequests[kind][state]);
@@ -291,7 +290,7 @@ for (const kind of ['RELEASE', 'REFUND'] as const) {
 }
 
 for (const state of escrowStates) {
-  test(`a decision about an order that is ${state}, to give back: ${documentedReturns[state]}`, () => {
+  test(`a RETURN of a ${state} order: ${documentedReturns[state]}`, () => {
     const order = {
       escrowId,
       state,
@@ -315,8 +314,8 @@ for (const state of escrowStates) {
       if (status !== 'HELD') assert.equal(outcomes('RETURN', {}, status), 'x x x x');
     }
     assert.equal(outcomes('ACCEPT', { found: undefined }), 'x x x x');
-    const unheard = state === 'FROZEN' ? documentedReturns.FROZEN : 'x x x x';
-    assert.equal(outcomes('RETURN', { found: undefined }), unheard, 'a RELEASE that was never answered');
+    const withoutStatus = state === 'FROZEN' ? documentedReturns.FROZEN : 'x x x x';
+    assert.equal(outcomes('RETURN', { found: undefined }), withoutStatus, 'a RELEASE without a response');
     assert.equal(outcomes('RETURN', { found: undefined, hasPaid: true }), 'x x x x');
     for (const decision of ['LOOK_AGAIN', 'ACCEPT', 'RETURN'] as const) {
       assert.equal(outcomes(decision, { isStopped: false }), 'x x x x');
@@ -326,17 +325,17 @@ for (const state of escrowStates) {
     assert.equal(outcomes('STOP', { isStopped: false }), 'STOP STOP STOP STOP');
   });
 
-  test(`an order that is ${state} is ${state === 'UNPAID' ? '' : 'not '}closed without the provider`, () => {
-    const isRefused = (found: PaymentSnapshot | undefined) =>
+  test(`an operator can ${state === 'UNPAID' ? '' : 'not '}close a ${state} order`, () => {
+    const isRejected = (found: PaymentSnapshot | undefined) =>
       errorToClose({ escrowId, state, found }) !== undefined;
-    assert.equal(isRefused(undefined), state !== 'UNPAID');
+    assert.equal(isRejected(undefined), state !== 'UNPAID');
     for (const status of statuses) {
-      assert.equal(isRefused({ status }), state !== 'UNPAID' || status !== 'ABSENT');
+      assert.equal(isRejected({ status }), state !== 'UNPAID' || status !== 'ABSENT');
     }
   });
 }
 
-test('a caller reads the instruction under way, and a CANCEL as a REFUND', () => {
+test('callers see the open instruction, and a CANCEL as a REFUND', () => {
   for (const kind of ['FREEZE', 'RELEASE', 'REFUND', undefined] as const) assert.equal(pendingOf(kind), kind);
   assert.equal(pendingOf('CANCEL'), 'REFUND');
 });
@@ -351,7 +350,7 @@ test('party ids have 1 to 128 code points', () => {
   }
 });
 
-test('buyer and seller must differ, and differ where a single code point does', () => {
+test('buyer and seller must differ by a code point', () => {
   const same = checkTerms({ ...terms, buyerId: 'x', sellerId: 'x' });
   assert.deepEqual(same, [{ field: 'sellerId', rule: 'must differ from buyerId' }]);
   for (const [buyerId, sellerId] of [
@@ -367,12 +366,4 @@ test('all invalid terms are reported', () => {
   const nothing = { filingNo: '', type: undefined, amount: 0n, buyerId: '', sellerId: '' };
   const fields = checkTerms(nothing).map(({ field }) => field);
   assert.deepEqual(fields, ['filingNo', 'type', 'amount', 'buyerId', 'sellerId']);
-});
-
-test('a filing with 10,000 transfers is not sold again', () => {
-  const filing = { filingNo: 'AS-2026-000001', filedBy: 1, isErased: false, active: undefined };
-  rejectUnsaleable({ ...filing, transfers: 9_999 }, 1);
-  assert.throws(() => rejectUnsaleable({ ...filing, transfers: 10_000 }, 1), {
-    reason: 'TRANSFERS_EXHAUSTED',
-  });
 });

@@ -23,13 +23,13 @@ test('a filing number is AS, the year and six digits', () => {
   assert.equal(filingNumber(2027, 999_999), 'AS-2027-999999');
 });
 
-test('the next number of a year follows its last one, and the first one is 1', () => {
+test('the next number of a year follows the last one', () => {
   assert.equal(nextFilingNumber(2026, undefined), 'AS-2026-000001');
   assert.equal(nextFilingNumber(2026, 'AS-2026-000009'), 'AS-2026-000010');
   assert.equal(nextFilingNumber(2026, 'AS-2026-999998'), 'AS-2026-999999');
 });
 
-test('after 999999 the numbers of a year are exhausted', () => {
+test('a year has 999999 numbers', () => {
   assert.equal(filingSequenceMax, 999_999);
   const exhausted = apiError('FILING_NUMBERS_EXHAUSTED', /999999.*2026/);
   assert.throws(() => filingNumber(2026, 1_000_000), exhausted);
@@ -37,7 +37,7 @@ test('after 999999 the numbers of a year are exhausted', () => {
 });
 
 for (const { name, record, canonical, hash } of vectors) {
-  test(`the evidence hash is that of an independent program: ${name}`, () => {
+  test(`the evidence hash is that of its test vector: ${name}`, () => {
     assert.equal(createHash('sha256').update(canonical).digest('hex'), hash);
     assert.equal(evidenceHash({ ...record, price: BigInt(record.price) }), hash);
   });
@@ -58,12 +58,12 @@ test('composed and decomposed characters have different evidence hashes', () => 
   assert.notEqual(hashOf('é'), hashOf('e\u0301'));
 });
 
-test('the evidence hash covers no member besides the eight', () => {
+test('the evidence hash covers only the eight members', () => {
   const record = { ...valid, filingNo: 'AS-2026-000001', timestamp: '2026-11-21T09:15:00+08:00' };
   assert.equal(evidenceHash({ ...record, caller: 'a', hash: 'b' } as typeof record), evidenceHash(record));
 });
 
-test('the bounds of the texts are those documented', () => {
+test('the bounds of the texts are the documented ones', () => {
   assert.deepEqual(artworkTextBounds, {
     author: { min: 1, max: 200 },
     era: { min: 1, max: 200 },
@@ -74,7 +74,7 @@ test('the bounds of the texts are those documented', () => {
 });
 
 for (const [field, { max }] of Object.entries(artworkTextBounds)) {
-  test(`${field} takes ${max} code points and not one more`, () => {
+  test(`${field} has at most ${max} code points`, () => {
     for (const character of ['a', '石', '🖌']) {
       assert.deepEqual(checkArtwork({ ...valid, [field]: character.repeat(max) }), []);
       const [violation, ...more] = checkArtwork({ ...valid, [field]: character.repeat(max + 1) });
@@ -85,13 +85,13 @@ for (const [field, { max }] of Object.entries(artworkTextBounds)) {
   });
 }
 
-test('all invalid fields are reported, in the documented order', () => {
+test('all invalid fields are reported in the documented order', () => {
   const nothing = { author: '', era: '', size: '', material: '', condition: '' };
   const fields = checkArtwork(nothing).map(({ field }) => field);
   assert.deepEqual(fields, ['author', 'era', 'size', 'material', 'condition', 'price']);
 });
 
-test('the chain says that none is selected, and what is kept is kept for five years', () => {
+test('no chain is selected, and the retention is five years', () => {
   assert.match(evidenceChain, /under selection/);
   assert.match(evidenceChain, /no chain/);
   assert.match(evidenceChain, /no judicial-evidence capability/);

@@ -7,10 +7,7 @@ const escrowId = 'ES-2026-0000';
 const openOf = (...kinds: InstructionKind[]) =>
   kinds.map((kind) => ({ instructionId: `of ${kind}`, kind, status: 'UNKNOWN' }) as const);
 
-/**
- * Whether a person can end an order as RELEASED, REFUNDED, CLOSED: where nothing is under way, where it waits for a person, where
- * an instruction is open.
- */
+/** Whether an operator can end an order as RELEASED, REFUNDED, CLOSED: if it is idle, in review, or has an open instruction. */
 const documentedEnds = {
   UNPAID: ['END END END', 'END END END', 'END END END'],
   FROZEN: ['END END END', 'END END END', 'END END END'],
@@ -21,7 +18,7 @@ const documentedEnds = {
 
 for (const state of escrowStates) {
   const [idle, stopped, underWay] = documentedEnds[state];
-  test(`a person ends an order that is ${state}: ${idle}; in review ${stopped}; under way ${underWay}`, () => {
+  test(`an operator ends a ${state} order: ${idle}; in review ${stopped}; with an open instruction ${underWay}`, () => {
     assert.deepEqual(orderEnds, ['RELEASED', 'REFUNDED', 'CLOSED']);
     const outcomes = (isStopped: boolean, kinds: readonly InstructionKind[]) =>
       orderEnds
@@ -37,7 +34,7 @@ for (const state of escrowStates) {
   });
 }
 
-/** How each open instruction ends, as if the provider had said so: + is carried out, - is not, and never will be. */
+/** How each open instruction ends: + is CONFIRMED, - is DECLINED. */
 const documentedInstructions: Readonly<Record<OrderEnd, Readonly<Record<InstructionKind, '+' | '-'>>>> = {
   RELEASED: { FREEZE: '+', RELEASE: '+', REFUND: '-', CANCEL: '-' },
   REFUNDED: { FREEZE: '+', RELEASE: '-', REFUND: '+', CANCEL: '+' },
@@ -45,7 +42,7 @@ const documentedInstructions: Readonly<Record<OrderEnd, Readonly<Record<Instruct
 };
 
 for (const end of orderEnds) {
-  test(`an order that a person ends as ${end} has no open instruction left`, () => {
+  test(`ending an order as ${end} ends all open instructions`, () => {
     const kinds = Object.keys(documentedInstructions[end]) as InstructionKind[];
     const plan = planEnd(end, { escrowId, state: 'FROZEN', isStopped: true, open: openOf(...kinds) });
     assert.ok(plan.kind === 'END');
@@ -61,7 +58,7 @@ for (const end of orderEnds) {
   });
 }
 
-test('a state is a person’s word until the provider gives another; what it says of the money changes nothing', () => {
+test('a state by an operator stays so until the provider reports another state', () => {
   const at = '2026-11-21T12:00:00+00:00';
   const isMarked = (...history: Escrow['history']) => isByOperator({ history });
   const released = { state: 'RELEASED', at, byOperator: true } as const;

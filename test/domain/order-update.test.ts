@@ -18,26 +18,26 @@ const contested = { afterPayout: { payment: 'DISPUTED' } } as const;
 const left = { afterPayout: { payment: 'PARTLY_RETURNED', amount: 3n } } as const;
 const waits = { isInReview: true } as const;
 
-/** What was known of a RELEASED order, what is said of it then, and whether that is recorded and a person called. */
+/** A RELEASED order, its new provider status, and whether that is recorded (NEWS), only reviewed, or nothing. */
 const table: readonly [string, Partial<OrderUnderWay>, PaymentSnapshot, 'NEWS' | 'REVIEW' | 'NOTHING'][] = [
-  ['nothing, and nothing is new', {}, paidOut, 'NOTHING'],
-  ['nothing', {}, disputed, 'NEWS'],
-  ['nothing', {}, partly, 'NEWS'],
-  ['nothing', {}, returned, 'NEWS'],
-  ['nothing, and what is said cannot be', {}, held, 'REVIEW'],
-  ['the same, and a person has it already', { ...contested, ...waits }, disputed, 'NOTHING'],
-  ['the same, and a person accepted it', { ...contested, accepted: disputed }, disputed, 'NOTHING'],
-  ['the same, and a person had it asked again', contested, disputed, 'REVIEW'],
-  ['the same part, and a person has it already', { ...left, ...waits }, partly, 'NOTHING'],
-  ['another part, and a person has it already', { ...left, ...waits }, less, 'NEWS'],
-  ['a dispute that a person has already, and it is lost', { ...contested, ...waits }, returned, 'NEWS'],
-  ['a dispute that a person has already, and it is won', { ...contested, ...waits }, paidOut, 'NEWS'],
-  ['a dispute that a person accepted, and it is won', { ...contested, accepted: disputed }, paidOut, 'NEWS'],
-  ['what cannot be, and a person has it already', waits, held, 'NOTHING'],
+  ['paid out', {}, paidOut, 'NOTHING'],
+  ['paid out', {}, disputed, 'NEWS'],
+  ['paid out', {}, partly, 'NEWS'],
+  ['paid out', {}, returned, 'NEWS'],
+  ['paid out', {}, held, 'REVIEW'],
+  ['disputed and in review', { ...contested, ...waits }, disputed, 'NOTHING'],
+  ['disputed and accepted', { ...contested, accepted: disputed }, disputed, 'NOTHING'],
+  ['disputed and looked up again', contested, disputed, 'REVIEW'],
+  ['partly returned and in review', { ...left, ...waits }, partly, 'NOTHING'],
+  ['partly returned and in review, by another part', { ...left, ...waits }, less, 'NEWS'],
+  ['disputed and in review', { ...contested, ...waits }, returned, 'NEWS'],
+  ['disputed and in review', { ...contested, ...waits }, paidOut, 'NEWS'],
+  ['disputed and accepted', { ...contested, accepted: disputed }, paidOut, 'NEWS'],
+  ['in review', waits, held, 'NOTHING'],
 ];
 
 for (const [known, before, payment, expected] of table) {
-  test(`a RELEASED order of which was known: ${known}; ${payment.status} is ${expected}`, () => {
+  test(`the status ${payment.status} of a RELEASED order that is ${known}: ${expected}`, () => {
     const plan = planUpdate({ ...released, ...before }, payment);
     assert.equal(plan.afterPayout?.payment, expected === 'NEWS' ? payment.status : undefined);
     assert.equal(plan.review !== undefined, expected !== 'NOTHING');

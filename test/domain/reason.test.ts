@@ -57,27 +57,27 @@ test('every reason has its published HTTP status and status code, and there are 
   assert.deepEqual(reasons, published);
 });
 
-test('what is not foreseen is INTERNAL without details, its cause kept for the log', () => {
+test('an unknown error becomes INTERNAL without details, with its cause for the log', () => {
   const cause = new TypeError('SELECT secret FROM api_key');
-  const refused = toApiError(cause);
-  assert.equal(refused.reason, 'INTERNAL');
-  assert.doesNotMatch(refused.message, /SELECT|secret|api_key|TypeError/);
-  assert.equal(refused.cause, cause);
+  const error = toApiError(cause);
+  assert.equal(error.reason, 'INTERNAL');
+  assert.doesNotMatch(error.message, /SELECT|secret|api_key|TypeError/);
+  assert.equal(error.cause, cause);
   for (const thrown of [undefined, null, 'text', 7]) assert.equal(toApiError(thrown).reason, 'INTERNAL');
 });
 
-test('a apiError stays what it is', () => {
-  const refused = new ApiError('ESCROW_ACTIVE', 'x');
-  assert.equal(toApiError(refused), refused);
+test('an ApiError is returned as it is', () => {
+  const error = new ApiError('ESCROW_ACTIVE', 'x');
+  assert.equal(toApiError(error), error);
 });
 
-test('a service that cannot store says when to come again', () => {
-  const refused = unavailable('full');
-  assert.equal(refused.reason, 'UNAVAILABLE');
-  assert.ok((refused.hints.retryAfterS ?? 0) >= 1);
+test('UNAVAILABLE has a Retry-After', () => {
+  const error = unavailable('full');
+  assert.equal(error.reason, 'UNAVAILABLE');
+  assert.ok((error.hints.retryAfterS ?? 0) >= 1);
 });
 
-test('violations become one apiError that names each field once', () => {
+test('violations become one ApiError that names each field once', () => {
   rejectViolations([]);
   const violations = [
     { field: 'author', rule: 'is required' },
@@ -88,7 +88,7 @@ test('violations become one apiError that names each field once', () => {
   assert.throws(() => rejectViolations(violations), apiError('VALIDATION_FAILED', both));
 });
 
-test('a flood of violations makes a message of bounded length that says how many there are more', () => {
+test('the message of many violations is bounded and counts the others', () => {
   const violations = Array.from({ length: 5_000 }, (_, index) => ({ field: `f${index}`, rule: 'is wrong' }));
   assert.throws(
     () => rejectViolations(violations),

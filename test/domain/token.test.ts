@@ -6,7 +6,7 @@ import { tokenTerms } from '../support/tokens.ts';
 
 const nowS = 1_790_000_000;
 
-test('reading needs read and writing the scope of its service, but all that operators govern needs operate', () => {
+test('reads need read, writes the scope of their service, and operator services operate', () => {
   assert.deepEqual(
     scopes.map((scope) => [scope, scopeNeeded(scope, false), scopeNeeded(scope, true)]),
     [
@@ -20,7 +20,7 @@ test('reading needs read and writing the scope of its service, but all that oper
   );
 });
 
-test('terms are accepted with any scopes, an end in the future, and a platform', () => {
+test('terms may have any scopes, an end in the future and a platform', () => {
   for (const over of [
     { scopes: [] },
     { scopes },
@@ -47,11 +47,11 @@ for (const [fields, terms] of faults) {
   });
 }
 
-test('scopes are listed once each, in order', () => {
+test('scopes are listed once, in order', () => {
   assert.deepEqual(scopesIn(['operate', 'read', 'operate', 'none']), ['read', 'operate']);
 });
 
-test('a token is good until its end, which counts itself, or until it is revoked', () => {
+test('a token is valid until it expires or is revoked', () => {
   const statusAt = (revokedAtS: number | null, expiresAtS: number | null, atS: number) =>
     tokenStatusAt({ revokedAtS, expiresAtS }, atS);
   assert.equal(statusAt(null, null, nowS), 'VALID');
@@ -61,7 +61,7 @@ test('a token is good until its end, which counts itself, or until it is revoked
   assert.equal(statusAt(nowS + 1, null, nowS), 'REVOKED');
 });
 
-test('a reason may be left out, and has 500 characters at most', () => {
+test('a reason is optional and has at most 500 characters', () => {
   for (const reason of ['', 'x', '齐'.repeat(500), '\u{1f58c}'.repeat(500)])
     assert.deepEqual(checkReason(reason), []);
   for (const reason of ['x'.repeat(501), ' ', 'a\nb', '\ud800']) {

@@ -13,14 +13,14 @@ test('a sealed secret opens to the bytes that were sealed', () => {
   assert.equal(opened(ring.open(ring.seal(secret, 'key_1'), 'key_1')), secret);
 });
 
-test('a seal shows nothing of the secret and is another each time', () => {
+test('a seal hides the secret and differs each time', () => {
   const ring = createKeyRing([masterKey('main')]);
   const [one, other] = [ring.seal(secret, 'key_1'), ring.seal(secret, 'key_1')];
   assert.notDeepEqual(one, other);
   assert.ok(!Buffer.from(one).includes(secret.slice(0, 8)));
 });
 
-test('a seal opens for its own key id alone', () => {
+test('a seal opens only for its key id', () => {
   const ring = createKeyRing([masterKey('main')]);
   const sealed = ring.seal(secret, 'key_1');
   for (const keyId of ['key_2', 'key_', 'key_11', '']) assert.throws(() => ring.open(sealed, keyId));
@@ -66,7 +66,7 @@ test('after a rotation the new master key seals, and the old one still opens wha
   assert.throws(() => createKeyRing([old]).open(after, 'key_1'), /'y2027'/);
 });
 
-test('a ring without a key is none', () => {
+test('a ring needs a key', () => {
   assert.throws(() => createKeyRing([]), RangeError);
 });
 
@@ -118,7 +118,7 @@ for (const [what, text, rule] of notKeys) {
   });
 }
 
-test('a new master key is one that can be read, and another each time', () => {
+test('a new master key can be parsed and differs each time', () => {
   const [one, other] = [newMasterKeyText(), newMasterKeyText()];
   assert.equal(parseMasterKeys(one).length, 1);
   assert.notEqual(one, other);

@@ -8,7 +8,7 @@ for (const [environment, word] of [
   ['sandbox', 'sandbox'],
   ['production', 'live'],
 ] as const) {
-  test(`credentials of ${environment} say ${word}`, () => {
+  test(`credentials of ${environment} have the word ${word}`, () => {
     const { keyId, apiKey, apiSecret } = mintKey(environment);
     assert.match(keyId, /^key_[0-9a-f]{16}$/);
     assert.match(apiKey, new RegExp(`^ak_${word}_[0-9a-f]{32}$`));
@@ -19,7 +19,7 @@ for (const [environment, word] of [
   });
 }
 
-test('no two credentials share a part', () => {
+test('the random parts of credentials differ', () => {
   const keys = Array.from({ length: 500 }, () => mintKey('sandbox'));
   const tokens = Array.from({ length: 500 }, () => mintToken('sandbox'));
   const random = [...keys, ...tokens]
@@ -28,14 +28,14 @@ test('no two credentials share a part', () => {
   assert.equal(new Set(random).size, random.length);
 });
 
-test('the handles are no part of the credentials', () => {
+test('the handles are not part of the credentials', () => {
   const { keyId, apiKey, apiSecret } = mintKey('sandbox');
   const { tokenId, token } = mintToken('sandbox');
   for (const credential of [apiKey, apiSecret]) assert.ok(!credential.includes(keyId.slice(4)));
   assert.ok(!token.includes(tokenId.slice(4)));
 });
 
-test('a minted key can be sent as it is', () => {
+test('a new key is a valid credential header', () => {
   const sent = {
     apiKey: [mintKey('production').apiKey],
     timestamp: ['1'],
@@ -45,7 +45,7 @@ test('a minted key can be sent as it is', () => {
   assert.equal(readCredentials(sent).apiKey, sent.apiKey[0]);
 });
 
-test('a token is known by its SHA-256', () => {
+test('a token is stored by its SHA-256', () => {
   const expected = createHash('sha256').update('it_sandbox_1').digest();
   assert.deepEqual(Buffer.from(tokenHash('it_sandbox_1')), expected);
 });

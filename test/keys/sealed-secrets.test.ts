@@ -13,42 +13,33 @@ import {
 import { openUrl, sealUrl } from '../../src/keys/webhook-urls.ts';
 import type { NewSeal } from '../../src/store/caller-commands.ts';
 import { allOf } from '../../src/store/paging.ts';
-import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { executorOf } from '../../src/store/store.ts';
-import { newWebhook, sandbox } from '../store/promises/fixtures.ts';
+import { sqliteInThisThread } from '../store/engines.ts';
+import { newWebhook, openStore } from '../store/promises/fixtures.ts';
 import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const masterKey = (name: string): MasterKey => ({ name, key: randomBytes(32) });
 const goOn = () => {};
 
-/** A store with platforms whose secrets are sealed under k1. */
+/** Opens a store with platforms whose secrets are sealed under k1. */
 async function sealedUnderOld(t: TestContext, platforms: number) {
-  const store = createSqliteStore({ dataDir: temporaryFolder(t), ...sandbox });
-  t.after(() => store.close());
+  const store = await openStore(t, sqliteInThisThread);
   const execute = executorOf(store);
   const [k1, k2] = [masterKey('k1'), masterKey('k2')];
   const clock = createManualClock();
   const nowS = Math.floor(clock.nowMs() / 1000);
   const old = createKeyRing([k1]);
   const issuance = createIssuance({ execute, keyRing: old, environment: 'sandbox', clock });
-  const issued = [];
-  for (let number = 1; number <= platforms; number += 1) {
-    const agreement = {
-      name: `platform-${number}`,
-      tier: 'TRIAL',
-      monthlyQuota: undefined,
-      unlimited: false,
-    } as const;
-    issued.push(await issuance.issueKey(agreement, tester));
-  }
+  const names = Array.from({ length: platforms }, (_, place) => `platform-${place + 1}`);
+  const terms = { tier: 'TRIAL', monthlyQuota: undefined, unlimited: false } as const;
+  const issued = await Promise.all(names.map((name) => issuance.issueKey({ name, ...terms }, tester)));
   const seals = async () =>
     countSeals(await Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page }))), nowS);
   return { store, execute, k1, k2, old, clock, nowS, issued, seals };
 }
 
-test('every secret is re-encrypted, opens as before, and needs the old master key no longer', async (t) => {
+test('re-encrypted secrets open without the old master key', async (t) => {
   const { execute, k1, k2, nowS, issued, seals } = await sealedUnderOld(t, 3);
   const both = createKeyRing([k2, k1]);
   assert.deepEqual(await seals(), [{ masterKey: 'k1', secrets: 3, needed: 3 }]);
@@ -60,10 +51,10 @@ test('every secret is re-encrypted, opens as before, and needs the old master ke
     const { sealedSecret, keyId } = await execute({ kind: 'FindKey', keyId: key.keyId });
     assert.equal(young.open(sealedSecret, keyId).export().toString(), apiSecret);
   }
-  assert.equal(await reencryptSecrets(execute, both, tester, goOn), 0, 'a second run finds nothing to do');
+  assert.equal(await reencryptSecrets(execute, both, tester, goOn), 0, 'a second run re-encrypts nothing');
 });
 
-test('requests are bounded, and finished ones stay when the run is stopped', async (t) => {
+test('re-encryption takes bounded requests and can be stopped between them', async (t) => {
   const platforms = 401;
   const { execute, k1, k2, seals } = await sealedUnderOld(t, platforms);
   const both = createKeyRing([k2, k1]);
@@ -72,10 +63,10 @@ test('requests are bounded, and finished ones stay when the run is stopped', asy
     if ('seals' in command) sizes.push((command.seals as readonly NewSeal[]).length);
     return execute(command);
   };
-  let units = 0;
+  let requests = 0;
   const stopping = () => {
-    units += 1;
-    if (units === 2) throw new Error('not any more');
+    requests += 1;
+    if (requests === 2) throw new Error('not any more');
   };
   await assert.rejects(reencryptSecrets(counting, both, tester, stopping), /not any more/);
   assert.deepEqual(
@@ -89,15 +80,15 @@ test('requests are bounded, and finished ones stay when the run is stopped', asy
   assert.deepEqual(sizes, [200, 200, 1]);
 });
 
-test('a revoked key whose master key is gone keeps its seal and stops nothing', async (t) => {
+test('a revoked key whose master key is missing keeps its seal', async (t) => {
   const { execute, k1, k2, nowS, issued, seals } = await sealedUnderOld(t, 2);
-  const [gone = assert.fail()] = issued;
-  await execute({ kind: 'SetKeyStatus', by: tester, keyId: gone.key.keyId, status: 'REVOKED' });
+  const [revoked = assert.fail()] = issued;
+  await execute({ kind: 'SetKeyStatus', by: tester, keyId: revoked.key.keyId, status: 'REVOKED' });
   const [k0, k3] = [{ ...masterKey('k1') }, masterKey('k3')];
   assert.equal(
     await reencryptSecrets(execute, createKeyRing([k3, k0]), tester, goOn),
     0,
-    'of other bytes, it opens none',
+    'other bytes open no secret',
   );
   await assert.rejects(checkSealedSecrets(execute, createKeyRing([k3, k0]), nowS), /with the key k1/);
   assert.equal(
@@ -134,7 +125,7 @@ test('a replay of creating a key shows its secret after re-encryption', async (t
   assert.deepEqual([again.key.keyId, again.apiSecret], [first.key.keyId, first.apiSecret]);
 });
 
-test('both secrets and the URL of a webhook are re-encrypted, and needed while they are valid', async (t) => {
+test('secrets and URLs of webhooks are re-encrypted, and needed while they are valid', async (t) => {
   const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
   const [{ key: owner } = assert.fail()] = issued;
   const add = (webhookId: string) => {
@@ -184,7 +175,7 @@ test('both secrets and the URL of a webhook are re-encrypted, and needed while t
   );
 });
 
-test('a webhook whose secret does not open is named where the service starts', async (t) => {
+test('the check at the start names a webhook whose secret does not open', async (t) => {
   const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
   const [{ key: owner } = assert.fail()] = issued;
   await reencryptSecrets(execute, createKeyRing([k2, k1]), tester, goOn);

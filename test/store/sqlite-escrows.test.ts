@@ -216,8 +216,8 @@ test('new notifications delete expired ones', async (t) => {
     Promise.all(
       Array.from({ length: count }, (_, place) => notify(store, `${name} ${place}`, { holdId: 'x' }, atMs)),
     );
-  await notifyAll(100, 'old', nowMs);
-  await notifyAll(50, 'new', nowMs + monthMs);
+  await notifyAll(20, 'old', nowMs);
+  await notifyAll(10, 'new', nowMs + monthMs);
   const remembered = raw.prepare('SELECT event_id FROM provider_notification').pluck().all() as string[];
   assert.equal(remembered.length, 10);
   assert.ok(remembered.every((event) => event.startsWith('new ')));
