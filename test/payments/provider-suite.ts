@@ -29,7 +29,7 @@ export type Capability =
   | 'disputes'
   | 'posts';
 
-/** A provider, as the suite sees it. */
+/** A provider under test. */
 export interface ProviderEngine {
   open(test: TestContext): Promise<OpenProvider>;
   /** What it has of that: its parts of the suite are run, and `open` gives what they need. */
@@ -38,7 +38,7 @@ export interface ProviderEngine {
   readonly lapses?: false;
 }
 
-/** A provider at work, and what else the suite needs to be done there. */
+/** An open provider, and what else the suite needs. */
 export interface OpenProvider {
   readonly provider: PaymentProvider;
   /** An order that the provider has not heard of; with a buyer whose hold it declines, if asked. */
@@ -126,7 +126,7 @@ export function providerSuite(name: string, engine: ProviderEngine): void {
     if (has.has('tellsWhy')) describe('reasons', () => reasonPromises(engine));
     if (has.has('awaitsBuyer')) describe('buyers who have to act', () => buyerPromises(engine, has));
     if (has.has('takesBack')) describe('money after its pay-out', () => payoutPromises(engine, has));
-    test('once it is closed, nothing is asked of it any more', async (t) => {
+    test('a closed provider rejects all calls', async (t) => {
       const open = await engine.open(t);
       const order = open.order();
       await instruct(open.provider, order, 'FREEZE');
@@ -151,31 +151,31 @@ async function take(open: OpenProvider, order: PaymentOrder, course: string, rem
 
 function instructionPromises(engine: ProviderEngine): void {
   const possible = courses.filter(([course]) => engine.lapses !== false || !course.includes('lapse'));
-  for (const [course, status] of possible) {
-    for (const remembers of [true, false]) {
-      test(`${course}: ${status}${remembers ? '' : ', without the reference'}`, async (t) => {
-        const open = await engine.open(t);
+  for (const remembers of [true, false]) {
+    test(`instructions end as documented, ${remembers ? 'with' : 'without'} the reference`, async (t) => {
+      const open = await engine.open(t);
+      for (const [course, status] of possible) {
         const order = open.order();
-        const answered = await take(open, order, course, remembers);
-        assert.equal(answered.status, status);
-        assert.deepEqual(await lookUp(open.provider, order), answered);
-      });
-    }
+        const response = await take(open, order, course, remembers);
+        assert.equal(response.status, status, course);
+        assert.deepEqual(await lookUp(open.provider, order), response, course);
+      }
+    });
   }
 
-  for (const kind of ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'] as const) {
-    test(`${kind} again under the same id answers the same and does no more`, async (t) => {
-      const open = await engine.open(t);
+  test('an instruction repeated under its id has the same response and no further effect', async (t) => {
+    const open = await engine.open(t);
+    for (const kind of ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'] as const) {
       const order = open.order();
       if (kind !== 'FREEZE') await instruct(open.provider, order, 'FREEZE');
       const first = await instruct(open.provider, order, kind);
       assert.deepEqual(await instruct(open.provider, order, kind), first);
       assert.deepEqual(await instruct(open.provider, { ...order, reference: first.reference }, kind), first);
       assert.deepEqual(await lookUp(open.provider, order), first);
-    });
-  }
+    }
+  });
 
-  test('under another id, what is done already answers the same', async (t) => {
+  test('an instruction under another id has the same response if it was carried out already', async (t) => {
     const open = await engine.open(t);
     const order = open.order();
     await instruct(open.provider, order, 'FREEZE');
@@ -183,7 +183,7 @@ function instructionPromises(engine: ProviderEngine): void {
     assert.deepEqual(await instruct(open.provider, order, 'RELEASE', 'another-id'), first);
   });
 
-  test('a buyer who is declined: VOID, at once and for good', async (t) => {
+  test('a declined buyer stays VOID', async (t) => {
     const open = await engine.open(t);
     const order = open.order('declined');
     assert.deepEqual(open.provider.check(order), []);
@@ -209,7 +209,7 @@ function instructionPromises(engine: ProviderEngine): void {
     assert.equal(new Set(held.map(({ reference }) => reference)).size, orders.length);
   });
 
-  test('a signal that was aborted before: the call rejects', async (t) => {
+  test('a call with an aborted signal rejects', async (t) => {
     const open = await engine.open(t);
     const order = open.order();
     const instruction: PaymentInstruction = { ...order, kind: 'FREEZE', instructionId: order.holdId };
@@ -219,15 +219,15 @@ function instructionPromises(engine: ProviderEngine): void {
 }
 
 function lookUpPromises(engine: ProviderEngine): void {
-  test('an order that was never heard of is ABSENT', async (t) => {
+  test('an unknown order is ABSENT', async (t) => {
     const open = await engine.open(t);
     assert.deepEqual(await lookUp(open.provider, open.order()), { status: 'ABSENT' });
   });
 
   const kept = ['FREEZE', 'FREEZE RELEASE', 'FREEZE REFUND', 'FREEZE CANCEL'];
-  for (const course of engine.lapses === false ? kept : [...kept, 'FREEZE lapse']) {
-    test(`after ${course}: amount, currency and reference are told, by either way`, async (t) => {
-      const open = await engine.open(t);
+  test('a payment has amount, currency and reference, and is found with and without it', async (t) => {
+    const open = await engine.open(t);
+    for (const course of engine.lapses === false ? kept : [...kept, 'FREEZE lapse']) {
       const order = open.order();
       await take(open, order, course, true);
       const payment = await lookUp(open.provider, order);
@@ -235,10 +235,10 @@ function lookUpPromises(engine: ProviderEngine): void {
       assert.equal(payment.currency, order.currency);
       assert.ok(payment.reference);
       assert.deepEqual(await lookUp(open.provider, { ...order, reference: payment.reference }), payment);
-    });
-  }
+    }
+  });
 
-  test('asking changes nothing', async (t) => {
+  test('a look-up changes nothing', async (t) => {
     const open = await engine.open(t);
     const order = open.order();
     await lookUp(open.provider, order);
@@ -249,7 +249,7 @@ function lookUpPromises(engine: ProviderEngine): void {
 }
 
 function reasonPromises(engine: ProviderEngine): void {
-  test('why a buyer is declined is told: a code, words for the buyer, all of it for the operator', async (t) => {
+  test('a decline has a code, words for the buyer, and details for the operator', async (t) => {
     const open = await engine.open(t);
     const order = open.order('declined');
     const { declined } = await instruct(open.provider, order, 'FREEZE');
@@ -284,7 +284,7 @@ function buyerPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): vo
     return { ...open, buyer, order, asked, remembered: { ...order, reference: asked.reference } };
   };
 
-  test('AWAITING_BUYER tells where the buyer has to act, as often as it is asked', async (t) => {
+  test('AWAITING_BUYER always has the page for the buyer', async (t) => {
     const { provider, order, asked, remembered } = await opened(t);
     assert.match(asked.nextActionUrl ?? '', /^https?:\/\/\S+$/);
     assert.equal(asked.declined, undefined);
@@ -294,7 +294,7 @@ function buyerPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): vo
     }
   });
 
-  test('a buyer who has acted: HELD, and then as ever', async (t) => {
+  test('the payment is HELD once the buyer has acted', async (t) => {
     const { provider, buyer, order, remembered } = await opened(t);
     await buyer.act(order, 'DONE');
     const held = await lookUp(provider, order);
