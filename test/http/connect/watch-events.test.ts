@@ -42,7 +42,9 @@ function watching(transport: Transport, request: { readonly platform?: string; r
 for (const [name, transport] of Object.entries(transports)) {
   test(`streams of one platform and of all get events as they happen: ${name}`, async () => {
     const gallery = await service.platform();
-    const { next: newest } = await watching(transport(service.internalUrl, token), {}).next();
+    const first = watching(transport(service.internalUrl, token), {});
+    const { next: newest } = await first.next();
+    first.break();
     const one = watching(transport(service.internalUrl, token), { platform: gallery.caller });
     assert.deepEqual((await one.next()).next, 0n);
     const all = watching(transport(service.internalUrl, token), { after: newest });
