@@ -6,13 +6,14 @@ import type { Call } from './operation.ts';
 
 /** The limits, and the messages of their errors. */
 export interface ConcurrencyLimitRules {
-  readonly ofAll: number;
   /** For each key. */
   readonly ofEach: number;
   /** Message of RATE_LIMITED, for a key that has reached `ofEach`. */
   readonly tooMany: string;
+  /** Unlimited by default. */
+  readonly ofAll?: number;
   /** Message of UNAVAILABLE, when `ofAll` is reached. */
-  readonly full: string;
+  readonly full?: string;
 }
 
 /** Limits how much runs at the same time: for each key, so that one cannot use up the others' share, and in all. */
@@ -56,10 +57,10 @@ export async function withinLimit<Key, T>(
 const retryAfterS = 1;
 
 export function createConcurrencyLimit<Key>({
-  ofAll,
   ofEach,
   tooMany,
-  full,
+  ofAll = Number.POSITIVE_INFINITY,
+  full = '',
 }: ConcurrencyLimitRules): ConcurrencyLimit<Key> {
   const limit = createKeyedLimit<Key>({ perKey: ofEach, total: ofAll });
   return {

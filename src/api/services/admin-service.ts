@@ -2,12 +2,14 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   AdminService,
   type AuditEntrySchema,
+  type CreateKeyRequest,
   Key_Status,
   Key_Tier,
   type KeySchema,
   type ListUsageResponse_UsageSchema,
   Platform_Status,
   type PlatformSchema,
+  type UpdatePlatformRequest,
 } from '../../../gen/artseal/v1/admin_pb.ts';
 import { type AuditEntry, checkReason } from '../../domain/audit-entry.ts';
 import { type Calendar, checkMonth, instantOf } from '../../domain/calendar.ts';
@@ -166,31 +168,13 @@ function entryMessage({
   return { ...entry, ...texts, id: BigInt(id), at: utc(atS) };
 }
 
-function toAgreement(request: {
-  readonly name: string;
-  readonly tier: Key_Tier;
-  readonly monthlyQuota?: bigint | undefined;
-  readonly unlimited: boolean;
-  readonly filingCap?: bigint | undefined;
-}): Agreement {
-  const { name, monthlyQuota, unlimited, filingCap } = request;
-  return {
-    name,
-    tier: tierOf(request.tier),
-    monthlyQuota: numberOf(monthlyQuota),
-    unlimited,
-    filingCap: numberOf(filingCap),
-  };
+function toAgreement({ name, tier, monthlyQuota, unlimited, filingCap }: CreateKeyRequest): Agreement {
+  const [quota, cap] = [numberOf(monthlyQuota), numberOf(filingCap)];
+  return { name, tier: tierOf(tier), monthlyQuota: quota, unlimited, filingCap: cap };
 }
 
 /** An unknown tier number stays, so that the rules of agreements reject it. */
-function toChange(request: {
-  readonly tier: Key_Tier;
-  readonly monthlyQuota?: bigint | undefined;
-  readonly unlimited: boolean;
-  readonly filingCap?: bigint | undefined;
-  readonly noFilingCap: boolean;
-}): AgreementChange {
+function toChange(request: UpdatePlatformRequest): AgreementChange {
   const { tier, monthlyQuota, unlimited, filingCap, noFilingCap } = request;
   return {
     tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tierOf(tier) ?? String(tier)),

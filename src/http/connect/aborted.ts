@@ -1,10 +1,9 @@
+import { once } from 'node:events';
+
 /** Resolves when one of the signals is aborted. One of them must be aborted eventually. */
-export function aborted(...signals: readonly AbortSignal[]): Promise<void> {
+export async function aborted(...signals: readonly AbortSignal[]): Promise<void> {
   const any = AbortSignal.any([...signals]);
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (any.aborted) resolve();
-  else any.addEventListener('abort', () => resolve(), { once: true });
-  return promise;
+  if (!any.aborted) await once(any, 'abort');
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../../gen/health/v1/health_pb.ts';
+import { createConcurrencyLimit } from '../../api/concurrency-limit.ts';
 import { ApiError } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { aborted } from './aborted.ts';
@@ -33,7 +34,10 @@ export function createHealth({
   draining,
 }: HealthDependencies): ServiceImpl<typeof Health> {
   const names = ['', ...services];
-  const watches = new WeakMap<object, number>();
+  const watches = createConcurrencyLimit<object>({
+    ofEach: watchesPerConnectionMax,
+    tooMany: `At most ${watchesPerConnectionMax} Watch streams on one connection.`,
+  });
 
   async function status(): Promise<Status> {
     const isReady = !draining.aborted && (await readiness.check()).length === 0;
@@ -76,20 +80,11 @@ export function createHealth({
       return { statuses: Object.fromEntries(names.map((name) => [name, { status: now }])) };
     },
     watch: async function* (request, context) {
-      const connection = context.values.get(connectionKey);
-      const open = watches.get(connection) ?? 0;
-      if (open >= watchesPerConnectionMax) {
-        throw new ApiError(
-          'RATE_LIMITED',
-          `At most ${watchesPerConnectionMax} Watch streams on one connection.`,
-          { retryAfterS: 1 },
-        );
-      }
-      watches.set(connection, open + 1);
+      const leave = watches.enter(context.values.get(connectionKey));
       try {
         yield* watch(request, context);
       } finally {
-        watches.set(connection, (watches.get(connection) ?? 1) - 1);
+        leave();
       }
     },
   };

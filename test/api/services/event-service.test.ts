@@ -235,20 +235,13 @@ test('an unknown name cannot be watched', async (t) => {
   await assert.rejects(watch({ platform: 'nobody' }).next(), apiError('NOT_FOUND', message));
 });
 
-test('a token needs the scope read to list and to watch', async (t) => {
-  const { system, list, watch } = await openService(t);
-  const without = { ...system, scopes: ['file'] } as Principal;
-  await assert.rejects(list({}, without).answer, apiError('PERMISSION_DENIED', /scope read/));
-  await assert.rejects(watch({}, without).next(), apiError('PERMISSION_DENIED', /scope read/));
-});
-
-for (const after of [-1n, 2n ** 53n, -(2n ** 63n)]) {
-  test(`watching after ${after} is rejected`, async (t) => {
-    const { watch } = await openService(t);
-    const message = /^after must be an integer from 0 to 9007199254740991$/;
+test('a cursor that is not a safe integer is rejected', async (t) => {
+  const { watch } = await openService(t);
+  const message = /^after must be an integer from 0 to 9007199254740991$/;
+  for (const after of [-1n, 2n ** 53n, -(2n ** 63n)]) {
     await assert.rejects(watch({ after }).next(), apiError('VALIDATION_FAILED', message));
-  });
-}
+  }
+});
 
 test('a cursor after the newest event is rejected', async (t) => {
   const { file, list, watch } = await openService(t);

@@ -308,3 +308,36 @@ test('usage counts the calls of a platform in a month of the business time zone'
   await office.updatePlatform({ caller: 'gallery', unlimited: true });
   assert.deepEqual(await of({}), ['2026-12', ['gallery', 3n, undefined]]);
 });
+
+/** The code and message of the public API for a call signed with a key. */
+async function answer(key: { readonly apiKey: string } | undefined, apiSecret: string): Promise<string[]> {
+  const timestamp = String(Math.floor(clock.nowMs() / 1000));
+  const credentials = { apiKey: key?.apiKey ?? '', apiSecret };
+  const { json } = await send(service.publicUrl, credentials, { target: '/api/v1/provenance/x', timestamp });
+  return [json.code, json.message];
+}
+
+/** test/http/rest/credential-headers.test.ts has suspended, revoked and rotated keys. */
+test('a suspended platform is rejected with every key until it is resumed, a suspended key until it is', async () => {
+  const { caller, key, keyId, apiSecret } = await createGallery();
+  const accepted = await answer(key, apiSecret);
+  assert.equal(accepted[0], 'FILING_NOT_FOUND');
+  const second = await admin.rotateKey({ keyId });
+  await admin.suspendKey({ keyId });
+  await admin.suspendPlatform({ caller });
+  const third = await admin.rotateKey({ keyId: second.key?.keyId ?? '' });
+  await admin.resumeKey({ keyId });
+  const platformSuspended = ['KEY_SUSPENDED', 'The platform is suspended; ask the operator.'];
+  assert.deepEqual(await answer(key, apiSecret), platformSuspended);
+  for (const issued of [second, third]) {
+    assert.deepEqual(await answer(issued.key, issued.apiSecret), platformSuspended);
+    assert.equal((await answer(issued.key, `${issued.apiSecret}0`))[0], 'SIGNATURE_INVALID');
+  }
+  await admin.suspendKey({ keyId });
+  await admin.resumePlatform({ caller });
+  const keySuspended = ['KEY_SUSPENDED', 'The API key is suspended; ask the operator.'];
+  assert.deepEqual(await answer(key, apiSecret), keySuspended);
+  for (const issued of [second, third]) {
+    assert.deepEqual(await answer(issued.key, issued.apiSecret), accepted);
+  }
+});

@@ -64,21 +64,6 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
-const grpcWays: Record<string, RawSending> = {
-  gRPC: overGrpc('application/grpc'),
-  'gRPC-Web': overGrpcWeb('application/grpc-web+proto'),
-};
-
-for (const [name, send] of Object.entries(grpcWays)) {
-  test(`an unknown method is trailers only, with status 12: ${name}`, async () => {
-    const answer = await send({ baseUrl, token, method: 'FilingService/NoSuch', body: '' });
-    assert.deepEqual([answer.status, answer.body.length], [200, 0]);
-    assert.equal(answer.headers.get('grpc-status'), '12');
-    assert.equal(reasonOf(answer), 'NOT_FOUND');
-    assert.equal((await logged(answer.headers)).level, infoLevel);
-  });
-}
-
 for (const path of ['/', '/artseal.v1.FilingService/NoSuch']) {
   test(`an unknown path is 404 with a reason to a client of plain HTTP: ${path}`, async () => {
     for (const method of ['GET', 'POST', 'DELETE']) {
@@ -327,12 +312,7 @@ test('a deadline above the maximum is accepted', async () => {
 
 for (const [header, sent] of [
   ['Connect-Timeout-Ms', '-1'],
-  ['Connect-Timeout-Ms', '1e3'],
-  ['Connect-Timeout-Ms', '99999999999'],
   ['grpc-timeout', '60'],
-  ['grpc-timeout', '100000000S'],
-  ['grpc-timeout', '6 S'],
-  ['grpc-timeout', '60s'],
 ] as const) {
   test(`the malformed deadline ${header}: ${sent} is rejected`, async () => {
     const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };

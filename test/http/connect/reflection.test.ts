@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { create, createFileRegistry, fromBinary, toJson } from '@bufbuild/protobuf';
+import { create, createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
 import {
   ServerReflection,
   type ServerReflectionRequest,
@@ -13,7 +12,7 @@ import {
 import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
-import { bearer, errorOf, sending, typedRefusal } from '../../support/typed-clients.ts';
+import { bearer, sending, typedRefusal } from '../../support/typed-clients.ts';
 import { closingOf } from './closing-support.ts';
 
 const shared = await startService(fileScope);
@@ -66,38 +65,7 @@ const filing = 'artseal/v1/filing.proto';
 test('reflection has the types of error details, so that tools can show them', async () => {
   const types = ['google.rpc.ErrorInfo', 'google.rpc.BadRequest', 'google.rpc.RetryInfo'];
   const answers = await ask(types.map((value) => ({ case: 'fileContainingSymbol', value })));
-  for (const answer of answers) filesOf(answer);
-  const [answer] = answers;
-  assert.equal(answer?.case, 'fileDescriptorResponse');
-  const file = answer.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes));
-  const registry = createFileRegistry(create(FileDescriptorSetSchema, { file }));
-  const transport = createGrpcTransport({
-    baseUrl: shared.internalUrl,
-    interceptors: [sending(bearer(token))],
-  });
-  const { details } = await errorOf(
-    createClient(EscrowService, transport).createEscrow({
-      filingNo: 'AS-2026-000001',
-      buyerId: 'a\u202eb',
-    }),
-  );
-  const decoded = details.map((detail) => {
-    assert.ok('type' in detail, 'the detail came over the wire');
-    const desc = registry.getMessage(detail.type) ?? assert.fail(detail.type);
-    return toJson(desc, fromBinary(desc, detail.value)) as Record<string, unknown>;
-  });
-  assert.equal(decoded[0]?.reason, 'VALIDATION_FAILED');
-  assert.deepEqual(decoded[1], {
-    fieldViolations: [
-      { field: 'type', description: 'must be GUARANTEE' },
-      {
-        field: 'amount',
-        description: 'must be a whole number of minor units (fen, cents) from 1 to 9007199254740991',
-      },
-      { field: 'buyer_id', description: 'must not have U+202E RIGHT-TO-LEFT OVERRIDE' },
-      { field: 'seller_id', description: 'is required: 1 to 128 characters' },
-    ],
-  });
+  for (const answer of answers) assert.equal(filesOf(answer).at(-1), 'google/rpc/error_details.proto');
 });
 
 test('a file is found by its name and by its symbols, and comes with its imports', async () => {
