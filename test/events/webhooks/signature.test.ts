@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import {
@@ -8,7 +8,6 @@ import {
   signatureHeaders,
   webhookKeyBytes,
 } from '../../../src/events/webhooks/signature.ts';
-import { skipUnlessInstalled } from '../../support/installed.ts';
 import { webhookCases } from '../../support/webhook-cases.ts';
 import vectors from '../../testdata/standard-webhooks.json' with { type: 'json' };
 
@@ -31,21 +30,15 @@ for (const { name, secret, signature, ...attempt } of vectors) {
   });
 }
 
-test('signatures are those of openssl, one for each secret', {
-  skip: skipUnlessInstalled('openssl'),
-}, () => {
+test('there is a signature for each secret, also over bytes that are no text', () => {
   const secrets = [newWebhookSecret(), secretOf(webhookKeyBytes.min), secretOf(webhookKeyBytes.max)];
   for (const body of ['{}', '', '{"state":"齐白石 🖌"}', Buffer.from([0, 0xff, 0x2e, 0x0a])]) {
-    const input = Buffer.concat([Buffer.from(`evt_1.${nowS}.`), Buffer.from(body)]);
-    const byOpenssl = secrets.map((secret) => {
-      const key = Buffer.from(secret.slice('whsec_'.length), 'base64').toString('hex');
-      const words = ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', `hexkey:${key}`, '-binary'];
-      const { stdout, status, stderr } = spawnSync('openssl', words, { input });
-      assert.equal(status, 0, String(stderr));
-      return `v1,${stdout.toString('base64')}`;
+    const expected = secrets.map((secret) => {
+      const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+      return `v1,${createHmac('sha256', key).update(`evt_1.${nowS}.`).update(body).digest('base64')}`;
     });
     const headers = signatureHeaders({ id: 'evt_1', timestampS: nowS, body, secrets });
-    assert.equal(headers['webhook-signature'], byOpenssl.join(' '));
+    assert.equal(headers['webhook-signature'], expected.join(' '));
   }
 });
 
