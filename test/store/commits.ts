@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** How many transactions the write-ahead log of a data folder holds: only the last frame of each tells the size of the database. */
+/** The number of transactions in the write-ahead log of a data folder: the last frame of each has the size of the database. */
 export function commitsIn(dataDir: string): number {
   const wal = readFileSync(join(dataDir, 'artseal.db-wal'));
   const [headerBytes, frameHeaderBytes] = [32, 24];

@@ -10,26 +10,26 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { firstPage, refused, sandbox } from './promises/fixtures.ts';
 
 const waitingMax = 10_000;
-/** What a batch costs at most; a unit without an effect costs 1. */
+/** The cost of a batch, at most. A request without a command costs 1. */
 const batchMax = 256;
 const worthwhile = 32;
 
-/** A batcher before a core that begins when the gate opens, and the sizes of the batches that it was given. */
+/** A batcher whose engine begins when the gate opens, and the sizes of its batches. */
 function openGated(t: TestContext) {
   const core = openCore({ dataDir: temporaryFolder(t), ...sandbox });
   t.after(() => core.close());
   const gate = Promise.withResolvers<void>();
   const sizes: number[] = [];
-  const batcher = createBatcher(async (units) => {
-    sizes.push(units.length);
+  const batcher = createBatcher(async (requests) => {
+    sizes.push(requests.length);
     await gate.promise;
-    return core.executeBatch(units);
+    return core.executeBatch(requests);
   });
   const submit = (count: number) => Array.from({ length: count }, () => batcher.execute({}));
   return { batcher, sizes, submit, open: () => gate.resolve() };
 }
 
-test('units of one turn are one batch, and so are all that come while it is under way', async (t) => {
+test('requests of one turn are one batch, and so are all that arrive while it is executed', async (t) => {
   const { sizes, submit, open } = openGated(t);
   const taken = [...submit(3)];
   await turn();
@@ -46,7 +46,7 @@ test('units of one turn are one batch, and so are all that come while it is unde
   assert.deepEqual(sizes, [3, 7]);
 });
 
-test('an engine that idles is given at once what is worth an fsync, and the rest of the turn behind it', async (t) => {
+test('an idle engine gets at once the requests that are worth an fsync, and then the rest of the turn', async (t) => {
   const { sizes, submit, open } = openGated(t);
   const taken = submit(worthwhile - 1);
   assert.deepEqual(sizes, []);
@@ -59,28 +59,28 @@ test('an engine that idles is given at once what is worth an fsync, and the rest
   assert.deepEqual(sizes, [worthwhile, worthwhile]);
 });
 
-test('a batch costs so much at most, and the rest follow', async (t) => {
+test('a batch has a maximal cost, and the rest follow', async (t) => {
   const { sizes, submit, open } = openGated(t);
   open();
   await Promise.all(submit(2 * batchMax + 1));
   assert.deepEqual(sizes, [worthwhile, batchMax, batchMax + 1 - worthwhile]);
 });
 
-/** A batcher whose batches are carried out by hand, and what each of them had: the shares and commands of its units. */
+/** A batcher whose batches the test executes, and the shares and commands of each batch. */
 function openByHand() {
   const batches: string[][] = [];
   const done: (() => void)[] = [];
-  const batcher = createBatcher(async (units) => {
+  const batcher = createBatcher(async (requests) => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    batches.push(units.map(({ share, effect }) => `${share} ${effect?.kind ?? 'Admit'}`));
+    batches.push(requests.map(({ share, effect }) => `${share} ${effect?.kind ?? 'Admit'}`));
     done.push(resolve);
     await promise;
-    return units.map(() => ({ outcome: { kind: 'DONE', result: undefined, isReplay: false } }));
+    return requests.map(() => ({ outcome: { kind: 'DONE', result: undefined, isReplay: false } }));
   });
   const submit = (share: number, effect: Command | undefined, count: number) => {
     for (let left = count; left > 0; left -= 1) batcher.execute({ share, effect });
   };
-  /** Has so many batches carried out, one after the other. */
+  /** Executes so many batches, one after the other. */
   async function carryOut(count: number): Promise<void> {
     for (let left = count; left > 0; left -= 1) {
       await turn();
@@ -91,10 +91,10 @@ function openByHand() {
   return { batches, submit, carryOut };
 }
 
-test('a filing that a later one of another caller has overtaken gets its time, and one dated by a clock that went back does not', async () => {
+test('an overtaken filing gets the time of the later one, unless its clock was set back', async () => {
   const times: number[] = [];
-  const batcher = createBatcher(async (units) =>
-    units.map(({ effect }) => {
+  const batcher = createBatcher(async (requests) =>
+    requests.map(({ effect }) => {
       if (effect?.kind === 'FileArtwork') times.push(effect.at.atMs);
       return { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
     }),
@@ -107,7 +107,7 @@ test('a filing that a later one of another caller has overtaken gets its time, a
         ...{ at: { atMs, timestamp: String(atMs) }, by: { callerId: share, caller: 'gallery' } },
       },
     });
-  // More than a share may use in a turn, so that the second one comes between.
+  // More than a share may use in a turn, so that the second one overtakes.
   const busy = Array.from({ length: 80 }, () => file(1, 1_000));
   await Promise.all([...busy, file(2, 2_000)]);
   assert.deepEqual([times.length, times.lastIndexOf(1_000), times.indexOf(2_000)], [81, 63, 64]);
@@ -127,7 +127,7 @@ const expensive: Record<string, Command> = {
 };
 
 for (const [what, command] of Object.entries(expensive)) {
-  test(`a call waits for no more than what is being carried out, while another caller has much waiting: ${what}`, async () => {
+  test(`a call waits only for the batch under way, although another caller has many requests: ${what}`, async () => {
     const { batches, submit, carryOut } = openByHand();
     submit(1, command, 100);
     await turn();
@@ -138,7 +138,7 @@ for (const [what, command] of Object.entries(expensive)) {
   });
 }
 
-test('more units than may wait are refused at once with UNAVAILABLE, those before them are answered', async (t) => {
+test('too many waiting requests are rejected at once with UNAVAILABLE, and earlier ones get replies', async (t) => {
   const { submit, open } = openGated(t);
   const taken = submit(1);
   await turn();
@@ -150,7 +150,7 @@ test('more units than may wait are refused at once with UNAVAILABLE, those befor
   await Promise.all(submit(1));
 });
 
-test('closing waits for what was taken and refuses what comes then', async (t) => {
+test('closing waits for accepted requests and rejects later ones', async (t) => {
   const { batcher, submit, open } = openGated(t);
   const taken = submit(5);
   let isClosed = false;
@@ -168,14 +168,14 @@ test('closing waits for what was taken and refuses what comes then', async (t) =
   await refused(batcher.execute({}), 'UNAVAILABLE');
 });
 
-test('closing waits for nothing where nothing was taken', async (t) => {
+test('closing does not wait without requests', async (t) => {
   const { batcher } = openGated(t);
   await batcher.close();
 });
 
-test('what the engine rejects or leaves without any reply is told to its units, and later ones are carried out', async () => {
+test('requests of a batch that fails or gets no reply are rejected, and later ones are executed', async () => {
   const done: Reply = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
-  const answers: ((units: readonly StoreRequest[]) => readonly Reply[])[] = [
+  const answers: ((requests: readonly StoreRequest[]) => readonly Reply[])[] = [
     () => {
       throw new Error('The thread died.');
     },
@@ -184,9 +184,9 @@ test('what the engine rejects or leaves without any reply is told to its units, 
       { failure: { isUnavailable: true, message: 'Full.', cause: 'disk full' } },
       { failure: { isUnavailable: false, message: 'Broken.', cause: 'Error: Broken.\n    at there' } },
     ],
-    (units) => units.map(() => done),
+    (requests) => requests.map(() => done),
   ];
-  const { execute } = createBatcher(async (units) => answers.shift()?.(units) ?? []);
+  const { execute } = createBatcher(async (requests) => answers.shift()?.(requests) ?? []);
   const pair = () => [execute({}), execute({})] as const;
   await Promise.all(pair().map((lost) => assert.rejects(lost, /^Error: The thread died\.$/)));
   await Promise.all(pair().map((left) => refused(left, 'UNAVAILABLE')));
@@ -202,12 +202,14 @@ test('what the engine rejects or leaves without any reply is told to its units, 
   assert.deepEqual(await Promise.all(pair()), [done, done]);
 });
 
-test('units that a batch left over are sent again, before those that came later', async () => {
+test('requests that a batch did not execute are sent again before later ones', async () => {
   const sent: number[] = [];
   const nameOf = ({ admission }: StoreRequest) => admission?.nowS ?? 0;
-  const { execute } = createBatcher(async (units) => {
-    sent.push(...units.slice(0, 2).map(nameOf));
-    return units.slice(0, 2).map(() => ({ outcome: { kind: 'DONE', result: undefined, isReplay: false } }));
+  const { execute } = createBatcher(async (requests) => {
+    sent.push(...requests.slice(0, 2).map(nameOf));
+    return requests
+      .slice(0, 2)
+      .map(() => ({ outcome: { kind: 'DONE', result: undefined, isReplay: false } }));
   });
   await Promise.all([1, 2, 3, 4, 5].map((nowS) => execute({ admission: { nowS } })));
   assert.deepEqual(sent, [1, 2, 3, 4, 5]);

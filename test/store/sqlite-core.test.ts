@@ -32,7 +32,7 @@ const platform = { name: 'gallery', tier: 'ENTERPRISE', monthlyQuota: undefined 
 const file: StoreRequest = { effect: toFile(by) };
 const list: StoreRequest = { effect: { kind: 'ListFilings', filter: anyFiling, page } };
 
-/** A call that is let in by a nonce and counted. */
+/** A call with a nonce, which is counted. */
 const admitted = (nonce: string, effect?: Command): StoreRequest => ({
   admission: {
     nowS,
@@ -42,7 +42,7 @@ const admitted = (nonce: string, effect?: Command): StoreRequest => ({
   effect,
 });
 
-/** A reply in a word: the number of a filing or the operation of an order, why it is none, or what failed. */
+/** A reply in a word: the number of a filing, the reason of a rejection, or the failure. */
 function wordOf(reply: Reply | undefined): string {
   assert.ok(reply);
   if ('failure' in reply) return reply.failure.isUnavailable ? 'UNAVAILABLE' : 'failed';
@@ -55,7 +55,7 @@ function wordOf(reply: Reply | undefined): string {
   return 'filingNo' in result ? result.filingNo : 'done';
 }
 
-/** A core with the platform of key and caller 1 in it, whose own connection the test holds, and with it its limits. */
+/** A core with the platform of key and caller 1, and its connection, whose limits the test can set. */
 function openWithClient(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const { pragma } = Sqlite.prototype;
@@ -77,9 +77,9 @@ function openWithClient(t: TestContext) {
     client,
     dataDir,
     raw,
-    /** Carries out a batch; its replies in a word each. */
-    batch: (...units: readonly StoreRequest[]) => core.executeBatch(units).map(wordOf),
-    /** Lets the database have so many pages more, and no others. */
+    /** Executes a batch; its replies in a word each. */
+    batch: (...requests: readonly StoreRequest[]) => core.executeBatch(requests).map(wordOf),
+    /** Lets the database grow by so many pages at most. */
     allowPages: (more: number) => {
       const pages = Number(client.pragma('page_count', { simple: true }));
       client.pragma(`max_page_count = ${pages + more}`);
@@ -89,7 +89,7 @@ function openWithClient(t: TestContext) {
   };
 }
 
-test('a batch is one commit, and each unit sees those before it', (t) => {
+test('a batch is one commit, and each request sees the ones before it', (t) => {
   const { batch, dataDir } = openWithClient(t);
   const before = commitsIn(dataDir);
   assert.deepEqual(batch(file, list, admitted('n', toFile(by)), list, admitted('n', toFile(by))), [
@@ -102,7 +102,7 @@ test('a batch is one commit, and each unit sees those before it', (t) => {
   assert.equal(commitsIn(dataDir), before + 1);
 });
 
-test('a batch is on disk when it is answered, and nothing of it before its commit', (t) => {
+test('a batch is on disk when its replies are sent, and nothing of it before its commit', (t) => {
   const { prepare } = Sqlite.prototype;
   let beforeCommit = () => {};
   const opening = t.mock.method(Sqlite.prototype, 'prepare', function (this: Sqlite.Database, sql: string) {
@@ -133,7 +133,7 @@ test('a batch is on disk when it is answered, and nothing of it before its commi
   assert.deepEqual(leftIn(after), ['2 listed', 'NONCE_REUSED']);
 });
 
-test('a unit that is refused leaves the others, and its own admission', (t) => {
+test('a rejected request keeps its admission, and the others are executed', (t) => {
   const { batch, dataDir, calls } = openWithClient(t);
   const before = commitsIn(dataDir);
   const refused = { kind: 'SetKeyStatus', by: tester, keyId: 'no key', status: 'SUSPENDED' } as const;
@@ -143,7 +143,7 @@ test('a unit that is refused leaves the others, and its own admission', (t) => {
   assert.equal(commitsIn(dataDir), before + 1);
 });
 
-/** Commands that fail in their last change for a reason that nobody foresaw, by what handlers say of themselves. */
+/** Commands that fail in their last change with an internal error, by the access of their handlers. */
 const failing: Readonly<Record<string, (instructionId: string) => Command>> = {
   'write without a savepoint': () => toFile({ callerId: 99, caller: 'nobody' }),
   // The name of its instruction is taken.
@@ -152,7 +152,7 @@ const failing: Readonly<Record<string, (instructionId: string) => Command>> = {
 };
 
 for (const [access, fails] of Object.entries(failing)) {
-  test(`a ${access} that fails in its last change leaves nothing, its admission and the others stay`, (t) => {
+  test(`a ${access} that fails in its last change leaves its admission alone, and the others are executed`, (t) => {
     const { core, batch, dataDir, rows, raw, calls } = openWithClient(t);
     const first = toOpen(by, 'AS-2026-000001');
     batch(file, file, { effect: first });
@@ -174,13 +174,13 @@ for (const [access, fails] of Object.entries(failing)) {
       [4, 1, 1, 1, 0],
     );
     const last = raw.prepare('SELECT last FROM number_sequence').pluck().all();
-    assert.deepEqual(last, [1], 'no number is used up');
+    assert.deepEqual(last, [1], 'no number is used');
     const [reply] = core.executeBatch([{ effect: fails(first.work.instructionId) }]);
     assert.match(reply && 'failure' in reply ? (reply.failure.cause ?? '') : '', /constraint failed/);
   });
 }
 
-test('a unit whose idempotency row cannot be read fails by itself, and leaves nothing', (t) => {
+test('a request whose idempotency row cannot be read fails alone, and leaves nothing', (t) => {
   const { batch, raw, calls } = openWithClient(t);
   const keyed = underKey(1, 'k', toFile(by));
   batch(keyed);
@@ -197,9 +197,9 @@ test('a unit whose idempotency row cannot be read fails by itself, and leaves no
   assert.deepEqual(batch(admitted('n')), ['undefined'], 'its nonce is not spent');
 });
 
-test('a unit that makes the commit fail is the only one that fails', (t) => {
+test('only the request that makes the commit fail fails', (t) => {
   const { batch, raw, rows } = openWithClient(t);
-  // A child without its parent is found out by the commit, and by nothing before it.
+  // Only the commit rejects a child without its parent.
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
     CREATE TRIGGER orphan AFTER INSERT ON escrow BEGIN INSERT INTO child VALUES (1); END;`);
@@ -215,7 +215,7 @@ test('a unit that makes the commit fail is the only one that fails', (t) => {
   assert.deepEqual(batch(opening), ['done']);
 });
 
-test('a batch that finds the disk full leaves nothing; what only reads is answered, and it works when there is space', (t) => {
+test('a batch on a full disk leaves nothing, reads still work, and writes work again once there is space', (t) => {
   const { core, batch, allowPages, rows } = openWithClient(t);
   const big: StoreRequest = {
     effect: { ...toFile(by), artwork: { ...painting, condition: 'x'.repeat(2_000) } },
@@ -240,7 +240,7 @@ test('a batch that finds the disk full leaves nothing; what only reads is answer
   assert.deepEqual(batch(big), [`AS-2026-00000${kept + 1}`]);
 });
 
-test('a nonce whose claim found the disk full is not spent, one that was answered stays spent', (t) => {
+test('a nonce is not spent if its claim fails on a full disk, and stays spent otherwise', (t) => {
   const { batch, allowPages, raw, calls } = openWithClient(t);
   const turnOf = (place: number) =>
     Array.from({ length: 50 }, (_, each) => admitted(`${'n'.repeat(50)} ${place} ${each}`));
@@ -254,7 +254,7 @@ test('a nonce whose claim found the disk full is not spent, one that was answere
   assert.ok(batch(...turnOf(kept)).every((word) => word === 'undefined'));
 });
 
-test('a database that another connection holds refuses what writes, and answers what reads', (t) => {
+test('a database that another connection locks rejects writes, and reads still work', (t) => {
   const { batch, raw } = openWithClient(t);
   batch(file);
   raw.exec('BEGIN IMMEDIATE');
@@ -268,29 +268,29 @@ test('a database that another connection holds refuses what writes, and answers 
   assert.deepEqual(batch(file, admitted('n')), ['AS-2026-000002', 'undefined']);
 });
 
-test('a core that is closed refuses all', (t) => {
+test('a closed core rejects all requests', (t) => {
   const { core, batch } = openWithClient(t);
   core.close();
   assert.deepEqual(batch(file, list, admitted('n'), {}), Array(4).fill('UNAVAILABLE'));
   assert.equal(core.changedCredentials(), undefined);
 });
 
-test('keys and tokens are told when they may have changed, and not otherwise', (t) => {
+test('keys and tokens are returned only when they may have changed', (t) => {
   const { core, batch, raw } = openWithClient(t);
-  const namesTold = () => core.changedCredentials()?.keys.map(({ caller }) => caller);
-  assert.deepEqual(namesTold(), ['gallery']);
+  const changedNames = () => core.changedCredentials()?.keys.map(({ caller }) => caller);
+  assert.deepEqual(changedNames(), ['gallery']);
   batch(file, list, admitted('n'));
-  assert.equal(namesTold(), undefined);
+  assert.equal(changedNames(), undefined);
   batch({
     effect: { kind: 'AddPlatform', by: tester, platform: { ...platform, name: 'second' }, key: newKey() },
   });
-  assert.deepEqual(namesTold(), ['gallery', 'second']);
-  assert.equal(namesTold(), undefined);
+  assert.deepEqual(changedNames(), ['gallery', 'second']);
+  assert.equal(changedNames(), undefined);
   raw.exec("UPDATE caller SET name = 'other' WHERE name = 'second'");
-  assert.deepEqual(namesTold(), ['gallery', 'other']);
+  assert.deepEqual(changedNames(), ['gallery', 'other']);
 });
 
-test('a batch ends where its replies are long, and nothing is done for the units behind', (t) => {
+test('a batch ends once its replies are long, and later requests are not executed', (t) => {
   const { core } = openWithClient(t);
   const filing = toFile(by);
   const condition = 'x'.repeat(1_650);
@@ -301,7 +301,7 @@ test('a batch ends where its replies are long, and nothing is done for the units
   assert.deepEqual(core.executeBatch([file]).map(wordOf), ['AS-2026-000101']);
 });
 
-test('another process that holds the lock is waited for once, and again when it let go', (t) => {
+test('a batch waits once for a process that holds the lock, and again after it has released it', (t) => {
   const { core, client } = openWithClient(t);
   const timeout = () => client.pragma('busy_timeout', { simple: true });
   const before = timeout();
@@ -316,7 +316,7 @@ test('another process that holds the lock is waited for once, and again when it 
   assert.equal(timeout(), before);
 });
 
-test('keys that cannot be read now are read later, and a reply is given nevertheless', (t) => {
+test('keys that cannot be read are read later, and requests get their replies', (t) => {
   const { core } = openWithClient(t);
   assert.deepEqual(core.changedCredentials()?.keys.length, 1);
   const unreadable = t.mock.method(statementPrototype, 'all', () => {

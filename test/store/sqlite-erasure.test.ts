@@ -9,7 +9,7 @@ import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { acceptClock, addPlatform, fileOne, noon, sandbox, time } from './promises/fixtures.ts';
 
-test('however many records go at once, each event that lists their leaves fits into a tile', async (t) => {
+test('each event that lists erased leaves fits into a tile, however many records were erased', async (t) => {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
@@ -21,7 +21,7 @@ test('however many records go at once, each event that lists their leaves fits i
   await acceptClock(store, noon);
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());
-  // The longest indexes there are, with no two in a range.
+  // The longest indexes, with no two in a range.
   const indexes = Array.from({ length: 10_000 }, (_, nth) => Number.MAX_SAFE_INTEGER - 2 * nth);
   const insert = raw.prepare(
     "INSERT INTO provenance_record VALUES (?, ?, 'TRANSFER', '2015-06-01', 1433160000, zeroblob(32), ?)",

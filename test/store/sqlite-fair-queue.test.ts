@@ -9,7 +9,7 @@ interface Item {
   next: Item | undefined;
 }
 
-/** A queue whose turns are of 4 and whose batches are of 10. */
+/** A queue with turns of 4 and batches of 10. */
 function openQueue() {
   const queue = createFairQueue<Item>({ turn: 4, batch: 10 });
   let added = 0;
@@ -21,13 +21,13 @@ function openQueue() {
         queue.add({ name: `${share}:${added}`, share, cost, next: undefined });
       }
     },
-    /** Whose items the next batch has. */
+    /** The shares of the next batch. */
     shares: () => queue.take().map(({ share }) => share),
     names: () => queue.take().map(({ name }) => name),
   };
 }
 
-test('items of one share keep their order, and a batch costs no more than it may', () => {
+test('items of one share keep their order, and a batch does not exceed its cost', () => {
   const { add, names, length } = openQueue();
   add(1, 1, 12);
   assert.equal(length(), 12);
@@ -39,17 +39,17 @@ test('items of one share keep their order, and a batch costs no more than it may
   assert.deepEqual([names(), length()], [[], 0]);
 });
 
-test('a share with many items leaves the others as much as it has itself', () => {
+test('a share with many items gets no more than the others', () => {
   const { add, shares } = openQueue();
   add(1, 1, 100);
   add(2, 1, 3);
   add(3, 1, 6);
   assert.deepEqual(shares(), [1, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
-  // The turn of 3 goes on where the batch ended.
+  // The turn of 3 continues after the batch.
   assert.deepEqual(shares(), [3, 1, 1, 1, 1, 3, 3, 1, 1, 1]);
 });
 
-test('who comes late waits for no more than a turn of each of the others', () => {
+test('a late share waits for one turn of each other share at most', () => {
   const { add, shares } = openQueue();
   add(1, 1, 1_000);
   add(2, 2, 1_000);
@@ -58,7 +58,7 @@ test('who comes late waits for no more than a turn of each of the others', () =>
   assert.ok([...shares(), ...shares()].includes(3));
 });
 
-test('shares use the same, whatever their items cost', () => {
+test('shares get the same total cost, whatever their items cost', () => {
   const { add, names } = openQueue();
   const costs = [1, 2, 3, 4, 9, 25];
   for (const [share, cost] of costs.entries()) add(share, cost, 5_000);
@@ -72,7 +72,7 @@ test('shares use the same, whatever their items cost', () => {
   assert.ok(difference <= 25 + 4, `${used}`);
 });
 
-test('an item that costs more than a turn is a batch of its own, which the others go before until its share has saved for it', () => {
+test('an item that costs more than a turn is a batch of its own, once its share has saved enough', () => {
   const { add, names } = openQueue();
   add(1, 9);
   add(2, 4, 4);
@@ -88,7 +88,7 @@ test('an item that costs more than a batch is taken as well', () => {
   assert.deepEqual([names(), names(), names()], [['2:2'], ['1:1'], []]);
 });
 
-test('a share that waited for nothing has saved nothing', () => {
+test('a share without items saves nothing', () => {
   const { add, shares } = openQueue();
   for (let nth = 0; nth < 100; nth += 1) {
     add(1, 1);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createFingerprintTable } from '../../src/store/sqlite/fingerprints.ts';
 import { nonceFingerprint } from '../../src/store/sqlite/nonce-entries.ts';
 
-test('a table finds each of many fingerprints with its number, and no other', () => {
+test('a table finds the number of each of many fingerprints, and no other', () => {
   const table = createFingerprintTable();
   const count = 20_000;
   for (let each = 1; each <= count; each += 1) table.set(nonceFingerprint(`1 ${each}`), each);
@@ -13,7 +13,7 @@ test('a table finds each of many fingerprints with its number, and no other', ()
   }
 });
 
-test('fingerprints that are alike in either half are told apart, and can be given another number', () => {
+test('fingerprints that share a half have their own numbers, which can be replaced', () => {
   const table = createFingerprintTable();
   const alike = [
     { high: 1, low: 1 },

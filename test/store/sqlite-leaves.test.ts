@@ -26,11 +26,11 @@ type Hashes = Map<string, string>;
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-/** The hash of a leaf, hex; undefined if it is not there. */
+/** The hash of a leaf, hex; undefined if there is none. */
 const leafHashIn = (leaves: Leaves, place: number): string | undefined =>
   leaves.findHashes({ level: 0, place }, 1).map(hex)[0];
 
-/** A database with leaves that were appended in steps, and what each is. */
+/** A database with leaves that were appended in steps, and the leaves. */
 function leavesInSteps(t: TestContext) {
   const dataDir = temporaryFolder(t);
   openCore({ dataDir, ...sandbox, opening: 'NEW' }).close();
@@ -58,7 +58,7 @@ function leavesInSteps(t: TestContext) {
   return { client, leaves, data, hashes };
 }
 
-test('leaves and the hashes of all subtrees are found, whichever were appended together', (t) => {
+test('leaves and the hashes of all subtrees are found, in rows of any length', (t) => {
   const { client, leaves, data, hashes } = leavesInSteps(t);
   assert.equal(leaves.size(), data.length);
   assert.ok(Number(client.prepare('SELECT count(*) FROM log_leaf').pluck().get()) < data.length / 10);
@@ -80,7 +80,7 @@ test('leaves and the hashes of all subtrees are found, whichever were appended t
   }
 });
 
-test('what is beyond the leaves, or in a row that is gone, is not there', (t) => {
+test('leaves after the last one, or of a deleted row, are not found', (t) => {
   const { client, leaves, data } = leavesInSteps(t);
   assert.deepEqual(leaves.dataFrom(data.length - 1, 2), data.slice(-1));
   assert.equal(leafHashIn(leaves, data.length), undefined);
@@ -95,7 +95,7 @@ test('what is beyond the leaves, or in a row that is gone, is not there', (t) =>
   assert.equal(leafHashIn(leaves, next), hex(leafHash(data[next] ?? '')));
 });
 
-test('hashes that are too few or too many for the leaves of their row are none', (t) => {
+test('a row with too few or too many hashes has none', (t) => {
   const { client, leaves } = leavesInSteps(t);
   client.exec('DROP TRIGGER log_leaf_never_changes');
   for (const hashes of [
@@ -113,7 +113,7 @@ test('hashes that are too few or too many for the leaves of their row are none',
 const by = { callerId: 1, caller: 'gallery' };
 const filing: StoreRequest = { effect: toFile(by) };
 
-/** A core on a new database with the platform of caller 1, and what opens others on it. */
+/** A core on a new database with the platform of caller 1, and a function that opens more cores. */
 function openGallery(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const openBeside = () => {
@@ -133,7 +133,7 @@ function openGallery(t: TestContext) {
   return { core, openBeside, openRaw };
 }
 
-/** The numbers that filings were given; `failed` for those that failed. */
+/** The numbers of filings; `failed` for each that failed. */
 const numbersIn = (replies: readonly Reply[]) =>
   replies.map((reply) =>
     'failure' in reply || reply.outcome.kind !== 'DONE'
@@ -144,7 +144,7 @@ const numbersIn = (replies: readonly Reply[]) =>
 const rowsIn = (client: Sqlite.Database) =>
   client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all();
 
-test('a batch of filings is one row, and what is refused or fails among them leaves nothing', (t) => {
+test('a batch of filings is one row, without the filings that are rejected or fail', (t) => {
   const { core, openRaw } = openGallery(t);
   const unknown = { effect: toOpen(by, 'AS-2026-000099') };
   const tree = { effect: { kind: 'GetTree' } } as const;
@@ -157,7 +157,7 @@ test('a batch of filings is one row, and what is refused or fails among them lea
   assert.deepEqual(numbers, [['LOG', '000001', '000002', '000003'], ['000004'], ['000005'], ['000006']]);
 });
 
-test('what another process appended is followed, and where it cannot be read nothing is filed', (t) => {
+test('filings follow the leaves of another process, and fail if these cannot be read', (t) => {
   const { core, openBeside, openRaw } = openGallery(t);
   const beside = openBeside();
   assert.deepEqual(numbersIn(core.executeBatch([filing, filing])), ['000001', '000002']);
@@ -174,7 +174,7 @@ test('what another process appended is followed, and where it cannot be read not
   }
 });
 
-test('a row that has no leaf ends filing until it is gone, and its number is given out once', (t) => {
+test('a row without a leaf stops filings until it is removed, and its number is issued once', (t) => {
   const { core, openRaw } = openGallery(t);
   core.executeBatch([filing]);
   const raw = openRaw();

@@ -5,7 +5,7 @@ import { createNonces } from '../../src/store/sqlite/nonces.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { nowS, sandbox } from './promises/fixtures.ts';
 
-test('a transaction that is rolled back spends nothing, one that is committed spends for every connection', (t) => {
+test('a rolled back transaction spends no nonce, and a committed one spends for each connection', (t) => {
   const dataDir = temporaryFolder(t);
   const open = () => {
     const database = openDatabase({ dataDir, ...sandbox });
@@ -29,11 +29,11 @@ test('a transaction that is rolled back spends nothing, one that is committed sp
   assert.equal(spend(one, 'm', true), false);
 });
 
-test('who spends nothing reads no spent nonces, however many there are', (t) => {
+test('a request without a nonce reads no spent nonces', (t) => {
   const database = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
   t.after(() => database.$client.close());
   const nonces = createNonces(database);
-  // From now on whoever reads them fails.
+  // From now on reading them fails.
   database.$client.exec('DROP TABLE spent_nonces');
   nonces.write();
   nonces.committed();

@@ -22,7 +22,7 @@ for (const [made, asked] of [
   ['sandbox', 'production'],
   ['production', 'sandbox'],
 ] as const) {
-  test(`a ${made} database does not open as ${asked}, and stays what it is`, async (t) => {
+  test(`a ${made} database does not open as ${asked}, and does not change`, async (t) => {
     const dataDir = temporaryFolder(t);
     await createSqliteStore({ dataDir, ...sandbox, environment: made }).close();
     for (let tries = 0; tries < 2; tries += 1) {
@@ -34,7 +34,7 @@ for (const [made, asked] of [
   });
 }
 
-test('a database in one currency does not open in another, and stays what it is', async (t) => {
+test('a database in one currency does not open in another, and does not change', async (t) => {
   const dataDir = temporaryFolder(t);
   await createSqliteStore({ dataDir, ...sandbox }).close();
   for (const currency of ['USD', 'cny', '']) {
@@ -53,7 +53,7 @@ test('a database in one currency does not open in another, and stays what it is'
   await createSqliteStore({ dataDir, ...sandbox }).close();
 });
 
-test('a new database is stamped with its currency, whichever that is', async (t) => {
+test('a new database is bound to its currency', async (t) => {
   for (const currency of ['CNY', 'USD', 'JPY']) {
     const dataDir = temporaryFolder(t);
     await createSqliteStore({ dataDir, ...sandbox, currency }).close();
@@ -64,7 +64,7 @@ test('a new database is stamped with its currency, whichever that is', async (t)
   }
 });
 
-test('a database of a newer schema is refused and left as it is', async (t) => {
+test('a database of a newer schema is rejected and does not change', async (t) => {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });
   await addPlatform(store, 'gallery');
@@ -81,7 +81,7 @@ test('a database of a newer schema is refused and left as it is', async (t) => {
   assert.equal((await perform(again, { kind: 'FindPlatform', name: 'gallery' }))?.caller, 'gallery');
 });
 
-test('what is no database is refused and not overwritten', async (t) => {
+test('a file that is no database is rejected and not overwritten', async (t) => {
   const dataDir = temporaryFolder(t);
   const file = join(dataDir, 'artseal.db');
   const content = 'not a database '.repeat(500);
@@ -90,14 +90,14 @@ test('what is no database is refused and not overwritten', async (t) => {
   assert.equal(readFileSync(file, 'utf8'), content);
 });
 
-test('the folder is made, for this user alone', async (t) => {
+test('the folder is created for this user alone', async (t) => {
   const dataDir = join(temporaryFolder(t), 'a', 'b');
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
   assert.equal(statSync(dataDir).mode & 0o077, 0);
 });
 
-/** A folder in which a store was made and left as kill -9 leaves it: all is in the log. */
+/** A folder with a store as after kill -9: all is in the log. */
 async function leftOpen(t: TestContext): Promise<(name: string) => string> {
   const [from, to] = [temporaryFolder(t), temporaryFolder(t)];
   const store = createSqliteStore({ dataDir: from, ...sandbox });
@@ -109,7 +109,7 @@ async function leftOpen(t: TestContext): Promise<(name: string) => string> {
 }
 
 for (const opening of ['NEW', 'EITHER', 'EXISTING'] as const) {
-  const refusesLost = (dataDir: string, message: RegExp, madeLater: readonly string[] = []) => {
+  const rejectsLost = (dataDir: string, message: RegExp, madeLater: readonly string[] = []) => {
     const digests = () =>
       readdirSync(dataDir).map((name) => [name, hash('sha256', readFileSync(join(dataDir, name)))]);
     const kept = digests();
@@ -118,34 +118,34 @@ for (const opening of ['NEW', 'EITHER', 'EXISTING'] as const) {
     assert.deepEqual(digests(), kept);
   };
 
-  test(`${opening}: beside the log of a database that is missing or emptied nothing is made`, async (t) => {
+  test(`${opening}: nothing is created beside the log of a missing or empty database`, async (t) => {
     const inFolder = await leftOpen(t);
     const dataDir = inFolder('.');
     renameSync(inFolder('artseal.db'), inFolder('away'));
-    refusesLost(dataDir, /artseal\.db is missing, but artseal\.db-wal is there/);
+    rejectsLost(dataDir, /artseal\.db is missing, but artseal\.db-wal is there/);
     writeFileSync(inFolder('artseal.db'), '');
-    refusesLost(dataDir, /artseal\.db is empty, but artseal\.db-wal is there/);
+    rejectsLost(dataDir, /artseal\.db is empty, but artseal\.db-wal is there/);
     renameSync(inFolder('away'), inFolder('artseal.db'));
     const store = createSqliteStore({ dataDir, ...sandbox });
     assert.ok(
       await perform(store, { kind: 'FindPlatform', name: 'gallery' }),
-      'a log that holds all is opened',
+      'a database whose content is in the log opens',
     );
     await store.close();
   });
 
   for (const name of ['serving.lock', 'made-later']) {
-    test(`${opening}: beside ${name}, which is made after a database, none is made`, (t) => {
+    test(`${opening}: no database is created beside ${name}, which is created after it`, (t) => {
       const dataDir = temporaryFolder(t);
       writeFileSync(join(dataDir, name), '');
-      refusesLost(dataDir, new RegExp(`artseal\\.db is missing, but ${name} is there`), ['made-later']);
+      rejectsLost(dataDir, new RegExp(`artseal\\.db is missing, but ${name} is there`), ['made-later']);
       writeFileSync(join(dataDir, 'artseal.db'), '');
-      refusesLost(dataDir, new RegExp(`artseal\\.db is empty, but ${name} is there`), ['made-later']);
+      rejectsLost(dataDir, new RegExp(`artseal\\.db is empty, but ${name} is there`), ['made-later']);
     });
   }
 }
 
-test('a creation that was cut off is begun anew, and a master key is no trace of a database', async (t) => {
+test('an interrupted creation is repeated, and a master key does not prevent that', async (t) => {
   const dataDir = temporaryFolder(t);
   const firstPage = readFileSync((await leftOpen(t))('artseal.db'));
   writeFileSync(join(dataDir, 'master-key'), 'main:');

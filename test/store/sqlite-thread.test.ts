@@ -24,7 +24,7 @@ async function openWithThread(t: TestContext) {
 
 test('when the thread ends, requests under way and all later ones are rejected with UNAVAILABLE', async (t) => {
   const { store, worker } = await openWithThread(t);
-  const underWay = [store.execute({}), store.execute({})].map((unit) => refused(unit, 'UNAVAILABLE'));
+  const underWay = [store.execute({}), store.execute({})].map((request) => refused(request, 'UNAVAILABLE'));
   await worker.terminate();
   await Promise.all(underWay);
   await refused(store.execute({}), 'UNAVAILABLE');

@@ -12,7 +12,7 @@ import { createVerifiedTree, type VerifiedTree } from '../../src/store/sqlite/ve
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox } from './promises/fixtures.ts';
 
-/** Leaves that are appended or rolled back together: within a tile, to its end, and beyond several. */
+/** Leaves that are appended or rolled back together: within a tile, to its end, and over several. */
 const steps = [1, 254, 1, 3, 300, 1, 212, 600, 40];
 
 const dataOf = (index: number) => JSON.stringify({ kind: 'OTHER', number: `leaf ${index}` });
@@ -25,7 +25,7 @@ function openLeaves(t: TestContext) {
   const leaves = createLeaves(drizzle({ client }));
   let head: TreeHead = emptyTree;
 
-  /** Appends leaves to the tables and to a tree, if one is given, as a transaction does. */
+  /** Appends leaves to the tables, and to a tree if given, as a transaction does. */
   function append(
     count: number,
     data: (index: number) => string = dataOf,
@@ -53,7 +53,7 @@ function openLeaves(t: TestContext) {
 
 const rootIn = (tree: VerifiedTree) => Buffer.from(rootOf(tree.head().roots)).toString('hex');
 
-test('the tree is that of the leaves, however they came, and what is rolled back leaves nothing', (t) => {
+test('the tree has all leaves of this and other processes, and none that was rolled back', (t) => {
   const { client, leaves, append, rootNow, head, restoreHead } = openLeaves(t);
   const [own, following] = [createVerifiedTree(leaves), createVerifiedTree(leaves)];
   for (const [nth, count] of steps.entries()) {
@@ -72,7 +72,7 @@ test('the tree is that of the leaves, however they came, and what is rolled back
         assert.equal(rootIn(own), rootNow());
       }
     }
-    // One that another process has catches up by itself.
+    // The tree of another process catches up by itself.
     if (nth % 2 === 0) following.catchUp();
   }
   const fresh = createVerifiedTree(leaves);
@@ -88,7 +88,7 @@ test('the tree is that of the leaves, however they came, and what is rolled back
   }
 });
 
-test('a leaf that was replaced together with its own hash is not in the tree, and those far from it are', (t) => {
+test('a leaf that was replaced together with its hash is not in the tree, and distant leaves are', (t) => {
   const { client, leaves, append } = openLeaves(t);
   append(700);
   client.exec('DROP TRIGGER log_leaf_never_changes');
@@ -110,7 +110,7 @@ test('a leaf that was replaced together with its own hash is not in the tree, an
   }
 });
 
-test('a database that has fewer leaves than the tree is damaged', (t) => {
+test('a database with fewer leaves than the tree is damaged', (t) => {
   const { client, leaves, append } = openLeaves(t);
   append(20);
   const tree = createVerifiedTree(leaves);
@@ -123,7 +123,7 @@ const leaf = (kind: string, number: string, detail?: object) =>
   JSON.stringify({ kind, number, time: 0, detail });
 const filing = (sequence: number) => leaf('FILING', `AS-2026-${String(sequence).padStart(6, '0')}`);
 
-test('the index knows what the leaves say, and takes back what is rolled back', (t) => {
+test('the index has what the leaves say, and drops what is rolled back', (t) => {
   const { client, leaves, append, head, restoreHead } = openLeaves(t);
   const data = [
     ...[filing(1), filing(2), leaf('TRANSFER', 'AS-2026-000001')],
@@ -173,7 +173,7 @@ test('the index knows what the leaves say, and takes back what is rolled back', 
     assert.equal(between('2026-000006', '2027-000001'), 1);
     assert.equal(each.transfersOf('AS-2026-000001'), 2);
     assert.equal(each.transfersOf('AS-2026-000002'), 0);
-    // The event is of time 0 and says 9: what counts is five years before the event.
+    // The event is of time 0 and says 9: five years before the event count.
     assert.deepEqual([each.erasedBefore(0), each.erasedBefore(2)], [-5 * 365 * 86_400, -5 * 365 * 86_400]);
     assert.equal(each.erasedBefore(1), undefined);
   }

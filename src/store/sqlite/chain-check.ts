@@ -1,13 +1,14 @@
 import type Sqlite from 'better-sqlite3';
 
 /**
- * What is wrong with the chains of filings (see filing-chains.ts), a line each: each filing names the one of the same caller
- * before it in its year, and the last of each chain is where the chain begins. No leaf commits to the caller of a filing, but a filing
- * that is given to another caller breaks the chains of both.
+ * The faults of the chains of filings (see filing-chains.ts), a line each. Each filing names the caller's previous one of its year,
+ * and latest_filing has the last one. No leaf commits to the caller of a filing, but a filing that is moved to another caller breaks
+ * the chains of both.
  */
 export function* faultsInChains(client: Sqlite.Database): Generator<string> {
   const nameOf = client.prepare<[number | null], string>('SELECT filing_no FROM filing WHERE id = ?').pluck();
-  const name = (id: number | null) => (id === null ? 'none' : (nameOf.get(id) ?? `one that is not there`));
+  const name = (id: number | null) =>
+    id === null ? 'none' : (nameOf.get(id) ?? `a filing that does not exist`);
   const lastOf = new Map<string, number>();
   for (const { id, filingNo, chain, previousId } of client.prepare<[], Link>(selectLinks).iterate()) {
     const expected = lastOf.get(chain) ?? null;
@@ -28,7 +29,7 @@ export function* faultsInChains(client: Sqlite.Database): Generator<string> {
 interface Link {
   readonly id: number;
   readonly filingNo: string;
-  /** Caller and year, which a chain is of. */
+  /** The caller and the year of the chain. */
   readonly chain: string;
   readonly previousId: number | null;
 }

@@ -25,29 +25,29 @@ import { apiKey, caller, deployment, filing } from './schema.ts';
 import { createTrustedClock } from './trusted-clock.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
 
-/** What a database says of itself. */
+/** A report about a database. */
 export interface Inspection<T> {
   readonly bytes: number;
   readonly schema: number;
   /** The schema that this version works on. */
   readonly knownSchema: number;
-  /** What SQLite finds wrong with the file, in its own words. */
+  /** The faults that SQLite finds in the file, in its own words. */
   readonly damages: readonly string[];
-  /** What its evidence log is called, whatever the schema. */
+  /** The origins of its evidence log. */
   readonly logNames: LogNames;
-  /** What only a database of the known schema can be asked. */
+  /** Undefined if the database is damaged or has another schema. */
   readonly content: Content<T> | undefined;
 }
 
-/** Numbers of a year that are used: of all, and by the platforms that are nearest to their caps. */
+/** The used numbers of a year, in total and by the platforms that are nearest to their caps. */
 export interface UsedNumbers extends Pick<RegistryMetrics, 'filingNumbers' | 'escrowNumbers'> {
   readonly caps: readonly CapUse[];
 }
 
-/** Platforms that are told of, at most. */
+/** Platforms in a report, at most. */
 const capsMax = 10;
 
-/** What is in a database. */
+/** The content of a database. */
 export interface Content<T> {
   readonly environment: string;
   readonly currency: string;
@@ -57,24 +57,23 @@ export interface Content<T> {
   /** The last one; undefined if there was none. */
   readonly restoration: Restoration | undefined;
   readonly log: LogState;
-  /** What was found by looking at the evidence log. */
+  /** The result of `lookAtLog`. */
   readonly foundInLog: T;
   readonly numbers: UsedNumbers;
   /** Unix milliseconds; undefined if there is none. */
   readonly newestFilingMs: number | undefined;
-  /** Of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
+  /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
   readonly newestLeafS: number | undefined;
-  /** The time of the newest filing, or the one that an operator accepted since, Unix seconds; undefined if there is neither. */
+  /** The trusted time, Unix seconds; undefined if there is none. */
   readonly datedS: number | undefined;
 }
 
-/** Looks at the evidence log; `faults` is what is wrong with it and with the records that it has, as in backups. */
+/** Examines the evidence log. `faults` are those of the log and its records, as in backups. */
 type LookAtLog<T> = (state: LogState, read: ReadTree, faults: readonly string[]) => Promise<T>;
 
 /**
- * Looks at the database of a data folder, beside whoever works on it; undefined if there is none. Nothing is changed:
- * nothing is migrated, and no file is left behind that was not there. Reads the whole file, and has somebody look at the
- * evidence log meanwhile. Numbers are those of a year of the business calendar.
+ * Reads the database of a data folder, which another process may use; undefined if there is none. It migrates nothing and leaves no
+ * new file. It reads the whole file, and calls `lookAtLog` meanwhile. `year` is one of the business calendar.
  */
 export async function inspectDatabase<T>(
   dataDir: string,
@@ -98,7 +97,7 @@ export async function inspectDatabase<T>(
   }
 }
 
-/** What the evidence log of a data folder is called, whatever the schema of its database. Throws DatabaseError. */
+/** The origins of the evidence log of a data folder. Its database may have any schema. Throws DatabaseError. */
 export function readLogNames(dataDir: string): LogNames {
   const file = databaseFile(dataDir);
   try {
@@ -118,8 +117,7 @@ const noNames: LogNames = { names: [], origin: undefined };
 
 /** Opens an existing database, and leaves no new file beside it. */
 function openToRead(file: string): Sqlite.Database {
-  // Opened for reading alone, SQLite leaves a log behind where there was none; opened for writing, it writes down a log
-  // that was there when it closes.
+  // A connection that only reads leaves a log if there was none. One that may write checkpoints an existing log when it closes.
   const readonly = existsSync(`${file}-wal`);
   const client = new Sqlite(file, { readonly, fileMustExist: true, timeout: busyTimeoutMs });
   try {
@@ -154,7 +152,7 @@ async function contentOf<T>(
   const numbers = createNumberMetrics(database);
   const log = logStateIn(database);
   const faults = database.$client.transaction(faultsInOpenLog)(database.$client);
-  // What is damaged tells no time.
+  // The time of a damaged log means nothing.
   const evidence = faults.length === 0 ? createEvidenceLog(database) : undefined;
   return {
     environment,

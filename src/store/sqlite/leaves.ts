@@ -4,10 +4,10 @@ import type { Database } from './connection.ts';
 import { logLeaf } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** Leaves that share a row, at most: those of records fill a page then, and whoever reads one reads that page alone. */
+/** Leaves in a row, at most. So many leaves of records fill a page, so that reading a leaf reads one page. */
 const leavesInRow = 15;
 
-/** What stands between the data of leaves that share a row: no canonical JSON has it. */
+/** Separates the data of leaves in a row. Canonical JSON never has it. */
 const separator = '\n';
 
 /** A leaf as it is stored. */
@@ -19,9 +19,9 @@ export interface StoredLeaf {
 
 /** A row: leaves that were appended together. */
 export interface LeafRow {
-  /** The index of the first of them. */
+  /** The index of its first leaf. */
   readonly first: number;
-  /** The index of the last of them. */
+  /** The index of its last leaf. */
   readonly id: number;
   readonly data: string;
   readonly hashes: Buffer;
@@ -31,7 +31,7 @@ export interface LeafRow {
 export interface IndexedLeaf {
   readonly index: number;
   readonly data: string;
-  /** As `StoredLeaf.completed`, one behind the other. */
+  /** As `StoredLeaf.completed`, concatenated. */
   readonly hashes: Buffer;
 }
 
@@ -39,20 +39,20 @@ type HashRow = Omit<LeafRow, 'data'>;
 
 /** The leaves of the evidence log in its table, and the hashes of its complete subtrees. */
 export interface Leaves {
-  /** How many there are. */
+  /** The number of leaves. */
   size(): number;
-  /** The data of `width` leaves from one on, as far as they are there. */
+  /** The data of `width` leaves from an index on, as far as they exist. */
   dataFrom(index: number, width: number): readonly string[];
-  /** The hashes of `width` complete subtrees from one on, as far as they are there. */
+  /** The hashes of `width` complete subtrees from one on, as far as they exist. */
   findHashes(from: Subtree, width: number): readonly Uint8Array[];
-  /** Appends leaves to the `size` that are there. */
+  /** Appends leaves to the first `size` leaves. */
   append(size: number, leaves: readonly StoredLeaf[]): void;
 }
 
 /** Prepares the statements of the table. */
 export function createLeaves(database: Database): Leaves {
   const { id, first, data, hashes } = logLeaf;
-  /** The row of a leaf is the first one that ends with it or with one behind it. */
+  /** The row of a leaf is the first one that ends with it or with a later leaf. */
   const isFrom = gte(id, sql.placeholder('index'));
   const insert = prepareRaw(database, database.insert(logLeaf).values(placeholdersFor(logLeaf)));
   const selectLast = prepareRaw<{ last: number | null }>(
@@ -110,8 +110,8 @@ export function createLeaves(database: Database): Leaves {
 }
 
 /**
- * The leaves of a row; undefined if it has more or fewer than its indexes say. Hashes that are too many go to the last leaf, so
- * that whoever checks it finds them.
+ * The leaves of a row; undefined if it has more or fewer than its indexes say. Surplus hashes go to the last leaf, so that a check
+ * of that leaf finds them.
  */
 export function leavesIn(row: LeafRow): readonly IndexedLeaf[] | undefined {
   const { first } = row;
@@ -122,13 +122,13 @@ export function leavesIn(row: LeafRow): readonly IndexedLeaf[] | undefined {
   });
 }
 
-/** The data of all leaves of a row; undefined if they are more or fewer than its indexes say. */
+/** The data of all leaves of a row; undefined if it has more or fewer than its indexes say. */
 function dataIn(row: Omit<LeafRow, 'hashes'>): readonly string[] | undefined {
   const all = row.data.split(separator);
   return all.length === row.id - row.first + 1 ? all : undefined;
 }
 
-/** The hash of that level that a leaf completes; undefined if the row is not of the leaf, or its hashes are not those of its leaves. */
+/** The hash of a level that a leaf completes; undefined if the row does not have the leaf, or has a wrong number of hashes. */
 function hashIn(row: HashRow, index: number, level: number): Uint8Array | undefined {
   const { first } = row;
   if (index < first || row.hashes.length !== hashBytes(first, row.id + 1)) return undefined;
@@ -136,6 +136,6 @@ function hashIn(row: HashRow, index: number, level: number): Uint8Array | undefi
   return row.hashes.subarray(from, from + treeHashBytes);
 }
 
-/** Bytes of the hashes of the leaves from one up to and without another. */
+/** Bytes of the hashes of leaves, from one to the one before another. */
 const hashBytes = (from: number, to: number): number =>
   (completeSubtrees(to) - completeSubtrees(from)) * treeHashBytes;

@@ -88,10 +88,10 @@ export function createMetricHandlers(database: Database, events: EventReads): Ha
   };
 }
 
-/** How many numbers of a year are used, of all and by the platforms that have a cap. */
+/** The used numbers of a year, in total and by the platforms that have a cap. */
 export interface NumberMetrics {
   used(year: number): Pick<RegistryMetrics, 'filingNumbers' | 'escrowNumbers'>;
-  /** The platforms that have a cap on filings, those first that have used the greatest share of it; `limit` at most. */
+  /** The platforms that have used the greatest share of their cap on filings, `limit` at most. */
   caps(year: number, limit: number): readonly CapUse[];
 }
 
@@ -173,8 +173,8 @@ function prepareOpenInstructions(database: Database): () => OpenInstructions[] {
 }
 
 /**
- * Counts orders by state. A final state is never left, so what lies before the oldest open order is counted once; and ids
- * are given in the order of opening, so an age is an id. Each count then is a range of the index of states.
+ * Counts orders by state. No order leaves a final state, so the orders before the oldest open one are counted once. Ids are in the
+ * order of opening, so an age is an id, and each count is a range of the index of states.
  */
 function createOrderCounts(
   database: Database,
@@ -217,13 +217,13 @@ function createOrderCounts(
   const rowsOf = (state: string, after: number, through: number) =>
     after < through ? (countOf.get({ state, after, through })?.rows ?? 0) : 0;
 
-  /** What was counted for good: the orders through this id, none of which is open. */
+  /** The counts of the orders through this id, none of which is open. */
   let settled = { version: dataVersion.get(), through: 0, counts: emptyCounts() };
 
-  /** Orders of the final states, the oldest open order being this one. */
+  /** Counts the orders in final states. `firstOpen` is the oldest open order. */
   function settledOrders(firstOpen: number, last: number): Record<FinalState, number> {
     const version = dataVersion.get();
-    // Another process may have deleted some; and what was counted may have been rolled back with its batch.
+    // Another process may have deleted some, and counted orders may have been rolled back with their batch.
     if (version !== settled.version || settled.through >= firstOpen)
       settled = { version, through: 0, counts: emptyCounts() };
     const through = firstOpen - 1;
@@ -234,7 +234,7 @@ function createOrderCounts(
     return counts;
   }
 
-  /** The id of the last order through `high` that was opened by then, or one that lies before `low` if none was. */
+  /** The id of the last order through `high` that was opened by `atMs`, or one before `low` if none was. */
   function lastOpenedBy(atMs: number, low: number, high: number): number {
     let [from, to] = [low, high];
     while (from <= to) {
@@ -250,9 +250,9 @@ function createOrderCounts(
     const last = lastId.get() ?? 0;
     const firsts = openStates.flatMap((state) => firstOf.get({ state })?.id ?? []);
     const firstOpen = Math.min(last + 1, ...firsts);
-    // From the youngest to the oldest.
+    // From the newest to the oldest.
     const edges = [last];
-    // Each within those before it, wherever the clock was set meanwhile.
+    // Each within the previous one, although the clock may have been set.
     for (const ageS of orderAgesS)
       edges.push(lastOpenedBy(nowMs - ageS * 1_000, firstOpen, edges.at(-1) ?? last));
     edges.push(firstOpen - 1);

@@ -13,27 +13,27 @@ type LaterRow = LaterRecord &
   Pick<InferSelectModel<typeof provenanceRecord>, 'salt' | 'leafIndex' | 'recordedAtS'>;
 
 /**
- * Compares what is stored with the evidence log, whenever it is read for a caller or added to. Throws RecordDamaged, which names
- * the filing, and counts it.
+ * Compares stored records with the evidence log when they are read for a caller or added to. Throws RecordDamaged, which names the
+ * filing, and counts it.
  */
 export interface RecordCheck {
-  /** A filing that is not erased: with its evidence hash, and that with its leaf in the verified tree. */
+  /** That a filing which is not erased has its evidence hash, and the leaf of it in the verified tree. */
   filing<Row extends FilingRow>(row: Row): Row;
-  /** The TRANSFER records of such a filing: each with its leaf, and that they are as many as were recorded. */
+  /** That such a filing has all its TRANSFER records, each with its leaf. */
   transfers<Row extends LaterRow>(filingNo: string, rows: readonly Row[]): readonly Row[];
-  /** One TRANSFER record: with its leaf. */
+  /** That a TRANSFER record has its leaf. */
   transfer(row: LaterRow): void;
-  /** That a filing has so many TRANSFER records as were recorded. */
+  /** That a filing has as many TRANSFER records as were recorded. */
   transferCount(filingNo: string, count: number): void;
   /** That a filing which is not stored was never recorded. */
   absence(filingNo: string): void;
-  /** That no filing was recorded between two numbers that follow one another in a list. */
+  /** That no filing was recorded between two successive numbers of a list. */
   adjacency(below: string, above: string): void;
-  /** That a filing of a list was found with its caller. */
+  /** That a filing of a list has its caller. */
   listed<Row>(row: Row | undefined): Row;
-  /** That a record which is marked as erased was erased: an event of the log names its leaf, which was old enough. */
+  /** That a record which is marked as erased may be: a log event names its leaf, which was old enough. */
   erasure(row: Pick<FilingRow, 'filingNo' | 'leafIndex'>): void;
-  /** That the last filing of a year, 0 if there is none, is the last one that was recorded. */
+  /** That the last filing of a year, 0 without one, is the last one that was recorded. */
   lastFiling(year: number, sequence: number): void;
 }
 
@@ -42,7 +42,7 @@ export function createRecordCheck(
   leaves: Leaves,
   incidents: Incidents,
 ): RecordCheck {
-  /** Throws unless it is so; looks once more when it has read what another process appended. */
+  /** Throws unless `isSo`, also after reading what another process appended. */
   function require(isSo: () => boolean, filingNo: string, what: string): void {
     if (isSo()) return;
     tree.catchUp();
@@ -53,7 +53,7 @@ export function createRecordCheck(
     );
   }
 
-  /** Whether an event says that the record of a leaf was erased, and it was old enough by its leaf. */
+  /** Whether a log event says that the record of a leaf was erased, and the leaf was old enough. */
   function isErased(leafIndex: number): boolean {
     const before = index.erasedBefore(leafIndex);
     if (before === undefined) return false;
@@ -104,7 +104,7 @@ export function createRecordCheck(
       return row as NonNullable<typeof row>;
     },
     erasure: ({ filingNo, leafIndex }) => {
-      const what = 'it is marked as erased, and no event of the evidence log allows that';
+      const what = 'it is marked as erased, and no log event allows that';
       require(() => isErased(leafIndex), filingNo, what);
     },
     lastFiling: (year, sequence) => {

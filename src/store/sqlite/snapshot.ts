@@ -4,7 +4,7 @@ import { busyTimeoutMs } from './database.ts';
 import { schemaOf } from './migrations.ts';
 import type { NumberGap } from './restorations.ts';
 
-/** Facts of a database of any schema. */
+/** Facts about a database of any schema. */
 export interface DatabaseFacts {
   readonly schema: number;
   readonly environment: string;
@@ -14,22 +14,22 @@ export interface DatabaseFacts {
   /** The last filing number of each year. */
   readonly lastFilings: Readonly<Record<string, string>>;
   readonly orders: number;
-  /** How many escrow ids of each year were given out. */
+  /** The number of escrow ids of each year. */
   readonly escrowIds: Readonly<Record<string, number>>;
-  /** What restorations left out. */
+  /** The numbers that restores skipped. */
   readonly numberGaps: readonly NotedGap[];
 }
 
-/** Numbers that a restoration left out, and when: Unix seconds. */
+/** Numbers that a restore skipped, and when, Unix seconds. */
 export type NotedGap = NumberGap & { readonly restoredAtS: number };
 
-/** Pages that are copied at a time, before other work of the process has its turn: 4 MiB. */
+/** Pages that are copied before other work of the process has its turn: 4 MiB. */
 const pagesPerStep = 1_024;
 
 /**
- * Copies a database that may be in use to a new file, as it is at one moment. Who writes meanwhile is not held up, and
- * does not hold this up: all is read in one transaction, and the log grows by what is written until it ends. The copy is
- * one file without a log. `onBytes` is told how much of the copy is done.
+ * Copies a database that may be in use to a new file, as of one moment. It neither blocks writers nor waits for them: it reads in
+ * one transaction, and the log grows by what is written until that ends. The copy is one file without a log. Calls `onBytes` with
+ * the bytes that are copied.
  */
 export async function copyDatabase(from: string, to: string, onBytes: (done: number) => void): Promise<void> {
   const source = new Sqlite(from, { fileMustExist: true, timeout: busyTimeoutMs });
@@ -37,7 +37,7 @@ export async function copyDatabase(from: string, to: string, onBytes: (done: num
     source.pragma('query_only = ON');
     const pageBytes = Number(source.pragma('page_size', { simple: true }));
     source.exec('BEGIN');
-    // The snapshot is that of the first read. Without it each write of another process would begin the copy anew.
+    // The snapshot is of the first read. Without it, each write of another process would restart the copy.
     source.prepare('SELECT count(*) FROM sqlite_schema').get();
     await source.backup(to, {
       progress: ({ totalPages, remainingPages }) => {
@@ -53,7 +53,7 @@ export async function copyDatabase(from: string, to: string, onBytes: (done: num
   copy.close();
 }
 
-/** Reads a copy that nobody else uses. */
+/** Reads a copy that no other process uses. */
 function read<T>(file: string, work: (client: Sqlite.Database) => T): T {
   const client = new Sqlite(file, { readonly: true, fileMustExist: true });
   try {
@@ -64,8 +64,7 @@ function read<T>(file: string, work: (client: Sqlite.Database) => T): T {
 }
 
 /**
- * What SQLite finds wrong with a copy, a line each and at most 100 of them; QUICK leaves out whether indexes agree with
- * rows.
+ * The faults that SQLite finds in a copy, a line each, 100 at most. QUICK does not compare indexes with rows.
  */
 export function damagesIn(file: string, how: 'QUICK' | 'FULL'): readonly string[] {
   const pragma = how === 'QUICK' ? 'quick_check' : 'integrity_check';
@@ -77,7 +76,7 @@ export function damagesIn(file: string, how: 'QUICK' | 'FULL'): readonly string[
   }
 }
 
-/** Reads what a copy holds. Throws if it is no database of artseal. */
+/** Reads the facts about a copy. Throws if it is no database of artseal. */
 export function factsOf(file: string): DatabaseFacts {
   return read(file, (client) => {
     const one = <Row>(query: string) => client.prepare<[], Row>(query).get();
@@ -101,7 +100,7 @@ export function factsOf(file: string): DatabaseFacts {
 const selectGaps = `SELECT kind, year, after, through, restored_at_s AS restoredAtS
   FROM number_gap JOIN restoration ON restoration.id = restoration_id ORDER BY kind DESC, year, after`;
 
-/** The sealed secrets of all keys in a copy that are not revoked, those of the evidence log among them. */
+/** The sealed secrets of all keys in a copy that are not revoked, and of the keys of the evidence log. */
 export function sealedSecretsOf(file: string): readonly Uint8Array[] {
   return read(file, (client) => {
     const all = (query: string) => client.prepare<[], Buffer>(query).pluck().all();
@@ -112,7 +111,7 @@ export function sealedSecretsOf(file: string): readonly Uint8Array[] {
   });
 }
 
-/** The checkpoints that a copy keeps, by their sizes, and the verifier keys that its log ever had. */
+/** The checkpoints that a copy keeps, and all verifier keys of its log. */
 export function checkpointsOf(file: string): {
   readonly notes: readonly { readonly size: number; readonly note: string }[];
   readonly vkeys: readonly string[];

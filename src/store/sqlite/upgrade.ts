@@ -20,7 +20,7 @@ export interface UpgradeRules {
 
 /** The steps around the migration of a database. Disposing of it releases the lock. */
 export interface Upgrade extends Disposable {
-  /** Makes the copy. Inside the transaction that migrates, so that no process writes what the copy lacks. */
+  /** Makes the copy. Call it in the transaction that migrates, so that the copy has all writes of other processes. */
   keepCopy(): void;
   /** Removes the copies of older upgrades; all of them if this upgrade makes none. */
   dropOldCopies(): void;

@@ -79,7 +79,7 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
   ],
   'a filing that is not there in a chain': [
     "UPDATE filing SET previous_id = 999 WHERE filing_no = 'AS-2026-000003'",
-    /^AS-2026-000003 names one that is not there as the filing of its caller before it/,
+    /^AS-2026-000003 names a filing that does not exist as the filing of its caller before it/,
   ],
   'a chain that begins with an earlier filing': [
     'UPDATE latest_filing SET filing_id = (SELECT min(id) FROM filing) WHERE year = 2026',
