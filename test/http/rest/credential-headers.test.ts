@@ -29,7 +29,7 @@ async function changingNothing(call: () => Promise<void>): Promise<void> {
 
 const names = ['X-Api-Key', 'X-Timestamp', 'X-Nonce', 'X-Signature'] as const;
 
-/** test/api/credentials.test.ts has all cases. */
+/** test/api/credentials.test.ts has all cases; keys-at-the-public-api.test.ts the status of keys. */
 for (const [what, name, values, code] of [
   ['missing', 'X-Nonce', undefined, 'AUTH_HEADER_MISSING'],
   ['empty', 'X-Signature', '', 'AUTH_HEADER_MISSING'],
@@ -111,14 +111,6 @@ for (const [what, method, target, body] of [
   });
 }
 
-test('a rotated key and the new one both work during the overlap', async () => {
-  const old = await service.platform();
-  const { key, apiSecret } = await service.issuance.rotateKey(old.keyId, 3_600, tester);
-  for (const credentials of [old, { apiKey: key.apiKey, apiSecret }]) {
-    assert.equal((await fileArtwork(service, credentials)).status, 200);
-  }
-});
-
 const body = JSON.stringify(artwork);
 const target = '/api/v1/filing';
 /** test/api/signature.test.ts shows that no two requests have the same message. */
@@ -152,24 +144,6 @@ test('a signature for another nonce or timestamp is rejected', async () => {
   }
 });
 
-test("a signature of one platform's secret under another platform's key is rejected", async () => {
-  const other = await service.platform();
-  const mixed = { apiKey: other.apiKey, apiSecret: platform.apiSecret };
-  assertRefused(await fileArtwork(service, mixed), 401, 'SIGNATURE_INVALID');
-});
-
-test('a suspended key is rejected with KEY_SUSPENDED, and accepted again once it is resumed', async () => {
-  const suspended = await service.platform();
-  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
-  const nonce = newNonce();
-  const before = { ...ledger.holdings(), nonces: ledger.nonces() };
-  assertRefused(await fileArtwork(service, suspended, { nonce }), 403, 'KEY_SUSPENDED', /suspended/);
-  assert.equal(ledger.calls(suspended.caller), 0);
-  assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before, 'nothing is stored');
-  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'ACTIVE' });
-  assert.equal((await fileArtwork(service, suspended, { nonce })).status, 200);
-});
-
 test('a wrong signature for a suspended key does not show that it is suspended', async () => {
   const suspended = await service.platform();
   await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
@@ -199,10 +173,4 @@ test('headers of proxies change neither the request id nor the signed request', 
     [200, 401, 401],
   );
   assert.equal(new Set([own, ...answers.map((answer) => answer.headers['x-request-id'])]).size, 4);
-});
-
-test('after all these errors the filing numbers have no gap', async () => {
-  const { filings } = ledger.holdings();
-  const { filingNo } = (await fileArtwork(service, platform)).json;
-  assert.equal(Number(filingNo.slice(-6)), filings + 1);
 });
