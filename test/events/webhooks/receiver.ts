@@ -119,8 +119,11 @@ export function openOutgoing(test: Scope, options: Partial<OutgoingDependencies>
   return outgoing;
 }
 
-/** Shared by tests that need no settings or clock of their own: opening one reads all certificate authorities of Node. */
-export const sharedOutgoing = openOutgoing(fileScope);
+/**
+ * Shared by tests that need no settings or clock of their own: opening one reads all certificate authorities of Node. It is not
+ * closed, because the test files of a process share it. The receivers end its connections.
+ */
+export const sharedOutgoing = openOutgoing({ after: () => {} });
 
 /** Posts something small. */
 export function post(
