@@ -12,7 +12,7 @@ import { perform } from '../../src/store/store.ts';
 import { acceptClock, fileOne, opened, resolved, settled, time } from '../store/promises/fixtures.ts';
 import { tester } from './audit-log.ts';
 import { createManualClock } from './clock.ts';
-import { appendForged, type FilingRow, forgeIn, leafOfFiling, rewriteLeaf, rewriteTree } from './forging.ts';
+import { appendForged, type FilingRow, leafOfFiling, rewriteLeaf, rewriteTree } from './forging.ts';
 import { noteKey } from './note-keys.ts';
 import { publishAll } from './publication.ts';
 import { startService, type TestService } from './service.ts';
@@ -23,8 +23,8 @@ export interface Forgery {
   readonly name: string;
   /** What is changed. */
   readonly what: string;
-  /** Changes a database file that nobody has open. Returns the name that a fault has to contain. */
-  forge(file: string): string;
+  /** Changes a database. Returns the name that a fault has to contain. */
+  forge(client: Sqlite.Database): string;
 }
 
 /** When the registry of `makeForgeableRegistry` was served last. */
@@ -136,23 +136,21 @@ function nameOfLastTransfer(client: Sqlite.Database): string {
 /** A forgery of one filing by SQL, named by its number. */
 const ofFiling = (name: string, what: string, condition: string, change: string): Forgery => ({
   ...{ name, what },
-  forge: (file) =>
-    forgeIn(file, (client) => {
-      const { filing_no: filingNo } = filingWhere(client, condition);
-      client.exec(`${change} WHERE ${condition}`);
-      return filingNo;
-    }),
+  forge: (client) => {
+    const { filing_no: filingNo } = filingWhere(client, condition);
+    client.exec(`${change} WHERE ${condition}`);
+    return filingNo;
+  },
 });
 
 /** A forgery of the newest TRANSFER of the filing that was sold, by SQL. */
 const ofTransfer = (name: string, what: string, change: string): Forgery => ({
   ...{ name, what },
-  forge: (file) =>
-    forgeIn(file, (client) => {
-      const transfer = nameOfLastTransfer(client);
-      client.exec(`${change} WHERE ${lastTransfer}`);
-      return transfer;
-    }),
+  forge: (client) => {
+    const transfer = nameOfLastTransfer(client);
+    client.exec(`${change} WHERE ${lastTransfer}`);
+    return transfer;
+  },
 });
 
 /** Changes the author of a filing and its hash. Returns the row and the leaf that fits it. */
@@ -188,28 +186,26 @@ export const forgeries: readonly Forgery[] = [
   {
     name: 'row, leaf text and leaf hash',
     what: 'a filing has another author, and its evidence hash, leaf text and leaf hash are changed to match',
-    forge: (file) =>
-      forgeIn(file, (client) => {
-        const { leaf_index: index, filing_no: filingNo, data } = forgeAuthor(client);
-        rewriteLeaf(client, index, data);
-        return filingNo;
-      }),
+    forge: (client) => {
+      const { leaf_index: index, filing_no: filingNo, data } = forgeAuthor(client);
+      rewriteLeaf(client, index, data);
+      return filingNo;
+    },
   },
   {
     name: 'whole tree and kept checkpoint',
     what: 'the same, with all hashes of the tree and the root in the kept checkpoint, without the key',
-    forge: (file) =>
-      forgeIn(file, (client) => {
-        const { leaf_index: index, data } = forgeAuthor(client);
-        const root = Buffer.from(rootOf(rewriteTree(client, index, data).roots)).toString('base64');
-        const [size, note] = client
-          .prepare<[], [number, string]>('SELECT size, note FROM log_checkpoint ORDER BY size DESC LIMIT 1')
-          .raw()
-          .get() ?? [0, ''];
-        const lines = note.split('\n').with(2, root);
-        client.prepare('UPDATE log_checkpoint SET note = ? WHERE size = ?').run(lines.join('\n'), size);
-        return `checkpoint of ${size} leaves`;
-      }),
+    forge: (client) => {
+      const { leaf_index: index, data } = forgeAuthor(client);
+      const root = Buffer.from(rootOf(rewriteTree(client, index, data).roots)).toString('base64');
+      const [size, note] = client
+        .prepare<[], [number, string]>('SELECT size, note FROM log_checkpoint ORDER BY size DESC LIMIT 1')
+        .raw()
+        .get() ?? [0, ''];
+      const lines = note.split('\n').with(2, root);
+      client.prepare('UPDATE log_checkpoint SET note = ? WHERE size = ?').run(lines.join('\n'), size);
+      return `checkpoint of ${size} leaves`;
+    },
   },
   ofFiling('newest filing deleted', 'the row of the newest filing is missing', newest, 'DELETE FROM filing'),
   ofFiling('middle filing deleted', 'the row of an earlier filing is missing', middle, 'DELETE FROM filing'),
@@ -227,28 +223,26 @@ export const forgeries: readonly Forgery[] = [
   {
     name: 'faked erasure with its event',
     what: 'the same for the newest filing, with a RECORDS_ERASED event and its leaf',
-    forge: (file) =>
-      forgeIn(file, (client) => {
-        const { filing_no: filingNo, leaf_index: index, id } = filingWhere(client, newest);
-        const timeS = appendErasure(client, index);
-        client.exec(`${emptied} WHERE id = ${id}`);
-        client.prepare('UPDATE filing SET erased_at_s = ? WHERE id = ?').run(timeS, id);
-        return filingNo;
-      }),
+    forge: (client) => {
+      const { filing_no: filingNo, leaf_index: index, id } = filingWhere(client, newest);
+      const timeS = appendErasure(client, index);
+      client.exec(`${emptied} WHERE id = ${id}`);
+      client.prepare('UPDATE filing SET erased_at_s = ? WHERE id = ?').run(timeS, id);
+      return filingNo;
+    },
   },
   {
     name: 'caller_id',
     what: 'a filing belongs to the other platform',
-    forge: (file) =>
-      forgeIn(file, (client) => {
-        const { filing_no: filingNo, id, caller_id: owner } = filingWhere(client, middle);
-        client
-          .prepare(
-            'UPDATE filing SET caller_id = (SELECT max(caller_id) FROM filing WHERE caller_id <> ?) WHERE id = ?',
-          )
-          .run(owner, id);
-        return filingNo;
-      }),
+    forge: (client) => {
+      const { filing_no: filingNo, id, caller_id: owner } = filingWhere(client, middle);
+      client
+        .prepare(
+          'UPDATE filing SET caller_id = (SELECT max(caller_id) FROM filing WHERE caller_id <> ?) WHERE id = ?',
+        )
+        .run(owner, id);
+      return filingNo;
+    },
   },
   ofFiling(
     'filed_at_s',
@@ -264,29 +258,27 @@ export const forgeries: readonly Forgery[] = [
   {
     name: 'number_gap',
     what: 'a gap in the numbers is one number shorter',
-    forge: (file) =>
-      forgeIn(file, (client) => {
-        const gap = "kind = 'FILING' AND after = (SELECT max(after) FROM number_gap WHERE kind = 'FILING')";
-        client.exec(`UPDATE number_gap SET through = through - 1 WHERE ${gap}`);
-        const [year, after] = client
-          .prepare<[], [number, number]>(`SELECT year, after FROM number_gap WHERE ${gap}`)
-          .raw()
-          .get() ?? [0, 0];
-        return `AS-${year}-${String(after + 1).padStart(6, '0')}`;
-      }),
+    forge: (client) => {
+      const gap = "kind = 'FILING' AND after = (SELECT max(after) FROM number_gap WHERE kind = 'FILING')";
+      client.exec(`UPDATE number_gap SET through = through - 1 WHERE ${gap}`);
+      const [year, after] = client
+        .prepare<[], [number, number]>(`SELECT year, after FROM number_gap WHERE ${gap}`)
+        .raw()
+        .get() ?? [0, 0];
+      return `AS-${year}-${String(after + 1).padStart(6, '0')}`;
+    },
   },
   {
     name: 'log_key',
     what: 'the verifier key of the checkpoints is another one of the same name',
-    forge: (file) =>
-      forgeIn(file, (client) => {
-        const [id, vkey] = client
-          .prepare<[], [number, string]>('SELECT id, vkey FROM log_key ORDER BY id DESC LIMIT 1')
-          .raw()
-          .get() ?? [0, ''];
-        const forged = noteKey(vkey.slice(0, vkey.indexOf('+')), Buffer.alloc(32, 0x11)).vkey;
-        client.prepare('UPDATE log_key SET vkey = ? WHERE id = ?').run(forged, id);
-        return forged;
-      }),
+    forge: (client) => {
+      const [id, vkey] = client
+        .prepare<[], [number, string]>('SELECT id, vkey FROM log_key ORDER BY id DESC LIMIT 1')
+        .raw()
+        .get() ?? [0, ''];
+      const forged = noteKey(vkey.slice(0, vkey.indexOf('+')), Buffer.alloc(32, 0x11)).vkey;
+      client.prepare('UPDATE log_key SET vkey = ? WHERE id = ?').run(forged, id);
+      return forged;
+    },
   },
 ];

@@ -46,81 +46,45 @@ export function webhookCases(nowS: number): readonly WebhookCase[] {
     signatureHeaders({ id, timestampS: nowS, body: eventBody, secrets, ...more });
   const genuine = { secret, nowS, headers: signed([secret]), body: eventBody };
   const { 'webhook-signature': signature } = genuine.headers;
-  const withSignature = (text: string) => ({ ...genuine.headers, 'webhook-signature': text });
+  const withSignature = (text: string) => withHeader('webhook-signature', text);
   const without = (name: string) =>
     Object.fromEntries(Object.entries(genuine.headers).filter(([other]) => other !== name));
+  const withHeader = (name: string, value: string) => ({ headers: { ...genuine.headers, [name]: value } });
   const nonAscii = eventBody.replace('RELEASED', '齐白石 🖌 général');
-  const BAD_SIGNATURE = { apiError: 'BAD_SIGNATURE' } as const;
-  const MISSING_HEADER = { apiError: 'MISSING_HEADER' } as const;
-  return [
-    { name: 'as signed', ...genuine },
-    { name: 'the new secret of two', ...genuine, headers: signed([secret, another]) },
-    { name: 'the old secret of two', ...genuine, headers: signed([another, secret]) },
-    {
-      name: 'a body that is not ASCII',
-      ...{ ...genuine, headers: signed([secret], { body: nonAscii }), body: nonAscii },
+  const accepted: Readonly<Record<string, Partial<WebhookCase>>> = {
+    'as signed': {},
+    'the new secret of two': { headers: signed([secret, another]) },
+    'the old secret of two': { headers: signed([another, secret]) },
+    'a body that is not ASCII': { headers: signed([secret], { body: nonAscii }), body: nonAscii },
+    'signatures of later versions beside it': withSignature(`v2,AAAA v1a,${'A'.repeat(86)}== ${signature}`),
+    'sent two minutes ago': { headers: signed([secret], { timestampS: nowS - 120 }) },
+  };
+  const badSignatures: typeof accepted = {
+    'another id': withHeader('webhook-id', `${id}0`),
+    'another timestamp': withHeader('webhook-timestamp', String(nowS - 1)),
+    'another byte in the body': { body: eventBody.replace('"sequence":7', '"sequence":8') },
+    'a body serialised again': { body: JSON.stringify(event, null, 1) },
+    'an empty body': { body: '' },
+    'another byte in the signature': withSignature(flipped(signature)),
+    'half a signature': withSignature(signature.slice(0, 23)),
+    'a signature of no bytes': withSignature('v1,'),
+    'the signature under another version': withSignature(signature.replace('v1,', 'v2,')),
+    'the signature as an asymmetric one': withSignature(signature.replace('v1,', 'v1a,')),
+    'the secret of another endpoint': { secret: another },
+  };
+  const others: typeof accepted = {
+    'signed an hour ago': { headers: signed([secret], { timestampS: nowS - 3600 }), apiError: 'TOO_OLD' },
+    'signed for an hour from now': {
+      ...{ headers: signed([secret], { timestampS: nowS + 3600 }), apiError: 'TOO_NEW' },
     },
-    {
-      name: 'signatures of later versions beside it',
-      ...{ ...genuine, headers: withSignature(`v2,AAAA v1a,${'A'.repeat(86)}== ${signature}`) },
-    },
-    { name: 'sent two minutes ago', ...genuine, headers: signed([secret], { timestampS: nowS - 120 }) },
-
-    {
-      name: 'another id',
-      ...{ ...genuine, headers: { ...genuine.headers, 'webhook-id': `${id}0` }, ...BAD_SIGNATURE },
-    },
-    {
-      name: 'another timestamp',
-      ...{ ...genuine, headers: { ...genuine.headers, 'webhook-timestamp': String(nowS - 1) } },
-      ...BAD_SIGNATURE,
-    },
-    {
-      name: 'another byte in the body',
-      ...{ ...genuine, body: eventBody.replace('"sequence":7', '"sequence":8'), ...BAD_SIGNATURE },
-    },
-    { name: 'a body serialised again', ...genuine, body: JSON.stringify(event, null, 1), ...BAD_SIGNATURE },
-    { name: 'an empty body', ...genuine, body: '', ...BAD_SIGNATURE },
-    {
-      name: 'another byte in the signature',
-      ...{ ...genuine, headers: withSignature(flipped(signature)), ...BAD_SIGNATURE },
-    },
-    {
-      name: 'half a signature',
-      ...genuine,
-      headers: withSignature(signature.slice(0, 23)),
-      ...BAD_SIGNATURE,
-    },
-    { name: 'a signature of no bytes', ...genuine, headers: withSignature('v1,'), ...BAD_SIGNATURE },
-    {
-      name: 'the signature under another version',
-      ...{ ...genuine, headers: withSignature(signature.replace('v1,', 'v2,')), ...BAD_SIGNATURE },
-    },
-    {
-      name: 'the signature as an asymmetric one',
-      ...{ ...genuine, headers: withSignature(signature.replace('v1,', 'v1a,')), ...BAD_SIGNATURE },
-    },
-    { name: 'the secret of another endpoint', ...genuine, secret: another, ...BAD_SIGNATURE },
-    {
-      name: 'signed an hour ago',
-      ...{ ...genuine, headers: signed([secret], { timestampS: nowS - 3600 }), apiError: 'TOO_OLD' },
-    },
-    {
-      name: 'signed for an hour from now',
-      ...{ ...genuine, headers: signed([secret], { timestampS: nowS + 3600 }), apiError: 'TOO_NEW' },
-    },
-    {
-      name: 'a timestamp that is no number',
-      ...{
-        ...genuine,
-        headers: { ...genuine.headers, 'webhook-timestamp': 'now' },
-        apiError: 'BAD_TIMESTAMP',
-      },
-    },
-    { name: 'no id', ...genuine, headers: without('webhook-id'), ...MISSING_HEADER },
-    { name: 'no timestamp', ...genuine, headers: without('webhook-timestamp'), ...MISSING_HEADER },
-    { name: 'no signature', ...genuine, headers: without('webhook-signature'), ...MISSING_HEADER },
-  ];
+    'a timestamp that is no number': { ...withHeader('webhook-timestamp', 'now'), apiError: 'BAD_TIMESTAMP' },
+    'no id': { headers: without('webhook-id'), apiError: 'MISSING_HEADER' },
+    'no timestamp': { headers: without('webhook-timestamp'), apiError: 'MISSING_HEADER' },
+    'no signature': { headers: without('webhook-signature'), apiError: 'MISSING_HEADER' },
+  };
+  const casesOf = (changes: typeof accepted, more: Partial<WebhookCase> = {}) =>
+    Object.entries(changes).map(([name, change]) => ({ name, ...genuine, ...more, ...change }));
+  return [...casesOf(accepted), ...casesOf(badSignatures, { apiError: 'BAD_SIGNATURE' }), ...casesOf(others)];
 }
 
 /** The signature with one bit of its first byte changed, in base64 that is well formed. */

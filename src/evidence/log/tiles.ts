@@ -1,17 +1,12 @@
 import { treeHashBytes } from '../../domain/merkle.ts';
 import type { Execute } from '../../store/store.ts';
+import { leafBytesMax, placePath, tileWidth } from '../formats/tile.ts';
 import type { Publication } from './publication.ts';
 
 /** The log as immutable files: C2SP tlog-tiles. */
 
-/** Hashes or entries of a full tile. */
-const fullWidth = 256;
-
 /** Bytes of tiles in memory: the full tiles and entries of some 75,000 leaves. */
 const cacheBytesMax = 16 * 1_048_576;
-
-/** Bytes of an entry at most: its length has two bytes. */
-const entryBytesMax = 0xffff;
 
 /** A tile by its name. */
 export interface Tile {
@@ -30,21 +25,19 @@ const form = /^(entries|[1-5]?[0-9]|6[0-3])\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.
 export function parseTile(path: string): Tile | undefined {
   const named = form.exec(path);
   if (named === null) return undefined;
-  const [, level = '', place = '', partial = fullWidth] = named;
+  const [, level = '', place = '', partial = tileWidth] = named;
   const tile: Tile = {
     level: level === 'entries' ? level : Number(level),
     place: Number(place.replaceAll(/[x/]/g, '')),
     width: Number(partial),
   };
-  return tile.width <= fullWidth && tilePath(tile) === path ? tile : undefined;
+  return tile.width <= tileWidth && tilePath(tile) === path ? tile : undefined;
 }
 
 /** Returns the path of a tile after `tile/`: 1234067 of level 0 is `0/x001/x234/067`. */
 export function tilePath({ level, place, width }: Tile): string {
-  const digits = String(place);
-  const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').replaceAll(/...(?!$)/g, 'x$&/');
-  const partial = width === fullWidth ? '' : `.p/${width}`;
-  return `${level}/${groups}${partial}`;
+  const partial = width === tileWidth ? '' : `.p/${width}`;
+  return `${level}/${placePath(place)}${partial}`;
 }
 
 /** The published tiles. */
@@ -91,11 +84,11 @@ export function createTiles({ execute, publication }: TileDependencies): Tiles {
 
 /** The size of the smallest tree that has the tile. */
 function leavesUpTo({ level, place, width }: Tile): number {
-  return (place * fullWidth + width) * fullWidth ** (level === 'entries' ? 0 : level);
+  return (place * tileWidth + width) * tileWidth ** (level === 'entries' ? 0 : level);
 }
 
 async function readTile({ level, place, width }: Tile, execute: Execute): Promise<Uint8Array> {
-  const from = place * fullWidth;
+  const from = place * tileWidth;
   if (level === 'entries') {
     const leaves = await execute({ kind: 'ReadLeaves', index: from, width });
     if (leaves?.length === width) return entriesOf(leaves);
@@ -112,7 +105,7 @@ function entriesOf(leaves: readonly string[]): Uint8Array {
   return Buffer.concat(
     leaves.flatMap((leaf) => {
       const entry = Buffer.from(leaf);
-      if (entry.length > entryBytesMax) throw new Error(`A leaf has ${entry.length} bytes.`);
+      if (entry.length > leafBytesMax) throw new Error(`A leaf has ${entry.length} bytes.`);
       const length = Buffer.alloc(2);
       length.writeUInt16BE(entry.length);
       return [length, entry];

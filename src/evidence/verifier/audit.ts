@@ -2,6 +2,7 @@ import { type Checkpoint, logSignersOf, readCheckpoint } from '../formats/checkp
 import { isSame } from '../formats/encoding.ts';
 import { forked, mismatch, VerificationFailure } from '../formats/failure.ts';
 import type { VerifierKey } from '../formats/note.ts';
+import { tileWidth } from '../formats/tile.ts';
 import { emptyRoot, leafHash, type Tree } from '../formats/tree.ts';
 import { type ContentsState, createContents, noContents } from './contents.ts';
 import { attestationsOf, type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
@@ -10,7 +11,7 @@ import { checkOrigin, type Finding, findingsOf } from './findings.ts';
 import { checkSigners } from './key-lifetimes.ts';
 import { type RecordLeaf, readLeafBytes } from './leaf.ts';
 import { checkNotBehind } from './pin.ts';
-import { type PublishedLog, tileWidth } from './published-log.ts';
+import type { PublishedLog } from './published-log.ts';
 import { createRows } from './rows.ts';
 
 /** Entry bundles that are fetched at the same time, each with the tile of its hashes. */

@@ -6,9 +6,6 @@ import { type JsonObject, type Members, membersOf, readCanonical } from './json.
 
 const leafVersion = 1;
 
-/** Bytes of a leaf at most: tiles write its length in two bytes. */
-export const leafBytesMax = 65_535;
-
 /** A filing number: AS-<year>-<6 digits>. */
 export const filingNumber = /^AS-([0-9]{4})-([0-9]{6})$/;
 

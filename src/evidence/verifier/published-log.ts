@@ -1,12 +1,9 @@
 import { readUtf8 } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
+import { leafBytesMax, placePath, tileWidth } from '../formats/tile.ts';
 import { hashBytes, nodeHash } from '../formats/tree.ts';
-import { leafBytesMax } from './leaf.ts';
 
 /** Reads a published log: c2sp.org/tlog-tiles. */
-
-/** Hashes of a full tile, and leaves of a full entry bundle. */
-export const tileWidth = 256;
 
 /** Bytes of a checkpoint at most. */
 const checkpointBytesMax = 512 * 1024;
@@ -80,13 +77,6 @@ function readEntries(bytes: Uint8Array, width: number, path: string): readonly U
     throw malformed(`${path} has ${entries.length} leaves, not ${width}`);
   }
   return entries.slice(0, width);
-}
-
-/** Writes the index of a tile: 1234067 is x001/x234/067. */
-function placePath(place: number): string {
-  const digits = String(place);
-  const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/\d{3}/g) ?? [];
-  return groups.map((group, at) => (at === groups.length - 1 ? group : `x${group}`)).join('/');
 }
 
 /** Returns how many hashes a level of tiles has in a tree of that size. */

@@ -1,7 +1,8 @@
 import { isSame } from '../formats/encoding.ts';
 import { mismatch } from '../formats/failure.ts';
+import { tileWidth } from '../formats/tile.ts';
 import { emptyRoot, nodeHash } from '../formats/tree.ts';
-import { fold, hashesOfLevel, type PublishedLog, tileWidth } from './published-log.ts';
+import { fold, hashesOfLevel, type PublishedLog } from './published-log.ts';
 
 /** The right edge of a tree: the last tile of each level. */
 export interface Rows {

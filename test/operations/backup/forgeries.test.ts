@@ -35,7 +35,7 @@ for (const { name, what, forge } of forgeries) {
   test(`a backup names what was forged: ${name} (${what})`, async (t) => {
     const dataDir = join(temporaryFolder(t), 'forged');
     copyFolder(genuine, dataDir);
-    const forged = forge(join(dataDir, 'artseal.db'));
+    const forged = forgeIn(join(dataDir, 'artseal.db'), forge);
     const faults = await faultsOf(t, dataDir);
     assert.ok(
       faults.some((fault) => fault.includes(forged)),
