@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
@@ -13,6 +12,7 @@ import { anyAddresses } from '../support/free-address.ts';
 import { copyProject } from '../support/project-copy.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startProgram, toItsEnd, untilItsEnd, whenReady } from '../support/watched-command.ts';
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const timeoutMs = 60_000;
@@ -38,42 +38,12 @@ function emptyMachine(t: Pick<TestContext, 'after'>, more: Record<string, string
 type Machine = ReturnType<typeof emptyMachine>;
 
 /** Runs the executable to its end. */
-async function run(executable: string, words: readonly string[], { cwd, env }: Machine, url = '') {
-  const child = spawn(executable, words, { cwd, env: { ...env, ARTSEAL_URL: url } });
-  const output = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].on('data', (chunk) => {
-      output[name] += chunk;
-    });
-  }
-  const [code] = await once(child, 'close');
-  return { code, ...output };
-}
+const run = (executable: string, words: readonly string[], { cwd, env }: Machine, url = '') =>
+  toItsEnd(startProgram(untilItsEnd, executable, words, { cwd, env: { ...env, ARTSEAL_URL: url } }));
 
-/** The executable serving, and ready. */
-async function serve(t: TestContext, executable: string, { cwd, env }: Machine) {
-  const child = spawn(executable, ['serve'], { cwd, env });
-  t.after(() => child.kill('SIGKILL'));
-  const ended = once(child, 'close');
-  let output = '';
-  let log = '';
-  child.stdout.on('data', (chunk) => {
-    output += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    log += chunk;
-  });
-  const url = await eventually('it is ready', timeoutMs, () => {
-    assert.equal(child.exitCode, null, log);
-    return /^artseal ready public=(\S+)/m.exec(output)?.[1];
-  });
-  const stop = async (signal: NodeJS.Signals) => {
-    child.kill(signal);
-    const [code] = await ended;
-    return code;
-  };
-  return { child, url, output: () => output, log: () => log, stop };
-}
+/** Starts the executable as a server, and waits until it is ready. */
+const serve = (t: TestContext, executable: string, machine: Machine) =>
+  whenReady(startProgram(t, executable, ['serve'], machine));
 
 describe('the executable', { timeout: 300_000 }, () => {
   let executable = '';
@@ -110,12 +80,12 @@ describe('the executable', { timeout: 300_000 }, () => {
   test('serves without any other program, and keeps its filings after kill -9', async (t) => {
     const machine = emptyMachine(t);
     const first = await serve(t, executable, machine);
-    assert.match(first.output(), /^ {2}artseal call POST/m);
-    const filingNo = await file(machine, first.url);
-    const demo = await run(executable, ['demo'], machine, first.url);
+    assert.match(first.stdout(), /^ {2}artseal call POST/m);
+    const filingNo = await file(machine, first.publicUrl);
+    const demo = await run(executable, ['demo'], machine, first.publicUrl);
     assert.match(demo.stdout, /"event":"TRANSFER"/, demo.stderr);
     assert.deepEqual(
-      Buffer.from(await (await fetch(`${first.url}/openapi.yaml`)).arrayBuffer()),
+      Buffer.from(await (await fetch(`${first.publicUrl}/openapi.yaml`)).arrayBuffer()),
       readFileSync(join(projectFolder, 'openapi.yaml')),
     );
     await first.stop('SIGKILL');
@@ -123,9 +93,9 @@ describe('the executable', { timeout: 300_000 }, () => {
 
     const next = await serve(t, executable, machine);
     const target = `/api/v1/provenance/${filingNo}`;
-    const read = await run(executable, ['call', 'GET', target], machine, next.url);
+    const read = await run(executable, ['call', 'GET', target], machine, next.publicUrl);
     assert.match(read.stdout, /"event":"SUBMITTED"/, read.stderr);
-    assert.equal(await next.stop('SIGTERM'), 0, next.log());
+    assert.equal(await next.stop('SIGTERM'), 0, next.stderr());
   });
 
   test('takes a backup while it serves, restores it elsewhere, and serves it', async (t) => {
@@ -134,8 +104,8 @@ describe('the executable', { timeout: 300_000 }, () => {
     mkdirSync(backups);
     const env = { ...machine.env, ARTSEAL_BACKUP_DIR: backups };
     const first = await serve(t, executable, { ...machine, env });
-    await eventually('a backup is taken', timeoutMs, () => first.log().includes('a backup was taken'));
-    await file(machine, first.url);
+    await eventually('a backup is taken', timeoutMs, () => first.stderr().includes('a backup was taken'));
+    await file(machine, first.publicUrl);
     const done = async (...words: string[]) => {
       const { code, stdout, stderr } = await run(executable, words, machine);
       assert.equal(code, 0, stderr);
@@ -155,16 +125,16 @@ describe('the executable', { timeout: 300_000 }, () => {
     const { code, stdout } = await run(executable, ['check'], elsewhere);
     assert.equal(code, 0, stdout);
     const restored = await serve(t, executable, elsewhere);
-    assert.equal(await restored.stop('SIGTERM'), 0, restored.log());
+    assert.equal(await restored.stop('SIGTERM'), 0, restored.stderr());
   });
 
   test('prints version and commit, by --version and in the first line of its log', async (t) => {
     const machine = emptyMachine(t);
     const { version } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
     assert.equal((await run(executable, ['--version'], machine)).stdout, `artseal ${version} (${commit})\n`);
-    const { log, stop } = await serve(t, executable, machine);
+    const { stderr, stop } = await serve(t, executable, machine);
     await stop('SIGTERM');
-    const { time, ...first } = JSON.parse(log().split('\n')[0] ?? '');
+    const { time, ...first } = JSON.parse(stderr().split('\n')[0] ?? '');
     assert.deepEqual(first, { level: 30, version, commit, msg: 'starting' });
   });
 
@@ -183,12 +153,12 @@ describe('the executable', { timeout: 300_000 }, () => {
         [usage, `artseal: there is no command '${word}'; artseal --help lists them\n`],
       );
     }
-    const { child, stop, log } = await serve(t, executable, machine);
+    const { child, stop, stderr } = await serve(t, executable, machine);
     child.kill('SIGUSR1');
     child.kill('SIGHUP');
-    await eventually('a later signal is answered', timeoutMs, () => /SIGHUP/.test(log()) || undefined);
+    await eventually('a later signal is answered', timeoutMs, () => /SIGHUP/.test(stderr()) || undefined);
     assert.equal(await stop('SIGTERM'), 0);
-    assert.doesNotMatch(log(), /Debugger/);
+    assert.doesNotMatch(stderr(), /Debugger/);
   });
 
   test('says what to do if its addon cannot be loaded', async (t) => {

@@ -46,14 +46,14 @@ export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessE
   };
 }
 
-/** Starts a program in the project's folder; killed after the test. */
-function watch(
+/** Starts a program; killed after the test. */
+export function startProgram(
   test: Pick<TestContext, 'after'>,
   program: string,
   words: readonly string[],
-  env: Record<string, string>,
+  options: { readonly env: NodeJS.ProcessEnv; readonly cwd: string },
 ): WatchedCommand {
-  const child = spawn(program, words, { env: commandEnvironment(env), cwd: projectFolder });
+  const child = spawn(program, words, options);
   test.after(() => child.kill('SIGKILL'));
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -78,6 +78,14 @@ function watch(
   };
 }
 
+/** Starts a program in the project's folder; killed after the test. */
+const watch = (
+  test: Pick<TestContext, 'after'>,
+  program: string,
+  words: readonly string[],
+  env: Record<string, string>,
+): WatchedCommand => startProgram(test, program, words, { env: commandEnvironment(env), cwd: projectFolder });
+
 /** How a command ended; `code` is null after a signal. */
 export interface BoundedResult {
   readonly code: number | null | 'HUNG';
@@ -85,10 +93,15 @@ export interface BoundedResult {
   readonly stderr: string;
 }
 
-/** A command that is run to its end needs no killing after the test. */
-const untilItsEnd = { after: () => {} };
+/** For commands that are run to their end, which need no killing after the test. */
+export const untilItsEnd = { after: () => {} };
 
-async function toItsEnd(command: WatchedCommand, input: string, limitMs?: number): Promise<BoundedResult> {
+/** Waits for the end of a command, or kills it after `limitMs`. */
+export async function toItsEnd(
+  command: WatchedCommand,
+  input = '',
+  limitMs?: number,
+): Promise<BoundedResult> {
   command.child.stdin.end(input);
   const code = await command.end(limitMs);
   return { code, stdout: command.stdout(), stderr: command.stderr() };
@@ -133,7 +146,11 @@ export async function serveWatched(
   launcher: readonly string[] = [],
 ): Promise<WatchedService> {
   const [program = '', ...words] = [...launcher, ...artsealCommand(['serve']).flat()];
-  const command = watch(test, program, words, { ...anyAddresses, ...env });
+  return whenReady(watch(test, program, words, { ...anyAddresses, ...env }));
+}
+
+/** Waits for the ready line of a server. */
+export async function whenReady(command: WatchedCommand): Promise<WatchedService> {
   const { child } = command;
   const [, publicUrl = '', internalUrl = '', metricsUrl = ''] = await new Promise<string[]>(
     (resolve, reject) => {
