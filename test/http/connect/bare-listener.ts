@@ -1,13 +1,24 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
+import type { BearerCheck } from '../../../src/api/bearer.ts';
+import { createDispatcher } from '../../../src/api/dispatcher.ts';
+import type { Implementation } from '../../../src/api/operation.ts';
+import { createCalls } from '../../../src/api/pipeline.ts';
+import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { ConnectionTimeouts } from '../../../src/http/connect/connections.ts';
 import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';
-import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
+import { createTypedCalls, type TypedCalls } from '../../../src/http/connect/typed-calls.ts';
+import type { AnyResponse } from '../../../src/http/listen/any-http.ts';
 import { createClientOf } from '../../../src/http/listen/clients.ts';
 import { createOpenCalls } from '../../../src/http/listen/open-calls.ts';
 import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
+import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
+import { systemClock } from '../../../src/operations/registry.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { listenLocally } from '../../support/local-server.ts';
 import { openObserver } from '../../support/observer.ts';
+import { createSwitchedReadiness } from '../../support/readiness.ts';
+import { ledger } from '../../support/tokens.ts';
 
 /** The timeouts of the connections of a test's listener. */
 export interface ListenerTimeouts extends Partial<ConnectionTimeouts> {
@@ -39,4 +50,41 @@ export async function openBareListener(
   }
   const baseUrl = await listenLocally(t, server, () => listener.destroy());
   return { server, baseUrl: tls === undefined ? baseUrl : baseUrl.replace('http:', 'https:'), logLines };
+}
+
+/** The options of a listener with operations of a test. */
+export interface OperationsOptions {
+  /** Stores nothing and succeeds by default. */
+  readonly execute?: Store['execute'];
+  /** Accepts every token by default. */
+  readonly bearerCheck?: BearerCheck;
+  readonly draining?: AbortSignal;
+  readonly stalledMs?: number | undefined;
+}
+
+const stored: Store['execute'] = async () => ({
+  outcome: { kind: 'DONE', result: undefined as never, isReplay: false },
+});
+
+/** The internal listener and the pipeline with operations of a test; also the responses so far. */
+export async function openOperations(
+  t: TestContext,
+  implementation: Implementation,
+  { execute = stored, bearerCheck = () => ledger, draining, stalledMs }: OperationsOptions = {},
+) {
+  const dispatcher = createDispatcher([implementation]);
+  const calls = createCalls({
+    ...{ dispatcher, clock: systemClock, calendar: createCalendar('UTC'), store: { execute } as Store },
+    keyRing: createKeyRing(parseMasterKeys('0'.repeat(64))),
+  });
+  const typedCalls = createTypedCalls({
+    ...{ calls, services: dispatcher.services, bearerCheck, readiness: createSwitchedReadiness() },
+    draining: draining ?? new AbortController().signal,
+  });
+  const responses: AnyResponse[] = [];
+  const recorded: TypedCalls = (...call) => {
+    responses.push(call[1]);
+    typedCalls(...call);
+  };
+  return { ...(await openBareListener(t, recorded, { ...(stalledMs && { stalledMs }) })), responses };
 }

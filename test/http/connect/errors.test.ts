@@ -1,33 +1,20 @@
 import assert from 'node:assert/strict';
-import { EventEmitter, once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { Int32ValueSchema } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
-import pino from 'pino';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
-import { createDispatcher } from '../../../src/api/dispatcher.ts';
 import { implement, operation, parsed } from '../../../src/api/operation.ts';
-import { createCalls } from '../../../src/api/pipeline.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
-import { createCalendar } from '../../../src/domain/calendar.ts';
 import { unavailable } from '../../../src/domain/reason.ts';
-import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';
-import { createTypedCalls } from '../../../src/http/connect/typed-calls.ts';
-import { createClientOf } from '../../../src/http/listen/clients.ts';
-import { createOpenCalls } from '../../../src/http/listen/open-calls.ts';
-import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
-import { systemClock } from '../../../src/operations/registry.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { listenLocally } from '../../support/local-server.ts';
-import { openObserver } from '../../support/observer.ts';
-import { createSwitchedReadiness } from '../../support/readiness.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { ledger } from '../../support/tokens.ts';
 import { bearer, errorOf, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { openOperations } from './bare-listener.ts';
 import { overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from './raw-call.ts';
 import { transports } from './transports.ts';
 
@@ -39,45 +26,17 @@ interface Work {
 
 /** The listener and the pipeline with one operation; the store only waits for `stored`. */
 async function openListener(t: TestContext, { run, stored = async () => {} }: Work) {
-  const lines: string[] = [];
-  const written = new EventEmitter();
-  const log = pino(
-    { base: null },
-    {
-      write: (line) => {
-        lines.push(line);
-        written.emit('line');
-      },
-    },
-  );
-  /** The log line of a call, written with its response. */
-  const logged = async (requestId: string): Promise<string> => {
-    for (;;) {
-      const line = lines.find((candidate) => candidate.includes(requestId));
-      if (line !== undefined) return line;
-      await once(written, 'line');
-    }
-  };
   const getProvenance = operation({ parse: () => parsed([], () => undefined), run });
-  const dispatcher = createDispatcher([implement(ProvenanceService, 'read', { getProvenance })]);
   const execute: Store['execute'] = async () => {
     await stored();
     return { outcome: { kind: 'DONE', result: undefined as never, isReplay: false } };
   };
-  const calls = createCalls({
-    ...{ dispatcher, clock: systemClock, calendar: createCalendar('UTC') },
-    store: { execute } as Store,
-    keyRing: createKeyRing(parseMasterKeys('0'.repeat(64))),
-  });
-  const draining = new AbortController().signal;
-  const { services } = dispatcher;
-  const readiness = createSwitchedReadiness();
-  const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => ledger, readiness, draining });
-  const listener = createInternalListener({
-    ...{ typedCalls, clientOf: createClientOf([]), openCalls: createOpenCalls(), tls: undefined },
-    observer: openObserver('internal', log),
-  });
-  return { baseUrl: await listenLocally(t, listener.server, listener.destroy), logged };
+  const implementation = implement(ProvenanceService, 'read', { getProvenance });
+  const { baseUrl, logLines } = await openOperations(t, implementation, { execute });
+  /** The log line of a call. */
+  const logged = (requestId: string) =>
+    eventually('the log line', 60_000, () => logLines.find((line) => line.includes(requestId)));
+  return { baseUrl, logged };
 }
 
 const service = await startService(fileScope);

@@ -1,34 +1,20 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
-import { connect as connectHttp2, type Http2ServerResponse } from 'node:http2';
+import { connect as connectHttp2 } from 'node:http2';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type CallOptions, createClient } from '@connectrpc/connect';
-import pino from 'pino';
 import { EventService, type WatchEventsResponse } from '../../../gen/artseal/v1/event_pb.ts';
-import { createDispatcher } from '../../../src/api/dispatcher.ts';
 import { implement, operation, parsed, type StreamCall, streaming } from '../../../src/api/operation.ts';
-import { createCalls } from '../../../src/api/pipeline.ts';
 import type { ServicePrincipal } from '../../../src/api/principal.ts';
 import { streamsMax } from '../../../src/api/streams.ts';
-import { createCalendar } from '../../../src/domain/calendar.ts';
 import { ApiError } from '../../../src/domain/reason.ts';
-import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';
-import { createTypedCalls } from '../../../src/http/connect/typed-calls.ts';
-import { createClientOf } from '../../../src/http/listen/clients.ts';
-import { createOpenCalls } from '../../../src/http/listen/open-calls.ts';
-import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
-import type { Store } from '../../../src/store/store.ts';
-import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
-import { listenLocally } from '../../support/local-server.ts';
-import { openObserver } from '../../support/observer.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
-import { createSwitchedReadiness } from '../../support/readiness.ts';
 import { ledger } from '../../support/tokens.ts';
 import { bearer, typedRefusal } from '../../support/typed-clients.ts';
+import { openOperations } from './bare-listener.ts';
 import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
 
@@ -40,12 +26,9 @@ type Operation = (call: StreamCall) => AsyncIterable<{ readonly next: bigint; re
  * read nothing for `stalledMs`.
  */
 async function openListener(t: TestContext, run: Operation, stalledMs?: number) {
-  const lines: { readonly level: number; readonly [name: string]: unknown }[] = [];
-  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
-  const watched = { open: 0, begun: 0 };
+  const watched = { open: 0 };
   const counted: Operation = async function* (call) {
     watched.open += 1;
-    watched.begun += 1;
     try {
       yield* run(call);
     } finally {
@@ -53,16 +36,9 @@ async function openListener(t: TestContext, run: Operation, stalledMs?: number) 
     }
   };
   const parse = () => parsed([], () => undefined);
-  const dispatcher = createDispatcher([
-    implement(EventService, 'read', {
-      listEvents: operation({ parse, run: async () => ({}) }),
-      watchEvents: streaming({ parse, run: (_input, call) => counted(call) }),
-    }),
-  ]);
-  const calls = createCalls({
-    ...{ dispatcher, clock: createManualClock(), calendar: createCalendar('UTC') },
-    store: { execute: () => assert.fail('Nothing is stored here.') } as unknown as Store,
-    keyRing: createKeyRing(parseMasterKeys('0'.repeat(64))),
+  const implementation = implement(EventService, 'read', {
+    listEvents: operation({ parse, run: async () => ({}) }),
+    watchEvents: streaming({ parse, run: (_input, call) => counted(call) }),
   });
   const draining = new AbortController();
   const ended = new Set<string>();
@@ -71,24 +47,13 @@ async function openListener(t: TestContext, run: Operation, stalledMs?: number) 
     if (ended.has(tokenId)) throw new ApiError('AUTH_HEADER_INVALID', 'The token was revoked.');
     return { ...ledger, tokenId };
   };
-  const { services } = dispatcher;
-  const readiness = createSwitchedReadiness();
-  const typedCalls = createTypedCalls({ calls, services, bearerCheck, readiness, draining: draining.signal });
-  const responses: (ServerResponse | Http2ServerResponse)[] = [];
-  const listener = createInternalListener({
-    typedCalls: (...call) => {
-      responses.push(call[1]);
-      typedCalls(...call);
-    },
-    openCalls: createOpenCalls(stalledMs),
-    ...{ clientOf: createClientOf([]), tls: undefined, observer: openObserver('internal', log) },
-  });
-  const baseUrl = await listenLocally(t, listener.server, listener.destroy);
+  const options = { bearerCheck, draining: draining.signal, stalledMs };
+  const { baseUrl, responses, logLines } = await openOperations(t, implementation, options);
   return {
-    ...{ lines, watched, draining, baseUrl, responses },
+    ...{ watched, draining, baseUrl, responses },
     revoke: (token: string) => ended.add(`Bearer ${token}`),
     /** The log line of the stream that ended last. */
-    logged: () => eventually('the line of the call', 60_000, () => lines.at(-1)),
+    logged: async () => JSON.parse(await eventually('the log line', 60_000, () => logLines.at(-1))),
   };
 }
 
