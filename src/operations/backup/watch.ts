@@ -1,12 +1,14 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
+import { every } from '../../lib/timing.ts';
 import { type BackupStanding, type BackupTerms, findProblem, readStanding } from './standing.ts';
 
 /** Watches the backups of a data folder that the server or commands take. */
 export interface BackupWatch {
   /** The state at the last look; undefined if no backup is known and none is required. */
   standing(): Pick<BackupStanding, 'last' | 'failure'> | undefined;
-  stop(): void;
+  /** Resolves when the last look has ended. */
+  stop(): Promise<void>;
 }
 
 /** How often it reads the state, in milliseconds. */
@@ -19,15 +21,14 @@ const lookEveryMs = 10_000;
 export function watchBackups(terms: BackupTerms, clock: Clock, log: Logger): BackupWatch {
   let standing: BackupStanding | undefined;
   let logged: string | undefined;
-  let isStopped = false;
-  let cancel = () => {};
-
-  async function look(): Promise<void> {
-    standing = await readStanding(terms);
-    if (isStopped) return;
-    logProblem(standing);
-    cancel = clock.after(lookEveryMs, () => void look());
-  }
+  const looks = every(
+    clock,
+    () => lookEveryMs,
+    async () => {
+      standing = await readStanding(terms);
+      logProblem(standing);
+    },
+  );
 
   function logProblem(standing: BackupStanding): void {
     const isScheduled = terms.folder !== undefined;
@@ -42,16 +43,13 @@ export function watchBackups(terms: BackupTerms, clock: Clock, log: Logger): Bac
       log[problem.level === 'fault' ? 'error' : 'warn']({ reason: problem.text }, 'backups are not in order');
   }
 
-  void look();
+  void looks.start();
   return {
     standing: () => {
       const { last, missing, unusable, failure = unusable ?? missing } = standing ?? {};
       const isNeeded = terms.isRequired || terms.folder !== undefined;
       return last !== undefined || failure !== undefined || isNeeded ? { last, failure } : undefined;
     },
-    stop: () => {
-      isStopped = true;
-      cancel();
-    },
+    stop: looks.stop,
   };
 }
