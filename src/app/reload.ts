@@ -42,7 +42,7 @@ export function createReload({ registry, tls, serving, clock, log }: Reloaded): 
       return;
     }
     try {
-      refuseIrregular(files);
+      rejectIrregular(files);
       refuseChangeableByOthers(files);
       log.info({ files, names: await replaceKeys(read()) }, 'master keys reloaded');
     } catch (error) {
@@ -62,8 +62,8 @@ export function createReload({ registry, tls, serving, clock, log }: Reloaded): 
   };
 }
 
-/** Refuses pipes and the like: they can be read once, and opening one could wait for ever. */
-function refuseIrregular(files: readonly string[]): void {
+/** Rejects pipes and the like: they can be read once, and opening one could wait for ever. */
+function rejectIrregular(files: readonly string[]): void {
   for (const file of files) {
     if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
       throw new Error(`${file} is no regular file: it can be read only at the start`);

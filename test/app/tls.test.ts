@@ -38,7 +38,7 @@ const settingsOf = ({ certificateFile, keyFile }: Pick<Certificate, 'certificate
 const service = await startService(fileScope, { env: settingsOf(certificate) });
 const platform = await service.platform();
 
-/** Shakes hands and goes; what was agreed upon. Rejects where the handshake fails. */
+/** Completes a handshake. Returns what was negotiated; rejects if the handshake fails. */
 async function shakeHands({ publicUrl }: Pick<TestService, 'publicUrl'>, options: ConnectionOptions = {}) {
   const { hostname: host, port } = new URL(publicUrl);
   const socket = connect({ host, port: Number(port), ...options });

@@ -28,13 +28,13 @@ function watched(t: TestContext, first: Access | undefined, random = () => 0.5) 
   };
   const watch = watchProvider({ provider, name: 'bank', clock, random, log });
   t.after(watch.stop);
-  // What was asked is answered without time passing.
+  // The provider responds without delay.
   const settle = () => new Promise(setImmediate);
   return {
     ...{ clock, watch, lines, settle },
     asked: () => asked,
     levels: () => lines.map(({ level }) => level),
-    /** Answers so from now on, and lets the next question be asked. */
+    /** Sets the response, and advances the clock to the next check. */
     next: async (access: Access | undefined) => {
       answer = access;
       clock.advance(clock.nextDueMs() ?? assert.fail('nothing is to come'));

@@ -231,43 +231,32 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     await assertEnds(service);
   });
 
-  test('idle connections do not delay the exit', async (t) => {
+  test('connections without a call do not delay the exit', async (t) => {
     const service = await running(t);
+    const { publicUrl, internalUrl } = service;
     const agent = new Agent({ keepAlive: true });
     t.after(() => agent.destroy());
     assert.equal(await viaAgent(agent, service), 200);
     await http2Session(t, service);
-    const internal = socketTo(t, service.internalUrl);
-    internal.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
-    await once(internal, 'data');
-    await assertStops(service);
-  });
-
-  for (const [listener, sent] of [
-    ['publicUrl', ''],
-    ['internalUrl', ''],
-    ['internalUrl', 'PR'],
-  ] as const) {
-    test(`a connection to ${listener} that has only sent '${sent}' does not delay the exit`, async (t) => {
-      const service = await running(t);
-      const silent = socketTo(t, service[listener]);
+    for (const url of [publicUrl, internalUrl]) {
+      const { hostname, port } = new URL(url);
+      const rejected = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+      t.after(() => rejected.destroy());
+      rejected.on('error', () => {}).write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n');
+      await Promise.race(['data', 'end', 'close'].map((event) => once(rejected, event)));
+    }
+    for (const [url, sent] of [
+      [publicUrl, ''],
+      [internalUrl, ''],
+      [internalUrl, 'PR'],
+      [internalUrl, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ] as const) {
+      const silent = socketTo(t, url);
       await once(silent, 'connect');
       silent.write(sent);
-      // Connections are accepted in order: a response over a later one proves that this one is accepted.
-      await fetch(service[listener]);
-      await assertStops(service);
-    });
-  }
-
-  test('a connection that stays open after a rejected CONNECT does not delay the exit', async (t) => {
-    const service = await running(t);
-    for (const url of [service.publicUrl, service.internalUrl]) {
-      const { hostname, port } = new URL(url);
-      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
-      t.after(() => socket.destroy());
-      socket.on('error', () => {}).write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n');
-      await Promise.race(['data', 'end', 'close'].map((event) => once(socket, event)));
     }
+    // Connections are accepted in order: responses over later ones prove that these are accepted.
+    for (const url of [publicUrl, internalUrl]) await fetch(url);
     await assertStops(service);
   });
 

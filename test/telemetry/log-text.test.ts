@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import pino from 'pino';
 import { textOfLine } from '../../src/telemetry/log-text.ts';
 
-/** The text of what is logged. */
+/** The text of a log line. */
 function textOf(write: (log: pino.Logger) => void): string {
   let line = '';
   write(

@@ -9,7 +9,7 @@ const spanName = (seconds: number): string => spanNames[seconds] ?? `${seconds}s
 /** The buckets of `OpenOrders.counts`: each is named by the age that it ends with, the last by the one before. */
 const ageNames = [...orderAgesS.map((ageS) => `under_${spanName(ageS)}`), `over_${spanName(orderAgesS[3])}`];
 
-/** The metrics that the store and the registry report. They are missing if the store does not answer in time. */
+/** The metrics that the store and the registry report. They are missing if the store does not respond in time. */
 export const storeMetrics: readonly MetricDefinition[] = [
   {
     name: 'artseal_store_up',
