@@ -14,7 +14,7 @@ import { eventually } from '../../support/eventually.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
-import { openTestProvider, type TestProvider } from '../../support/simulator.ts';
+import { openTestProvider, type Treatments } from '../../support/simulator.ts';
 
 /** Timeouts that end at once, and recovery that does not wait. */
 const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
@@ -28,15 +28,15 @@ const keyed = (key: string, more: CallOptions = {}): CallOptions => ({
   ...more,
 });
 
-async function start(
-  t: TestContext,
-  provider: TestProvider,
-  { limits = hasty, dataDir }: { limits?: object; dataDir?: string } = {},
-) {
-  const service = await startService(t, { provider, limits, ...(dataDir && { dataDir }) });
+/** A service with a provider that treats instructions in this way, a platform, and its filing. */
+async function start(t: TestContext, treatments: Treatments = {}, limits: object = hasty) {
+  const provider = openTestProvider(t, treatments);
+  const service = await startService(t, { provider, limits });
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
-  return { service, platform, filingNo };
+  /** Opens an escrow for the filing under one Idempotency-Key. */
+  const open = (terms = {}) => openEscrow(service, platform, filingNo, terms, keyed('k'));
+  return { provider, service, platform, filingNo, open };
 }
 
 function assertReplays(replay: RestAnswer, first: RestAnswer): void {
@@ -85,9 +85,7 @@ async function twenty(call: () => Promise<RestAnswer>): Promise<RestAnswer> {
 }
 
 test('the same escrow sent twenty times at once under one key opens one order', async (t) => {
-  const provider = openTestProvider(t);
-  const { service, platform, filingNo } = await start(t, provider);
-  const open = () => openEscrow(service, platform, filingNo, {}, keyed('rush'));
+  const { provider, service, open } = await start(t);
   const first = await twenty(open);
   assert.equal(first.json.state, 'FROZEN');
   assertReplays(await open(), first);
@@ -101,8 +99,7 @@ test('the same escrow sent twenty times at once under one key opens one order', 
 });
 
 test('the same release sent twenty times at once under one key pays once', async (t) => {
-  const provider = openTestProvider(t);
-  const { service, platform, filingNo } = await start(t, provider);
+  const { provider, service, platform, filingNo } = await start(t);
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
   const call = () => releaseEscrow(service, platform, escrowId, keyed('rush'));
   const first = await twenty(call);
@@ -118,8 +115,7 @@ for (const [kind, resolve, state] of [
   ['REFUND', refundEscrow, 'REFUNDED'],
 ] as const) {
   test(`after PAYMENT_PENDING the key of a ${kind} continues it, and keeps its result`, async (t) => {
-    const provider = openTestProvider(t, { [kind]: 'SILENT' });
-    const { service, platform, filingNo } = await start(t, provider);
+    const { provider, service, platform, filingNo } = await start(t, { [kind]: 'SILENT' });
     const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
     const call = () => resolve(service, platform, escrowId, keyed('k'));
     for (const _ of ['first', 'second']) assertRefused(await call(), 503, 'PAYMENT_PENDING');
@@ -134,8 +130,7 @@ for (const [kind, resolve, state] of [
 }
 
 test('after PAYMENT_PENDING the key of a release keeps that it was declined', async (t) => {
-  const provider = openTestProvider(t, { RELEASE: 'LOST' });
-  const { service, platform, filingNo } = await start(t, provider);
+  const { provider, service, platform, filingNo } = await start(t, { RELEASE: 'LOST' });
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
   const call = () => releaseEscrow(service, platform, escrowId, keyed('k'));
   assertRefused(await call(), 503, 'PAYMENT_PENDING');
@@ -150,9 +145,7 @@ test('after PAYMENT_PENDING the key of a release keeps that it was declined', as
 });
 
 test('after PAYMENT_PENDING the key of an escrow continues its order, and keeps its result', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
-  const { service, platform, filingNo } = await start(t, provider);
-  const open = (terms = {}) => openEscrow(service, platform, filingNo, terms, keyed('k'));
+  const { provider, service, platform, open } = await start(t, { FREEZE: 'SILENT' });
   const pending = await open();
   assertRefused(pending, 503, 'PAYMENT_PENDING');
   const escrowId = escrowIdIn(pending);
@@ -173,8 +166,7 @@ test('after PAYMENT_PENDING the key of an escrow continues its order, and keeps 
 });
 
 test('the key of a RELEASE does not return the decision of an operator, but the result at the provider', async (t) => {
-  const provider = openTestProvider(t, { RELEASE: 'KEPT_BACK', REFUND: 'LOST' });
-  const { service, platform, filingNo } = await start(t, provider);
+  const { provider, service, platform, filingNo } = await start(t, { RELEASE: 'KEPT_BACK', REFUND: 'LOST' });
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
   provider.report((_, truth) => ({ ...truth, amount: 1n }));
   const release = () => releaseEscrow(service, platform, escrowId, keyed('k'));
@@ -202,9 +194,7 @@ test('the key of a RELEASE does not return the decision of an operator, but the 
 });
 
 test('the first response comes late, even if the order was released before the call was repeated', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'ANSWER_LOST' });
-  const { service, platform, filingNo } = await start(t, provider);
-  const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
+  const { service, platform, open } = await start(t, { FREEZE: 'ANSWER_LOST' });
   const escrowId = escrowIdIn(await open());
   await eventually('the order is released', timeoutMs, async () => {
     const { status } = await releaseEscrow(service, platform, escrowId);
@@ -217,11 +207,7 @@ test('the first response comes late, even if the order was released before the c
 });
 
 test('an order that was not funded in time is declined under its key', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
-  const { service, platform, filingNo } = await start(t, provider, {
-    limits: { ...hasty, freezeDeadlineMs: 100 },
-  });
-  const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
+  const { open } = await start(t, { FREEZE: 'SILENT' }, { ...hasty, freezeDeadlineMs: 100 });
   const escrowId = escrowIdIn(await open());
   const declined = await untilSettled(escrowId, open);
   assertDeclined(declined, 'FREEZE', escrowId);
@@ -229,9 +215,7 @@ test('an order that was not funded in time is declined under its key', async (t)
 });
 
 test('a hold that lapsed before its order was FROZEN is never reported as FROZEN', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'ANSWER_LOST' });
-  const { service, platform, filingNo } = await start(t, provider, { limits: hastyOnce });
-  const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
+  const { provider, service, platform, open } = await start(t, { FREEZE: 'ANSWER_LOST' }, hastyOnce);
   const escrowId = escrowIdIn(await open());
   provider.lapse(escrowId);
   const { headers, body } = provider.notification(escrowId);
@@ -246,11 +230,11 @@ test('a hold that lapsed before its order was FROZEN is never reported as FROZEN
 });
 
 test('a late hold is pending under its key while it is cancelled, and then declined', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK', CANCEL: 'SILENT' });
-  const { service, platform, filingNo } = await start(t, provider, {
-    limits: { ...hasty, freezeDeadlineMs: 0 },
-  });
-  const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
+  const { provider, open } = await start(
+    t,
+    { FREEZE: 'KEPT_BACK', CANCEL: 'SILENT' },
+    { ...hasty, freezeDeadlineMs: 0 },
+  );
   const escrowId = escrowIdIn(await open());
   await eventually('the order is being cancelled', timeoutMs, () =>
     provider.instructions.some(({ kind }) => kind === 'CANCEL'),
@@ -268,9 +252,8 @@ test('a late hold is pending under its key while it is cancelled, and then decli
 });
 
 test('a pending key continues after a restart, and keeps its result after another', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
-  const first = await start(t, provider);
-  const { platform, filingNo } = first;
+  const first = await start(t, { FREEZE: 'SILENT' });
+  const { provider, platform, filingNo } = first;
   const { dataDir } = first.service;
   const openAt = (service: TestService) => openEscrow(service, platform, filingNo, {}, keyed('k'));
   const escrowId = escrowIdIn(await openAt(first.service));
@@ -292,8 +275,7 @@ test('a pending key continues after a restart, and keeps its result after anothe
 });
 
 test('a key identifies one operation on one order', async (t) => {
-  const provider = openTestProvider(t);
-  const { service, platform, filingNo } = await start(t, provider);
+  const { service, platform, filingNo } = await start(t);
   const { escrowId } = (await openEscrow(service, platform, filingNo, {}, keyed('k'))).json;
   for (const resolve of [releaseEscrow, refundEscrow]) {
     assertRefused(await resolve(service, platform, escrowId, keyed('k')), 422, 'IDEMPOTENCY_KEY_REUSED');
