@@ -5,7 +5,7 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { migrationNames } from '../../src/store/sqlite/migrations.ts';
 import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
-import type { Store } from '../../src/store/store.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, fileOne, sandbox } from './promises/fixtures.ts';
 
@@ -17,21 +17,27 @@ export const earlierSchema = newestSchema - 1;
 /** The platform that has filings in an earlier database. */
 export const gallery = { callerId: 1, caller: 'gallery' };
 
-/** Makes a database that an earlier version served: with a platform, two filings of it, and what `fill` adds. */
-export async function makeEarlierDatabase(
-  t: TestContext,
-  fill: (store: Store) => Promise<unknown> = async () => {},
-) {
+/** Makes a database that an earlier version served, with a platform and two filings of it. */
+export async function makeEarlierDatabase(t: TestContext) {
+  original ??= createEarlierDatabase(temporaryFolder(t));
+  const { from, filings } = await original;
   const dataDir = temporaryFolder(t);
+  copyFolder(from, dataDir);
   const file = join(dataDir, 'artseal.db');
-  const store = createSqliteStore({ dataDir, ...sandbox });
+  return { dataDir, file, filings, copy: copyBefore(file, earlierSchema) };
+}
+
+/** The database that the others are copies of. */
+let original: ReturnType<typeof createEarlierDatabase> | undefined;
+
+async function createEarlierDatabase(from: string) {
+  const store = createSqliteStore({ dataDir: from, ...sandbox });
   await addPlatform(store, gallery.caller);
   const filings = [await fileOne(store, gallery), await fileOne(store, gallery)];
-  await fill(store);
   await store.close();
-  takeServingLock(dataDir).release();
-  makeEarlier(file);
-  return { dataDir, file, filings, copy: copyBefore(file, earlierSchema) };
+  takeServingLock(from).release();
+  makeEarlier(join(from, 'artseal.db'));
+  return { from, filings };
 }
 
 /** Gives a database that no process has open the schema of the version before this one, which had no triggers. */

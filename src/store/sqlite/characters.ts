@@ -1,4 +1,4 @@
-/** How many characters and bytes a value holds, as a measure of what it takes. */
+/** The number of characters and bytes in a value, as a measure of its size. */
 export function charactersIn(value: unknown): number {
   if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
   if (typeof value !== 'object' || value === null) return 0;

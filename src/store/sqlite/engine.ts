@@ -2,7 +2,7 @@ import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { type Core, openCore } from './core.ts';
 import { createCredentialIndex } from './credential-index.ts';
-import { derivedKey } from './derived-key.ts';
+import { derivedKey } from './deployment-secret.ts';
 import { createStoreListeners } from './listeners.ts';
 
 /** How often the store checks for events of other processes. */

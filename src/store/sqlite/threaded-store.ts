@@ -5,7 +5,7 @@ import { startThread } from '../../packaging/packaged-files.ts';
 import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { createCredentialIndex } from './credential-index.ts';
-import { derivedKey } from './derived-key.ts';
+import { derivedKey } from './deployment-secret.ts';
 import { fateUnknown } from './failure.ts';
 import { createStoreListeners } from './listeners.ts';
 import { errorOf, type WorkerRequest, type WorkerResponse } from './thread-messages.ts';
