@@ -14,8 +14,8 @@ const readBytesMax = 65_536;
 /** The longest response head, in bytes. */
 const headBytesMax = 16_384;
 
-/** A request, and the signal that aborts it. */
-export interface EndpointRequest {
+/** A request to the endpoint of a platform, and the signal that aborts it. */
+export interface OutgoingRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
@@ -40,7 +40,7 @@ export class StaleConnectionError extends Error {}
  */
 export async function exchange(
   connecting: Connecting,
-  { url, headers, body, signal }: EndpointRequest,
+  { url, headers, body, signal }: OutgoingRequest,
 ): Promise<EndpointResponse> {
   const options: ConnectingOptions = {
     method: 'POST',

@@ -5,22 +5,13 @@ import { createAddressPolicy } from './addresses.ts';
 import { connectingBy, createKeepingAgent, createSecureConnect } from './agent.ts';
 import { createConnect } from './connect.ts';
 import { DeliveryError, deliveryError } from './delivery-error.ts';
-import { type EndpointResponse, exchange, StaleConnectionError } from './exchange.ts';
+import { type EndpointResponse, exchange, type OutgoingRequest, StaleConnectionError } from './exchange.ts';
 import { createLookUp, type LookUp } from './lookup.ts';
 import { checkTarget } from './target.ts';
 import { trusting } from './trust.ts';
 
 /** How long a request may take, from the name lookup to the end of the response, in milliseconds. */
 export const outgoingTimeoutMs = 15_000;
-
-/** A request to the endpoint of a platform. */
-export interface OutgoingRequest {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Buffer;
-  /** Aborts the request. */
-  readonly signal: AbortSignal;
-}
 
 /**
  * A response of any status, or none. `why` is for the platform, a clause about its endpoint ("it refuses connections").

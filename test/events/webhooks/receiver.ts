@@ -4,12 +4,12 @@ import { createServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import type { OutgoingRequest } from '../../../src/events/webhooks/exchange.ts';
 import type { LookUp } from '../../../src/events/webhooks/lookup.ts';
 import {
   createOutgoing,
   type Outgoing,
   type OutgoingDependencies,
-  type OutgoingRequest,
   type OutgoingResult,
 } from '../../../src/events/webhooks/outgoing.ts';
 import { type Network, parseNetwork } from '../../../src/lib/networks.ts';

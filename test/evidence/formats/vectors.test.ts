@@ -115,19 +115,7 @@ const changedOf = ({ length }: readonly unknown[], size: number): readonly numbe
 /** All small sizes, and those around complete trees. */
 const sizes = [
   ...Array.from({ length: 40 }, (_, size) => size),
-  63,
-  64,
-  65,
-  127,
-  128,
-  129,
-  255,
-  256,
-  257,
-  511,
-  512,
-  513,
-  600,
+  ...[63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 600],
 ];
 
 test('a leaf is included at its index, and nowhere else', () => {
