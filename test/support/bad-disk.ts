@@ -1,19 +1,19 @@
 import type { TestContext } from 'node:test';
 import Sqlite from 'better-sqlite3';
 
-/** A disk whose commits of what was written can be made to fail while reading goes on, and the other way round. */
+/** A disk whose writes or reads can be made to fail. */
 export interface BadDisk {
-  /** Fails so many commits that follow after `kept` more were kept; all of them unless told how many. */
+  /** Keeps `kept` more commits of writes, then fails `count` of them, by default all. */
   failCommits(kept?: number, count?: number): void;
-  /** Fails everything that only reads. */
+  /** Fails transactions that only read. */
   failReads(): void;
-  /** Keeps all commits from now on, and lets everything be read. */
+  /** Lets all writes and reads succeed from now on. */
   heal(): void;
   /** How many commits failed. */
   failed(): number;
 }
 
-/** Has the databases that are opened while `open` runs stand on a disk that can be made to fail. */
+/** Runs `open`, and puts the databases that it opens on a disk that can be made to fail. */
 export async function onBadDisk<T>(
   test: Pick<TestContext, 'mock'>,
   open: () => Promise<T>,

@@ -27,18 +27,18 @@ const faults = {
   SILENT: { kind: 'SILENT', carriedOut: false },
 } as const satisfies Record<string, InstructionFault>;
 
-/** How an instruction is met; one that is kept back waits for `answer` or `fail`. */
+/** How the provider treats an instruction. One that is kept back waits for `answer` or `fail`. */
 export type Treatment = keyof typeof faults | 'KEPT_BACK' | InstructionFault;
 
-/** How instructions of each kind are met; those of a kind that is not named are carried out. */
+/** How the provider treats instructions of each kind; by default it carries them out. */
 export type Treatments = Readonly<Partial<Record<InstructionKind, Treatment>>>;
 
-/** What the provider says of an order in place of the truth. */
+/** What the provider reports about an order instead of the truth. */
 export type Report = NonNullable<Script['report']>;
 
 /**
- * The simulated provider, on books of its own, doing what a test tells it to. Its notifications are those that the
- * test makes. Closing it ends the calls under way; it can be given to another service then.
+ * The simulated provider with its own database, controlled by the test, which also makes its notifications. Closing it ends
+ * the calls that are running; then another service can use it.
  */
 export interface TestProvider extends PaymentProvider {
   /** All instructions that came, repeated ones too, in their order. */

@@ -31,9 +31,9 @@ function askEvidence(filingNo: string, query = '', by: ApiCredentials = platform
   return send(service.publicUrl, by, { target: `${evidencePath(filingNo)}${query}` });
 }
 
-function share(filingNo: string, terms: object = {}, by: ApiCredentials = platform, headers = {}) {
+function share(filingNo: string, terms: object = {}, by: ApiCredentials = platform) {
   const target = `${evidencePath(filingNo)}/links`;
-  return send(service.publicUrl, by, { target, body: JSON.stringify(terms), headers });
+  return send(service.publicUrl, by, { target, body: JSON.stringify(terms) });
 }
 
 const open = (path: string, { publicUrl }: Pick<TestService, 'publicUrl'> = service) =>
@@ -270,16 +270,6 @@ test('the operator lists and revokes links of any platform by command', async ()
   assertRefused(await open(path), 404, 'NOT_FOUND', /revoked/);
   const unknown = await runHere(['evidence', 'revoke-link', 'el_0'], env);
   assert.deepEqual([unknown.code, unknown.errors], [1, ['artseal: LINK_NOT_FOUND: LINK_ID names no link.']]);
-});
-
-test('a request for a link that is repeated under its Idempotency-Key returns the same link', async () => {
-  const { filingNo } = await file();
-  const headers = { 'Idempotency-Key': `link-of-${filingNo}` };
-  const first = await share(filingNo, {}, platform, headers);
-  const again = await share(filingNo, {}, platform, headers);
-  assert.equal(again.headers['idempotent-replayed'], 'true');
-  assert.equal(again.text, first.text);
-  assertRefused(await share(filingNo, { sequence: 2 }, platform, headers), 422, 'IDEMPOTENCY_KEY_REUSED');
 });
 
 test('a record that was changed in the database is not served as evidence, and the log names it', async () => {
