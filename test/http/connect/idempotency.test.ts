@@ -143,14 +143,13 @@ test('a key belongs to one operation', async () => {
   await typedRefusal(escrows.releaseEscrow({ escrowId }, options), 'IDEMPOTENCY_KEY_REUSED');
 });
 
+/** test/api/idempotency.test.ts has all malformed keys. */
 test('a malformed key is rejected by calls that write, and ignored by calls that read', async () => {
   const { filings, escrows } = await clientsAt(service);
-  for (const wrong of ['a b', 'k'.repeat(256), '""']) {
-    const { options } = keyed(wrong);
-    await typedRefusal(filings.createFiling(painting, options), 'IDEMPOTENCY_KEY_INVALID');
-    await filings.listFilings({}, options);
-    await escrows.listEscrows({}, options);
-  }
+  const malformed = keyed('a b').options;
+  await typedRefusal(filings.createFiling(painting, malformed), 'IDEMPOTENCY_KEY_INVALID');
+  await filings.listFilings({}, malformed);
+  await escrows.listEscrows({}, malformed);
   const key = newKey();
   const { filingNo } = await filings.createFiling(painting, keyed(key).options);
   const { seen, options } = keyed(key);

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Client, createClient, type Transport } from '@connectrpc/connect';
 import { EventService, type WatchEventsResponse } from '../../../gen/artseal/v1/event_pb.ts';
-import { newKey } from '../../store/promises/fixtures.ts';
 import { runHere } from '../../support/artseal.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork, openEscrow, refundEscrow } from '../../support/calls.ts';
@@ -14,7 +13,7 @@ import { startService } from '../../support/service.ts';
 import { tokenTerms } from '../../support/tokens.ts';
 import { typedRefusal } from '../../support/typed-clients.ts';
 import { closingOf } from './closing-support.ts';
-import { connectOverHttp1, type TransportMaker, transports } from './transports.ts';
+import { type TransportMaker, transports } from './transports.ts';
 
 const service = await startService(fileScope);
 const token = await service.token();
@@ -71,16 +70,14 @@ for (const name of ['Connect with JSON over HTTP/1.1', 'gRPC over HTTP/2']) {
   });
 }
 
-for (const [name, transport] of Object.entries({ 'HTTP/1.1': connectOverHttp1, gRPC: grpc })) {
-  test(`closing ends a stream with UNAVAILABLE, and does not wait for its client: ${name}`, async (t) => {
-    const closing = await startService(t);
-    const stream = watching(transport(closing.internalUrl, await closing.token()), {});
-    await stream.next();
-    const rejected = typedRefusal(stream.next(), 'UNAVAILABLE');
-    assert.equal(await closingOf(t, closing), 'by itself');
-    await rejected;
-  });
-}
+test('closing ends a stream with UNAVAILABLE, and does not wait for its client', async (t) => {
+  const closing = await startService(t);
+  const stream = watching(grpc(closing.internalUrl, await closing.token()), {});
+  await stream.next();
+  const rejected = typedRefusal(stream.next(), 'UNAVAILABLE');
+  assert.equal(await closingOf(t, closing), 'by itself');
+  await rejected;
+});
 
 test('streams that resume from cursors miss no event and repeat none while filings are made', async (t) => {
   const random = createRandom();
@@ -141,45 +138,21 @@ async function takeToTheEnd(stream: Stream): Promise<never> {
   for (;;) assert.equal((await stream.next()).event, undefined);
 }
 
-for (const [how, expiresInS] of [
-  ['is revoked by another process', undefined],
-  ['expires', 3_600],
-] as const) {
-  test(`a token that ${how} ends its stream, even if no event happens`, async (t) => {
-    const clock = createManualClock();
-    const still = await startService(t, { clock });
-    const expiresAtS = expiresInS && Math.floor(clock.nowMs() / 1_000) + expiresInS;
-    const ending = await still.issuance.issueToken(tokenTerms('ending', { expiresAtS }), tester);
-    const staying = await still.issuance.issueToken(tokenTerms('staying'), tester);
-    const [stream, other] = [ending, staying].map(({ token: text }) =>
-      watching(grpc(still.internalUrl, text), {}),
-    ) as [Stream, Stream];
-    for (const each of [stream, other]) assert.equal((await each.next()).event, undefined);
-    assert.equal((await asTimePasses(clock, stream.next())).event, undefined);
-    if (expiresInS === undefined) {
-      const words = ['token', 'revoke', ending.stored.tokenId];
-      const { code, errors } = await runHere(words, { ARTSEAL_DATA_DIR: still.dataDir });
-      assert.equal(code, 0, errors.join());
-    } else {
-      clock.advance(expiresInS * 1_000);
-    }
-    await asTimePasses(clock, typedRefusal(takeToTheEnd(stream), 'AUTH_HEADER_INVALID'));
-    assert.equal((await asTimePasses(clock, other.next())).event, undefined);
-    other.break();
-  });
-}
-
-test('the stream of a token for a platform ends when that is suspended', async () => {
-  const gallery = await service.platform();
-  const { token: text } = await service.issuance.issueToken(
-    tokenTerms('acting', { platform: gallery.caller }),
-    tester,
-  );
-  const stream = watching(connectOverHttp1(service.internalUrl, text), {});
-  await stream.next();
-  const by = tester;
-  await service.execute({ kind: 'SetPlatformStatus', by, name: gallery.caller, status: 'SUSPENDED' });
-  const key = { kind: 'RotateKey', by, keyId: gallery.keyId, key: newKey(), endsAtS: 0 } as const;
-  await service.execute(key);
-  await typedRefusal(stream.next(), 'KEY_SUSPENDED');
+/** test/api/bearer.test.ts has all ways in which a token ends. */
+test('a token that another process revokes ends its stream, even if no event happens', async (t) => {
+  const clock = createManualClock();
+  const still = await startService(t, { clock });
+  const ending = await still.issuance.issueToken(tokenTerms('ending'), tester);
+  const staying = await still.issuance.issueToken(tokenTerms('staying'), tester);
+  const [stream, other] = [ending, staying].map(({ token: text }) =>
+    watching(grpc(still.internalUrl, text), {}),
+  ) as [Stream, Stream];
+  for (const each of [stream, other]) assert.equal((await each.next()).event, undefined);
+  assert.equal((await asTimePasses(clock, stream.next())).event, undefined);
+  const words = ['token', 'revoke', ending.stored.tokenId];
+  const { code, errors } = await runHere(words, { ARTSEAL_DATA_DIR: still.dataDir });
+  assert.equal(code, 0, errors.join());
+  await asTimePasses(clock, typedRefusal(takeToTheEnd(stream), 'AUTH_HEADER_INVALID'));
+  assert.equal((await asTimePasses(clock, other.next())).event, undefined);
+  other.break();
 });
