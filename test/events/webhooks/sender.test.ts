@@ -193,32 +193,6 @@ test('an endpoint that answers 410 is disabled, with an event for its platform',
   ]);
 });
 
-test('an endpoint that fails for five days is disabled, with a log line for each change', async (t) => {
-  const { store, gallery, webhook, answer, until, pass, clock, log } = await openAll(t);
-  answer(answering(500));
-  await fileOne(store, gallery);
-  await until(async () => (await found(store, webhook)).failingSinceS !== null);
-  const beganMs = clock.nowMs();
-  const status = async () => (await found(store, webhook)).status;
-  for (let day = 1; day <= 4; day += 1) {
-    await pass(dayMs);
-    await fileOne(store, gallery);
-    assert.equal(await status(), 'ENABLED', `${day} days`);
-  }
-  await until(async () => (await status()) === 'DISABLED');
-  assert.ok(clock.nowMs() - beganMs >= 5 * dayMs - 1_000, `${clock.nowMs() - beganMs}`);
-  assert.ok(clock.nowMs() - beganMs < 6 * dayMs, `${clock.nowMs() - beganMs}`);
-  const deliveries = await deliveriesOf(store, webhook);
-  assert.deepEqual(new Set(deliveries.map((delivery) => delivery.status)), new Set(['FAILED']));
-  assert.deepEqual(
-    log.map(({ msg }) => msg),
-    [
-      'an endpoint of webhooks fails: it is tried again',
-      'an endpoint of webhooks is disabled, since it fails',
-    ],
-  );
-});
-
 test('an endpoint that was down for a day gets all events, in the order of each resource, under the same ids', async (t) => {
   const { store, gallery, webhook, arrivals, answer, until, pass, log } = await openAll(t);
   answer((_arrival, response) => response.destroy());
@@ -262,36 +236,6 @@ test('an endpoint that was down for a day gets all events, in the order of each 
       ['an endpoint of webhooks works again', undefined],
     ],
   );
-});
-
-test('requests are signed with the new secret, and with the previous one until it ends', async (t) => {
-  const { store, gallery, webhook, arrivals, until, sender, clock, pass } = await openAll(t);
-  const newSecret = `whsec_${Buffer.alloc(24, 1).toString('base64')}`;
-  const sealedSecret = keyRing.seal(newSecret, webhook.webhookId);
-  const previousEndsAtS = clock.nowMs() / 1_000 + 3_600;
-  await perform(store, { kind: 'RotateWebhookSecret', ...nameOf(webhook), sealedSecret, previousEndsAtS });
-  void sender.look();
-  const verifies = (arrival: Arrival | undefined, secret: string) => {
-    if (arrival === undefined) throw new Error('nothing arrived');
-    const { headers, body, atMs } = arrival;
-    try {
-      verifyWebhook({ headers: headers as Record<string, string>, body, secret, nowMs: atMs });
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  await fileOne(store, gallery);
-  await until(() => areAll(store, webhook, 'DELIVERED', 1));
-  const [first] = arrivals;
-  assert.deepEqual([verifies(first, secret), verifies(first, newSecret)], [true, true]);
-  assert.equal(String(first?.headers['webhook-signature']).split(' ').length, 2);
-  await pass(3_600_000);
-  await fileOne(store, gallery);
-  await until(() => areAll(store, webhook, 'DELIVERED', 2));
-  const last = arrivals.at(-1);
-  assert.deepEqual([verifies(last, secret), verifies(last, newSecret)], [false, true]);
-  assert.equal(String(last?.headers['webhook-signature']).split(' ').length, 1);
 });
 
 test('only the operator sees why a secret cannot be opened', async (t) => {
