@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { createPublishedLog, type PublishedLog, type ReadPublished } from '../evidence/verifier/index.ts';
 import { UsageError } from './command.ts';
-import { readBounded } from './files.ts';
+import { readBounded, readStart } from './files.ts';
 
 /** Attempts of a request, and the pause after the first one, which doubles. */
 const attemptsMax = 5;
@@ -68,7 +68,8 @@ async function get(url: string, bytesMax: number): Promise<Uint8Array | undefine
   let response: Response;
   try {
     response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(requestTimeoutMs) });
-    if (response.status === 200) return bounded(await bodyOf(response, bytesMax), bytesMax, url);
+    if (response.status === 200)
+      return bounded(await readStart(response.body ?? [], bytesMax), bytesMax, url);
     await response.body?.cancel();
   } catch (error) {
     if (error instanceof TooLong) throw error;
@@ -82,17 +83,6 @@ async function get(url: string, bytesMax: number): Promise<Uint8Array | undefine
   throw new Error(
     response.status >= 300 && response.status < 400 ? `${message}, and redirects are not followed` : message,
   );
-}
-
-async function bodyOf({ body }: Response, bytesMax: number): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body ?? []) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length > bytesMax) break;
-  }
-  return Buffer.concat(chunks);
 }
 
 class TooLong extends Error {}
