@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { utcTimestamp } from '../../src/domain/utc.ts';
 import { readBackupStatus } from '../../src/operations/backup/status.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
@@ -20,7 +22,6 @@ import {
 } from '../support/watched-command.ts';
 
 const withinMs = 60_000;
-const expiredAt = '2020-01-02T00:00:00Z';
 
 /** The log lines of a service with this message. */
 const logged = (service: WatchedService, message: string) =>
@@ -66,6 +67,7 @@ test('readiness, check, metrics and log agree about a damaged backup and an expi
   rmSync(join(dataDir, 'log-verified'));
 
   const expired = makeSelfSigned(temporaryFolder(t), { days: -1 });
+  const expiredAt = utcTimestamp(+new X509Certificate(expired.certificate).validToDate);
   const tls = {
     ARTSEAL_PUBLIC_TLS_CERT: expired.certificateFile,
     ARTSEAL_PUBLIC_TLS_KEY: expired.keyFile,
