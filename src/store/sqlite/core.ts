@@ -22,6 +22,7 @@ import { readFileMetrics } from './file-metrics.ts';
 import { type FileWatch, watchFiles } from './file-watch.ts';
 import { createIncidents, type Incidents } from './incidents.ts';
 import { databaseFile } from './location.ts';
+import { schemaOf } from './migrations.ts';
 import type { Outbox } from './outbox.ts';
 import { rejectServed, type ServingLock, takeServingLock } from './serving-lock.ts';
 
@@ -266,15 +267,15 @@ function createBeginning(client: Database['$client'], busyTimeoutMs: number): ()
 
 /** Opens the database, and checks it if the last process that served it did not close it. */
 function openChecked(options: StoreOptions) {
-  let checkedMs: number | undefined;
-  let upgrade: SchemaUpgrade | undefined;
-  const check = (client: Database['$client']) => {
-    checkedMs = rejectDamaged(client);
-  };
-  const onUpgrade = (upgraded: SchemaUpgrade) => {
-    upgrade = upgraded;
-  };
   const isCutOff = options.serving === true && wasCutOff(options);
-  const database = openDatabase(options, { onUpgrade }, isCutOff ? check : undefined);
+  let checkedMs: number | undefined;
+  let fromSchema: number | undefined;
+  const database = openDatabase(options, {}, (client) => {
+    fromSchema = schemaOf(client);
+    if (isCutOff) checkedMs = rejectDamaged(client);
+  });
+  const toSchema = schemaOf(database.$client);
+  const upgrade: SchemaUpgrade | undefined =
+    fromSchema === undefined || fromSchema === toSchema ? undefined : { fromSchema, toSchema };
   return { database, checkedMs, upgrade };
 }

@@ -68,8 +68,7 @@ function openFile(
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
     // A file without a schema is left of an interrupted creation.
-    const fromSchema = schemaOf(client);
-    const isMade = fromSchema > 0;
+    const isMade = schemaOf(client) > 0;
     if (!isMade && opening === 'EXISTING') throw missing(file, binding);
     if (isMade && opening === 'NEW') throw alreadyThere(file);
     client.pragma('journal_mode = WAL');
@@ -93,8 +92,6 @@ function openFile(
       })
       .immediate();
     upgrade.dropOldCopies();
-    const toSchema = schemaOf(client);
-    if (isMade && toSchema !== fromSchema) rules.onUpgrade?.({ fromSchema, toSchema });
     return database;
   } catch (error) {
     client.close();

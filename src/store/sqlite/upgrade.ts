@@ -2,7 +2,6 @@ import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { syncFolder } from '../../lib/replace-file.ts';
-import type { SchemaUpgrade } from '../store.ts';
 import { databaseBytes, freeBytes, makePrivateFile, megabytes, syncFile } from './durable-files.ts';
 import { cannotUse, DatabaseError, databaseFile } from './location.ts';
 import { migrationNames, migrationsFor, schemaOf } from './migrations.ts';
@@ -14,8 +13,6 @@ export interface UpgradeRules {
   readonly takesLock: boolean;
   /** Whether a copy is made before; true by default. */
   readonly keepsCopy: boolean;
-  /** Is called once the database has been upgraded. */
-  readonly onUpgrade: (upgrade: SchemaUpgrade) => void;
 }
 
 /** The steps around the migration of a database. Disposing of it releases the lock. */
