@@ -22,8 +22,8 @@ for (const callsPerSecond of [10, 50, 200]) {
         },
       );
     }
-    const refused = limit.take(1, callsPerSecond);
-    assert.deepEqual(refused, { callsPerSecond, allowed: false, remaining: 0, resetS: 1, retryAfterS: 1 });
+    const rejected = limit.take(1, callsPerSecond);
+    assert.deepEqual(rejected, { callsPerSecond, allowed: false, remaining: 0, resetS: 1, retryAfterS: 1 });
   });
 
   for (const startMs of [0, 1e-3, 123_456.789, 8.64e9 + 0.1]) {

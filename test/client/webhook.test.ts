@@ -17,14 +17,14 @@ const sign = (body: string | Uint8Array, timestampS = nowS) =>
 const headers = sign(eventBody);
 const event = JSON.parse(eventBody);
 
-const refused = (reason: string) => (error: unknown) =>
+const rejected = (reason: string) => (error: unknown) =>
   error instanceof WebhookError && error.name === 'WebhookError' && error.reason === reason;
 
 for (const { name, nowS: momentS, apiError, ...received } of [...publishedCases, ...webhookCases(nowS)]) {
   test(`a webhook is ${apiError ?? 'accepted'}: ${name}`, () => {
     const verify = () => verifyWebhook({ ...received, nowMs: momentS * 1000 });
     if (apiError === undefined) assert.deepEqual(verify(), JSON.parse(received.body));
-    else assert.throws(verify, refused(apiError));
+    else assert.throws(verify, rejected(apiError));
   });
 }
 
@@ -47,12 +47,12 @@ test('headers are read from Headers and from records with names in any case', ()
   missing.delete('webhook-id');
   assert.throws(
     () => verifyWebhook({ headers: missing, body: eventBody, secret, nowMs }),
-    refused('MISSING_HEADER'),
+    rejected('MISSING_HEADER'),
   );
   const twice = { ...headers, 'webhook-id': ['evt_1', 'evt_2'] };
   assert.throws(
     () => verifyWebhook({ headers: twice, body: eventBody, secret, nowMs }),
-    refused('BAD_SIGNATURE'),
+    rejected('BAD_SIGNATURE'),
   );
 });
 
@@ -77,7 +77,7 @@ test('a signature by one of several secrets is enough', () => {
   assert.deepEqual(verifyWebhook({ headers, body: eventBody, secret: secrets, nowMs }), event);
   assert.throws(
     () => verifyWebhook({ headers, body: eventBody, secret: secrets.slice(0, 1), nowMs }),
-    refused('BAD_SIGNATURE'),
+    rejected('BAD_SIGNATURE'),
   );
 });
 
@@ -87,7 +87,7 @@ test('an invalid secret is BAD_SECRET, and the message does not show it', () => 
   for (const other of wrong) {
     assert.throws(
       () => verifyWebhook({ headers, body: eventBody, secret: other as string, nowMs }),
-      (error) => refused('BAD_SECRET')(error) && !String(error).includes(secret.slice('whsec_'.length)),
+      (error) => rejected('BAD_SECRET')(error) && !String(error).includes(secret.slice('whsec_'.length)),
     );
   }
 });
@@ -99,10 +99,10 @@ test('the time may differ by exactly the tolerance', () => {
       ...(toleranceS === undefined ? {} : { toleranceS }),
     });
   for (const differenceS of [-300, 300]) assert.deepEqual(verify(differenceS)(), event);
-  assert.throws(verify(-301), refused('TOO_OLD'));
-  assert.throws(verify(301), refused('TOO_NEW'));
+  assert.throws(verify(-301), rejected('TOO_OLD'));
+  assert.throws(verify(301), rejected('TOO_NEW'));
   assert.deepEqual(verify(-3600, 3600)(), event);
-  assert.throws(verify(-1, 0), refused('TOO_OLD'));
+  assert.throws(verify(-1, 0), rejected('TOO_OLD'));
 });
 
 test('a timestamp is a whole number of seconds in decimal digits', () => {
@@ -110,7 +110,7 @@ test('a timestamp is a whole number of seconds in decimal digits', () => {
     const other = { ...headers, 'webhook-timestamp': timestamp };
     assert.throws(
       () => verifyWebhook({ headers: other, body: eventBody, secret, nowMs }),
-      refused('BAD_TIMESTAMP'),
+      rejected('BAD_TIMESTAMP'),
       timestamp,
     );
   }
@@ -122,7 +122,7 @@ test('without nowMs the clock of the machine counts', () => {
   assert.deepEqual(verifyWebhook({ headers: now, body, secret }), event);
   assert.throws(
     () => verifyWebhook({ headers: sign(body, 1_614_265_330), body, secret }),
-    refused('TOO_OLD'),
+    rejected('TOO_OLD'),
   );
 });
 
@@ -130,7 +130,7 @@ test('a parsed body is rejected: the raw body is needed', () => {
   for (const parsed of [event, undefined, null, 5]) {
     assert.throws(
       () => verifyWebhook({ headers, body: parsed, secret, nowMs }),
-      (error) => refused('BAD_BODY')(error) && /raw body/.test(String(error)),
+      (error) => rejected('BAD_BODY')(error) && /raw body/.test(String(error)),
     );
   }
 });
@@ -143,6 +143,6 @@ test('bytes are verified unchanged, and read as UTF-8', () => {
 
 test('a signed body that is not a JSON object is rejected', () => {
   for (const body of ['', 'null', '[]', '"text"', '{"type"', Uint8Array.of(0x22, 0xff, 0x22)]) {
-    assert.throws(() => verifyWebhook({ headers: sign(body), body, secret, nowMs }), refused('BAD_BODY'));
+    assert.throws(() => verifyWebhook({ headers: sign(body), body, secret, nowMs }), rejected('BAD_BODY'));
   }
 });

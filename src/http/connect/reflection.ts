@@ -84,8 +84,8 @@ function answerTo<R extends Request>(request: R, schema: Schema) {
   return { validHost: request.host, originalRequest: request, messageResponse: found(request, schema) };
 }
 
-function found({ messageRequest: { case: asked, value } }: Request, schema: Schema) {
-  switch (asked) {
+function found({ messageRequest: { case: kind, value } }: Request, schema: Schema) {
+  switch (kind) {
     case 'listServices':
       return {
         case: 'listServicesResponse' as const,

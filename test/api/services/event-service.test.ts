@@ -222,8 +222,8 @@ test('a token for a platform watches only this platform, named or not', async (t
     assert.deepEqual(await next(), heartbeat(0n));
     assert.deepEqual(await next(), [filingNo, 'gallery', 1n]);
   }
-  const refused = watch({ platform: 'museum' }, forGallery);
-  await assert.rejects(refused.next(), apiError('PERMISSION_DENIED', /acts for gallery/));
+  const rejected = watch({ platform: 'museum' }, forGallery);
+  await assert.rejects(rejected.next(), apiError('PERMISSION_DENIED', /acts for gallery/));
   // The error does not show whether the platform exists.
   const unknown = watch({ platform: 'nobody' }, forGallery);
   await assert.rejects(unknown.next(), apiError('PERMISSION_DENIED'));

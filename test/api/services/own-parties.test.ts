@@ -221,7 +221,7 @@ test('in 1,600 random calls, platforms with equal buyer ids never touch the mone
 
   function checkRequests(): void {
     for (const { escrowId, buyer, seller } of bank.requests.splice(0)) {
-      const order = orders.get(escrowId) ?? assert.fail(`${escrowId} was refused`);
+      const order = orders.get(escrowId) ?? assert.fail(`${escrowId} was rejected`);
       assert.ok(order.buyers.includes(JSON.stringify(buyer)), `${escrowId} charges a buyer of its own`);
       assert.ok(order.sellers.includes(JSON.stringify(seller)), `${escrowId} pays a seller of its own`);
       const providerIds = JSON.stringify([buyer, seller]);

@@ -73,13 +73,13 @@ test('a token of another list, other filters, another caller or another deployme
     const [violation] = check({ ...other, pageToken }, caller);
     assert.equal(violation?.field, 'pageToken');
   }
-  const refusedBy = (paging: typeof createPaging, by: typeof caller, under: Buffer) =>
+  const fieldsFor = (paging: typeof createPaging, by: typeof caller, under: Buffer) =>
     paging(under)
       .check({ ...request, pageToken }, by)
       .map(({ field }) => field);
-  assert.deepEqual(refusedBy(createPaging, { ...caller, callerId: 8 }, key), ['pageToken']);
-  assert.deepEqual(refusedBy(createPaging, caller, randomBytes(32)), ['pageToken']);
-  assert.deepEqual(refusedBy(createPaging, { ...caller, caller: 'Renamed' }, key), []);
+  assert.deepEqual(fieldsFor(createPaging, { ...caller, callerId: 8 }, key), ['pageToken']);
+  assert.deepEqual(fieldsFor(createPaging, caller, randomBytes(32)), ['pageToken']);
+  assert.deepEqual(fieldsFor(createPaging, { ...caller, caller: 'Renamed' }, key), []);
 });
 
 test('a page has 1 to 100 items; 0 means the default', () => {

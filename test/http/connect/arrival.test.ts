@@ -133,11 +133,11 @@ test('streams last longer than a message may take to arrive', async (t) => {
     const baseUrl = await openListener(t, arrivalMs, draining);
     const watch = await openWatch(baseUrl);
     if (watch === undefined) continue;
-    const asked = Promise.withResolvers<void>();
+    const isAsked = Promise.withResolvers<void>();
     const question = { messageRequest: { case: 'listServices' as const, value: '' } };
     async function* questions() {
       yield question;
-      await asked.promise;
+      await isAsked.promise;
       yield question;
     }
     const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl }));
@@ -145,7 +145,7 @@ test('streams last longer than a message may take to arrive', async (t) => {
     assert.equal((await answers.next()).value?.messageResponse.case, 'listServicesResponse');
     // This call begins last, so the limit of the streams is over once it is rejected.
     assertTimeout(await overHttp2(t, baseUrl, { headers: grpc, sent: half }), /not complete/);
-    asked.resolve();
+    isAsked.resolve();
     assert.equal((await answers.next()).value?.messageResponse.case, 'listServicesResponse');
     draining.abort();
     assert.equal((await watch.next()).value?.status, Status.NOT_SERVING);

@@ -71,7 +71,7 @@ test('no response is sent before the call is stored, not even an error', async (
   const barrier = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();
   const { baseUrl } = await openListener(t, {
-    run: () => Promise.reject(new Error('refused')),
+    run: () => Promise.reject(new Error('failed')),
     stored: () => {
       reached.resolve();
       return barrier.promise;

@@ -18,16 +18,16 @@ import { closingOf } from './closing-support.ts';
 const shared = await startService(fileScope);
 const token = await shared.token();
 
-type Asked = Exclude<ServerReflectionRequest['messageRequest'], { case: undefined }>;
+type Question = Exclude<ServerReflectionRequest['messageRequest'], { case: undefined }>;
 type Answer = ServerReflectionResponse['messageResponse'];
 
 /** Sends requests over one stream; returns the responses. */
-async function ask(asked: readonly Asked[], version = 'v1'): Promise<Answer[]> {
+async function ask(questions: readonly Question[], version = 'v1'): Promise<Answer[]> {
   const transport = createGrpcTransport({
     baseUrl: shared.internalUrl,
     interceptors: [sending(bearer(token))],
   });
-  const requests = asked.map((messageRequest) => ({ host: 'here', messageRequest }));
+  const requests = questions.map((messageRequest) => ({ host: 'here', messageRequest }));
   async function* stream() {
     yield* requests;
   }
@@ -42,7 +42,7 @@ async function ask(asked: readonly Asked[], version = 'v1'): Promise<Answer[]> {
     assert.equal(originalRequest?.messageRequest.case, request?.messageRequest.case);
     answers.push(messageResponse);
   }
-  assert.equal(answers.length, asked.length);
+  assert.equal(answers.length, questions.length);
   return answers;
 }
 
