@@ -116,7 +116,7 @@ function createClaims(deliveries: DeliveryRows, { moveCursor }: Endpoints, event
       cursor = event.sequence;
       if (!isSent(eventTypes, event.type)) continue;
       const isFirst = deliveries.firstOpen(id, resourceOf(event)) === undefined;
-      deliveries.add(id, event, isFirst ? nowMs : null);
+      deliveries.put(id, event, isFirst ? nowMs : null);
       if (isFirst) taken.push({ event: { ...event, caller }, attempts: 0 });
       if (taken.length === limit) break;
     }

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
 import { type Event, resourceOf } from '../../domain/event.ts';
-import { dueHorizonMs } from '../../domain/webhook.ts';
+import { type DeliveryStatus, dueHorizonMs } from '../../domain/webhook.ts';
 import type { DeliveryResult } from '../webhook-commands.ts';
 import type { Database } from './connection.ts';
 import { webhookDelivery } from './schema.ts';
@@ -13,6 +13,9 @@ const isOver = sql`${webhookDelivery.status} IN ('DELIVERED', 'FAILED')`;
 
 const isOf = eq(webhookDelivery.webhook, sql.placeholder('id'));
 const isNamed = and(isOf, eq(webhookDelivery.sequence, sql.placeholder('sequence')));
+
+/** The members of a delivery without an attempt. */
+const untried = { attempts: 0, lastAttemptAtMs: null, httpStatus: null, response: null, error: null };
 
 /** A PENDING delivery. */
 export interface DueRow {
@@ -27,8 +30,8 @@ export type DeliveryRows = ReturnType<typeof createDeliveryRows>;
 
 /** The rows of a database. */
 export function createDeliveryRows(database: Database) {
-  const { selectPending, selectFirstOpen } = prepareQueries(database);
-  const { insert, setDue, setFailed, setBack, setOutcome, deleteOld } = prepareChanges(database);
+  const { selectPending, selectFirstOpen, selectStatus } = prepareQueries(database);
+  const { put, setDue, setFailed, setBack, setOutcome, deleteOld } = prepareChanges(database);
 
   /** The first open delivery of a resource. */
   const firstOpen = (id: number, resource: string) => selectFirstOpen.get({ id, resource });
@@ -44,14 +47,19 @@ export function createDeliveryRows(database: Database) {
       setDue.run({ id, sequence: first.sequence, status: 'PENDING', dueAtMs: nowMs });
       return true;
     },
-    /** Adds the delivery of an event: PENDING, or WAITING if `dueAtMs` is null. */
-    add: (id: number, event: Event, dueAtMs: number | null) =>
-      insert.run({
+    /** The status of a delivery; undefined if there is none. */
+    statusOf: (id: number, sequence: number) => selectStatus.get({ id, sequence })?.status,
+    /**
+     * Adds the delivery of an event, or resets it: PENDING, or WAITING if `dueAtMs` is null. Returns false if it is so already and
+     * due no later.
+     */
+    put: (id: number, event: Event, dueAtMs: number | null): boolean =>
+      put.run({
         ...{ webhook: id, sequence: event.sequence, type: event.type, resource: resourceOf(event) },
         eventAtS: Math.floor(event.atMs / 1_000),
         ...{ status: dueAtMs === null ? 'WAITING' : 'PENDING', nextAttemptAtMs: dueAtMs },
-        ...{ attempts: 0, lastAttemptAtMs: null, httpStatus: null, response: null, error: null },
-      }),
+        ...untried,
+      }) > 0,
     makeWait: (id: number, sequence: number) =>
       setDue.run({ id, sequence, status: 'WAITING', dueAtMs: null }),
     giveUp: (id: number, sequence: number, error: string) => setFailed.run({ id, sequence, error }),
@@ -97,13 +105,29 @@ function prepareQueries(database: Database) {
       .orderBy(asc(webhookDelivery.sequence))
       .limit(1),
   );
-  return { selectPending, selectFirstOpen };
+  const selectStatus = prepareRaw<{ status: DeliveryStatus }>(
+    database,
+    database.select({ status: webhookDelivery.status }).from(webhookDelivery).where(isNamed),
+  );
+  return { selectPending, selectFirstOpen, selectStatus };
 }
 
 function prepareChanges(database: Database) {
-  const insert = prepareRaw(
+  const put = prepareRaw(
     database,
-    database.insert(webhookDelivery).values(placeholdersFor(webhookDelivery)),
+    database
+      .insert(webhookDelivery)
+      .values(placeholdersFor(webhookDelivery))
+      .onConflictDoUpdate({
+        target: [webhookDelivery.webhook, webhookDelivery.sequence],
+        set: {
+          status: sql`excluded.status`,
+          nextAttemptAtMs: sql`excluded.next_attempt_at_ms`,
+          ...untried,
+        },
+        setWhere: sql`${webhookDelivery.status} <> excluded.status OR ${webhookDelivery.attempts} > 0
+          OR ${webhookDelivery.nextAttemptAtMs} > excluded.next_attempt_at_ms`,
+      }),
   );
   const setDue = prepareRaw(
     database,
@@ -162,5 +186,5 @@ function prepareChanges(database: Database) {
         ),
       ),
   );
-  return { insert, setDue, setFailed, setBack, setOutcome, deleteOld };
+  return { put, setDue, setFailed, setBack, setOutcome, deleteOld };
 }

@@ -26,16 +26,12 @@ import { createProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
-import { placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareMapped, prepareRaw, underTheirNames } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 /** The columns of a Filing with those of the store's own. */
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 
-/** All columns of a filing under the names of the schema, for a statement that is read without drizzle. */
-const sourceColumns = Object.fromEntries(
-  Object.entries(getTableColumns(filing)).map(([name, column]) => [name, sql`${column}`.as(name)]),
-);
 type SourceRow = Omit<InferSelectModel<typeof filing>, 'price'> & { readonly price: number };
 
 /** What the handlers of filings need. */
@@ -144,7 +140,7 @@ function createFindHandlers({
   const selectSource = prepareRaw<SourceRow>(
     database,
     database
-      .select(sourceColumns)
+      .select(underTheirNames(getTableColumns(filing)))
       .from(filing)
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );

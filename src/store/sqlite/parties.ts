@@ -5,6 +5,7 @@ import { type NewParty, type ProviderIds, partyNotFound } from '../../domain/par
 import { rejectViolations, type Violation } from '../../domain/violation.ts';
 import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
+import { createCallerRows } from './callers.ts';
 import type { Database } from './connection.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
@@ -79,7 +80,14 @@ export function createPartyHandlers(
   register: PartyRegister,
   recordAudit: RecordAudit,
 ): Handlers<keyof PartyCommands> {
-  const { callerNamed, callerOf } = createCallerNames(database);
+  const { find } = createCallerRows(database);
+
+  function callerOf(name: string): number {
+    const found = find(name);
+    if (found === undefined) throw callerNotFound();
+    return found.id;
+  }
+
   const { put, end } = createRegistration(database, register);
 
   /** Caller ids by name. Throws for unknown names, together with all other violations. */
@@ -88,7 +96,7 @@ export function createPartyHandlers(
     const fields = new Map(callers.map(({ caller: name, field }) => [name, field]));
     const faults: Violation[] = [];
     for (const [name, field] of fields) {
-      const id = callerNamed(name);
+      const id = find(name)?.id;
       if (id === undefined) faults.push({ field, rule: 'names no platform and no internal system' });
       else ids.set(name, id);
     }
@@ -179,19 +187,6 @@ function createRegistration(database: Database, register: PartyRegister) {
   }
 
   return { put, end };
-}
-
-function createCallerNames(database: Database) {
-  const callerNamed = (name: string) =>
-    database.select({ id: caller.id }).from(caller).where(eq(caller.name, name)).get()?.id;
-
-  function callerOf(name: string): number {
-    const id = callerNamed(name);
-    if (id === undefined) throw callerNotFound();
-    return id;
-  }
-
-  return { callerNamed, callerOf };
 }
 
 const partyColumns = {

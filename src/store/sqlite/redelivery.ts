@@ -1,7 +1,5 @@
-import { and, eq, lt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import {
-  type DeliveryStatus,
   eventNotKept,
   eventNotStored,
   isSent,
@@ -12,10 +10,9 @@ import {
 import type { Command } from '../store.ts';
 import { type EventRange, type Redelivered, redeliveredPerRequest } from '../webhook-commands.ts';
 import type { Database } from './connection.ts';
+import { createDeliveryRows } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
-import { webhookDelivery } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
-import { isOpen, readEventTypes, type WebhookRow } from './webhooks.ts';
+import { readEventTypes, type WebhookRow } from './webhooks.ts';
 
 type Which = Command<'Redeliver'>['which'];
 
@@ -30,21 +27,13 @@ export function createRedelivery(
   database: Database,
   events: EventReads,
 ): (webhook: Receiver, which: Which, nowMs: number) => Redelivery {
-  const { selectStatus, selectEarlier, put } = prepareStatements(database);
+  const deliveries = createDeliveryRows(database);
 
   /** Makes an event due, or WAITING if an earlier one of its resource is open. Returns whether that changed its delivery. */
   function send(webhook: number, event: Event, nowMs: number): boolean {
-    const { sequence, type, atMs } = event;
-    const key = { webhook, resource: resourceOf(event), sequence };
-    const isFirst = selectEarlier.get(key) === undefined;
-    const changed = put.run({
-      ...key,
-      ...{ type, eventAtS: Math.floor(atMs / 1_000), attempts: 0, lastAttemptAtMs: null },
-      status: isFirst ? 'PENDING' : 'WAITING',
-      nextAttemptAtMs: isFirst ? nowMs : null,
-      ...{ httpStatus: null, response: null, error: null },
-    });
-    return changed > 0;
+    const first = deliveries.firstOpen(webhook, resourceOf(event));
+    const isFirst = first === undefined || first.sequence >= event.sequence;
+    return deliveries.put(webhook, event, isFirst ? nowMs : null);
   }
 
   function sendOne(
@@ -68,9 +57,7 @@ export function createRedelivery(
     const found = after < upTo ? events.after(callerId, after, redeliveredPerRequest).events : [];
     const missed = found.filter(
       ({ type, sequence }) =>
-        sequence <= upTo &&
-        isSent(filter, type) &&
-        selectStatus.get({ webhook: id, sequence })?.status !== 'DELIVERED',
+        sequence <= upTo && isSent(filter, type) && deliveries.statusOf(id, sequence) !== 'DELIVERED',
     );
     const changed = missed.filter((event) => send(id, event, nowMs));
     const last = found.at(-1)?.sequence ?? upTo;
@@ -98,51 +85,4 @@ export function createRedelivery(
     const range = { after: sequenceBefore(webhook.callerId, which.sinceMs), upTo: webhook.cursor };
     return sendRange(webhook, range, nowMs);
   };
-}
-
-function prepareStatements(database: Database) {
-  const isOfWebhook = eq(webhookDelivery.webhook, sql.placeholder('webhook'));
-  const selectStatus = prepareRaw<{ status: DeliveryStatus }>(
-    database,
-    database
-      .select({ status: webhookDelivery.status })
-      .from(webhookDelivery)
-      .where(and(isOfWebhook, eq(webhookDelivery.sequence, sql.placeholder('sequence')))),
-  );
-  const selectEarlier = prepareRaw<{ sequence: number }>(
-    database,
-    database
-      .select({ sequence: webhookDelivery.sequence })
-      .from(webhookDelivery)
-      .where(
-        and(
-          isOfWebhook,
-          eq(webhookDelivery.resource, sql.placeholder('resource')),
-          isOpen,
-          lt(webhookDelivery.sequence, sql.placeholder('sequence')),
-        ),
-      )
-      .limit(1),
-  );
-  const put = prepareRaw(
-    database,
-    database
-      .insert(webhookDelivery)
-      .values(placeholdersFor(webhookDelivery))
-      .onConflictDoUpdate({
-        target: [webhookDelivery.webhook, webhookDelivery.sequence],
-        set: {
-          status: sql`excluded.status`,
-          attempts: 0,
-          lastAttemptAtMs: null,
-          nextAttemptAtMs: sql`excluded.next_attempt_at_ms`,
-          httpStatus: null,
-          response: null,
-          error: null,
-        },
-        setWhere: sql`${webhookDelivery.status} <> excluded.status OR ${webhookDelivery.attempts} > 0
-          OR ${webhookDelivery.nextAttemptAtMs} > excluded.next_attempt_at_ms`,
-      }),
-  );
-  return { selectStatus, selectEarlier, put };
 }

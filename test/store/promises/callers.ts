@@ -59,12 +59,6 @@ export function callerPromises(engine: StoreEngine): void {
     assert.equal(store.findKey(key.keyId), undefined);
   });
 
-  test('an unlimited quota is null', async (t) => {
-    const store = await openStore(t, engine);
-    assert.equal((await addPlatform(store, 'gallery')).monthlyQuota, null);
-    assert.equal((await findPlatform(store, 'gallery'))?.monthlyQuota, null);
-  });
-
   test('a name belongs to one platform or one internal caller', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
@@ -150,14 +144,15 @@ export function callerPromises(engine: StoreEngine): void {
     assert.deepEqual([status, platformStatus], ['ACTIVE', 'SUSPENDED']);
   });
 
-  test('only a platform can be suspended or resumed', async (t) => {
+  test('only a platform can be suspended and has an agreement', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
     await addService(store, 'ledger');
     for (const name of ['', 'Gallery', 'ledger', keyId]) {
-      for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
+      for (const status of ['SUSPENDED', 'ACTIVE'] as const)
         await refused(setPlatformStatus(store, name, status), 'NOT_FOUND');
-      }
+      const command = { kind: 'ChangeAgreement', by: tester, name, change: toTrial } as const;
+      await refused(perform(store, command), 'NOT_FOUND');
     }
   });
 
@@ -241,16 +236,6 @@ export function callerPromises(engine: StoreEngine): void {
     for (const filingCap of [0, 1.5, 1_000_000, Number.NaN])
       await refused(set({ filingCap }), 'VALIDATION_FAILED');
     await refused(set({ filingCap: 5, noFilingCap: true }), 'VALIDATION_FAILED');
-  });
-
-  test('only a platform has an agreement to change', async (t) => {
-    const store = await openStore(t, engine);
-    const { keyId } = await addPlatform(store, 'gallery');
-    await addService(store, 'ledger');
-    for (const name of ['', 'Gallery', 'ledger', keyId]) {
-      const command = { kind: 'ChangeAgreement', by: tester, name, change: toTrial } as const;
-      await refused(perform(store, command), 'NOT_FOUND');
-    }
   });
 
   test('the usage of a month lists all platforms, also those without calls', async (t) => {
