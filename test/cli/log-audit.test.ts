@@ -166,22 +166,6 @@ const rewritten: Readonly<Record<string, readonly [error: RegExp, change: (leave
       leaves.push(commit(filingAt(begunS + 700, 700)).data);
     },
   ],
-  'a dropped leaf in the middle, and others at the end': [
-    /the first 700 leaves are not those of the pin/,
-    (leaves) => {
-      leaves.splice(10, 1);
-      leaves.push(commit(filingAt(begunS + 700, 700)).data, commit(filingAt(begunS + 701, 701)).data);
-    },
-  ],
-  'two leaves that were swapped': [
-    /two different trees of 700 leaves/,
-    (leaves) => leaves.splice(10, 2, leaves[11] ?? '', leaves[10] ?? ''),
-  ],
-  'a tree that was cut off': [/went back/, (leaves) => leaves.splice(500)],
-  'another last leaf': [
-    /two different trees of 700 leaves/,
-    (leaves) => leaves.splice(699, 1, commit(filingAt(begunS + 699, 699)).data),
-  ],
 };
 for (const [name, [error, change]] of Object.entries(rewritten)) {
   test(`${name}, signed again, is a fork to an audit with a pin: exit code 7`, async (t) => {
