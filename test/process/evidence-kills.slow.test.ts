@@ -127,7 +127,7 @@ test('after a bit flip in the write-ahead log of a killed process, nothing publi
   for (const place of [0.1, 0.5, 0.9, 1]) {
     outcomes.push(await startWithFlippedBit(t, dataDir, place, answered));
   }
-  assert.deepEqual(outcomes.slice(0, 3), ['refused', 'refused', 'refused']);
+  assert.deepEqual(outcomes.slice(0, 3), ['rejected', 'rejected', 'rejected']);
 });
 
 /** Starts a service on a copy with one flipped bit in the write-ahead log: all records exist, or the start fails. */
@@ -136,7 +136,7 @@ async function startWithFlippedBit(
   dataDir: string,
   place: number,
   answered: readonly Answered[],
-): Promise<'refused' | 'complete'> {
+): Promise<'rejected' | 'complete'> {
   const copy = join(temporaryFolder(t), 'copy');
   copyFolder(dataDir, copy);
   const log = join(copy, 'artseal.db-wal');
@@ -151,7 +151,7 @@ async function startWithFlippedBit(
       /the database is older than what was published: it has \d+ leaves, and \S+/,
     );
     assert.match(started.message, /artseal evidence fork --accept/);
-    return 'refused';
+    return 'rejected';
   }
   agree(copy, answered, new Map());
   assert.equal(await started.stop('SIGTERM'), 0);

@@ -72,7 +72,7 @@ test('the log of an older database is forked once an operator accepts it, and th
     reason: 'the disk died',
   });
 
-  // As if it was cut off before the old file was removed: the start goes on with the new log.
+  // As after a crash before the old file was removed: the start continues with the new log.
   copyFileSync(kept, file);
   const third = await served(1);
   const leaves = Buffer.from(

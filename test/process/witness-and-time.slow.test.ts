@@ -83,9 +83,9 @@ test('evidence has cosignatures and a time stamp; without the required witnesses
   // If one of the two fails, filing continues, and new evidence has to wait.
   for (const witness of witnesses.slice(1)) witness.lie = 'ERROR';
   const unseen = await filed(second.publicUrl);
-  const refused = await asked(second.publicUrl, unseen);
-  assert.deepEqual([refused.status, refused.json.code], [503, 'UNAVAILABLE']);
-  assert.ok(Number(refused.headers['retry-after']) >= 1);
+  const rejected = await asked(second.publicUrl, unseen);
+  assert.deepEqual([rejected.status, rejected.json.code], [503, 'UNAVAILABLE']);
+  assert.ok(Number(rejected.headers['retry-after']) >= 1);
   assert.equal((await asked(second.publicUrl, filingNo)).status, 200);
   assert.equal(await (await fetch(`${second.publicUrl}/log/checkpoint`)).text(), checkpoint);
   assert.match(second.stderr() + second.stdout(), /1 of 2 witnesses cosigned it, and 2 are required/);

@@ -21,7 +21,7 @@ export interface ContentsState extends NumbersState {
   readonly logEventCount: number;
   readonly newestS: number | undefined;
   readonly isBegun: boolean;
-  /** The log events, without the later ones of those that may be many. */
+  /** The log events, without later ones of frequent kinds. */
   readonly logEvents: readonly LoggedEvent[];
   readonly keys: readonly KeyLifetime[];
   /** By leaf: the time of a record that was not erased, 0 for all others. */
@@ -40,8 +40,8 @@ export interface LoggedEvent {
 /** Log events that are kept at most: no registry makes more. */
 const logEventsMax = 10_000;
 
-/** Log events that may be many over the years, and allow no exception from the rules. */
-const manyOf: ReadonlySet<string> = new Set(['RECORDS_ERASED', 'KEY_ADDED', 'KEY_RETIRED']);
+/** Kinds of log events that can be frequent, and allow no exception from the rules. */
+const frequent: ReadonlySet<string> = new Set(['RECORDS_ERASED', 'KEY_ADDED', 'KEY_RETIRED']);
 
 /** The state before the first leaf. */
 export const noContents: ContentsState = {
@@ -87,9 +87,9 @@ export function createContents(from: ContentsState): Contents {
     keys = lifetimesAfter(keys, leaf, size);
   }
 
-  /** Keeps a log event for the report. Those that may be many have half of the room; further ones are left out. */
+  /** Keeps a log event for the report. Frequent kinds get half of the room; further ones are left out. */
   function keepLogEvent(logEvent: LoggedEvent): void {
-    if (manyOf.has(logEvent.event) && logEvents.length >= logEventsMax) return;
+    if (frequent.has(logEvent.event) && logEvents.length >= logEventsMax) return;
     if (logEvents.length >= 2 * logEventsMax)
       throw contradiction(`comes after more than ${logEventsMax} log events`);
     logEvents.push(logEvent);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createAddressPolicy } from '../../../src/events/webhooks/addresses.ts';
 import { networksOf } from './receiver.ts';
 
-/** By what they are: the first and the last address of each network, and whatever is known by its address. */
+/** Addresses by kind: the first and the last of each network, and well-known ones. */
 const forbidden: Readonly<Record<string, readonly string[]>> = {
   'this machine': [
     ...['0.0.0.0', '0.255.255.255', '127.0.0.0', '127.0.0.1', '127.255.255.255', '::', '::1'],

@@ -17,7 +17,7 @@ const forbidden = [
   ...['::127.0.0.1', '64:ff9b::7f00:1', '64:ff9b:1::1', '100::1', '2001:0:7f00:1::1', '2001:db8::1'],
   ...['2002:7f00:1::1', '3fff::1', '5f00::1', 'fc00::1', 'fd00:ec2::254', 'fec0::1'],
 ];
-/** Addresses of this machine that there are anyway, or in another form, and the networks with which they may be sent to. */
+/** Addresses of this machine in several forms, and the networks that allow them. */
 const leading: Readonly<Record<string, readonly string[]>> = {
   '127.0.0.1': ['127.0.0.1'],
   '::1': ['::1'],

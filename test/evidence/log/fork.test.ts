@@ -86,11 +86,11 @@ test('a backup of a fork that had published nothing is not signed, because the f
   await goingOn.close();
   await work('restore', backup, '--into', restored);
   copyFileSync(join(dataDir, 'master-key'), join(restored, 'master-key'));
-  const refused = { name: 'EvidenceLogError', kind: 'FILE_MISSING' };
-  await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
+  const rejected = { name: 'EvidenceLogError', kind: 'FILE_MISSING' };
+  await assert.rejects(startPublishing(t, { dataDir: restored }), rejected);
   // The last checkpoint before the fork does not help.
   writeFileSync(join(restored, 'log-checkpoint'), file);
-  await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
+  await assert.rejects(startPublishing(t, { dataDir: restored }), rejected);
   copyFileSync(join(dataDir, 'log-checkpoint'), join(restored, 'log-checkpoint'));
   await assert.rejects(startPublishing(t, { dataDir: restored }), { kind: 'DATABASE_BEHIND' });
 });

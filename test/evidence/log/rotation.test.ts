@@ -202,10 +202,10 @@ test('rotating the master key re-encrypts the keys of the log', async (t) => {
   await service.close();
   const both = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${young.trim()},${old.trim()}` };
   const alone = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: young.trim() };
-  const refused = await runHere(['evidence', 'vkey'], alone);
-  assert.equal(refused.code, 1);
+  const rejected = await runHere(['evidence', 'vkey'], alone);
+  assert.equal(rejected.code, 1);
   assert.match(
-    refused.errors[0] ?? '',
+    rejected.errors[0] ?? '',
     /the master key does not open the secret of artseal\.invalid\/.* \(evidence log\): .*key main/,
   );
   const resealed = await runHere(['secrets', 'reseal'], both);

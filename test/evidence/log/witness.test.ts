@@ -143,9 +143,9 @@ test('a wrong response of a witness is ignored, logged once, and delays nobody',
     liar.lie = undefined;
     const cosigned = await witnesses.cosign(checkpoint);
     assert.deepEqual(signersOf(cosigned), [origin, 'honest.example/w', 'liar.example/w'], lie);
-    const [refused, again, ...more] = lines.slice(logged);
-    assert.equal(refused?.witness, 'liar.example/w');
-    assert.match(String(refused?.why), expected);
+    const [rejected, again, ...more] = lines.slice(logged);
+    assert.equal(rejected?.witness, 'liar.example/w');
+    assert.match(String(rejected?.why), expected);
     assert.match(String(again?.msg), /cosigns the evidence log again/);
     assert.deepEqual(more, []);
   }

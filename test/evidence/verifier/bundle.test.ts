@@ -32,7 +32,7 @@ function verdict(bundle: unknown, of = log) {
   return found.isProven ? found.proven : `${found.kind}: ${found.what}`;
 }
 
-function assertRefused(bundle: unknown, expected: RegExp, of = log): void {
+function assertFinding(bundle: unknown, expected: RegExp, of = log): void {
   const found = verdict(bundle, of);
   assert.match(typeof found === 'string' ? found : 'proven', expected);
 }
@@ -120,7 +120,7 @@ const lies: Readonly<Record<string, readonly [kind: FailureKind, changes: Partia
 };
 for (const [name, [kind, changes]] of Object.entries(lies)) {
   test(`a bundle with ${name} is ${kind}`, () =>
-    assertRefused({ ...good, ...changes }, new RegExp(`^${kind}: `)));
+    assertFinding({ ...good, ...changes }, new RegExp(`^${kind}: `)));
 }
 
 /** The text of a good bundle with one part of it replaced, which has to be in it. */
@@ -175,12 +175,12 @@ function nextDigit([digit = 'A']: string): string {
 }
 
 for (const [name, bundle] of Object.entries(malformed)) {
-  test(`a bundle with ${name} is malformed`, () => assertRefused(bundle, /^MALFORMED: /));
+  test(`a bundle with ${name} is malformed`, () => assertFinding(bundle, /^MALFORMED: /));
 }
 
 for (const name of Object.keys(good)) {
   test(`a bundle without ${name} is malformed`, () =>
-    assertRefused({ ...good, [name]: undefined }, /^MALFORMED: .*(lacks|its format|another version)/));
+    assertFinding({ ...good, [name]: undefined }, /^MALFORMED: .*(lacks|its format|another version)/));
 }
 
 /** A bundle of a log that accepted this text: only its form is wrong. */
@@ -216,7 +216,7 @@ const strange: Readonly<Record<string, string>> = {
 };
 for (const [name, text] of Object.entries(strange)) {
   test(`a record with ${name} is malformed, although its log has it`, () => {
-    assertRefused(withRecord(text)[0], /^MALFORMED: /);
+    assertFinding(withRecord(text)[0], /^MALFORMED: /);
   });
 }
 
@@ -248,13 +248,13 @@ for (const [name, [changes, expected]] of Object.entries(leaves)) {
     const index = own.append(leaf);
     const hash = sha256(record.text);
     const bundle = { ...good, record: record.text, hash, salt: Buffer.from(salt).toString('hex'), leaf };
-    assertRefused({ ...bundle, proof: own.proof(index) }, expected, own);
+    assertFinding({ ...bundle, proof: own.proof(index) }, expected, own);
   });
 }
 
 test('the leaf of a log event does not prove a record', () => {
   const leaf = actAt('LOG_BEGUN', begunS, 1, { adopted: 0 });
-  assertRefused({ ...good, leaf, proof: log.proof(0) }, /^HASH_MISMATCH: the leaf is a log event/);
+  assertFinding({ ...good, leaf, proof: log.proof(0) }, /^HASH_MISMATCH: the leaf is a log event/);
 });
 
 test('a signature of a given key is enough, and an invalid one of a given key is a failure', () => {
@@ -285,7 +285,7 @@ test('a signature of a given key is enough, and an invalid one of a given key is
 test('a key of another name does not sign for this log', () => {
   const other = noteKey('log.example/other');
   const own = new SmallLog('log.example/artworks', [other]);
-  assertRefused(
+  assertFinding(
     own.bundle(own.record(filingAt(begunS))),
     /^BAD_SIGNATURE: .*log\.example\/artworks.*log\.example\/other/,
     own,
@@ -312,16 +312,16 @@ test('no bundle with one changed byte is proven', () => {
 
 test('a time stamp belongs to a tree of the same log with the same leaf at the same place', () => {
   const stamped = (proof: string, token = 'AAAA') => ({ ...good, timeStamp: { proof, token } });
-  assertRefused(stamped(log.proof(8, 15)), /^NOT_INCLUDED: .*time stamp/);
+  assertFinding(stamped(log.proof(8, 15)), /^NOT_INCLUDED: .*time stamp/);
   // The path of this leaf, called another index in a tree where that index has the same path.
-  assertRefused(stamped(log.proof(7, 15).replace('index 7', 'index 6')), /^NOT_INCLUDED: .*time stamp/);
+  assertFinding(stamped(log.proof(7, 15).replace('index 7', 'index 6')), /^NOT_INCLUDED: .*time stamp/);
   // A signature of a given key, of another text.
   const forged = log.proof(7, 15).replace(log.checkpoint(15), log.checkpoint(15).replace('\n15\n', '\n16\n'));
-  assertRefused(stamped(forged), /^(BAD_SIGNATURE|NOT_INCLUDED): /);
+  assertFinding(stamped(forged), /^(BAD_SIGNATURE|NOT_INCLUDED): /);
   const other = new SmallLog('log.example/other');
-  assertRefused(stamped(log.proof(7, 15, other.checkpoint(15, log.tree().root(15)))), /^BAD_SIGNATURE: /);
-  assertRefused(stamped(log.proof(7, 15), 'AAA'), /^MALFORMED: /);
-  assertRefused({ ...good, timeStamp: { proof: log.proof(7, 15) } }, /^MALFORMED: timeStamp lacks token/);
+  assertFinding(stamped(log.proof(7, 15, other.checkpoint(15, log.tree().root(15)))), /^BAD_SIGNATURE: /);
+  assertFinding(stamped(log.proof(7, 15), 'AAA'), /^MALFORMED: /);
+  assertFinding({ ...good, timeStamp: { proof: log.proof(7, 15) } }, /^MALFORMED: timeStamp lacks token/);
 });
 
 test('a bundle with two trees of one size is a fork if the log signed both, and else no evidence', () => {
@@ -330,8 +330,8 @@ test('a bundle with two trees of one size is a fork if the log signed both, and 
     other.leaves.push(...log.leaves.slice(0, -1), leafOf(filingAt(begunS + 20, 20)));
     return { ...good, timeStamp: { proof: other.proof(7), token: 'AAAA' } };
   };
-  assertRefused(forkedBy(log.keys), /^FORKED: the log signed two different trees of 21 leaves/);
-  assertRefused(forkedBy([noteKey(log.origin)]), /^BAD_SIGNATURE: .*is another tree of 21 leaves/);
+  assertFinding(forkedBy(log.keys), /^FORKED: the log signed two different trees of 21 leaves/);
+  assertFinding(forkedBy([noteKey(log.origin)]), /^BAD_SIGNATURE: .*is another tree of 21 leaves/);
   const same = { ...good, timeStamp: { proof: log.proof(7), token: 'AAAA' } };
   assert.equal(typeof verdict(same), 'object');
 });
