@@ -94,23 +94,23 @@ function shapeOf({ method, path, query, body, idempotencyKey, headers }: SeenReq
 test('the library of Mangopay gets through the stand-in, and asks as this project does', async (t) => {
   const standIn = await startMangopayStandIn(t);
   const buyer = standIn.party('PAYER', 'EUR', 1_000);
-  const told = await askAll(standIn, buyer);
-  assert.equal(told.transfer.Status, 'SUCCEEDED');
-  assert.equal(told.stored.StatusCode, '200');
-  assert.deepEqual([told.again.Id, told.again.ResultCode], [told.transfer.Id, '000000']);
-  assert.equal(told.left.Balance.Amount, 60);
-  assert.equal(told.left.Tag, 'hold closed');
+  const all = await askAll(standIn, buyer);
+  assert.equal(all.transfer.Status, 'SUCCEEDED');
+  assert.equal(all.stored.StatusCode, '200');
+  assert.deepEqual([all.again.Id, all.again.ResultCode], [all.transfer.Id, '000000']);
+  assert.equal(all.left.Balance.Amount, 60);
+  assert.equal(all.left.Tag, 'hold closed');
   assert.deepEqual(
-    told.transactions.map(({ Nature, Status }) => `${Nature} ${Status}`),
+    all.transactions.map(({ Nature, Status }) => `${Nature} ${Status}`),
     ['REFUND SUCCEEDED', 'REGULAR SUCCEEDED'],
   );
-  assert.equal(told.wallets.length, 1);
-  assert.equal(told.refund.InitialTransactionId, told.transfer.Id);
-  assert.equal(told.user.Id, standIn.escrowUser);
-  assert.equal(told.dispute.InitialTransactionId, told.payIn.Id);
+  assert.equal(all.wallets.length, 1);
+  assert.equal(all.refund.InitialTransactionId, all.transfer.Id);
+  assert.equal(all.user.Id, standIn.escrowUser);
+  assert.equal(all.dispute.InitialTransactionId, all.payIn.Id);
   assert.deepEqual(
-    told.disputes.map(({ Id }) => Id),
-    [told.dispute.Id],
+    all.disputes.map(({ Id }) => Id),
+    [all.dispute.Id],
   );
 
   const theirs = new Map(standIn.requests.map(shapeOf).map((shape) => [shape.line, shape]));

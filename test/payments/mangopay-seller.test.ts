@@ -72,7 +72,7 @@ describe("a seller's wallet that cannot be right", () => {
 });
 
 describe('a seller who has to authenticate before the wallet is shown', () => {
-  test('is not sold for: the apiError says what to do', async (t) => {
+  test('cannot sell: the reason says what to do', async (t) => {
     const { standIn, provider, order, seller } = await opened(t);
     standIn.hideWallets(seller.user);
     const refused = await instruct(provider, order(), 'FREEZE');

@@ -48,7 +48,7 @@ export const holdIn = ({ transfers }: MangopayStandIn, { holdId, buyer }: Paymen
   transfers.find(({ Tag, DebitedWalletId }) => Tag === holdId && DebitedWalletId === buyer?.wallet) ??
   assert.fail();
 
-/** A hook as Mangopay sends it, behind the question mark. */
+/** A hook of Mangopay. */
 export function hook(secret: string, eventType: string, resourceId: string, dateS: number): SentNotification {
   const query = `secret=${secret}&EventType=${eventType}&RessourceId=${resourceId}&Date=${dateS}`;
   return { method: 'GET', query, headers: {}, body: new Uint8Array(), nowS: dateS };

@@ -71,7 +71,7 @@ const engine: ProviderEngine = {
 
 providerSuite('at Mangopay', engine);
 
-test('what Mangopay is told of a hold, its release and another one that is given back', async (t) => {
+test('Mangopay gets the documented requests for a hold, its release and a refund', async (t) => {
   const { standIn, provider, order, seller, balance } = await opened(t);
   const { escrowUser } = standIn;
   const [asked, given] = [order(), order()];
@@ -180,7 +180,7 @@ describe('a hold that Mangopay does not make is VOID with the reason, and stays 
   });
 });
 
-describe('without a definite answer a call rejects, and a look-up tells', () => {
+describe('without a definite response a call rejects, and a look-up finds what was done', () => {
   const faults: readonly (readonly [string, Fault, PaymentStatus, FailureKind])[] = [
     ['the request is lost', 'lose-request', 'ABSENT', 'UNREACHABLE'],
     ['the answer is lost', 'lose-answer', 'HELD', 'UNREACHABLE'],
@@ -199,7 +199,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
         const pattern = new RegExp(`^POST ${request}$`);
         standIn.failNext(pattern, fault);
         await assert.rejects(instruct(provider, asked, 'FREEZE'), { name: 'ProviderFailure', kind });
-        // One attempt alone: to try again is for whoever gave the instruction.
+        // There is one attempt only: reconciliation retries.
         const sent = standIn.requests.filter(({ method, path }) => pattern.test(`${method} ${path}`));
         assert.ok(sent.length <= 1);
         assert.equal((await lookUp(provider, asked)).status, status);
@@ -224,7 +224,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
       ['REFUND', /refunds$/, 'RETURNED'],
       ['CANCEL', /refunds$/, 'RETURNED'],
     ] as const) {
-      test(`${kind}, ${fault}: the look-up tells, and the same again ends it, once`, async (t) => {
+      test(`${kind}, ${fault}: a look-up finds what was done, and a repetition ends it, once`, async (t) => {
         const { standIn, provider, order, balance, seller } = await opened(t);
         const held = order();
         const { reference } = await instruct(provider, held, 'FREEZE');
@@ -280,7 +280,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
   });
 });
 
-/** A fault that holds a request up until it is let through, and tells when the request is there. */
+/** A fault that holds a request up until it is let through. `there` resolves when the request has arrived. */
 function heldUp(t: TestContext) {
   const there = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
@@ -416,8 +416,8 @@ describe('a buyer who has to authenticate', () => {
   test('is waited for, by the URL that Mangopay gives', async (t) => {
     const { provider, asked, answer, transferId } = await waiting(t);
     const nextActionUrl = `https://sca.sandbox.mangopay.com/?token=sca_${transferId}`;
-    const { nextActionExpiresAtMs = 0, ...told } = answer;
-    assert.deepEqual(told, { status: 'AWAITING_BUYER', reference: transferId, nextActionUrl });
+    const { nextActionExpiresAtMs = 0, ...rest } = answer;
+    assert.deepEqual(rest, { status: 'AWAITING_BUYER', reference: transferId, nextActionUrl });
     assert.ok(nextActionExpiresAtMs > Date.now() && nextActionExpiresAtMs <= Date.now() + 600_000);
     assert.deepEqual(await lookUp(provider, asked), answer);
     assert.deepEqual(await lookUp(provider, { ...asked, reference: transferId }), answer);
@@ -485,7 +485,7 @@ describe('a buyer who has to authenticate', () => {
 });
 
 describe('what others do at Mangopay', () => {
-  test('a part of a hold is given back: what is left is told', async (t) => {
+  test('a part of a hold is returned: the rest is reported', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     const { reference = '' } = await instruct(provider, asked, 'FREEZE');
@@ -502,15 +502,15 @@ describe('what others do at Mangopay', () => {
     await instruct(provider, asked, 'RELEASE');
     const release = standIn.transfers.at(-1)?.Id ?? assert.fail();
     const part = standIn.refundOutside(release, 50_000);
-    const told = async () => {
+    const reported = async () => {
       const { status, amount: left } = await lookUp(provider, { ...asked, reference });
       return [status, left];
     };
-    assert.deepEqual(await told(), ['PARTLY_RETURNED', BigInt(amount - 50_000)]);
+    assert.deepEqual(await reported(), ['PARTLY_RETURNED', BigInt(amount - 50_000)]);
     standIn.refundOutside(release, amount - 50_000);
-    assert.deepEqual(await told(), ['PARTLY_RETURNED', 0n]);
+    assert.deepEqual(await reported(), ['PARTLY_RETURNED', 0n]);
     standIn.refundOutside(reference);
-    assert.deepEqual(await told(), ['RETURNED', BigInt(amount)]);
+    assert.deepEqual(await reported(), ['RETURNED', BigInt(amount)]);
 
     const sent = hook(standIn.hookSecret, 'TRANSFER_REFUND_SUCCEEDED', part.Id, 1_800_000_000);
     const { about } = provider.readNotification(sent);
@@ -532,7 +532,7 @@ describe('what others do at Mangopay', () => {
     assert.equal((await instruct(provider, asked, 'REFUND')).status, 'RETURNED');
   });
 
-  test('an escrow user who would have to authenticate: no answer, and a word to the operator', async (t) => {
+  test('an escrow user who has to authenticate: no response, and the error says what to do', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     await instruct(provider, asked, 'FREEZE');
@@ -576,7 +576,7 @@ describe('a look-up without a reference', () => {
     assert.equal(pages(), 3);
   });
 
-  test('gives up, rather than saying ABSENT, where the newest do not come first', async (t) => {
+  test('fails, rather than reporting ABSENT, if the newest do not come first', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const wallet = standIn.wallets[0] ?? assert.fail();
     for (const age of [1, 2]) {
@@ -586,7 +586,7 @@ describe('a look-up without a reference', () => {
     await assert.rejects(lookUp(provider, order()), /not in the order/);
   });
 
-  test('gives up, rather than saying ABSENT, where there are too many', async (t) => {
+  test('fails, rather than reporting ABSENT, if there are too many', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const wallet = standIn.wallets[0] ?? assert.fail();
     for (let made = 0; made < 5_000; made += 1) {
@@ -626,7 +626,7 @@ describe('credentials', () => {
     }
   });
 
-  test('get one token for all calls, until shortly before its end or until it is refused', async (t) => {
+  test('get one token for all calls, until shortly before its end or until it is rejected', async (t) => {
     let nowMs = Date.now();
     const { standIn, provider, order } = await opened(t, () => nowMs);
     await Promise.all(Array.from({ length: 5 }, () => lookUp(provider, order())));
@@ -643,7 +643,7 @@ describe('credentials', () => {
   });
 });
 
-test('amounts that no JSON number has are refused before anything is stored', async (t) => {
+test('amounts that a JSON number cannot hold are rejected before anything is stored', async (t) => {
   const { provider } = await opened(t);
   const check = (amountOf: bigint) =>
     provider.check({ amount: amountOf, currency: 'EUR', buyerId: 'b', sellerId: 's' });
@@ -652,7 +652,7 @@ test('amounts that no JSON number has are refused before anything is stored', as
   assert.deepEqual(check(most + 1n), [{ field: 'amount', rule: 'must be at most 9007199254740991' }]);
 });
 
-test('hooks that cannot be read are refused, and those of other kinds are about nothing', async (t) => {
+test('unreadable hooks are rejected, and hooks of other kinds have no order', async (t) => {
   const { standIn, provider } = await opened(t);
   const read = (query: string) => {
     const sent = { ...hook('', '', '', 1), query: `secret=${standIn.hookSecret}${query}` };
@@ -672,7 +672,7 @@ test('hooks that cannot be read are refused, and those of other kinds are about 
   }
 });
 
-test('closing ends what is under way', async (t) => {
+test('closing ends the calls in flight', async (t) => {
   const { standIn, provider, order } = await opened(t);
   const { wait, there } = heldUp(t);
   standIn.failNext(holdRequest, { until: wait });

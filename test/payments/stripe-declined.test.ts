@@ -31,7 +31,7 @@ describe('why Stripe declined', () => {
     });
   }
 
-  test('a code that must not be told is in the detail for the operator alone', async (t) => {
+  test('a concealed code is only in the details for the operator', async (t) => {
     const { provider, order } = await opened(t);
     const { declined } = await instruct(provider, order('stolen'), 'FREEZE');
     assert.match(declined?.detail ?? '', /card_declined.*stolen_card.*req_standin/);
@@ -68,7 +68,7 @@ describe('why Stripe declined', () => {
     assert.equal((await instruct(provider, asked, 'RELEASE')).declined, undefined);
   });
 
-  test('a look-up of an order that was declined tells it as well', async (t) => {
+  test('a look-up of a declined order has the reason too', async (t) => {
     const { provider, order } = await opened(t);
     const asked = order('insufficient');
     await instruct(provider, asked, 'FREEZE');
@@ -76,7 +76,7 @@ describe('why Stripe declined', () => {
   });
 });
 
-describe('a apiError that Stripe does not save ends the order at once', () => {
+describe('a rejection that Stripe does not save ends the order at once', () => {
   test('a customer that is unknown: VOID with the reason, and the key is used up', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order('unknown-customer');

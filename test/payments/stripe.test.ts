@@ -72,7 +72,7 @@ const engine: ProviderEngine = {
 
 providerSuite('at Stripe', engine);
 
-test('what Stripe is told of a hold, and of its release', async (t) => {
+test('Stripe gets the documented requests for a hold and its release', async (t) => {
   const { standIn, provider, order } = await opened(t);
   const asked = order();
   const { reference } = await instruct(provider, asked, 'FREEZE');
@@ -203,7 +203,7 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
   });
 });
 
-describe('without a definite answer a call rejects, and a look-up tells', () => {
+describe('without a definite response a call rejects, and a look-up finds what was done', () => {
   const faults: readonly (readonly [string, Fault, PaymentStatus, FailureKind])[] = [
     ['the request is lost', 'lose-request', 'ABSENT', 'UNREACHABLE'],
     ['the answer is lost', 'lose-answer', 'HELD', 'UNREACHABLE'],
@@ -222,7 +222,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
       const asked = order();
       standIn.failNext(freezeRequest, fault);
       await assert.rejects(instruct(provider, asked, 'FREEZE'), { name: 'ProviderFailure', kind });
-      // One attempt alone: to try again is for whoever gave the instruction.
+      // There is one attempt only: reconciliation retries.
       assert.ok(standIn.requests.filter(({ path }) => path === '/v1/payment_intents').length <= 1);
       assert.equal((await lookUp(provider, asked)).status, status);
       assert.ok(standIn.intents.length <= 1);
@@ -246,7 +246,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     });
   }
 
-  test('a saved 500 of a FREEZE stays one until Stripe forgets the key; the look-up tells what was done', async (t) => {
+  test('a saved 500 of a FREEZE stays one until Stripe forgets the key; a look-up finds what was done', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(freezeRequest, 'fail-and-save');
@@ -331,7 +331,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
 });
 
 describe('CANCEL and FREEZE cross', () => {
-  /** A fault that holds a request up until it is let through, and tells when the request is there. */
+  /** A fault that holds a request up until it is let through. `there` resolves when the request has arrived. */
   function heldUp(t: TestContext) {
     const there = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -449,7 +449,7 @@ describe('the keys that Stripe forgets', () => {
 });
 
 describe('a look-up', () => {
-  test('tells the amount and the currency as Stripe does, whatever was asked', async (t) => {
+  test('has the amount and the currency of Stripe, whatever was requested', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     await instruct(provider, asked, 'FREEZE');
@@ -471,7 +471,7 @@ describe('a look-up', () => {
     assert.deepEqual(await lookUp(provider, asked), first);
   });
 
-  test('gives up, rather than saying ABSENT, where a seller has too many', async (t) => {
+  test('fails, rather than reporting ABSENT, if a seller has too many', async (t) => {
     const { standIn, provider, order } = await opened(t);
     await instruct(provider, order(), 'FREEZE');
     const [intent] = standIn.intents;
@@ -499,7 +499,7 @@ describe('a look-up', () => {
     assert.equal(since, Math.floor(asked.openedAtMs / 1000) - 600);
   });
 
-  test('tells an authorisation that ran out from one that was cancelled by Stripe or by us', async (t) => {
+  test('distinguishes a lapsed authorisation from a cancelled one', async (t) => {
     const { standIn, provider, order } = await opened(t);
     for (const [reason, charge, status] of [
       ['automatic', 'succeeded', 'LAPSED'],
@@ -528,7 +528,7 @@ describe('a look-up', () => {
   });
 });
 
-test('closing ends what is under way', async (t) => {
+test('closing ends the calls in flight', async (t) => {
   const { standIn, provider, order } = await opened(t);
   const gate = Promise.withResolvers<void>();
   t.after(() => gate.resolve());

@@ -8,10 +8,10 @@ import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched } from '../support/watched-command.ts';
 
-/** Many times what an order has to wait that waits for none of another platform, and a fraction of what it would otherwise. */
+/** Much longer than an order waits that does not wait for others, and much shorter than it would wait for them. */
 const fairMs = 10_000;
 
-test('150 orders that the provider is silent about do not keep those of another platform waiting', async (t) => {
+test('150 orders without a response do not delay those of another platform', async (t) => {
   const dataDir = temporaryFolder(t);
   const { platforms } = await issueInto(dataDir, 2);
   const [silent = assert.fail(), fair = assert.fail()] = platforms;

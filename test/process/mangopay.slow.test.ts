@@ -130,7 +130,7 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
     },
   );
 
-  await t.test('an answer that is lost is found by asking', async () => {
+  await t.test('a look-up finds what a lost response said', async () => {
     standIn.failNext(holdRequest, 'lose-answer');
     const pending = await service.open(await service.file());
     assertRefused(pending, 503, 'PAYMENT_PENDING');
@@ -152,7 +152,7 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
     assert.equal((await service.resolve(waiting.json.escrowId, 'refund')).json.state, 'REFUNDED');
   });
 
-  await t.test('a hook is a reason to ask, a forged one is nothing', async () => {
+  await t.test('a hook leads to a look-up, a forged one to nothing', async () => {
     const filingNo = await service.file();
     const { escrowId } = (await service.open(filingNo)).json;
     const { Id } = standIn.transfers.at(-1) ?? assert.fail();

@@ -39,13 +39,13 @@ async function startStripeMock(t: TestContext, path: string): Promise<string> {
 async function sendTo(url: string, { method, path, params, headers }: SeenRequest) {
   const form = new URLSearchParams(params);
   const isPost = method === 'POST';
-  const told = ['authorization', 'stripe-version', 'stripe-account'].flatMap((name) => {
+  const sent = ['authorization', 'stripe-version', 'stripe-account'].flatMap((name) => {
     const value = headers[name];
     return typeof value === 'string' ? [[name, value] as [string, string]] : [];
   });
   const answer = await fetch(`${url}${path}${isPost ? '' : `?${form}`}`, {
     method,
-    headers: told,
+    headers: sent,
     ...(isPost ? { body: form } : {}),
   });
   return { status: answer.status, body: JSON.parse(await answer.text()) };

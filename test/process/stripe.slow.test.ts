@@ -129,7 +129,7 @@ test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
     },
   );
 
-  await t.test('refuses what Stripe would not take, before it hears of it', async () => {
+  await t.test("rejects amounts outside Stripe's bounds before any request", async () => {
     const before = standIn.requests.length;
     const unknown = await open({ buyerId: 'nobody', sellerId: 'no one' });
     assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
@@ -172,7 +172,7 @@ test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
     },
   );
 
-  await t.test('asks where a notification says something, and believes none', async () => {
+  await t.test('looks up the order of a notification, and ignores its content', async () => {
     const { escrowId } = (await open()).json;
     const intent = intentOf(escrowId);
     const asked = standIn.requests.length;
@@ -190,52 +190,55 @@ test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
     assert.equal(((await forged.json()) as { code: string }).code, 'SIGNATURE_INVALID');
   });
 
-  await t.test('makes no sale of what the seller captures, until a person says so', async () => {
-    const filingNo = await at.file();
-    const { escrowId } = (await openEscrow(service, platform, filingNo, { amount })).json;
-    const intent = intentOf(escrowId);
-    standIn.captureAsSeller(intent.id, { artseal_captured: 'yes' });
-    assert.equal((await notify('payment_intent.succeeded', intent)).status, 200);
-    await eventually('the order waits for a person', settledWithinMs, async () => {
-      const waiting = await at.artseal('escrow', 'list', '--review');
-      return waiting.some((line) => line.includes(escrowId) && /FROZEN; .* says PAID_OUT/.test(line));
-    });
-    assert.equal((await order(escrowId)).state, 'FROZEN');
-    const events = async () => {
-      const { records } = (await askProvenance(service, platform, filingNo)).json;
-      return records.map(({ event }: { event: string }) => event);
-    };
-    assert.deepEqual(await events(), ['SUBMITTED']);
-    assertRefused(
-      await resolve(escrowId, 'release'),
-      409,
-      'ESCROW_STATE_CONFLICT',
-      /decision of the operator/,
-    );
-    await at.artseal('escrow', 'resolve', escrowId, '--accept', '--reason', 'the gallery agrees');
-    await becomes(escrowId, 'RELEASED');
-    assert.deepEqual(await events(), ['SUBMITTED', 'TRANSFER']);
-  });
+  await t.test(
+    'needs review if the seller captures, and is no sale until an operator accepts it',
+    async () => {
+      const filingNo = await at.file();
+      const { escrowId } = (await openEscrow(service, platform, filingNo, { amount })).json;
+      const intent = intentOf(escrowId);
+      standIn.captureAsSeller(intent.id, { artseal_captured: 'yes' });
+      assert.equal((await notify('payment_intent.succeeded', intent)).status, 200);
+      await eventually('the order waits for a person', settledWithinMs, async () => {
+        const waiting = await at.artseal('escrow', 'list', '--review');
+        return waiting.some((line) => line.includes(escrowId) && /FROZEN; .* says PAID_OUT/.test(line));
+      });
+      assert.equal((await order(escrowId)).state, 'FROZEN');
+      const events = async () => {
+        const { records } = (await askProvenance(service, platform, filingNo)).json;
+        return records.map(({ event }: { event: string }) => event);
+      };
+      assert.deepEqual(await events(), ['SUBMITTED']);
+      assertRefused(
+        await resolve(escrowId, 'release'),
+        409,
+        'ESCROW_STATE_CONFLICT',
+        /decision of the operator/,
+      );
+      await at.artseal('escrow', 'resolve', escrowId, '--accept', '--reason', 'the gallery agrees');
+      await becomes(escrowId, 'RELEASED');
+      assert.deepEqual(await events(), ['SUBMITTED', 'TRANSFER']);
+    },
+  );
 
   await t.test('appends to the history what becomes of the money after a release', async () => {
     const { escrowId } = (await open()).json;
     await resolve(escrowId, 'release');
     const { id, latest_charge: charge } = intentOf(escrowId);
-    const told = async (payment: string) =>
-      eventually(`${escrowId} is told of ${payment}`, settledWithinMs, async () => {
+    const recorded = async (payment: string) =>
+      eventually(`${escrowId} has ${payment}`, settledWithinMs, async () => {
         const { history, state } = await order(escrowId);
         return state === 'RELEASED' && history.at(-1).payment === payment;
       });
     standIn.refund(id, 1);
     assert.equal((await notify('charge.refunded', { ...charge })).status, 200);
-    await told('PARTLY_RETURNED');
+    await recorded('PARTLY_RETURNED');
     assert.equal((await order(escrowId)).history.at(-1).left, amount - 1);
     const dispute = standIn.dispute(id, amount - 1);
     assert.equal((await notify('charge.dispute.created', dispute)).status, 200);
-    await told('DISPUTED');
+    await recorded('DISPUTED');
     dispute.status = 'lost';
     assert.equal((await notify('charge.dispute.closed', dispute)).status, 200);
-    await told('RETURNED');
+    await recorded('RETURNED');
   });
 
   await t.test('says what to change where another kind of event is sent', async () => {

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 /** One request as it arrived. */
 export interface SeenRequest {
   readonly method: string;
-  /** Behind /v2.01/ and the ClientId. */
+  /** The path after /v2.01/ and the ClientId. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly body: Readonly<Record<string, unknown>>;
@@ -99,7 +99,7 @@ export interface World {
   carryOut(request: SeenRequest): Answer;
   /** Makes a user with a wallet that a pay-in of this much fills; the names of a party. */
   party(category: StandInUser['UserCategory'], currency: string, amount: number): PartyOfStandIn;
-  /** Whoever makes a transfer as this user has to authenticate first. */
+  /** A transfer of this user needs authentication first. */
   askToAuthenticate(userId: string): void;
   /** The user of a transfer has authenticated, or the time for it is over. */
   authenticated(transferId: string, isConfirmed: boolean): void;

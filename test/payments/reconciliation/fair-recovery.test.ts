@@ -6,7 +6,7 @@ import { type Kit, kitLimits, openKit } from './kit.ts';
 /** How long after its first attempt failed an order may wait for the next, whatever becomes of those of others. */
 const fairMs = 2_000;
 
-/** A kit whose provider gives no answer about the orders that it is told to be silent about. */
+/** Opens a kit whose provider does not respond to look-ups of chosen orders. */
 async function openSilent(t: TestContext) {
   const slots = { atOnce: 8, atOncePerCaller: 4, keptForOthers: 4 };
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER, ...slots });
@@ -33,7 +33,7 @@ async function assertRecovered(kit: Kit, platform: StoredKey): Promise<void> {
   assert.equal((await kit.case(escrowId)).order.state, 'FROZEN', `${platform.caller} waits for others`);
 }
 
-test('20 orders of a platform that are not answered for do not keep the order of another one waiting', async (t) => {
+test('20 orders of a platform without a response do not delay an order of another one', async (t) => {
   const { kit, openSilent: open } = await openSilent(t);
   const fair = await kit.addPlatform('fair');
   await open(kit.platform, 20);
@@ -43,7 +43,7 @@ test('20 orders of a platform that are not answered for do not keep the order of
   }
 });
 
-test('nor do those of several platforms', async (t) => {
+test('orders of several platforms without a response do not delay an order of another one', async (t) => {
   const { kit, openSilent: open } = await openSilent(t);
   const fair = await kit.addPlatform('fair');
   for (let count = 0; count < 6; count += 1) await open(await kit.addPlatform(`silent ${count}`), 5);
@@ -53,7 +53,7 @@ test('nor do those of several platforms', async (t) => {
   }
 });
 
-test('an order that has not failed waits for none that has, of its own platform or another', async (t) => {
+test('an order that has not failed does not wait for orders that have, of any platform', async (t) => {
   const { kit, openSilent: open } = await openSilent(t);
   const sound = await kit.open();
   await open(kit.platform, 20);
@@ -70,7 +70,7 @@ test('an order that has not failed waits for none that has, of its own platform 
   assert.equal((await kit.case(sound)).order.state, 'CLOSED');
 });
 
-test('orders that notifications made due take no more than their share, and each has its turn', async (t) => {
+test('orders that notifications make due take only their share, and each gets its turn', async (t) => {
   const { kit, silence } = await openSilent(t);
   const fair = await kit.addPlatform('fair');
   const noticed: string[] = [];

@@ -19,7 +19,7 @@ import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { openTestProvider, type TestProvider } from '../../support/simulator.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-/** The limits of a kit: those of the service, with the long ones short enough to be waited for step by step. */
+/** The limits of a kit: those of the service, with the long ones short enough for a test. */
 export const kitLimits: ReconciliationLimits = {
   ...reconciliationLimits,
   freezeDeadlineMs: 30_000,
@@ -27,29 +27,29 @@ export const kitLimits: ReconciliationLimits = {
   quietLookUpMs: 30_000,
 };
 
-/** A reconciler on a real store, with time and provider in the hand of the test. */
+/** A reconciler on a real store; the test controls time and provider. */
 export interface Kit {
-  /** Carries a command out, whatever fails for the reconciler. */
+  /** Executes a command, whatever fails for the reconciler. */
   readonly execute: Execute;
   readonly clock: ManualClock;
   /** The folder of its database. */
   readonly dataDir: string;
   readonly provider: TestProvider;
   readonly platform: StoredKey;
-  /** Has all commands of a kind that the reconciler gives fail; the returned function ends that, and says how many did. */
+  /** Makes all commands of a kind fail for the reconciler. Returns a function that ends it and returns how many failed. */
   fail(kind: Kind, error: Error): () => number;
   /** Registers a further platform. */
   addPlatform(name: string): Promise<StoredKey>;
-  /** Opens an order of a platform, the kit's own by default, and gives its FREEZE; its id, whatever became of it. */
+  /** Opens an order of a platform, the kit's own by default, and sends its FREEZE. Returns its id. */
   open(platform?: StoredKey): Promise<string>;
-  /** Prepares a resolution and gives it. */
+  /** Prepares a resolution and sends it. */
   resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Instruction>;
   case(escrowId: string): Promise<EscrowCase>;
-  /** Moves time on, step by step, with recovery at work. */
+  /** Advances the clock step by step, while recovery runs. */
   pass(ms: number): Promise<void>;
-  /** Ends the reconciler and begins another one on the same store, as a restart does. */
+  /** Stops the reconciler and starts another one on the same store, like a restart. */
   restart(): Promise<void>;
-  /** What is logged as waiting for a person, or as not settled. */
+  /** The log lines. */
   readonly logged: readonly { readonly msg: string; readonly level: number }[];
 }
 
@@ -69,7 +69,7 @@ export function quiet(): Promise<void> {
   return promise;
 }
 
-/** Makes a kit; closed after the test. */
+/** Opens a kit, which is closed after the test. */
 export async function openKit(
   test: Pick<TestContext, 'after'>,
   limits: Partial<ReconciliationLimits> = {},

@@ -18,7 +18,7 @@ async function released(kit: Kit): Promise<string> {
 let events = 0;
 
 /** The provider notifies, and says this of the order when it is asked. */
-async function told(kit: Kit, escrowId: string, word?: Word): Promise<void> {
+async function notify(kit: Kit, escrowId: string, word?: Word): Promise<void> {
   if (word === undefined) kit.provider.report();
   else kit.provider.report((_, truth) => ({ ...truth, ...word }));
   const { holdId } = await kit.case(escrowId);
@@ -34,7 +34,7 @@ async function decide(kit: Kit, escrowId: string, decision: Decision): Promise<v
   await kit.pass(2 * kitLimits.pollMs);
 }
 
-/** What the history has behind the release. */
+/** Returns the history after the release. */
 async function since(kit: Kit, escrowId: string) {
   const { order } = await kit.case(escrowId);
   assert.equal(order.state, 'RELEASED');
@@ -52,30 +52,30 @@ for (const [status, amount] of [
   ['PARTLY_RETURNED', 1n],
   ['DISPUTED', undefined],
 ] as const) {
-  test(`${status} after a release: the history has it once, a person has to look, and the TRANSFER stays`, async (t) => {
+  test(`${status} after a release is in the history once and needs review; the TRANSFER stays`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await released(kit);
     const word = { status, ...(amount === undefined ? {} : { amount }) };
-    await told(kit, escrowId, word);
+    await notify(kit, escrowId, word);
     assert.deepEqual(await since(kit, escrowId), [['RELEASED', status, amount]]);
     assert.match((await kit.case(escrowId)).review ?? '', new RegExp(status));
-    await told(kit, escrowId, word);
+    await notify(kit, escrowId, word);
     assert.deepEqual(await since(kit, escrowId), [['RELEASED', status, amount]]);
 
     await decide(kit, escrowId, 'ACCEPT');
     assert.equal((await kit.case(escrowId)).review, undefined);
-    await told(kit, escrowId, word);
+    await notify(kit, escrowId, word);
     assert.equal((await kit.case(escrowId)).review, undefined);
     assert.deepEqual(await since(kit, escrowId), [['RELEASED', status, amount]]);
     assert.equal(await transfers(kit, escrowId), 1);
   });
 }
 
-test('what comes after is recorded although a person has not decided yet, and is what they decide about', async (t) => {
+test('a later change is recorded during the review, and is what the operator decides about', async (t) => {
   const kit = await openKit(t);
   const escrowId = await released(kit);
-  await told(kit, escrowId, { status: 'DISPUTED' });
-  await told(kit, escrowId, { status: 'RETURNED' });
+  await notify(kit, escrowId, { status: 'DISPUTED' });
+  await notify(kit, escrowId, { status: 'RETURNED' });
   assert.deepEqual(await since(kit, escrowId), [
     ['RELEASED', 'DISPUTED', undefined],
     ['RELEASED', 'RETURNED', undefined],
@@ -85,28 +85,28 @@ test('what comes after is recorded although a person has not decided yet, and is
   assert.equal((await kit.case(escrowId)).review, undefined);
 });
 
-test('a dispute that was won is recorded, and a person is told of that as well', async (t) => {
+test('a won dispute is recorded and needs review too', async (t) => {
   const kit = await openKit(t);
   const escrowId = await released(kit);
-  await told(kit, escrowId, { status: 'DISPUTED' });
+  await notify(kit, escrowId, { status: 'DISPUTED' });
   await decide(kit, escrowId, 'ACCEPT');
-  await told(kit, escrowId);
+  await notify(kit, escrowId);
   assert.deepEqual(await since(kit, escrowId), [
     ['RELEASED', 'DISPUTED', undefined],
     ['RELEASED', 'PAID_OUT', undefined],
   ]);
   assert.match((await kit.case(escrowId)).review ?? '', /PAID_OUT after DISPUTED/);
   await decide(kit, escrowId, 'ACCEPT');
-  await told(kit, escrowId);
+  await notify(kit, escrowId);
   assert.equal((await kit.case(escrowId)).review, undefined);
 });
 
-test('each part that is returned is recorded, and accepting one is not accepting the next', async (t) => {
+test('each returned part is recorded and needs its own review', async (t) => {
   const kit = await openKit(t);
   const escrowId = await released(kit);
-  await told(kit, escrowId, { status: 'PARTLY_RETURNED', amount: 3n });
+  await notify(kit, escrowId, { status: 'PARTLY_RETURNED', amount: 3n });
   await decide(kit, escrowId, 'ACCEPT');
-  await told(kit, escrowId, { status: 'PARTLY_RETURNED', amount: 2n });
+  await notify(kit, escrowId, { status: 'PARTLY_RETURNED', amount: 2n });
   assert.deepEqual(await since(kit, escrowId), [
     ['RELEASED', 'PARTLY_RETURNED', 3n],
     ['RELEASED', 'PARTLY_RETURNED', 2n],
@@ -114,15 +114,15 @@ test('each part that is returned is recorded, and accepting one is not accepting
   assert.notEqual((await kit.case(escrowId)).review, undefined);
 });
 
-test('a notification without news changes nothing', async (t) => {
+test('a notification without a change does nothing', async (t) => {
   const kit = await openKit(t);
   const escrowId = await released(kit);
-  await told(kit, escrowId);
+  await notify(kit, escrowId);
   assert.deepEqual(await since(kit, escrowId), []);
   assert.equal((await kit.case(escrowId)).review, undefined);
 });
 
-test('a capture that was returned in full before anybody heard of it is no release', async (t) => {
+test('a capture that was returned in full before a look-up is no release', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   kit.provider.report((_, truth) => ({ ...truth, status: 'RETURNED' }));
@@ -132,7 +132,7 @@ test('a capture that was returned in full before anybody heard of it is no relea
 });
 
 for (const status of ['DISPUTED', 'PARTLY_RETURNED'] as const) {
-  test(`a capture that is ${status} before anybody heard of it needs a person, who can accept it as a release`, async (t) => {
+  test(`a capture that is ${status} before a look-up needs review, and an operator can accept it as a release`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
     kit.provider.report((_, truth) => ({ ...truth, status, amount: 1n }));
@@ -147,7 +147,7 @@ for (const status of ['DISPUTED', 'PARTLY_RETURNED'] as const) {
   });
 }
 
-test('why the provider declines to pay out is told, and stays with the instruction', async (t) => {
+test('the reason for a declined release stays with the instruction', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   const declined = {
@@ -161,7 +161,7 @@ test('why the provider declines to pay out is told, and stays with the instructi
   assert.deepEqual([status, reason], ['DECLINED', declined.words]);
 });
 
-test('until when a hold lasts is kept, and a warning is logged at each look-up from a day before', async (t) => {
+test('the end of a hold is stored, and each look-up logs a warning from a day before', async (t) => {
   const kit = await openKit(t);
   const expiresAtMs = kit.clock.nowMs() + 86_400_000 + kitLimits.quietLookUpMs / 2;
   kit.provider.report((_, truth) => ({ ...truth, holdExpiresAtMs: expiresAtMs }));
@@ -173,7 +173,7 @@ test('until when a hold lasts is kept, and a warning is logged at each look-up f
   assert.ok(warnings() >= 1);
 });
 
-test('an operator stops an order that waits for the provider; asked again, it goes on', async (t) => {
+test('an operator stops an order that waits for the provider; a look-up resumes it', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   kit.provider.treat({ RELEASE: 'LOST' });
@@ -195,7 +195,7 @@ for (const [release, state] of [
   ['LOST', 'REFUNDED'],
   ['ANSWER_LOST', 'RELEASED'],
 ] as const) {
-  test(`stopped and to be given back, an order whose release was ${release} becomes ${state}`, async (t) => {
+  test(`a stopped order that is returned, whose release was ${release}, becomes ${state}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
     kit.provider.treat({ RELEASE: release });

@@ -15,9 +15,9 @@ async function awaiting(kit: Kit): Promise<string> {
   return escrowId;
 }
 
-const kindsTold = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
+const kindsSent = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
-test('an order whose buyer has to act stays UNPAID, says where and until when, and its FREEZE stays open', async (t) => {
+test('an order whose buyer has to act stays UNPAID with page and deadline, and its FREEZE stays open', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
   const { order, open } = await kit.case(escrowId);
@@ -29,7 +29,7 @@ test('an order whose buyer has to act stays UNPAID, says where and until when, a
   );
 });
 
-test('it is waited for no longer than the provider lets the buyer act', async (t) => {
+test('the deadline of the provider ends the wait for the buyer', async (t) => {
   const kit = await openKit(t);
   const nextActionExpiresAtMs = kit.clock.nowMs() + 600_000;
   kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url, nextActionExpiresAtMs }));
@@ -37,12 +37,12 @@ test('it is waited for no longer than the provider lets the buyer act', async (t
   assert.equal((await kit.case(escrowId)).order.nextAction?.untilMs, nextActionExpiresAtMs);
 });
 
-test('it is not told to hold again, beyond the deadline of silent orders too, and goes on when the buyer has acted', async (t) => {
+test('the FREEZE is not sent again while the buyer is awaited, and the order continues when the buyer has acted', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
   const untilMs = kit.clock.nowMs() + buyerDeadlineMs;
   await kit.pass(freezeDeadlineMs + 2 * buyerLookUpMs);
-  assert.deepEqual(kindsTold(kit), ['FREEZE']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE']);
   assert.ok(kit.provider.lookUps.length > 1);
   assert.equal((await kit.case(escrowId)).order.nextAction?.untilMs, untilMs);
 
@@ -52,7 +52,7 @@ test('it is not told to hold again, beyond the deadline of silent orders too, an
   assert.deepEqual([order.state, order.nextAction, open], ['FROZEN', undefined, []]);
 });
 
-test('a notification has it asked at once', async (t) => {
+test('a notification leads to a look-up at once', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
   const { holdId } = await kit.case(escrowId);
@@ -65,11 +65,11 @@ test('a notification has it asked at once', async (t) => {
   assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
 });
 
-test('an order whose buyer does not act is cancelled at its deadline, and not before', async (t) => {
+test('an order whose buyer does not act is cancelled at its deadline', async (t) => {
   const kit = await openKit(t, { buyerDeadlineMs: 600_000 });
   const escrowId = await awaiting(kit);
   await kit.pass(599_000);
-  assert.deepEqual(kindsTold(kit), ['FREEZE']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE']);
   kit.provider.report(
     (question): PaymentSnapshot =>
       'kind' in question && question.kind === 'CANCEL'
@@ -79,10 +79,10 @@ test('an order whose buyer does not act is cancelled at its deadline, and not be
   await kit.pass(2_000);
   const { order } = await kit.case(escrowId);
   assert.deepEqual([order.state, order.nextAction, order.pending], ['CLOSED', undefined, undefined]);
-  assert.deepEqual(kindsTold(kit), ['FREEZE', 'CANCEL']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE', 'CANCEL']);
 });
 
-test('a buyer who is turned down ends the order, with the reason', async (t) => {
+test('a declined buyer ends the order, with the reason', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
   const declined = {
@@ -100,7 +100,7 @@ test('a buyer who is turned down ends the order, with the reason', async (t) => 
   assert.partialDeepStrictEqual(line, { escrowId, code: declined.code, detail: declined.detail });
 });
 
-test('a restart goes on waiting, and asks at once', async (t) => {
+test('after a restart the order still waits, and is looked up at once', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
   const { order } = await kit.case(escrowId);
@@ -108,10 +108,10 @@ test('a restart goes on waiting, and asks at once', async (t) => {
   await kit.pass(kitLimits.pollMs);
   assert.equal(kit.provider.lookUps.length, 1);
   assert.deepEqual((await kit.case(escrowId)).order.nextAction, order.nextAction);
-  assert.deepEqual(kindsTold(kit), ['FREEZE']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE']);
 });
 
-test('an operator closes an order that waits: a hold that comes after all goes back', async (t) => {
+test('a hold that arrives after an operator closed a waiting order is returned', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
   const at = { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
@@ -120,7 +120,7 @@ test('an operator closes an order that waits: a hold that comes after all goes b
   assert.deepEqual([closed.order.state, closed.order.nextAction, closed.open], ['CLOSED', undefined, []]);
   kit.provider.report();
   await kit.pass(kitLimits.pollMs);
-  assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
   assert.equal((await kit.case(escrowId)).order.state, 'CLOSED');
   assert.equal((await kit.case(escrowId)).review, undefined);
 });

@@ -38,7 +38,7 @@ function takeTransfers({ dataDir }: Kit): () => void {
     });
 }
 
-test('a release that cannot be recorded since a record is missing is given once, told as that, and recorded when it is back', async (t) => {
+test('a release that a missing record prevents from being stored is sent once, and stored when the record is back', async (t) => {
   const kit = await openKit(t, { attemptsMax: attempts });
   const first = await kit.open();
   await kit.resolve('RELEASE', first);
@@ -82,6 +82,6 @@ test('a release that cannot be recorded since a record is missing is given once,
     callerId: kit.platform.callerId,
     after: undefined,
   });
-  const told = events.filter((event) => event.escrowId === escrowId).map(({ type }) => type);
-  assert.equal(told.filter((type) => type === 'escrow.released').length, 1);
+  const types = events.filter((event) => event.escrowId === escrowId).map(({ type }) => type);
+  assert.equal(types.filter((type) => type === 'escrow.released').length, 1);
 });

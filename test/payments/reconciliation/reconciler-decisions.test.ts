@@ -18,9 +18,9 @@ async function close(kit: Kit, escrowId: string): Promise<void> {
   await kit.execute({ kind: 'CloseOrder', by: tester, escrowId, at });
 }
 
-const told = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
+const kindsSent = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
-test('closing an order gives back what was accepted for it while it was UNPAID', async (t) => {
+test('closing an order returns what was accepted for it while it was UNPAID', async (t) => {
   const kit = await openKit(t);
   kit.provider.report((_, truth) => ({ ...truth, amount: 1n }));
   const escrowId = await kit.open();
@@ -30,11 +30,11 @@ test('closing an order gives back what was accepted for it while it was UNPAID',
   await close(kit, escrowId);
   kit.provider.report();
   await kit.pass(2 * pollMs);
-  assert.deepEqual(told(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
   assert.equal(kit.provider.statusOf(escrowId), 'RETURNED');
 });
 
-test('an order whose confirmed hold is accepted not to be one yet is asked about now and then alone', async (t) => {
+test('an order whose missing hold was accepted is only looked up rarely', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   const url = 'https://bank.example/confirm/1';
@@ -50,7 +50,7 @@ test('an order whose confirmed hold is accepted not to be one yet is asked about
   assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
 });
 
-test('what is decided while a RELEASE is given comes to its end when that was carried out', async (t) => {
+test('a decision during a RELEASE ends when the RELEASE was carried out', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   kit.provider.treat({ RELEASE: 'KEPT_BACK' });
@@ -65,7 +65,7 @@ test('what is decided while a RELEASE is given comes to its end when that was ca
   assert.deepEqual([order.state, order.pending, open], ['RELEASED', undefined, []]);
 });
 
-test('a notification that comes while a RELEASED order is asked about has it asked again, though a person has to look', async (t) => {
+test('a notification during a look-up of a RELEASED order leads to another one, also in review', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   await kit.resolve('RELEASE', escrowId);
@@ -83,7 +83,7 @@ test('a notification that comes while a RELEASED order is asked about has it ask
   assert.ok(kit.provider.lookUps.length > asked + 1);
 });
 
-test('silence takes nothing from a RELEASED order that a person has to decide about already', async (t) => {
+test('missing responses do not change the review of a RELEASED order', async (t) => {
   const kit = await openKit(t, { attemptsMax: 3 });
   const escrowId = await kit.open();
   await kit.resolve('RELEASE', escrowId);
@@ -107,7 +107,7 @@ test('silence takes nothing from a RELEASED order that a person has to decide ab
 });
 
 for (const answer of ['CONFIRMED', 'LOST'] as const) {
-  test(`what was to go back and was paid out needs a person, who may accept it: REFUND ${answer}`, async (t) => {
+  test(`money that was paid out instead of returned needs review and can be accepted: REFUND ${answer}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
     const { filingNo } = (await kit.case(escrowId)).order;
@@ -129,7 +129,7 @@ for (const answer of ['CONFIRMED', 'LOST'] as const) {
   });
 }
 
-test('what a buyer can still have held for an order that is CLOSED is not forgotten once that is accepted', async (t) => {
+test('a hold that a buyer can still make for a CLOSED order is looked up after it was accepted', async (t) => {
   const kit = await openKit(t);
   const nextActionUrl = 'https://bank.example/confirm/1';
   kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
@@ -139,10 +139,10 @@ test('what a buyer can still have held for an order that is CLOSED is not forgot
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(2 * pollMs);
-  const given = told(kit).length;
+  const given = kindsSent(kit).length;
   kit.provider.report((_, truth) => ({ ...truth, status: 'HELD' }));
   await kit.pass(quietLookUpMs + pollMs);
-  assert.deepEqual(told(kit).slice(given), ['REFUND']);
+  assert.deepEqual(kindsSent(kit).slice(given), ['REFUND']);
 });
 
 /** An order that its seller was paid for without a RELEASE of ours, which waits for a person; the events of its filing. */
@@ -158,7 +158,7 @@ async function assertNoSale(kit: Kit, escrowId: string) {
   );
 }
 
-test('what was paid out without a RELEASE is no sale until a person accepts it', async (t) => {
+test('money that was paid out without a RELEASE is no sale until an operator accepts it', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
@@ -172,7 +172,7 @@ test('what was paid out without a RELEASE is no sale until a person accepts it',
   assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
 });
 
-test('what was paid out after a RELEASE was declined is no sale', async (t) => {
+test('money that was paid out after a declined RELEASE is no sale', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   kit.provider.treat({ RELEASE: 'DECLINED' });
@@ -184,7 +184,7 @@ test('what was paid out after a RELEASE was declined is no sale', async (t) => {
 
 for (const stopped of [false, true]) {
   const after = stopped ? ', that was stopped since and is looked at again' : '';
-  test(`what was paid out is a sale where a RELEASE is open, whose answer was lost${after}`, async (t) => {
+  test(`money that was paid out is a sale if a RELEASE is open, whose response was lost${after}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
     kit.provider.treat({ RELEASE: 'LOST' });

@@ -13,7 +13,7 @@ async function end(kit: Kit, escrowId: string, as: OrderEnd): Promise<void> {
   await kit.execute({ kind: 'EndOrder', by: tester, escrowId, end: as, evidence, at });
 }
 
-const kindsTold = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
+const kindsSent = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
 /** Has the provider asked about an order once more. */
 async function notify(kit: Kit, escrowId: string): Promise<void> {
@@ -23,7 +23,7 @@ async function notify(kit: Kit, escrowId: string): Promise<void> {
   await kit.pass(2 * pollMs);
 }
 
-test('what a person ended is given to nobody any more, a RELEASE that was not answered included', async (t) => {
+test('no instruction is sent for an order that an operator ended, not even an open RELEASE', async (t) => {
   const kit = await openKit(t);
   const escrowId = await kit.open();
   kit.provider.treat({ RELEASE: 'LOST' });
@@ -33,7 +33,7 @@ test('what a person ended is given to nobody any more, a RELEASE that was not an
   kit.provider.treat({});
   kit.provider.treatLookUps({ kind: 'NONE' });
   await kit.pass(2 * longestRetryMs);
-  assert.deepEqual(kindsTold(kit), ['FREEZE', 'RELEASE']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE', 'RELEASE']);
   assert.equal(kit.provider.carriedOut('RELEASE'), 0);
 });
 
@@ -48,7 +48,7 @@ for (const [as, said, then] of [
   ['CLOSED', 'PAID_OUT', 'review'],
   ['CLOSED', 'VOID', 'nothing'],
 ] as const) {
-  test(`an order that a person ended as ${as}, of which the provider says ${said}: ${then}`, async (t) => {
+  test(`an order that an operator ended as ${as}, and the provider reports as ${said}: ${then}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
     await end(kit, escrowId, as);
@@ -59,7 +59,7 @@ for (const [as, said, then] of [
     assert.equal(order.history.at(-1)?.state, as);
     if (then === 'review') assert.match(review ?? '', new RegExp(`The order (is|was) ${as}`));
     if (then === 'nothing') assert.deepEqual([review, open], [undefined, []]);
-    assert.deepEqual(kindsTold(kit), then === 'REFUND' ? ['FREEZE', 'REFUND'] : ['FREEZE']);
+    assert.deepEqual(kindsSent(kit), then === 'REFUND' ? ['FREEZE', 'REFUND'] : ['FREEZE']);
     const provenance = await kit.execute({ kind: 'GetProvenance', filingNo: order.filingNo });
     const transfers = provenance?.records.filter(({ event }) => event === 'TRANSFER').length;
     assert.equal(transfers, as === 'RELEASED' ? 1 : 0);
@@ -71,7 +71,7 @@ for (const [as, waits] of [
   ['REFUNDED', false],
   ['CLOSED', true],
 ] as const) {
-  test(`an order that a person ended as ${as} ${waits ? 'waits' : 'does not wait'} for one again after silence`, async (t) => {
+  test(`an order that an operator ended as ${as} ${waits ? 'needs' : 'does not need'} review again after missing responses`, async (t) => {
     const kit = await openKit(t, { attemptsMax: 3 });
     const escrowId = await kit.open();
     kit.provider.treatLookUps({ kind: 'SILENT' });
@@ -90,7 +90,7 @@ for (const [as, waits] of [
     // A notification has it asked all the same, and the hold that is there goes back, once.
     kit.provider.treatLookUps({ kind: 'NONE' });
     await notify(kit, escrowId);
-    assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+    assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
     assert.equal((await kit.case(escrowId)).order.state, 'CLOSED');
   });
 }

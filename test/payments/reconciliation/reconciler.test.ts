@@ -17,7 +17,7 @@ const reports =
   (amount: bigint): Report =>
   (_, truth) => ({ ...truth, amount });
 
-const kindsTold = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
+const kindsSent = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
 async function stateOf(kit: Kit, escrowId: string): Promise<string> {
   return (await kit.case(escrowId)).order.state;
@@ -74,7 +74,7 @@ async function pending(kit: Kit, treatment: Treatment = 'LOST'): Promise<string>
   return escrowId;
 }
 
-test('while what is due cannot be read, that is logged once, and once when it is over', async (t) => {
+test('a failure to read due orders is logged once, and so is its end', async (t) => {
   const kit = await openKit(t);
   const lines = () => kit.logged.map(({ level, msg }) => [level, msg]);
   for (const [error, level] of [
@@ -93,23 +93,23 @@ test('while what is due cannot be read, that is logged once, and once when it is
   }
 });
 
-test('an instruction is on disk as SENT before it is given, under the id by which it is known', async (t) => {
+test('an instruction is stored as SENT, with its id, before it is sent', async (t) => {
   const kit = await openKit(t);
   kit.provider.treat({ FREEZE: 'KEPT_BACK' });
   const opening = kit.open();
   await kit.provider.instructed('FREEZE');
-  const [told = assert.fail()] = kit.provider.instructions;
-  const { instructionId } = told;
+  const [sent = assert.fail()] = kit.provider.instructions;
+  const { instructionId } = sent;
   assert.equal((await kit.execute({ kind: 'FindInstruction', instructionId }))?.status, 'SENT');
   await kit.provider.answer();
   const { order, holdId } = await kit.case(await opening);
-  assert.equal(told.holdId, holdId);
-  assert.equal(told.instructionId, holdId);
-  assert.equal(told.escrowId, order.escrowId);
-  assert.equal(told.currency, 'CNY');
+  assert.equal(sent.holdId, holdId);
+  assert.equal(sent.instructionId, holdId);
+  assert.equal(sent.escrowId, order.escrowId);
+  assert.equal(sent.currency, 'CNY');
 });
 
-test('what is not answered in time is pending, is asked about, and is settled by what is found', async (t) => {
+test('an instruction without a response in time is pending, and a look-up settles it', async (t) => {
   const kit = await openKit(t);
   kit.provider.treat({ FREEZE: { kind: 'SILENT', carriedOut: true } });
   const opening = kit.open();
@@ -124,10 +124,10 @@ test('what is not answered in time is pending, is asked about, and is settled by
   );
   await kit.pass(2 * firstRetryMs);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  assert.deepEqual(kindsTold(kit), ['FREEZE'], 'it exists, so it is not given again');
+  assert.deepEqual(kindsSent(kit), ['FREEZE'], 'it exists, so it is not given again');
 });
 
-test('an instruction that never arrived is given again, under the same id', async (t) => {
+test('an instruction that never arrived is sent again under the same id', async (t) => {
   const kit = await openKit(t);
   const escrowId = await pending(kit);
   kit.provider.treat({ FREEZE: 'CONFIRMED' });
@@ -137,7 +137,7 @@ test('an instruction that never arrived is given again, under the same id', asyn
   assert.equal(kit.provider.instructions.length, 2);
 });
 
-test('a provider that stays silent is asked at growing intervals, up to the longest', async (t) => {
+test('a silent provider is asked at growing intervals, up to the longest', async (t) => {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
   await pending(kit);
   kit.provider.treatLookUps({ kind: 'LOST' });
@@ -151,7 +151,7 @@ test('a provider that stays silent is asked at growing intervals, up to the long
   }
 });
 
-test('an order that waited too long for its hold is cancelled, and CLOSED once that is confirmed', async (t) => {
+test('an order that waits too long for its hold is cancelled, and CLOSED once the provider confirms it', async (t) => {
   const kit = await openKit(t);
   const escrowId = await pending(kit);
   await kit.pass(freezeDeadlineMs - 10_000);
@@ -160,11 +160,11 @@ test('an order that waited too long for its hold is cancelled, and CLOSED once t
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
-  assert.equal(kindsTold(kit).at(-1), 'CANCEL');
-  assert.equal(kindsTold(kit).filter((kind) => kind === 'CANCEL').length, 1);
+  assert.equal(kindsSent(kit).at(-1), 'CANCEL');
+  assert.equal(kindsSent(kit).filter((kind) => kind === 'CANCEL').length, 1);
 });
 
-test('an order is not CLOSED while its cancelling is not confirmed', async (t) => {
+test('an order is not CLOSED before its CANCEL is confirmed', async (t) => {
   const kit = await openKit(t);
   const escrowId = await pending(kit);
   kit.provider.treat({ CANCEL: 'LOST' });
@@ -177,13 +177,13 @@ test('an order is not CLOSED while its cancelling is not confirmed', async (t) =
   );
 });
 
-test('a hold that is found after the order was given up is given back, and freezes nothing', async (t) => {
+test('a hold that arrives after the CANCEL is returned, and the order is not FROZEN', async (t) => {
   const kit = await openKit(t);
   const givenUpMs = freezeDeadlineMs + longestRetryMs;
   const escrowId = await pending(kit, { kind: 'LATE_REQUEST', ms: givenUpMs + 1 });
   kit.provider.treat({ CANCEL: 'LOST' });
   await kit.pass(givenUpMs);
-  assert.ok(kindsTold(kit).includes('CANCEL'));
+  assert.ok(kindsSent(kit).includes('CANCEL'));
   assert.equal(kit.provider.statusOf(escrowId), 'ABSENT');
   kit.provider.treat({ CANCEL: 'CONFIRMED' });
   await kit.pass(2 * longestRetryMs);
@@ -196,28 +196,28 @@ test('a hold that is found after the order was given up is given back, and freez
   assert.deepEqual(open, []);
 });
 
-test('a hold that comes after the order was CLOSED is compensated by a refund', async (t) => {
+test('a hold that arrives after the order was CLOSED is refunded', async (t) => {
   const kit = await openKit(t);
   const escrowId = await denied(kit);
   await kit.pass(quietLookUpMs + 1_000);
-  assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
   const { order, open, review } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
   assert.equal(review, undefined);
 });
 
-test('a compensation that the provider declines needs a person, who may try anew', async (t) => {
+test('a declined refund of a CLOSED order needs review, and an operator can repeat it', async (t) => {
   const kit = await openKit(t);
   const escrowId = await denied(kit);
   kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(3 * quietLookUpMs);
-  assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
-  await decide(kit, escrowId, 'RETURN', 'anew');
+  await decide(kit, escrowId, 'RETURN', 'again');
   kit.provider.treat({ REFUND: 'CONFIRMED' });
   await kit.pass(1_000);
-  assert.equal(kit.provider.instructions.at(-1)?.instructionId, 'anew');
+  assert.equal(kit.provider.instructions.at(-1)?.instructionId, 'again');
   assert.deepEqual((await kit.case(escrowId)).open, []);
 });
 
@@ -225,7 +225,7 @@ for (const [what, differs] of [
   ['another amount', (payment: PaymentSnapshot) => ({ ...payment, amount: (payment.amount ?? 0n) - 1n })],
   ['another currency', (payment: PaymentSnapshot) => ({ ...payment, currency: 'EUR' })],
 ] as const) {
-  test(`${what} stops an order for a person, who may have it asked about again`, async (t) => {
+  test(`${what} needs review, and an operator can have it looked up again`, async (t) => {
     const kit = await openKit(t);
     kit.provider.report((_, truth) => differs(truth));
     const escrowId = await kit.open();
@@ -233,7 +233,7 @@ for (const [what, differs] of [
     assert.equal(order.state, 'UNPAID');
     assert.match(review ?? '', /128000000 CNY.*HELD/);
     await kit.pass(freezeDeadlineMs + quietLookUpMs);
-    assert.deepEqual(kindsTold(kit), ['FREEZE']);
+    assert.deepEqual(kindsSent(kit), ['FREEZE']);
     assert.equal(kit.provider.lookUps.length, 0, 'nobody is asked while a person decides');
     assert.ok(kit.logged.some(({ msg, level }) => level === 50 && /needs a person/.test(msg)));
 
@@ -253,7 +253,7 @@ async function short(kit: Kit): Promise<string> {
   return kit.open();
 }
 
-test('a person may accept what differs, and that is what is paid out', async (t) => {
+test('an operator accepts another amount, and that is paid out', async (t) => {
   const kit = await openKit(t);
   const escrowId = await short(kit);
   await decide(kit, escrowId, 'ACCEPT');
@@ -263,7 +263,7 @@ test('a person may accept what differs, and that is what is paid out', async (t)
   assert.equal(kit.provider.instructions.at(-1)?.amount, 1n);
 });
 
-test('what differs from what was accepted stops the order again', async (t) => {
+test('an amount other than the accepted one needs review again', async (t) => {
   const kit = await openKit(t);
   const escrowId = await short(kit);
   await decide(kit, escrowId, 'ACCEPT');
@@ -275,7 +275,7 @@ test('what differs from what was accepted stops the order again', async (t) => {
   assert.match(review ?? '', /PAID_OUT 2 CNY/);
 });
 
-test('a person may have what differs given back: the order is CLOSED', async (t) => {
+test('an operator returns another amount, and the order is CLOSED', async (t) => {
   const kit = await openKit(t);
   const escrowId = await short(kit);
   await decide(kit, escrowId, 'RETURN');
@@ -285,7 +285,7 @@ test('a person may have what differs given back: the order is CLOSED', async (t)
   assert.deepEqual(open, []);
 });
 
-test('what differs and is not given back stops the order again, for another instruction', async (t) => {
+test('a declined return of another amount needs review again, and is repeated with a new instruction', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   kit.provider.report(reports(1n));
@@ -308,7 +308,7 @@ for (const [state, status, end] of [
   ['FROZEN', 'VOID', 'CLOSED'],
   ['UNPAID', 'PAID_OUT', 'RELEASED'],
 ] as const) {
-  test(`${state} and ${status}, once accepted, is ${end}: the work can be sold again`, async (t) => {
+  test(`an operator accepts ${status} for a ${state} order, which becomes ${end}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = state === 'FROZEN' ? await frozen(kit) : await pending(kit);
     kit.provider.report(({ amount, currency }) =>
@@ -324,7 +324,7 @@ for (const [state, status, end] of [
   });
 }
 
-test('an instruction without an answer ends with the order that a person lets go', async (t) => {
+test('an instruction without a response ends when an operator accepts that the money is gone', async (t) => {
   const kit = await openKit(t);
   const escrowId = await unanswered(kit, 'RELEASE');
   kit.provider.report(() => ({ status: 'ABSENT' }));
@@ -334,7 +334,7 @@ test('an instruction without an answer ends with the order that a person lets go
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
-  assert.deepEqual(kindsTold(kit), ['FREEZE', 'RELEASE'], 'nothing more is given');
+  assert.deepEqual(kindsSent(kit), ['FREEZE', 'RELEASE'], 'nothing more is given');
 });
 
 /** An order over whose RELEASE, which was not answered, a person decided to have the money given back; the RELEASE. */
@@ -357,7 +357,7 @@ async function endOf(kit: Kit, { escrowId, release }: { escrowId: string; releas
   return { state: order.state, open, release: await statusOf(kit, release) };
 }
 
-test('a RELEASE that is carried out although a person had the money given back is CONFIRMED', async (t) => {
+test('a RELEASE that is carried out after an operator decided to return the money is CONFIRMED', async (t) => {
   const kit = await openKit(t);
   kit.provider.treat({ REFUND: 'LOST' });
   const lateMs = 3 * longestRetryMs;
@@ -371,22 +371,22 @@ test('a RELEASE that is carried out although a person had the money given back i
   assert.deepEqual(end, { state: 'RELEASED', open: [], release: 'CONFIRMED' });
 });
 
-test('a RELEASE that gives way is not given again, and is DECLINED once the money went back', async (t) => {
+test('an overruled RELEASE is not sent again, and is DECLINED once the money is returned', async (t) => {
   const kit = await openKit(t);
   kit.provider.treat({ REFUND: 'LOST' });
   const overruledOrder = await overruled(kit, 'LOST');
-  const releases = kindsTold(kit).filter((kind) => kind === 'RELEASE').length;
+  const releases = kindsSent(kit).filter((kind) => kind === 'RELEASE').length;
   await kit.pass(2 * longestRetryMs);
   await kit.restart();
   await kit.pass(longestRetryMs);
   kit.provider.treat({ REFUND: 'CONFIRMED' });
   await kit.pass(longestRetryMs);
-  assert.equal(kindsTold(kit).filter((kind) => kind === 'RELEASE').length, releases);
+  assert.equal(kindsSent(kit).filter((kind) => kind === 'RELEASE').length, releases);
   const end = await endOf(kit, overruledOrder);
   assert.deepEqual(end, { state: 'REFUNDED', open: [], release: 'DECLINED' });
 });
 
-test('a RELEASE that was to give way needs a person again where the provider gives nothing back', async (t) => {
+test('an overruled RELEASE needs review again if the provider declines the return', async (t) => {
   const kit = await openKit(t);
   kit.provider.treat({ REFUND: 'DECLINED' });
   const { escrowId, release } = await overruled(kit, 'LOST');
@@ -394,7 +394,7 @@ test('a RELEASE that was to give way needs a person again where the provider giv
   await kit.pass(firstRetryMs);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   assert.equal(await statusOf(kit, release), 'UNKNOWN');
-  assert.equal(kindsTold(kit).at(-1), 'REFUND', 'nothing is given before a person decides');
+  assert.equal(kindsSent(kit).at(-1), 'REFUND', 'nothing is given before a person decides');
   kit.provider.treat({ RELEASE: 'CONFIRMED' });
   await decide(kit, escrowId, 'LOOK_AGAIN');
   await kit.pass(firstRetryMs);
@@ -402,7 +402,7 @@ test('a RELEASE that was to give way needs a person again where the provider giv
   assert.equal(await statusOf(kit, release), 'CONFIRMED');
 });
 
-test('an order that waits for a person is given nothing that was prepared before', async (t) => {
+test('an order in review sends no instruction that was prepared before', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   kit.provider.report(reports(1n));
@@ -410,11 +410,11 @@ test('an order that waits for a person is given nothing that was prepared before
   const release = kit.resolve('RELEASE', escrowId);
   await kit.pass(slowMs);
   assert.equal((await release).status, 'PREPARED');
-  assert.deepEqual(kindsTold(kit), ['FREEZE']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE']);
   assert.ok((await kit.case(escrowId)).review !== undefined);
 });
 
-test('an instruction that is on disk and cannot be given now is not denied, and given later', async (t) => {
+test('a stored instruction that cannot be sent now stays PREPARED, and is sent later', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   await askedAbout(kit);
@@ -428,16 +428,16 @@ test('an instruction that is on disk and cannot be given now is not denied, and 
   assert.equal(await stateOf(kit, escrowId), 'RELEASED');
 });
 
-test('an instruction that stays in vain is repeated at growing intervals, though questions are answered', async (t) => {
+test('a failing instruction is repeated at growing intervals, even if look-ups succeed', async (t) => {
   const kit = await openKit(t);
   await unanswered(kit, 'RELEASE');
   await kit.pass(10 * longestRetryMs);
-  const releases = kindsTold(kit).filter((kind) => kind === 'RELEASE').length;
+  const releases = kindsSent(kit).filter((kind) => kind === 'RELEASE').length;
   assert.ok(releases <= 16, `${releases} attempts`);
   assert.ok(releases >= 10, `${releases} attempts`);
 });
 
-test('a notification that comes while the provider is asked has it asked again', async (t) => {
+test('a notification during a look-up leads to another look-up', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   const { holdId } = await kit.case(escrowId);
@@ -453,7 +453,7 @@ test('a notification that comes while the provider is asked has it asked again',
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
 });
 
-test('what is held for an order that is CLOSED may be accepted, and is left alone then', async (t) => {
+test('an operator accepts a hold of a CLOSED order, which then stays', async (t) => {
   const kit = await openKit(t);
   const escrowId = await denied(kit);
   kit.provider.treat({ REFUND: 'DECLINED' });
@@ -461,14 +461,14 @@ test('what is held for an order that is CLOSED may be accepted, and is left alon
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(2 * quietLookUpMs);
-  assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
   const { order, review, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.equal(review, undefined);
   assert.deepEqual(open, []);
 });
 
-test('a provider that never answers needs a person in the end', async (t) => {
+test('an order needs review after too many attempts without a response', async (t) => {
   const kit = await openKit(t, { attemptsMax: 5 });
   const escrowId = await frozen(kit);
   kit.provider.treat({ RELEASE: 'ANSWER_LOST' });
@@ -487,7 +487,7 @@ test('a provider that never answers needs a person in the end', async (t) => {
   assert.equal(await stateOf(kit, escrowId), 'RELEASED');
 });
 
-test('a provider that contradicts what it confirmed stops the order for a person', async (t) => {
+test('a provider status that contradicts an earlier one needs review', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   kit.provider.report(() => ({ status: 'ABSENT' }));
@@ -501,15 +501,15 @@ for (const [kind, state] of [
   ['RELEASE', 'RELEASED'],
   ['REFUND', 'REFUNDED'],
 ] as const) {
-  test(`a ${kind} whose answer is lost is found to be carried out`, async (t) => {
+  test(`a look-up finds a ${kind} whose response was lost`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await unanswered(kit, kind, 'ANSWER_LOST');
     await kit.pass(2 * firstRetryMs);
     assert.equal(await stateOf(kit, escrowId), state);
-    assert.equal(kindsTold(kit).length, 2);
+    assert.equal(kindsSent(kit).length, 2);
   });
 
-  test(`a ${kind} that never arrived is given again, under the same id`, async (t) => {
+  test(`a ${kind} that never arrived is sent again under the same id`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await unanswered(kit, kind);
     kit.provider.treat({ [kind]: 'CONFIRMED' });
@@ -519,7 +519,7 @@ for (const [kind, state] of [
     assert.equal(first?.instructionId, second?.instructionId);
   });
 
-  test(`a ${kind} that is declined leaves the order FROZEN, and it may be tried anew`, async (t) => {
+  test(`a declined ${kind} leaves the order FROZEN, and can be repeated`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await frozen(kit);
     kit.provider.treat({ [kind]: 'DECLINED' });
@@ -531,7 +531,7 @@ for (const [kind, state] of [
   });
 }
 
-test('a release that met a lapsed hold is declined, and the order is CLOSED', async (t) => {
+test('a release of a lapsed hold is declined, and the order is CLOSED', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   kit.provider.lapse(escrowId);
@@ -540,7 +540,7 @@ test('a release that met a lapsed hold is declined, and the order is CLOSED', as
   assert.equal(operation.order.state, 'CLOSED');
 });
 
-test('a hold that lapses without a word is noticed, and the order is CLOSED', async (t) => {
+test('a look-up finds a lapsed hold, and the order is CLOSED', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   await kit.pass(2 * quietLookUpMs);
@@ -550,7 +550,7 @@ test('a hold that lapses without a word is noticed, and the order is CLOSED', as
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
 });
 
-test('an answer of ABSENT to an instruction is none', async (t) => {
+test('the response ABSENT to an instruction counts as none', async (t) => {
   const kit = await openKit(t);
   kit.provider.report(() => ({ status: 'ABSENT' }));
   const escrowId = await kit.open();
@@ -559,7 +559,7 @@ test('an answer of ABSENT to an instruction is none', async (t) => {
   assert.equal(open.length, 1);
 });
 
-test('what an earlier process left open is looked after when the next one starts', async (t) => {
+test('the next process resumes what an earlier one left open', async (t) => {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
   const escrowId = await pending(kit, 'ANSWER_LOST');
   kit.provider.treatLookUps({ kind: 'LOST' });
@@ -570,7 +570,7 @@ test('what an earlier process left open is looked after when the next one starts
   assert.equal(await stateOf(kit, escrowId), 'FROZEN', 'without waiting for the longest interval');
 });
 
-test('a clock that is set back does not put recovery off', async (t) => {
+test('a clock that is set back does not delay recovery', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   kit.provider.lapse(escrowId);
@@ -579,7 +579,7 @@ test('a clock that is set back does not put recovery off', async (t) => {
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
 });
 
-test('closing waits for no answer: the order stays open for the next process', async (t) => {
+test('a stop does not wait for a response: the order stays open for the next process', async (t) => {
   const kit = await openKit(t);
   kit.provider.treat({ FREEZE: 'SILENT' });
   const opening = kit.open();
