@@ -67,7 +67,7 @@ export function planDecision(decision: Decision, order: OrderInReview): Decision
   // The hold of a FROZEN order was confirmed once. If a RELEASE had no response, no status was found since.
   const known = found ?? (state === 'FROZEN' && decision === 'RETURN' ? { status: 'HELD' } : undefined);
   if (known === undefined)
-    return conflict(`The provider has said nothing of ${escrowId}; have it asked again.`);
+    return conflict(`The provider has not reported a status of ${escrowId}: look it up again.`);
   if (decision === 'ACCEPT') {
     // If it were accepted, money would stay held for an order that is over and is not looked up any more.
     const isForgotten = state === 'CLOSED' && known.status === 'HELD' && !hasDeclinedReturn;
@@ -76,7 +76,7 @@ export function planDecision(decision: Decision, order: OrderInReview): Decision
   }
   if (known.status !== 'HELD')
     return conflict(
-      `The provider holds nothing for ${escrowId}, it says ${known.status}: accept that, or have it asked again.`,
+      `The provider holds nothing for ${escrowId}: its status is ${known.status}. Accept it, or look it up again.`,
     );
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
   if (isReturn(underWay)) return { kind: 'RESUME' };

@@ -15,7 +15,7 @@ test('ten times the busiest period is skipped if that is more, even past the las
   assert.equal(safeNumberFloor(980_000, 999_999, 5_000), 1_030_000);
 });
 
-test('up to 10,000 numbers more are skipped at random, and never more than a tenth of those that are left', () => {
+test('up to 10,000 more numbers are skipped at random, but at most a tenth of the remaining ones', () => {
   assert.equal(randomStretch(500_000, 999_999, 0), 0);
   assert.equal(randomStretch(500_000, 999_999, 0.5), 5_000);
   assert.equal(randomStretch(500_000, 999_999, 1 - Number.EPSILON), 9_999);

@@ -303,7 +303,7 @@ test('an order whose account at Stripe is gone is ended by an operator, with evi
   for (const { end, filingNo, escrowId } of sales) {
     assertRefused(await resolve(escrowId, 'refund'), 503, 'PAYMENT_PENDING');
     assert.equal((await decide(escrowId, '--stop')).code, 0);
-    assert.match((await decide(escrowId, '--accept')).stderr, /has said nothing of/);
+    assert.match((await decide(escrowId, '--accept')).stderr, /has not reported a status of/);
     assert.match((await decide(escrowId, '--close')).stderr, /only an UNPAID order can be closed/);
     const again = await openEscrow(service, platform, filingNo, { amount, sellerId: 'seller-2' });
     assertRefused(again, 409, 'ESCROW_ACTIVE');

@@ -1,7 +1,7 @@
 import type { Store } from '../store.ts';
 import type { Credentials } from './credentials.ts';
 
-/** Credentials in memory, by what callers show of them. */
+/** Credentials in memory, by API key and token hash. */
 export interface CredentialIndex extends Pick<Store, 'findKey' | 'findToken'> {
   /** Replaces all credentials. */
   replace(credentials: Credentials): void;

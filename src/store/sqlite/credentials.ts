@@ -5,7 +5,7 @@ import type { Database } from './connection.ts';
 import { apiKey, caller, serviceToken } from './schema.ts';
 import { prepareMapped } from './statement.ts';
 
-/** All keys, and all tokens that are not revoked: what authentication needs, some megabytes at most. */
+/** All keys, and all tokens that are not revoked. They take some megabytes at most. */
 export interface Credentials {
   readonly keys: readonly StoredKey[];
   readonly tokens: readonly (StoredToken & { readonly sha256: Uint8Array })[];
@@ -40,7 +40,7 @@ export function watchCredentials(database: Database): CredentialWatch {
       const version = dataVersion.get();
       if (version === seenVersion && !isTouched) return undefined;
       const credentials = { keys: keys.all(), tokens: tokens.all() };
-      // Only now: what could not be read is read again.
+      // Set only now, so that a failed read is repeated.
       seenVersion = version;
       isTouched = false;
       return credentials;

@@ -104,7 +104,7 @@ export function createEscrowBooks(
     return instruction;
   }
 
-  /** Orders from before parties were registered have those that are known now. */
+  /** The provider ids of a party. Orders without registered parties use the current registration. */
   const providerIdsOf = (row: EscrowRow, role: PartyRole, id: number | null, partyId: string) =>
     id === null ? parties.providerIdsForFiling(row.filingNo, role, partyId) : parties.providerIdsOf(id);
 

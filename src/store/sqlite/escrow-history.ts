@@ -5,19 +5,16 @@ import type { Database } from './connection.ts';
 import { escrowChange } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
-/** What has happened to orders. */
+/** The histories of orders. */
 export interface EscrowHistory {
-  /**
-   * Appends a state, or what was said of the money in it; `byOperator` marks a state that a person decided. Runs inside the
-   * effect that it belongs to.
-   */
+  /** Appends a state or a provider status. `byOperator` marks a state that an operator confirmed. Runs inside an effect. */
   append(
     orderId: number,
     state: EscrowState,
     at: BusinessTime,
     more?: Partial<AfterPayout> & { readonly byOperator?: boolean },
   ): void;
-  /** Of one order, in order of happening. */
+  /** The changes of an order, oldest first. */
   of(orderId: number): EscrowChange[];
 }
 
@@ -62,7 +59,7 @@ export function createEscrowHistory(database: Database): EscrowHistory {
   };
 }
 
-/** A row, under the names of its columns. */
+/** A row, with the column names of the database. */
 interface ChangeRow {
   readonly state: EscrowState;
   readonly at: string;

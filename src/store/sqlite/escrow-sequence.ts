@@ -5,8 +5,8 @@ import { numberSequence } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /**
- * Takes the next number of the orders of a year, from 1 to `escrowSequenceMax`, without gaps; one more, and nothing
- * changes, once all are taken. Runs inside the effect that uses it.
+ * Prepares the next sequence of orders in a year, from 1 to `escrowSequenceMax` without gaps. Once all are used, it returns
+ * `escrowSequenceMax` + 1 and changes nothing. Runs inside an effect.
  */
 export function createEscrowSequence(database: Database): (year: number) => number {
   const next = prepareRaw<{ last: number }>(

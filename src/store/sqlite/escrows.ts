@@ -17,7 +17,7 @@ import type { RecordCheck } from './record-check.ts';
 import { escrow, filing } from './schema.ts';
 import { equalsWithoutIndex, prepareMapped } from './statement.ts';
 
-/** Handlers of what callers ask for: to open an order, to have its money paid out or back, to read orders. */
+/** Handlers that open, resolve and read orders for callers. */
 export function createEscrowHandlers(
   database: Database,
   books: EscrowBooks,
@@ -46,7 +46,7 @@ export function createEscrowHandlers(
     return row;
   }
 
-  /** The parties that a caller has registered by these ids, and by all names that the provider needs. */
+  /** The parties of a caller that have all provider ids that are needed. */
   function registered(callerId: number, { buyerId, sellerId }: EscrowTerms, needed: PartyMembers) {
     const find = (role: PartyRole, partyId: string) => {
       const found = parties.find(callerId, role, partyId);
@@ -60,7 +60,7 @@ export function createEscrowHandlers(
       const { filingNo } = terms;
       const source = findFiling(filingNo);
       const filedBy = source?.callerId;
-      // A platform names parties of its own for whatever filing, so that it cannot learn of those of another.
+      // A platform names its own parties for any filing, so that it cannot learn about those of another platform.
       const callerId = owner ?? filedBy;
       const known = callerId && needed ? registered(callerId, terms, needed) : undefined;
       const { buyer, seller } = known ?? {};

@@ -4,13 +4,10 @@ import type { Database } from './connection.ts';
 import { providerNotification } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
-/** How many forgotten notifications a new one sweeps away. */
+/** Expired notifications deleted per new one. */
 const sweptPerNotification = 2;
 
-/**
- * Remembers notifications of the provider; the function returns true where one is not remembered yet. Runs inside
- * the effect that it belongs to.
- */
+/** Remembers notifications of the provider. The function returns whether a notification is new. It runs inside an effect. */
 export function createNotificationMemory(database: Database): (eventId: string, nowMs: number) => boolean {
   const isForgotten = lt(providerNotification.receivedAtS, sql.placeholder('forgottenS'));
   const remember = prepareRaw(

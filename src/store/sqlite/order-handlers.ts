@@ -12,7 +12,7 @@ import { createPartyHandlers, createPartyRegister } from './parties.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
 import type { RecordCheck } from './record-check.ts';
 
-/** Handlers of escrow orders, those that callers and those that reconciliation needs, and of their parties: over the same books. */
+/** Handlers of orders, reconciliation and parties, which share the same books. */
 export function createOrderHandlers(
   database: Database,
   recordAudit: RecordAudit,
@@ -20,7 +20,6 @@ export function createOrderHandlers(
   outbox: Outbox,
   check: RecordCheck,
 ): Handlers<keyof EscrowCommands | keyof ReconciliationCommands | keyof PartyCommands> {
-  // Preparing the statements of the books takes milliseconds, so it happens once.
   const parties = createPartyRegister(database);
   const books = createEscrowBooks(database, parties, log, outbox, check);
   return {

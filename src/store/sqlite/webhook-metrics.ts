@@ -12,7 +12,7 @@ interface EndpointCounts {
   readonly failing_since_s: number | null;
 }
 
-/** Prepares what an operator watches of webhooks. */
+/** Prepares the metrics of webhooks. */
 export function createWebhookMetrics(database: Database, events: EventReads): () => WebhookMetrics {
   const isHealthy = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NULL`;
   const isFailing = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NOT NULL`;
@@ -28,7 +28,7 @@ export function createWebhookMetrics(database: Database, events: EventReads): ()
       .from(webhook),
   );
   const open = openCounts(database);
-  // A look into the index of each endpoint: all due deliveries together are no range of it.
+  // Reads the index once for each endpoint, since the due deliveries of all endpoints are not a range of it.
   const firstDue = prepareRaw<{ due_at_ms: number | null }>(
     database,
     database
@@ -55,15 +55,15 @@ export function createWebhookMetrics(database: Database, events: EventReads): ()
       .limit(laggingWebhooksMax),
   );
 
-  /** When the first event happened that a healthy endpoint was not looked at for, as of its cursor. */
-  const firstBehindAtMs = (): number[] =>
+  /** The times of the first events after the cursors of healthy endpoints. */
+  const firstWaitingAtMs = (): number[] =>
     lagging
       .all({})
       .flatMap(({ caller_id, cursor }) => events.after(caller_id, cursor, 1).events[0]?.atMs ?? []);
 
   return () => {
     const counts = countEndpoints.get({});
-    const waitsSinceMs = [firstDue.get({})?.due_at_ms ?? [], ...firstBehindAtMs()].flat();
+    const waitsSinceMs = [firstDue.get({})?.due_at_ms ?? [], ...firstWaitingAtMs()].flat();
     return {
       healthy: counts?.healthy ?? 0,
       failing: counts?.failing ?? 0,
@@ -75,7 +75,7 @@ export function createWebhookMetrics(database: Database, events: EventReads): ()
   };
 }
 
-/** Prepares the counts of the deliveries that are open, by their status. */
+/** Prepares the counts of open deliveries by status. */
 function openCounts(database: Database): () => { readonly pending: number; readonly waiting: number } {
   const some = database
     .select({ status: webhookDelivery.status })

@@ -20,7 +20,7 @@ import {
 
 const month = '2026-11';
 
-/** What a call by caller 1 with key 1 is let in by, with all that can be asked for. */
+/** The admission of a call of caller 1 with key 1: nonce, idempotency key and quota. */
 function admission(nonce: string, key: string, limit: number | undefined = undefined): Admission {
   return {
     nowS,
@@ -52,7 +52,7 @@ const notFound: Command<'RecordUnanswered'> = {
 /** Fails after its first change with an internal error: there is no such caller. */
 const broken = toFile({ callerId: 99, caller: 'nobody' });
 
-/** Letting a call in, together with what it asks for. */
+/** The admission of calls. */
 export function admissionPromises(engine: StoreEngine): void {
   test('one request admits a call and runs its effect: nonce, key, quota and effect', async (t) => {
     const dataDir = temporaryFolder(t);

@@ -371,7 +371,7 @@ function secretsOf(command: object): string[] {
   });
 }
 
-/** The log of what operators did. */
+/** The audit log. */
 export function auditPromises(engine: StoreEngine): void {
   for (const [kind, prepare] of Object.entries(changes)) {
     test(`${kind} writes its audit entry, and none if it changes nothing`, async (t) => {

@@ -13,6 +13,7 @@ import {
   newKey,
   newToken,
   nowS,
+  openGallery,
   openStore,
   refused,
   rotateKey,
@@ -118,8 +119,7 @@ export function callerPromises(engine: StoreEngine): void {
   });
 
   test('suspending and resuming a platform keeps the status of its keys', async (t) => {
-    const store = await openStore(t, engine);
-    const suspended = await addPlatform(store, 'gallery');
+    const { store, by: suspended } = await openGallery(t, engine);
     const active = await rotateKey(store, suspended.keyId);
     await setKeyStatus(store, suspended.keyId, 'SUSPENDED');
     for (const status of ['SUSPENDED', 'ACTIVE'] as const) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { eventRetentionS } from '../../../src/domain/event.ts';
 import { failingMaxS } from '../../../src/domain/webhook.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
@@ -16,6 +16,7 @@ import {
   firstPage,
   frozen,
   noon,
+  openGallery,
   openStore,
   resolved,
   type StoreEngine,
@@ -32,10 +33,10 @@ function later(seconds: number): BusinessTime {
   return { atMs, timestamp: new Date(atMs).toISOString().replace('.000Z', '+00:00') };
 }
 
-/** A gallery with an endpoint. */
-async function openGallery(store: Store, eventTypes?: StoredWebhook['eventTypes']) {
-  const gallery = await addPlatform(store, 'gallery');
-  return { gallery, webhook: await addWebhook(store, gallery, { eventTypes }) };
+/** Opens a store with a gallery that has an endpoint. */
+async function openEndpoint(t: TestContext, engine: StoreEngine, eventTypes?: StoredWebhook['eventTypes']) {
+  const { store, by: gallery } = await openGallery(t, engine);
+  return { store, gallery, webhook: await addWebhook(store, gallery, { eventTypes }) };
 }
 
 async function fileSome(store: Store, by: StoredKey, count: number, at = noon): Promise<void> {
@@ -86,8 +87,7 @@ const eventsOf = async (store: Store, { callerId }: StoredKey) =>
 /** Deliveries of events to endpoints. */
 export function deliveryPromises(engine: StoreEngine): void {
   test('a suspended platform gets nothing, and the missed events once it is resumed', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     const setStatus = (status: 'ACTIVE' | 'SUSPENDED') => setPlatformStatus(store, gallery.caller, status);
     const listed = async () => {
       const { items } = await perform(store, { kind: 'ListSending', page: firstPage(10) });
@@ -104,8 +104,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('an endpoint gets the events since its creation once, in order', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await addPlatform(store, 'gallery');
+    const { store, by: gallery } = await openGallery(t, engine);
     await fileSome(store, gallery, 2);
     const webhook = await addWebhook(store, gallery);
     assert.deepEqual(shortly(await take(store, webhook)), [[], false]);
@@ -137,7 +136,8 @@ export function deliveryPromises(engine: StoreEngine): void {
   test('a claimed delivery without a recorded attempt is claimed again, unless it is under way', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
-    const { gallery, webhook } = await openGallery(store);
+    const gallery = await addPlatform(store, 'gallery');
+    const webhook = await addWebhook(store, gallery);
     await fileSome(store, gallery, 3);
     await take(store, webhook);
     await note(store, outcome(webhook, 2));
@@ -147,8 +147,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('an endpoint gets only the event types that it subscribes to', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store, ['escrow.frozen']);
+    const { store, gallery, webhook } = await openEndpoint(t, engine, ['escrow.frozen']);
     await Promise.all(Array.from({ length: 300 }, () => fileOne(store, gallery)));
     await frozen(store, gallery);
     assert.deepEqual(shortly(await take(store, webhook)), [[], true]);
@@ -157,8 +156,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('an event waits until the earlier one of its resource has ended', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store, [
+    const { store, gallery, webhook } = await openEndpoint(t, engine, [
       'escrow.frozen',
       'escrow.released',
       'provenance.transferred',
@@ -207,8 +205,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('a due event waits if an earlier one of its resource is sent again', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store, ['escrow.frozen', 'escrow.released']);
+    const { store, gallery, webhook } = await openEndpoint(t, engine, ['escrow.frozen', 'escrow.released']);
     const { escrowId } = await frozen(store, gallery);
     await resolved(store, gallery, escrowId, 'RELEASE');
     await take(store, webhook);
@@ -227,8 +224,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('retries are due at their times, the oldest first, and before new events', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 3);
     await take(store, webhook);
     const retry = (sequence: number, retryAtMs: number) =>
@@ -253,8 +249,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('the result of an attempt is shown, and recording it again changes nothing', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 2);
     await take(store, webhook);
     const apiError = {
@@ -295,8 +290,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('an endpoint fails since the first of its failures in a row', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 2);
     await take(store, webhook);
     const sinceS = async () => (await found(store, webhook)).failingSinceS;
@@ -310,8 +304,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('an endpoint is disabled, with an event, if all attempts failed for five days', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 3);
     await take(store, webhook);
     const retry = { ...failed, retryAtMs: nowMs + 86_400_000 };
@@ -338,8 +331,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('a result can disable an endpoint at once, with one event', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 2);
     await take(store, webhook);
     const gone = { ...failed, httpStatus: 410, disables: 'the endpoint answered 410 Gone' };
@@ -352,8 +344,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('an attempt of a disabled endpoint ends its delivery, that of a deleted one is ignored', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 2);
     await take(store, webhook);
     await perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: { status: 'DISABLED' } });
@@ -368,8 +359,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('a late result does not reopen a delivery that failed when its endpoint was disabled', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 1);
     await take(store, webhook);
     for (const status of ['DISABLED', 'ENABLED'] as const)
@@ -380,8 +370,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('a delivery is due at once if it is scheduled later than any retry', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 2);
     await take(store, webhook);
     const dayMs = 86_400_000;
@@ -392,8 +381,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('the delivery of an expired event fails, the next one is due, and the cursor skips expired events', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store, ['escrow.frozen', 'escrow.released']);
+    const { store, gallery, webhook } = await openEndpoint(t, engine, ['escrow.frozen', 'escrow.released']);
     const { escrowId } = await frozen(store, gallery);
     const idle = await addWebhook(store, gallery);
     await fileSome(store, gallery, 2);
@@ -419,8 +407,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('deliveries of expired events are deleted, also those of endpoints without traffic', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     const idle = await addWebhook(store, gallery);
     await fileSome(store, gallery, 4);
     for (const one of [webhook, idle]) {
@@ -439,8 +426,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('a clock that is set ahead deletes no deliveries before a filing is dated by it', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 2);
     await take(store, webhook);
     const atMs = noon.atMs + 2 * eventRetentionS * 1_000;
@@ -449,8 +435,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('enabled endpoints are listed with the time of their next retry', async (t) => {
-    const store = await openStore(t, engine);
-    const { gallery, webhook } = await openGallery(store);
+    const { store, gallery, webhook } = await openEndpoint(t, engine);
     const other = await addWebhook(store, await addPlatform(store, 'auction house'));
     const [disabled, last] = [await addWebhook(store, gallery), await addWebhook(store, gallery)];
     await perform(store, { kind: 'ChangeWebhook', ...nameOf(disabled), change: { status: 'DISABLED' } });

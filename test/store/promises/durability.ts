@@ -144,8 +144,7 @@ export function durabilityPromises(engine: StoreEngine): void {
   });
 
   test('a closed store rejects all requests with UNAVAILABLE, and still finds keys and tokens', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const { apiKey } = by;
     const token = newToken();
     await addService(store, 'ledger', token);

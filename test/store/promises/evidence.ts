@@ -19,6 +19,7 @@ import {
   fileOne,
   frozen,
   noon,
+  openGallery,
   openStore,
   refused,
   resolved,
@@ -82,8 +83,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('each record has a leaf that commits to it and a salt', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await sell(store, by);
     const { leaves } = await allLeaves(store);
     const time = noon.atMs / 1000;
@@ -107,8 +107,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('unknown records and those of another caller are not found', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, by);
     const find = (of: string, sequence: number, owner: number | undefined) =>
@@ -120,8 +119,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('a link is returned as given, and a replay returns the first one', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, by);
     const link = (token: string) => ({
@@ -219,8 +217,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('a new link deletes expired links, unless the clock is ahead', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     const { callerId } = by;
     const noonS = noon.atMs / 1_000;
@@ -240,8 +237,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('a rejected command leaves no leaf, and the leaves of one transaction are consecutive', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const outcomes = await Promise.allSettled([
       perform(store, toFile(by)),
       perform(store, toResolve(by, 'RELEASE', 'ES-2026-0000')),
@@ -275,8 +271,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('leaves are in the order of their times', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     await frozen(store, by);
     const filingNo = await sell(store, by);
     assert.ok(filingNo);
@@ -286,8 +281,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('subtrees, leaves and proofs outside the tree are undefined', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     for (let filed = 0; filed < 4; filed += 1) await fileOne(store, by);
     const { leaves, tree } = await allLeaves(store);
     assert.equal(tree.size, 5);
@@ -317,8 +311,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('a filing dated before the newest record is rejected, and nothing is stored', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     await fileOne(store, by, later(0.9));
     const before = await allLeaves(store);
     const filing = underKey(by.callerId, 'k', toFile(by, later(-1)));
@@ -334,8 +327,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('filings are compared with the time that an operator accepted last', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const wrong = time('2036-05-01T00:00:00+00:00');
     assert.equal(await fileOne(store, by, wrong), 'AS-2036-000001');
     await refused(perform(store, toFile(by, noon)), 'UNAVAILABLE');
@@ -356,8 +348,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('other records with a wrong clock do not make it right', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by, noon);
     const { order } = await perform(store, toOpen(by, filingNo));
     await settled(store, order.escrowId, { to: 'FROZEN' }, noon);
@@ -383,8 +374,7 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('a clock that was set by more than a day rejects filings, but not sales', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const by = await addPlatform(store, 'gallery');
+    const { store, by } = await openGallery(t, engine);
     const setBack = { ...toFile(by), clockSetByS: -86_401 };
     await refused(perform(store, setBack), 'UNAVAILABLE');
     await perform(store, { ...setBack, clockSetByS: 86_400 });

@@ -403,12 +403,12 @@ export function underKey<K extends Kind>(
   effect: Command<K>,
   over: { readonly nowS?: number; readonly sweepAtS?: number; readonly fingerprint?: Uint8Array } = {},
 ): StoreRequest<K> {
-  const asked = { nowS, fingerprint, ...over };
+  const given = { nowS, fingerprint, ...over };
   return {
     admission: {
-      nowS: asked.nowS,
-      sweepAtS: asked.sweepAtS,
-      idempotency: { callerId, key, requestId: 'first', fingerprint: asked.fingerprint },
+      nowS: given.nowS,
+      sweepAtS: given.sweepAtS,
+      idempotency: { callerId, key, requestId: 'first', fingerprint: given.fingerprint },
     },
     effect,
   };

@@ -9,6 +9,7 @@ import {
   firstPage,
   newKey,
   newToken,
+  openGallery,
   openStore,
   refused,
   rotateKey,
@@ -57,8 +58,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
   });
 
   test('the status of a key does not affect other keys of its caller', async (t) => {
-    const store = await openStore(t, engine);
-    const first = await addPlatform(store, 'gallery');
+    const { store, by: first } = await openGallery(t, engine);
     const second = await rotateKey(store, first.keyId);
     await setKeyStatus(store, first.keyId, 'REVOKED');
     assert.equal(store.findKey(second.apiKey)?.status, 'ACTIVE');
@@ -78,8 +78,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
   });
 
   test('rotation adds a key to the same caller and ends the old one', async (t) => {
-    const store = await openStore(t, engine);
-    const old = await addPlatform(store, 'gallery');
+    const { store, by: old } = await openGallery(t, engine);
     const fresh = newKey();
     const { callerId, caller, tier, status, expiresAtS } = await rotateKey(store, old.keyId, fresh);
     assert.deepEqual(
@@ -95,8 +94,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
   });
 
   test('a suspended key is rotated to a suspended one, and each can be resumed', async (t) => {
-    const store = await openStore(t, engine);
-    const old = await addPlatform(store, 'gallery');
+    const { store, by: old } = await openGallery(t, engine);
     await setKeyStatus(store, old.keyId, 'SUSPENDED');
     const fresh = await rotateKey(store, old.keyId);
     assert.equal(fresh.status, 'SUSPENDED');

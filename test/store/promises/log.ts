@@ -176,7 +176,7 @@ export function logPromises(engine: StoreEngine): void {
     });
     await keep(store, checkpoint(5));
     await perform(store, { kind: 'KeepTimeStamp', ...stamped(5) });
-    // A newer one has taken the place of what was sent to the authority.
+    // A newer checkpoint has replaced the one that was sent to the authority.
     await keep(store, checkpoint(9));
     await perform(store, { kind: 'KeepTimeStamp', ...stamped(7) });
     await perform(store, { kind: 'KeepTimeStamp', ...stamped(3, 'log.example/2') });

@@ -24,6 +24,7 @@ import {
   frozen,
   newWebhook,
   noon,
+  openGallery,
   openStore,
   refused,
   resolved,
@@ -65,7 +66,7 @@ const shortly = (deliveries: readonly StoredDelivery[]) =>
     ...[sequence, status, attempts, nextAttemptAtMs],
   ]);
 
-/** What came of an attempt at a time like any other. */
+/** The result of an attempt. */
 const outcome = (
   { id }: StoredWebhook,
   sequence: number,
@@ -85,7 +86,7 @@ const outcome = (
 
 const gaveUp = { isDelivered: false, httpStatus: 500, answer: null, error: 'answered 500' };
 
-/** Has an endpoint take the work that there is, and writes down what came of each event. */
+/** Claims deliveries of an endpoint and records the given results. */
 async function attempted(
   store: Store,
   webhook: StoredWebhook,
@@ -95,12 +96,12 @@ async function attempted(
   const limit = Object.keys(outcomes).length;
   const take = { kind: 'ClaimDeliveries', id, nowMs, limit, underWay: [] } as const;
   const { due } = await perform(store, take);
-  const asked = due.filter(({ event }) => event.sequence in outcomes);
+  const claimed = due.filter(({ event }) => event.sequence in outcomes);
   assert.deepEqual(
-    asked.map(({ event }) => event.sequence),
+    claimed.map(({ event }) => event.sequence),
     Object.keys(outcomes).map(Number),
   );
-  const noted = asked.map(({ event: { sequence }, attempts }) =>
+  const noted = claimed.map(({ event: { sequence }, attempts }) =>
     outcome(webhook, sequence, { attempts: attempts + 1, ...outcomes[sequence] }),
   );
   await perform(store, { kind: 'RecordAttempts', outcomes: noted });
@@ -109,20 +110,15 @@ async function attempted(
 const again = (store: Store, webhook: StoredWebhook, which: Command<'Redeliver'>['which']): Promise<number> =>
   redeliver(executorOf(store), { ...nameOf(webhook), which, nowMs });
 
-async function galleryIn(store: Store): Promise<StoredKey> {
-  return addPlatform(store, 'gallery');
-}
-
 /** Files artworks one after the other. */
 async function fileSome(store: Store, by: StoredKey, count: number, at = noon): Promise<void> {
   for (let filed = 0; filed < count; filed += 1) await fileOne(store, by, at);
 }
 
-/** Where events are sent, and what is sent again. */
+/** Endpoints and redeliveries. */
 export function webhookPromises(engine: StoreEngine): void {
   test('an endpoint is returned as added, only to its owner and to internal systems', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const given = newWebhook({ eventTypes: ['escrow.frozen', 'filing.created'] });
     const added = await perform(store, { kind: 'AddWebhook', owner: gallery.callerId, webhook: given });
@@ -158,7 +154,7 @@ export function webhookPromises(engine: StoreEngine): void {
 
   test('endpoints are listed oldest first, page by page, of one caller or of all', async (t) => {
     const store = await openStore(t, engine);
-    const [gallery, other] = [await galleryIn(store), await addPlatform(store, 'auction house')];
+    const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
     const added: StoredWebhook[] = [];
     for (const by of [gallery, other, gallery, gallery]) added.push(await addWebhook(store, by));
     const listed = (owner: number | undefined, size: number) =>
@@ -172,7 +168,7 @@ export function webhookPromises(engine: StoreEngine): void {
 
   test('a caller has at most `webhooksMax` endpoints, and may add another once one is deleted', async (t) => {
     const store = await openStore(t, engine);
-    const [gallery, other] = [await galleryIn(store), await addPlatform(store, 'auction house')];
+    const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
     const added: StoredWebhook[] = [];
     for (let count = 0; count < webhooksMax; count += 1) added.push(await addWebhook(store, gallery));
     await refused(addWebhook(store, gallery), 'WEBHOOKS_EXHAUSTED');
@@ -187,8 +183,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('an endpoint with many deliveries is deleted some at a time, and leaves none', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery);
     const count = 2 * deletedPerRequest + 7;
     await Promise.all(Array.from({ length: count }, () => perform(store, toFile(gallery))));
@@ -200,8 +195,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('the id of a deleted endpoint is not used again', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const gone = await addWebhook(store, gallery);
     await perform(store, { kind: 'DeleteWebhook', ...nameOf(gone) });
     const added = await addWebhook(store, gallery);
@@ -210,7 +204,7 @@ export function webhookPromises(engine: StoreEngine): void {
 
   test('given members of an endpoint change, the others stay', async (t) => {
     const store = await openStore(t, engine);
-    const before = await addWebhook(store, await galleryIn(store));
+    const before = await addWebhook(store, await addPlatform(store, 'gallery'));
     assert.deepEqual(await change(store, before, {}), before);
     for (const over of [{ eventTypes: ['key.rotated'] }, { description: '' }] as const) {
       const known = await found(store, before);
@@ -225,7 +219,7 @@ export function webhookPromises(engine: StoreEngine): void {
 
   test('a rotation replaces the current secret, which stays valid until the overlap ends', async (t) => {
     const store = await openStore(t, engine);
-    const first = await addWebhook(store, await galleryIn(store));
+    const first = await addWebhook(store, await addPlatform(store, 'gallery'));
     const rotate = (secret: number, previousEndsAtS: number) =>
       perform(store, {
         kind: 'RotateWebhookSecret',
@@ -243,7 +237,7 @@ export function webhookPromises(engine: StoreEngine): void {
 
   test('seals of both secrets and of the URL of an endpoint are replaced unless they changed', async (t) => {
     const store = await openStore(t, engine);
-    const first = await addWebhook(store, await galleryIn(store));
+    const first = await addWebhook(store, await addPlatform(store, 'gallery'));
     const { webhookId: keyId } = first;
     const sealedSecret = Buffer.from('main\0second');
     await perform(store, {
@@ -271,7 +265,7 @@ export function webhookPromises(engine: StoreEngine): void {
 
   test('a replay returns the endpoint that the first call added', async (t) => {
     const store = await openStore(t, engine);
-    const { callerId } = await galleryIn(store);
+    const { callerId } = await addPlatform(store, 'gallery');
     const add = () => underKey(callerId, 'k', { kind: 'AddWebhook', owner: callerId, webhook: newWebhook() });
     const first = await done(store, add());
     assert.deepEqual(await done(store, add()), { ...first, isReplay: true });
@@ -281,8 +275,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('an endpoint gets events from its creation on, and none while disabled', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     await fileOne(store, gallery);
     const webhook = await addWebhook(store, gallery);
     await fileOne(store, gallery);
@@ -304,8 +297,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('disabling an endpoint fails waiting deliveries, too, and says so', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery, { eventTypes: ['escrow.frozen', 'escrow.released'] });
     const { escrowId } = await frozen(store, gallery);
     await resolved(store, gallery, escrowId, 'RELEASE');
@@ -333,8 +325,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('the owner gets an event if an operator disables its endpoint, not if it does so itself', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery);
     const { callerId } = gallery;
     const events = async () =>
@@ -363,8 +354,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('a new URL resets the failures of an endpoint', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery);
     await fileOne(store, gallery);
     await attempted(store, webhook, { 1: { ...gaveUp, retryAtMs: nowMs } });
@@ -376,8 +366,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('deliveries are listed newest first, of one status or of all, and go with their endpoint', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const [webhook, other] = [await addWebhook(store, gallery), await addWebhook(store, gallery)];
     await fileSome(store, gallery, 4);
     await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: {}, 4: { ...gaveUp, retryAtMs: nowMs } });
@@ -406,8 +395,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('any event can be sent again, with its attempts reset', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery);
     await fileSome(store, gallery, 4);
     await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: { ...gaveUp, retryAtMs: nowMs + 5_000 } });
@@ -431,8 +419,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('redelivered events keep the order of their resource', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery, { eventTypes: ['escrow.frozen', 'escrow.released'] });
     const { escrowId } = await frozen(store, gallery);
     await resolved(store, gallery, escrowId, 'RELEASE');
@@ -454,8 +441,7 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('all undelivered events since a time are sent again, including those while it was disabled', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery);
     await fileSome(store, gallery, 2);
     await fileSome(store, gallery, 2, afternoon);
@@ -485,15 +471,14 @@ export function webhookPromises(engine: StoreEngine): void {
   });
 
   test('a redelivery of many events takes several requests', async (t) => {
-    const store = await openStore(t, engine);
-    const gallery = await galleryIn(store);
+    const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery, { eventTypes: ['filing.created'] });
     const filed = 2 * redeliveredPerRequest + 7;
     await change(store, webhook, { status: 'DISABLED' });
     await Promise.all(Array.from({ length: filed }, () => perform(store, toFile(gallery))));
     await change(store, webhook, { status: 'ENABLED' });
-    const asked = { kind: 'Redeliver', ...nameOf(webhook), nowMs } as const;
-    const first = await perform(store, { ...asked, which: { sinceMs: noon.atMs } });
+    const command = { kind: 'Redeliver', ...nameOf(webhook), nowMs } as const;
+    const first = await perform(store, { ...command, which: { sinceMs: noon.atMs } });
     const rest = { after: redeliveredPerRequest, upTo: filed };
     assert.deepEqual(first, { count: redeliveredPerRequest, rest });
     assert.equal(await again(store, webhook, { sinceMs: noon.atMs }), filed);
