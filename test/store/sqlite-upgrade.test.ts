@@ -186,7 +186,6 @@ test('a server logs once that it upgraded the database', async (t) => {
     logLines.map((line) => JSON.parse(line)).filter(({ msg }) => /upgraded/.test(msg));
   const options = {
     dataDir,
-    isStoreInThisThread: false,
     env: { ARTSEAL_MASTER_KEY: `k1:${'0'.repeat(64)}` },
   };
   const service = await startService(t, options);
