@@ -8,9 +8,10 @@ import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { ApiError } from '../../src/domain/reason.ts';
 import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
-import type { FailureKind, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
+import type { FailureKind, PaymentOrder } from '../../src/payments/provider.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Fault } from '../support/mangopay-stand-in.ts';
+import { abortFreeze, heldUp } from './held-requests.ts';
 import { amount, holdIn, hook, opened } from './mangopay-support.ts';
 import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
 
@@ -280,28 +281,6 @@ describe('without a definite response a call rejects, and a look-up finds what w
   });
 });
 
-/** A fault that holds a request up until it is let through. `there` resolves when the request has arrived. */
-function heldUp(t: TestContext) {
-  const there = Promise.withResolvers<void>();
-  const gate = Promise.withResolvers<void>();
-  t.after(() => gate.resolve());
-  const wait = () => {
-    there.resolve();
-    return gate.promise;
-  };
-  return { wait, there: there.promise, letThrough: () => gate.resolve() };
-}
-
-/** Gives a FREEZE and gives it up when the request is there. */
-async function givenUp(provider: PaymentProvider, order: PaymentOrder, there: Promise<void>) {
-  const given = new AbortController();
-  const instruction = { ...order, kind: 'FREEZE', instructionId: order.holdId } as const;
-  const rejected = assert.rejects(provider.instruct(instruction, given.signal), /given up/);
-  await there;
-  given.abort(new Error('given up'));
-  await rejected;
-}
-
 describe('CANCEL and FREEZE cross', () => {
   for (const request of ['/transfers', '/wallets']) {
     test(`the CANCEL overtakes POST ${request}: VOID, and the FREEZE holds nothing when it arrives`, async (t) => {
@@ -309,7 +288,7 @@ describe('CANCEL and FREEZE cross', () => {
       const asked = order();
       const { wait, there, letThrough } = heldUp(t);
       standIn.failNext(new RegExp(`^POST ${request}$`), { onTheWay: wait });
-      await givenUp(provider, asked, there);
+      await abortFreeze(provider, asked, there);
       const cancelled = await instruct(provider, asked, 'CANCEL');
       assert.equal(cancelled.status, 'VOID');
       const before = standIn.requests.length;
@@ -326,7 +305,7 @@ describe('CANCEL and FREEZE cross', () => {
     const asked = order();
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(holdRequest, { until: wait });
-    await givenUp(provider, asked, there);
+    await abortFreeze(provider, asked, there);
     await assert.rejects(instruct(provider, asked, 'CANCEL'), /under way/);
     letThrough();
     await eventually('the hold', limitMs, () => standIn.transfers.length === 1);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import Stripe from 'stripe';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
@@ -13,6 +13,7 @@ import { apiVersion } from '../../src/payments/stripe/api-version.ts';
 import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
 import { eventually } from '../support/eventually.ts';
 import { cards, type Fault } from '../support/stripe-stand-in.ts';
+import { abortFreeze, heldUp } from './held-requests.ts';
 import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
 import { opened } from './stripe-support.ts';
 
@@ -331,34 +332,12 @@ describe('without a definite response a call rejects, and a look-up finds what w
 });
 
 describe('CANCEL and FREEZE cross', () => {
-  /** A fault that holds a request up until it is let through. `there` resolves when the request has arrived. */
-  function heldUp(t: TestContext) {
-    const there = Promise.withResolvers<void>();
-    const gate = Promise.withResolvers<void>();
-    t.after(() => gate.resolve());
-    const wait = () => {
-      there.resolve();
-      return gate.promise;
-    };
-    return { wait, there: there.promise, letThrough: () => gate.resolve() };
-  }
-
-  /** Gives a FREEZE and gives it up when the request is there. */
-  async function givenUp(provider: PaymentProvider, order: PaymentOrder, there: Promise<void>) {
-    const given = new AbortController();
-    const instruction = { ...order, kind: 'FREEZE', instructionId: order.holdId } as const;
-    const rejected = assert.rejects(provider.instruct(instruction, given.signal), /given up/);
-    await there;
-    given.abort(new Error('given up'));
-    await rejected;
-  }
-
   test('the CANCEL is first: VOID, and the FREEZE holds nothing when it arrives', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(freezeRequest, { onTheWay: wait });
-    await givenUp(provider, asked, there);
+    await abortFreeze(provider, asked, there);
     const cancelled = await instruct(provider, asked, 'CANCEL');
     assert.equal(cancelled.status, 'VOID');
     const before = standIn.requests.length;
@@ -374,7 +353,7 @@ describe('CANCEL and FREEZE cross', () => {
     const asked = order();
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(freezeRequest, { until: wait });
-    await givenUp(provider, asked, there);
+    await abortFreeze(provider, asked, there);
     await assert.rejects(instruct(provider, asked, 'CANCEL'), /StripeIdempotencyError/);
     letThrough();
     await eventually('the hold', limitMs, () => standIn.intents.length === 1);

@@ -7,8 +7,7 @@ import { type Kit, kitLimits, openKit } from './kit.ts';
 const fairMs = 2_000;
 
 /** Opens a kit whose provider does not respond to look-ups of chosen orders. */
-async function openSilent(t: TestContext) {
-  const slots = { atOnce: 8, atOncePerCaller: 4, keptForOthers: 4 };
+async function openSilent(t: TestContext, slots = { atOnce: 8, atOncePerCaller: 4, keptForOthers: 4 }) {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER, ...slots });
   const silent = new Set<string>();
   kit.provider.treatLookUps(({ escrowId }) => ({ kind: silent.has(escrowId) ? 'SILENT' : 'NONE' }));
@@ -95,4 +94,14 @@ test('orders that notifications make due take only their share, and each gets it
     [...noticed, other].filter((escrowId) => !asked.has(escrowId)),
     [],
   );
+});
+
+test('callers take turns if there are fewer slots than callers with due orders', async (t) => {
+  const slots = { atOnce: 2, atOncePerCaller: 1, keptForOthers: 0 };
+  const { kit, openSilent: open } = await openSilent(t, slots);
+  for (const platform of [kit.platform, await kit.addPlatform('silent')]) await open(platform, 5);
+  const escrowId = await kit.open(await kit.addPlatform('last'));
+  assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
+  await kit.pass(3 * kitLimits.answerTimeoutMs);
+  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
 });
