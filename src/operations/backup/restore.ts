@@ -7,7 +7,7 @@ import { syncFolder } from '../../lib/replace-file.ts';
 import { openDatabase } from '../../store/sqlite/database.ts';
 import { existingFolder, freeBytes, megabytes, syncFile } from '../../store/sqlite/durable-files.ts';
 import { databaseName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
-import { type NumberGap, noteRestoration } from '../../store/sqlite/restorations.ts';
+import { type NumberGap, recordRestoration } from '../../store/sqlite/restorations.ts';
 import { logCheckpoint } from '../../store/sqlite/schema.ts';
 import { BackupError, type Progress } from './backup-error.ts';
 import type { Manifest } from './manifest.ts';
@@ -125,7 +125,7 @@ function note(
     { takesLock: false, keepsCopy: false },
   );
   try {
-    const gaps = noteRestoration(database, {
+    const gaps = recordRestoration(database, {
       takenAtS: Math.floor(Date.parse(takenAt) / 1000),
       restoredAtS: Math.floor(nowMs / 1000),
       years,

@@ -82,8 +82,8 @@ const stretchMinS = 86_400;
  * makes all open orders due. Returns the skipped numbers. Throws DatabaseError if no gap would be safe, or if `numbersAfter`
  * cannot be the last number.
  */
-export function noteRestoration(database: Database, noted: NewRestoration): readonly NumberGap[] {
-  const { takenAtS, restoredAtS } = noted;
+export function recordRestoration(database: Database, restored: NewRestoration): readonly NumberGap[] {
+  const { takenAtS, restoredAtS } = restored;
   return database.$client.transaction(() => {
     const { id } = database
       .insert(restoration)
@@ -91,9 +91,9 @@ export function noteRestoration(database: Database, noted: NewRestoration): read
       .returning({ id: restoration.id })
       .get();
     const stretchS = Math.max(restoredAtS - takenAtS, stretchMinS);
-    const gaps = noted.years.flatMap((year) => [
-      filingGap(database, year, stretchS, noted),
-      escrowGap(database, year, stretchS, noted),
+    const gaps = restored.years.flatMap((year) => [
+      filingGap(database, year, stretchS, restored),
+      escrowGap(database, year, stretchS, restored),
     ]);
     const real = gaps.filter(({ after, through }) => through > after);
     for (const gap of real)

@@ -92,13 +92,13 @@ function placeholderName(param: unknown): string | undefined {
   return is(inner, Placeholder) ? inner.name : undefined;
 }
 
-/** Columns under the names that a query gives them, where it is prepared raw. */
+/** Columns under the names of a query that is prepared raw. */
 export function underTheirNames(columns: Readonly<Record<string, Column>>): Record<string, SQL.Aliased> {
   const named = Object.entries(columns).map(([name, column]) => [name, sql`${column}`.as(name)]);
   return Object.fromEntries(named);
 }
 
-/** Equality that SQLite looks up in no index: for what many rows share, beside what few do. */
+/** Equality for which SQLite uses no index: for a value of many rows, beside a condition that few rows meet. */
 export const equalsWithoutIndex = (column: Column, value: unknown): SQL => sql`+${column} = ${value}`;
 
 /** A placeholder for each column of a table but these, by the name of the column in the schema. */
