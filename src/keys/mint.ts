@@ -1,19 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { Environment } from '../domain/caller.ts';
 
-/** A new API key: its public handle, the key that the platform sends, and the secret that it signs with. */
-export interface MintedKey {
-  readonly keyId: string;
-  readonly apiKey: string;
-  readonly apiSecret: string;
-}
-
-/** A new service token with its public handle. */
-export interface MintedToken {
-  readonly tokenId: string;
-  readonly token: string;
-}
-
 const words = { sandbox: 'sandbox', production: 'live' } as const satisfies Record<Environment, string>;
 
 const apiKeyPattern = new RegExp(`^ak_(${Object.values(words).join('|')})_[0-9a-f]{32}$`);
@@ -25,8 +12,8 @@ export const linkIdBytes = 8;
 
 const random = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-/** Makes an API key that names its environment. */
-export function mintKey(environment: Environment): MintedKey {
+/** Makes an API key that names its environment: its public handle, the key that the platform sends, and the secret it signs with. */
+export function mintKey(environment: Environment) {
   const word = words[environment];
   return {
     keyId: `key_${random(8)}`,
@@ -40,8 +27,8 @@ export function isApiKey(text: string): boolean {
   return apiKeyPattern.test(text);
 }
 
-/** Makes a service token. */
-export function mintToken(environment: Environment): MintedToken {
+/** Makes a service token with its public handle. */
+export function mintToken(environment: Environment) {
   return { tokenId: `tok_${random(8)}`, token: `it_${words[environment]}_${random(32)}` };
 }
 

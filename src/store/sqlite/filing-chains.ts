@@ -6,12 +6,6 @@ import type { Incidents } from './incidents.ts';
 import { filing, latestFiling } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
-/** Finds the filings of one caller: those of a year are a chain, in which each names the one before it. */
-export interface FilingChains {
-  /** The filings of a caller, of one year or of all, optionally after one of them; newest number first. */
-  newestFirst(owner: number, year: number | undefined, from: number | undefined): Iterable<ListedFiling>;
-}
-
 /** A filing as far as a list needs it, under the column names of the database. */
 export interface ListedFiling {
   readonly id: number;
@@ -54,8 +48,11 @@ export function countFilings(
   return ({ callerId, year }) => select.get({ callerId, year })?.filings ?? 0;
 }
 
-/** Prepares the statements that follow the chains. */
-export function createFilingChains(database: Database, incidents: Incidents): FilingChains {
+/**
+ * Returns the function that lists the filings of a caller, of one year or of all, optionally after one of them, newest number first.
+ * The filings of a caller and year are a chain, in which each names the previous one.
+ */
+export function createFilingChains(database: Database, incidents: Incidents) {
   const selectLink = prepareRaw<Link>(
     database,
     database
@@ -103,7 +100,7 @@ export function createFilingChains(database: Database, incidents: Incidents): Fi
     }
   }
 
-  function* newestFirst(owner: number, year: number | undefined, from: number | undefined) {
+  return function* newestFirst(owner: number, year: number | undefined, from: number | undefined) {
     let newest = year ?? endOfYears;
     if (from !== undefined) {
       const last = selectLink.get({ id: from });
@@ -119,7 +116,5 @@ export function createFilingChains(database: Database, incidents: Incidents): Fi
       yield* chainFrom(latest.filing_id, owner, latest.year);
       newest = latest.year - 1;
     }
-  }
-
-  return { newestFirst };
+  };
 }

@@ -178,7 +178,7 @@ function createFindHandlers({
 
 /** The handler that lists filings. */
 function createList({ database, incidents, check }: FilingParts): Handlers['ListFilings'] {
-  const chains = createFilingChains(database, incidents);
+  const newestFirst = createFilingChains(database, incidents);
   const selectById = prepareMapped(selectFilings(database).where(eq(filing.id, sql.placeholder('id'))));
   const numberOf = (id: number) =>
     database.select({ filingNo: filing.filingNo }).from(filing).where(eq(filing.id, id)).get()?.filingNo;
@@ -210,7 +210,7 @@ function createList({ database, incidents, check }: FilingParts): Handlers['List
   }
 
   return reads(({ filter: { owner, year }, page }) => {
-    const listed = owner === undefined ? ofAnybody(year, page) : chains.newestFirst(owner, year, page.from);
+    const listed = owner === undefined ? ofAnybody(year, page) : newestFirst(owner, year, page.from);
     // A page that leaves out a missing or changed filing would be wrong, too.
     const read = (id: number) => toFiling(check.filing(check.listed(selectById.get({ id }))));
     return keptOf(listed, page, check, read);
