@@ -8,16 +8,7 @@ import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commitsIn } from './commits.ts';
 import { sqliteInThisThread } from './engines.ts';
-import {
-  addPlatform,
-  anyFiling,
-  firstPage,
-  openStore,
-  refused,
-  spend,
-  toFile,
-  underKey,
-} from './promises/fixtures.ts';
+import { addPlatform, anyFiling, firstPage, openStore, refused, toFile } from './promises/fixtures.ts';
 
 /** A store with a platform in it, and its folder. */
 async function openFiling(t: TestContext) {
@@ -33,17 +24,6 @@ test('the first request of a turn has a commit of its own, and the others share 
   assert.equal(commitsIn(dataDir), before + 2);
   await perform(store, toFile(by));
   assert.equal(commitsIn(dataDir), before + 3);
-});
-
-test('a request is one commit: nonce, idempotency key, quota and command', async (t) => {
-  const { store, dataDir, by } = await openFiling(t);
-  const before = commitsIn(dataDir);
-  const { admission, effect } = underKey(by.callerId, 'k', toFile(by));
-  assert.ok(admission);
-  const nonce = { keyId: by.id, nonce: 'n' };
-  const quota = { callerId: by.callerId, month: '2026-11', limit: 1, take: true };
-  await store.execute({ admission: { ...admission, nonce, quota }, effect });
-  assert.equal(commitsIn(dataDir), before + 1);
 });
 
 test('a read, or a rejected command without admission, writes no commit', async (t) => {
@@ -68,17 +48,4 @@ test('RewriteNothing writes one page to the log, and leaves the database as it w
   t.after(() => reader.close());
   assert.ok(Number(reader.pragma('user_version', { simple: true })) > 0);
   assert.equal(reader.pragma('integrity_check', { simple: true }), 'ok');
-});
-
-test('a store that another process locks too long rejects with UNAVAILABLE, and works again', async (t) => {
-  const { store, dataDir } = await openFiling(t);
-  const holder = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => holder.close());
-  holder.exec('BEGIN IMMEDIATE');
-  await Promise.all([
-    refused(spend(store, 1, 'n'), 'UNAVAILABLE'),
-    perform(store, { kind: 'HasCallers' }).then((has) => assert.equal(has, true, 'reads still work')),
-  ]);
-  holder.exec('ROLLBACK');
-  assert.equal(await spend(store, 1, 'n'), true);
 });

@@ -11,12 +11,9 @@ import {
   addPlatform,
   anyOrder,
   caseOf,
-  done,
   due,
   endedAs,
-  fileOne,
   findInstruction,
-  firstPage,
   frozen,
   inNeed,
   notify,
@@ -26,10 +23,8 @@ import {
   settlementOf,
   stopped,
   toListDue,
-  toOpen,
   toResolve,
   transfersOf,
-  underKey,
   updateOrder,
 } from './promises/fixtures.ts';
 
@@ -167,46 +162,6 @@ for (const [table, part] of [
     assert.deepEqual([after.transfers, after.due], [1, []]);
   });
 }
-
-test('an update whose commit fails changes nothing and can be repeated', async (t) => {
-  const { store, by, raw } = await openWithRaw(t);
-  const { update, readState } = await releasing(store, by);
-  const before = await readState();
-  // Only the commit rejects a child without its parent.
-  raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
-    CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
-    CREATE TRIGGER orphan AFTER INSERT ON escrow_change BEGIN INSERT INTO child VALUES (1); END;`);
-  await assert.rejects(updateOrder(store, update), /FOREIGN KEY/);
-  assert.deepEqual(await readState(), before);
-  raw.exec('DROP TRIGGER orphan');
-  assert.ok(await updateOrder(store, update));
-  assert.equal((await readState()).found.order.state, 'RELEASED');
-  assert.equal((await readState()).transfers, 1);
-});
-
-test('an opening whose commit fails leaves no order, instruction, number or key', async (t) => {
-  const { store, by, raw } = await openWithRaw(t);
-  const filingNo = await fileOne(store, by);
-  raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
-    CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
-    CREATE TRIGGER orphan AFTER INSERT ON escrow_instruction BEGIN INSERT INTO child VALUES (1); END;`);
-  const lost = toOpen(by, filingNo);
-  await assert.rejects(store.execute(underKey(by.callerId, 'k', lost)), /FOREIGN KEY/);
-  const { instructionId } = lost.work;
-  assert.equal(await findInstruction(store, instructionId), undefined);
-  raw.exec('DROP TRIGGER orphan');
-  const again = await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo)));
-  assert.equal(again.isReplay, false);
-  assert.notEqual(again.result.instructionId, instructionId);
-  const last = raw.prepare("SELECT last FROM number_sequence WHERE kind = 'ESCROW'").pluck();
-  assert.equal(last.get(), 1, 'the number is used by the next order');
-  const listed = await perform(store, {
-    kind: 'ListEscrows',
-    filter: anyOrder,
-    page: firstPage(10),
-  });
-  assert.equal(listed.items.length, 1);
-});
 
 test('new notifications delete expired ones', async (t) => {
   const { store, raw } = await openWithRaw(t);

@@ -64,23 +64,6 @@ test('a new database is bound to its currency', async (t) => {
   }
 });
 
-test('a database of a newer schema is rejected and does not change', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, ...sandbox });
-  await addPlatform(store, 'gallery');
-  await store.close();
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
-  const version = Number(raw.pragma('user_version', { simple: true }));
-  raw.pragma(`user_version = ${version + 1}`);
-  assert.throws(() => createSqliteStore({ dataDir, ...sandbox }), DatabaseError);
-  assert.equal(raw.pragma('user_version', { simple: true }), version + 1);
-  raw.pragma(`user_version = ${version}`);
-  const again = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => again.close());
-  assert.equal((await perform(again, { kind: 'FindPlatform', name: 'gallery' }))?.caller, 'gallery');
-});
-
 test('a file that is no database is rejected and not overwritten', async (t) => {
   const dataDir = temporaryFolder(t);
   const file = join(dataDir, 'artseal.db');

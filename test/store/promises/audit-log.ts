@@ -4,7 +4,6 @@ import type { Actor, AuditEntry } from '../../../src/domain/audit-entry.ts';
 import { scopes } from '../../../src/domain/token.ts';
 import { type Command, type Commands, type Kind, perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { businessScopes } from '../../support/tokens.ts';
 import {
   acceptClock,
@@ -12,10 +11,7 @@ import {
   addService,
   addWebhook,
   allPages,
-  crashCopy,
-  done,
   fileOne,
-  findPlatform,
   firstPage,
   knownAs,
   newKey,
@@ -27,11 +23,9 @@ import {
   openStore,
   refused,
   type StoreEngine,
-  setKeyStatus,
   stopped,
   time,
   toRegister,
-  underKey,
 } from './fixtures.ts';
 
 /** The commands by which operators change something, be it that their callers may as well. */
@@ -411,32 +405,6 @@ export function auditPromises(engine: StoreEngine): void {
       await refused(perform(store, { kind: 'AddToken', by, name: 'gallery', token }), 'VALIDATION_FAILED');
     });
     assert.deepEqual(left, []);
-  });
-
-  test('a replay writes no second audit entry', async (t) => {
-    const store = await openStore(t, engine);
-    const { keyId, callerId } = await addPlatform(store, 'gallery');
-    const suspend = underKey(callerId, 'k', { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' });
-    const left = await entriesOf(store, async () => {
-      await done(store, suspend);
-      await setKeyStatus(store, keyId, 'ACTIVE');
-      assert.equal((await done(store, suspend)).isReplay, true);
-    });
-    assert.deepEqual(
-      left.map(({ action }) => action),
-      ['key suspend', 'key resume'],
-    );
-  });
-
-  test('an audit entry survives a crash together with its change', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const { command, entries } = await changes.SetPlatformStatus(store);
-    await perform(store, command);
-    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.equal((await findPlatform(crashed, 'gallery'))?.status, 'SUSPENDED');
-    assert.deepEqual(await entriesIn(crashed), await entriesIn(store));
-    assert.equal((await entriesIn(crashed))[0]?.action, entries[0]?.[0]);
   });
 
   test('audit entries are listed newest first, in pages, since a time if one is given', async (t) => {

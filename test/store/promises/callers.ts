@@ -71,12 +71,6 @@ export function callerPromises(engine: StoreEngine): void {
     assert.equal((await perform(store, { kind: 'ListTokens', page: firstPage(10) })).items.length, 1);
   });
 
-  test('one of several concurrent platforms of one name is added', async (t) => {
-    const store = await openStore(t, engine);
-    const settled = await Promise.allSettled([1, 2, 3].map(() => addPlatform(store, 'gallery')));
-    assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 1);
-  });
-
   test('tokens of one name belong to one caller', async (t) => {
     const store = await openStore(t, engine);
     const first = await addService(store, 'ledger');

@@ -97,16 +97,6 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.deepEqual(await due(store, 5_000, 9_000), []);
   });
 
-  test('one of two concurrent decisions counts', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await frozen(store, by);
-    await stopped(store, escrowId);
-    const { instructionId } = workOf(by);
-    const first = perform(store, toDecide(escrowId, 'RETURN', { instructionId }));
-    await refused(perform(store, toDecide(escrowId, 'ACCEPT')), 'ESCROW_STATE_CONFLICT');
-    assert.partialDeepStrictEqual((await first).open, [{ instructionId, kind: 'REFUND' }]);
-  });
-
   test('a RELEASE without a response stays open beside the REFUND of a decision', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const { escrowId } = await frozen(store, by);
@@ -234,34 +224,6 @@ export function decisionPromises(engine: StoreEngine): void {
       assert.deepEqual(item, await caseOf(store, item.order.escrowId));
       assert.equal(item.review, `why ${item.order.escrowId}`);
     }
-  });
-
-  test('an order leaves the list of reviews after a decision, and the next page is unaffected', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const ids: string[] = [];
-    for (let count = 0; count < 4; count += 1) {
-      const { escrowId } = await frozen(store, by);
-      await stopped(store, escrowId);
-      ids.unshift(escrowId);
-    }
-    const [newest = '', second = '', ...older] = ids;
-    const first = await perform(store, {
-      kind: 'ListCases',
-      selection: inNeed,
-      page: firstPage(2),
-    });
-    await perform(store, toDecide(newest, 'LOOK_AGAIN'));
-    const next = await perform(store, {
-      kind: 'ListCases',
-      selection: inNeed,
-      page: { from: first.next, size: 2 },
-    });
-    assert.deepEqual(
-      next.items.map(({ order }) => order.escrowId),
-      older,
-    );
-    assert.equal(next.next, undefined);
-    assert.deepEqual(await caseIds(store, inNeed, 10), [[second, ...older]]);
   });
 }
 

@@ -9,7 +9,6 @@ import {
   caseOf,
   crashCopy,
   fileOne,
-  findFiling,
   findInstruction,
   findProvenance,
   firstPage,
@@ -18,11 +17,9 @@ import {
   newToken,
   openGallery,
   openStore,
-  recordSent,
   refused,
   type StoreEngine,
   settlementOf,
-  toDecide,
   toFile,
   toResolve,
   updateOrder,
@@ -96,14 +93,6 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.equal(await fileOne(crashed, by), `AS-2026-00000${2 + filed}`);
   });
 
-  test('a request sees every request that resolved before', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { filingNo } = await perform(store, toFile(by));
-    const found = await findFiling(store, filingNo, by.callerId);
-    assert.equal(found?.caller, 'gallery');
-    assert.equal((await findProvenance(store, filingNo))?.records.length, 1);
-  });
-
   test('a request without an effect, or one that rewrites nothing, is done and changes nothing', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filed = fileOne(store, by);
@@ -113,23 +102,6 @@ export function durabilityPromises(engine: StoreEngine): void {
       assert.deepEqual((await store.execute(request)).outcome, outcome);
     assert.equal(await filed, 'AS-2026-000001');
     assert.deepEqual(await filingsIn(store), ['AS-2026-000001']);
-  });
-
-  test('requests that are rejected or fail do not affect those submitted with them', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
-    const nonce = { keyId: by.id, nonce: 'n' };
-    const [filed, , , admitted] = await Promise.all([
-      perform(store, toFile(by)),
-      refused(perform(store, toDecide('ES-2026-0000', 'ACCEPT')), 'ESCROW_NOT_FOUND'),
-      assert.rejects(recordSent(store, 'op'), /is no open instruction/),
-      isAdmitted(store, { nowS, nonce }),
-    ]);
-    assert.deepEqual([filed.filingNo, admitted], ['AS-2026-000001', true]);
-    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.deepEqual(await filingsIn(crashed), ['AS-2026-000001']);
-    assert.equal(await isAdmitted(crashed, { nowS, nonce }), false);
   });
 
   test('closing runs submitted requests, and may be repeated', async (t) => {
@@ -174,13 +146,5 @@ export function durabilityPromises(engine: StoreEngine): void {
     );
     await closed;
     assert.deepEqual(await filingsIn(await openStore(t, engine, dataDir)), await late);
-  });
-
-  test('thousands of concurrent requests are all kept', async (t) => {
-    const store = await openStore(t, engine);
-    const nonces = Array.from({ length: 5_000 }, (_, index) => String(index));
-    const spend = (nonce: string) => isAdmitted(store, { nowS, nonce: { keyId: 1, nonce } });
-    assert.ok((await Promise.all(nonces.map(spend))).every(Boolean));
-    assert.ok((await Promise.all(nonces.map(spend))).every((granted) => !granted));
   });
 }

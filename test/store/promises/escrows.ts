@@ -12,7 +12,6 @@ import {
   findInstruction,
   firstPage,
   frozen,
-  fulfilledOf,
   noon,
   opened,
   openGallery,
@@ -156,14 +155,6 @@ export function escrowPromises(engine: StoreEngine): void {
       assert.equal(await perform(store, { kind: 'FindCase', escrowId: name }), undefined);
       assert.equal(await findInstruction(store, name), undefined);
     }
-  });
-
-  test('one of several concurrent orders for a filing is stored', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const filingNo = await fileOne(store, by);
-    const calls = [1, 2, 3, 4].map(() => opened(store, by, filingNo));
-    assert.equal(await fulfilledOf(calls, 'ESCROW_ACTIVE'), 1);
-    assert.equal((await idsOf(store, {}, 10)).flat().length, 1);
   });
 
   test('two open stores open one order for a filing at a time', async (t) => {

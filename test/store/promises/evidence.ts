@@ -236,29 +236,6 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.equal(await isThere('el_new'), true);
   });
 
-  test('a rejected command leaves no leaf, and the leaves of one transaction are consecutive', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const outcomes = await Promise.allSettled([
-      perform(store, toFile(by)),
-      perform(store, toResolve(by, 'RELEASE', 'ES-2026-0000')),
-      perform(store, toFile({ ...by, callerId: 99 })),
-      perform(store, toFile(by)),
-    ]);
-    assert.deepEqual(
-      outcomes.map(({ status }) => status),
-      ['fulfilled', 'rejected', 'rejected', 'fulfilled'],
-    );
-    const { leaves } = await allLeaves(store);
-    assert.deepEqual(
-      leaves.map((leaf) => JSON.parse(leaf).number),
-      ['LOG', 'AS-2026-000001', 'AS-2026-000002'],
-    );
-    for (const [place, filingNo] of ['AS-2026-000001', 'AS-2026-000002'].entries()) {
-      const found = await perform(store, { kind: 'FindRecord', filingNo, sequence: 1, owner: undefined });
-      assert.equal(found?.leafIndex, place + 1);
-    }
-  });
-
   test('two open stores append to one log', async (t) => {
     const dataDir = temporaryFolder(t);
     const one = await openStore(t, engine, dataDir);
@@ -268,16 +245,6 @@ export function evidencePromises(engine: StoreEngine): void {
     const { leaves } = await allLeaves(one);
     assert.equal(leaves.length, 6);
     assert.deepEqual(await allLeaves(other), await allLeaves(one));
-  });
-
-  test('leaves are in the order of their times', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    await frozen(store, by);
-    const filingNo = await sell(store, by);
-    assert.ok(filingNo);
-    const { leaves } = await allLeaves(store);
-    const times = leaves.map((leaf) => JSON.parse(leaf).time);
-    assert.deepEqual(times, times.toSorted());
   });
 
   test('subtrees, leaves and proofs outside the tree are undefined', async (t) => {

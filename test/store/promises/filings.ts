@@ -227,11 +227,11 @@ export function filingPromises(engine: StoreEngine): void {
     assert.equal(await findProvenance(store, 'AS-2026-999999'), undefined);
   });
 
-  test('provenance lists the records, oldest first', async (t) => {
+  test('provenance lists the records, oldest first, with the dates in the business time zone', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     for (const day of ['2026-11-22', '2026-11-22', '2026-12-01']) {
-      const at = time(`${day}T10:00:00+00:00`);
+      const at = time(`${day}T00:30:00+08:00`);
       const { escrowId } = await frozen(store, by, filingNo);
       await resolved(store, by, escrowId, 'RELEASE', at);
     }

@@ -503,11 +503,3 @@ export const updateOrder = (store: Store, update: OrderUpdate, at = noon) =>
 /** The provenance of a filing. */
 export const findProvenance = (store: Store, filingNo: string) =>
   perform(store, { kind: 'GetProvenance', filingNo });
-
-/** The number of fulfilled promises. The others must be rejected with the reason. */
-export async function fulfilledOf(promises: readonly Promise<unknown>[], otherwise: Reason): Promise<number> {
-  const settled = await Promise.allSettled(promises);
-  const rejected = settled.filter((result) => result.status === 'rejected');
-  for (const { reason } of rejected) await refused(Promise.reject(reason), otherwise);
-  return settled.length - rejected.length;
-}

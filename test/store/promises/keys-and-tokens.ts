@@ -114,7 +114,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.equal(store.findKey(fresh.apiKey), undefined);
   });
 
-  test('a token is found by its hash until it is revoked', async (t) => {
+  test('a token is found by its hash until it is revoked, and keeps the time of the first revocation', async (t) => {
     const store = await openStore(t, engine);
     const token = newToken({ scopes, expiresAtS: 1_790_000_050 });
     const stored = await addService(store, 'ledger', token);
@@ -126,11 +126,10 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     );
     assert.equal(store.findToken(token.sha256)?.tokenId, tokenId);
     assert.equal(store.findToken(newToken().sha256), undefined);
-    assert.equal(
-      (await perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_100 }, tokenId }))
-        .revokedAtS,
-      1_790_000_100,
-    );
+    for (const atS of [1_790_000_100, 1_790_000_200]) {
+      const revoked = await perform(store, { kind: 'RevokeToken', by: { ...tester, atS }, tokenId });
+      assert.equal(revoked.revokedAtS, 1_790_000_100);
+    }
     assert.equal(store.findToken(token.sha256), undefined);
     const listed = await perform(store, { kind: 'ListTokens', page: firstPage(1) });
     assert.equal(listed.items[0]?.revokedAtS, 1_790_000_100);
@@ -167,16 +166,5 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       await refused(addService(store, 'ledger', wrong), 'VALIDATION_FAILED');
       assert.equal(store.findToken(wrong.sha256), undefined);
     }
-  });
-
-  test('revoking a token again keeps the first time', async (t) => {
-    const store = await openStore(t, engine);
-    const { tokenId } = await addService(store, 'ledger');
-    await perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_100 }, tokenId });
-    assert.equal(
-      (await perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_200 }, tokenId }))
-        .revokedAtS,
-      1_790_000_100,
-    );
   });
 }

@@ -24,19 +24,6 @@ const comes = (look: () => boolean) => eventually('the change is seen', 20_000, 
 
 /** What is known of keys and tokens without asking the store, and when changes are. */
 export function knownCredentialPromises(engine: StoreEngine): void {
-  test('a key is found once this or another open store has added it', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
-    for (const [place, store] of [server, command, server, command].entries()) {
-      const key = newKey();
-      assert.equal(server.findKey(key.apiKey), undefined);
-      const platform = { name: `gallery ${place}`, tier: 'TRIAL', monthlyQuota: 1_000 } as const;
-      await perform(store, { kind: 'AddPlatform', by: tester, platform, key });
-      if (store === command) await comes(() => server.findKey(key.apiKey) !== undefined);
-      assert.equal(server.findKey(key.apiKey)?.keyId, key.keyId);
-    }
-  });
-
   test('a change of another open store is visible', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
-import { idempotencyRetentionS, perform, type Store } from '../../../src/store/store.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -15,8 +15,6 @@ import {
   findInstruction,
   frozen,
   noon,
-  notify,
-  nowS,
   opened,
   openGallery,
   openStore,
@@ -112,20 +110,11 @@ export function operationPromises(engine: StoreEngine): void {
         const conflicting = perform(store, toResolve(by, other, escrowId));
         await refused(conflicting, 'ESCROW_STATE_CONFLICT');
       }
+      assert.equal((await caseOf(store, escrowId)).open.length, 1);
       await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
       const after = await perform(store, toResolve(by, other, escrowId));
       assert.equal(after.kind, other);
       assert.equal((await findInstruction(store, instructionId))?.status, 'DECLINED');
-    });
-
-    test(`a ${kind} of a CLOSED order is a conflict and prepares nothing`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId } = await orderIn(store, by, 'CLOSED');
-      const before = await caseOf(store, escrowId);
-      const resolving = toResolve(by, kind, escrowId, { owner: by.callerId });
-      await refused(perform(store, resolving), 'ESCROW_STATE_CONFLICT');
-      assert.deepEqual(await caseOf(store, escrowId), before);
-      assert.equal(await findInstruction(store, resolving.work.instructionId), undefined);
     });
 
     test(`a ${kind} of an unknown order or of another owner's is rejected`, async (t) => {
@@ -138,18 +127,6 @@ export function operationPromises(engine: StoreEngine): void {
       await refused(prepare('ES-2026-', undefined), 'ESCROW_NOT_FOUND');
       assert.deepEqual((await caseOf(store, escrowId)).open, []);
       assert.equal((await prepare(escrowId, undefined)).order.caller, 'gallery');
-    });
-
-    test(`concurrent calls of both kinds prepare one ${kind}`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId } = await frozen(store, by);
-      const resolve = (as: (typeof kinds)[number]) => perform(store, toResolve(by, as, escrowId));
-      const first = resolve(kind);
-      const conflicting = refused(resolve(otherThan(kind)), 'ESCROW_STATE_CONFLICT');
-      const prepared = await Promise.all([first, resolve(kind), resolve(kind)]);
-      await conflicting;
-      assert.equal(new Set(prepared.map(({ instructionId }) => instructionId)).size, 1);
-      assert.equal((await caseOf(store, escrowId)).open.length, 1);
     });
 
     test(`a replay of a ${kind} returns the first instruction and its end`, async (t) => {
@@ -234,51 +211,6 @@ export function operationPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual(await repeat(), { outcome: { isReplay: true }, calls: 1 });
   });
 
-  test('the key of a rejected opening keeps the error', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, filingNo } = await opened(store, by);
-    const open = async () => (await store.execute(underKey(by.callerId, 'k', toOpen(by, filingNo)))).outcome;
-    const first = await open();
-    assert.partialDeepStrictEqual(first, { apiError: { reason: 'ESCROW_ACTIVE' }, isReplay: false });
-    await settled(store, escrowId, { to: 'CLOSED' });
-    assert.deepEqual(await open(), { ...first, isReplay: true });
-  });
-
-  test('an opening that was not permitted can be retried with the same key', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const other = await addPlatform(store, 'auction house');
-    const filingNo = await fileOne(store, by);
-    const open = async (owner: number | undefined) =>
-      (await store.execute(underKey(other.callerId, 'k', toOpen(other, filingNo, { owner })))).outcome;
-    assert.partialDeepStrictEqual(await open(other.callerId), { apiError: { reason: 'PERMISSION_DENIED' } });
-    assert.partialDeepStrictEqual(await open(undefined), { kind: 'DONE', isReplay: false });
-  });
-
-  test('an expired key opens another order', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const filingNo = await fileOne(store, by);
-    const openAt = async (atS: number) =>
-      (await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo), { nowS: atS }))).result;
-    const first = await openAt(nowS);
-    await settled(store, first.order.escrowId, { to: 'CLOSED' });
-    assert.equal((await openAt(nowS + idempotencyRetentionS - 1)).instructionId, first.instructionId);
-    const later = await openAt(nowS + idempotencyRetentionS);
-    assert.notEqual(later.instructionId, first.instructionId);
-    assert.notEqual(later.order.escrowId, first.order.escrowId);
-  });
-
-  test('idempotency keys are per caller, and calls without a key share nothing', async (t) => {
-    const { store, by: mine } = await openGallery(t, engine);
-    const other = await addPlatform(store, 'auction house');
-    const ids: string[] = [];
-    for (const by of [mine, other]) {
-      const keyed = await done(store, underKey(by.callerId, 'k', toOpen(by, await fileOne(store, by))));
-      ids.push(keyed.result.order.escrowId);
-      ids.push((await opened(store, by)).escrowId, (await opened(store, by)).escrowId);
-    }
-    assert.equal(new Set(ids).size, 6);
-  });
-
   test('a sent instruction is SENT, and its order is due when a response should have come', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
@@ -321,17 +253,6 @@ export function operationPromises(engine: StoreEngine): void {
       await assertDueAt(store, escrowId, 1_000 * times);
     }
     await refused(unanswered(store, 'ES-2026-', 1), 'ESCROW_NOT_FOUND');
-  });
-
-  test('a missing response to one order does not affect others', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const [one, other] = [await opened(store, by), await opened(store, by)];
-    await recordSent(store, one.holdId);
-    await recordSent(store, other.holdId, 2);
-    const before = await caseOf(store, other.escrowId);
-    await unanswered(store, one.escrowId, 9);
-    assert.deepEqual(await caseOf(store, other.escrowId), before);
-    await assertDueAt(store, other.escrowId, 2);
   });
 
   test('a start makes due exactly the orders with an open instruction', async (t) => {
@@ -426,25 +347,5 @@ export function operationPromises(engine: StoreEngine): void {
     assert.deepEqual(await list({ hasFailed: true }), failed);
     assert.deepEqual(await list({ hasFailed: true, nowMs: 10 }), failed.slice(0, 1));
     assert.deepEqual(await list({ hasFailed: true, nowMs: 9 }), []);
-  });
-
-  test('only a decision makes an order in review due', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, holdId } = await opened(store, by);
-    await recordSent(store, holdId);
-    await stopped(store, escrowId, 'The amounts differ.');
-    const assertNotDue = async (after: string) => {
-      assert.deepEqual(await due(store, 1_000, 1_000), [], after);
-      assert.equal((await caseOf(store, escrowId)).review, 'The amounts differ.');
-    };
-    await assertNotDue('stopped');
-    await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
-    await assertNotDue('resume');
-    await recordSent(store, holdId);
-    await assertNotDue('send');
-    await unanswered(store, escrowId, 1);
-    await assertNotDue('leaveOpen');
-    await notify(store, 'event', { holdId }, 1);
-    await assertNotDue('notified');
   });
 }
