@@ -29,7 +29,7 @@ async function changingNothing(call: () => Promise<void>): Promise<void> {
 
 const names = ['X-Api-Key', 'X-Timestamp', 'X-Nonce', 'X-Signature'] as const;
 
-/** test/api/credentials.test.ts has all cases; keys-at-the-public-api.test.ts the status of keys. */
+/** test/api/credentials.test.ts has all cases, order-of-checks.test.ts suspended keys, and test/cli/key.test.ts rotated ones. */
 for (const [what, name, values, code] of [
   ['missing', 'X-Nonce', undefined, 'AUTH_HEADER_MISSING'],
   ['empty', 'X-Signature', '', 'AUTH_HEADER_MISSING'],
