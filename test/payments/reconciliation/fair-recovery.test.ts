@@ -27,9 +27,9 @@ async function openSilent(t: TestContext, slots = { atOnce: 8, atOncePerCaller: 
 async function assertRecovered(kit: Kit, platform: StoredKey): Promise<void> {
   kit.provider.treat({ FREEZE: 'ANSWER_LOST' });
   const escrowId = await kit.open(platform);
-  assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
+  assert.equal(await kit.stateOf(escrowId), 'UNPAID');
   await kit.pass(fairMs - 1);
-  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN', `${platform.caller} waits for others`);
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN', `${platform.caller} waits for others`);
 }
 
 test('20 orders of a platform without a response do not delay an order of another one', async (t) => {
@@ -58,15 +58,9 @@ test('an order that has not failed does not wait for orders that have, of any pl
   await open(kit.platform, 20);
   await kit.pass(3_000);
   kit.provider.lapse(sound);
-  const { holdId } = await kit.case(sound);
-  await kit.execute({
-    kind: 'TakeNotification',
-    eventId: 'lapsed',
-    about: { holdId },
-    nowMs: kit.clock.nowMs(),
-  });
+  await kit.notify(sound);
   await kit.pass(kitLimits.pollMs);
-  assert.equal((await kit.case(sound)).order.state, 'CLOSED');
+  assert.equal(await kit.stateOf(sound), 'CLOSED');
 });
 
 test('orders that notifications make due take only their share, and each gets its turn', async (t) => {
@@ -77,17 +71,9 @@ test('orders that notifications make due take only their share, and each gets it
   const other = await kit.open(fair);
   noticed.forEach(silence);
   kit.provider.lapse(other);
-  for (const escrowId of [...noticed, other]) {
-    const { holdId } = await kit.case(escrowId);
-    await kit.execute({
-      kind: 'TakeNotification',
-      eventId: escrowId,
-      about: { holdId },
-      nowMs: kit.clock.nowMs(),
-    });
-  }
+  for (const escrowId of [...noticed, other]) await kit.notify(escrowId);
   await kit.pass(fairMs);
-  assert.equal((await kit.case(other)).order.state, 'CLOSED');
+  assert.equal(await kit.stateOf(other), 'CLOSED');
   await kit.pass(20 * kitLimits.answerTimeoutMs);
   const asked = new Set(kit.provider.lookUps.map(({ escrowId }) => escrowId));
   assert.deepEqual(
@@ -101,7 +87,7 @@ test('callers take turns if there are fewer slots than callers with due orders',
   const { kit, openSilent: open } = await openSilent(t, slots);
   for (const platform of [kit.platform, await kit.addPlatform('silent')]) await open(platform, 5);
   const escrowId = await kit.open(await kit.addPlatform('last'));
-  assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
+  assert.equal(await kit.stateOf(escrowId), 'UNPAID');
   await kit.pass(3 * kitLimits.answerTimeoutMs);
-  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
 });

@@ -1,6 +1,9 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import pino from 'pino';
 import { createCalendar } from '../../../src/domain/calendar.ts';
+import type { EscrowState, InstructionKind } from '../../../src/domain/escrow.ts';
+import type { Decision } from '../../../src/domain/resolution.ts';
 import {
   type ReconciliationLimits,
   reconciliationLimits,
@@ -45,6 +48,17 @@ export interface Kit {
   /** Prepares a resolution and sends it. */
   resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Instruction>;
   case(escrowId: string): Promise<EscrowCase>;
+  stateOf(escrowId: string): Promise<EscrowState>;
+  /** Stores the decision of an operator; an instruction that follows from it has this id. */
+  decide(escrowId: string, decision: Decision, instructionId?: string): Promise<void>;
+  /** Closes an order as an operator does. */
+  close(escrowId: string): Promise<void>;
+  /** Takes a new notification about an order. */
+  notify(escrowId: string): Promise<void>;
+  /** Returns the kinds of all instructions sent, in their order. */
+  kindsSent(): readonly InstructionKind[];
+  /** Returns the provenance events of the artwork of an order. */
+  provenance(escrowId: string): Promise<readonly string[]>;
   /** Advances the clock step by step, while recovery runs. */
   pass(ms: number): Promise<void>;
   /** Stops the reconciler and starts another one on the same store, like a restart. */
@@ -129,6 +143,10 @@ export async function openKit(
   const ordered = ({ callerId, caller } = platform) => ({
     ...{ at: now(), work: { callerId, caller, instructionId: newInstructionId() }, owner: undefined },
   });
+  const caseOf = async (escrowId: string) => {
+    const found = await execute({ kind: 'FindCase', escrowId });
+    return found ?? assert.fail(`There is no order ${escrowId}.`);
+  };
 
   return {
     execute,
@@ -156,10 +174,25 @@ export async function openKit(
     },
     resolve: async (resolution, escrowId) =>
       reconciler.carryOut(await execute({ kind: 'PrepareResolution', resolution, escrowId, ...ordered() })),
-    case: async (escrowId) => {
-      const found = await execute({ kind: 'FindCase', escrowId });
-      if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
-      return found;
+    case: caseOf,
+    stateOf: async (escrowId) => (await caseOf(escrowId)).order.state,
+    decide: async (escrowId, decision, instructionId = newInstructionId()) => {
+      const nowMs = clock.nowMs();
+      await execute({ kind: 'Decide', by: tester, escrowId, decision, instructionId, nowMs });
+    },
+    close: async (escrowId) => {
+      await execute({ kind: 'CloseOrder', by: tester, escrowId, at: now() });
+    },
+    notify: async (escrowId) => {
+      const { holdId } = await caseOf(escrowId);
+      const eventId = `event ${newInstructionId()}`;
+      await execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: clock.nowMs() });
+    },
+    kindsSent: () => provider.instructions.map(({ kind }) => kind),
+    provenance: async (escrowId) => {
+      const { filingNo } = (await caseOf(escrowId)).order;
+      const found = await execute({ kind: 'GetProvenance', filingNo });
+      return found?.records.map(({ event }) => event) ?? [];
     },
     pass: async (ms) => {
       const untilMs = clock.monotonicMs() + ms;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
-import { tester } from '../../support/audit-log.ts';
 import { type Kit, kitLimits, openKit } from './kit.ts';
 
 const { buyerDeadlineMs, buyerLookUpMs, freezeDeadlineMs } = kitLimits;
@@ -11,11 +10,9 @@ const url = 'https://bank.example/confirm/1';
 async function awaiting(kit: Kit): Promise<string> {
   kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
   const escrowId = await kit.open();
-  assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
+  assert.equal(await kit.stateOf(escrowId), 'UNPAID');
   return escrowId;
 }
-
-const kindsSent = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
 
 test('an order whose buyer has to act stays UNPAID with page and deadline, and its FREEZE stays open', async (t) => {
   const kit = await openKit(t);
@@ -42,7 +39,7 @@ test('the FREEZE is not sent again while the buyer is awaited, and the order con
   const escrowId = await awaiting(kit);
   const untilMs = kit.clock.nowMs() + buyerDeadlineMs;
   await kit.pass(freezeDeadlineMs + 2 * buyerLookUpMs);
-  assert.deepEqual(kindsSent(kit), ['FREEZE']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE']);
   assert.ok(kit.provider.lookUps.length > 1);
   assert.equal((await kit.case(escrowId)).order.nextAction?.untilMs, untilMs);
 
@@ -55,21 +52,17 @@ test('the FREEZE is not sent again while the buyer is awaited, and the order con
 test('a notification leads to a look-up at once', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
-  const { holdId } = await kit.case(escrowId);
   kit.provider.report();
-  await kit.execute({
-    ...{ kind: 'TakeNotification', eventId: 'acted', about: { holdId } },
-    nowMs: kit.clock.nowMs(),
-  });
+  await kit.notify(escrowId);
   await kit.pass(kitLimits.pollMs);
-  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
 });
 
 test('an order whose buyer does not act is cancelled at its deadline', async (t) => {
   const kit = await openKit(t, { buyerDeadlineMs: 600_000 });
   const escrowId = await awaiting(kit);
   await kit.pass(599_000);
-  assert.deepEqual(kindsSent(kit), ['FREEZE']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE']);
   kit.provider.report(
     (question): PaymentSnapshot =>
       'kind' in question && question.kind === 'CANCEL'
@@ -79,7 +72,7 @@ test('an order whose buyer does not act is cancelled at its deadline', async (t)
   await kit.pass(2_000);
   const { order } = await kit.case(escrowId);
   assert.deepEqual([order.state, order.nextAction, order.pending], ['CLOSED', undefined, undefined]);
-  assert.deepEqual(kindsSent(kit), ['FREEZE', 'CANCEL']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'CANCEL']);
 });
 
 test('a declined buyer ends the order, with the reason', async (t) => {
@@ -108,19 +101,18 @@ test('after a restart the order still waits, and is looked up at once', async (t
   await kit.pass(kitLimits.pollMs);
   assert.equal(kit.provider.lookUps.length, 1);
   assert.deepEqual((await kit.case(escrowId)).order.nextAction, order.nextAction);
-  assert.deepEqual(kindsSent(kit), ['FREEZE']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE']);
 });
 
 test('a hold that arrives after an operator closed a waiting order is returned', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);
-  const at = { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
-  await kit.execute({ kind: 'CloseOrder', by: tester, escrowId, at });
+  await kit.close(escrowId);
   const closed = await kit.case(escrowId);
   assert.deepEqual([closed.order.state, closed.order.nextAction, closed.open], ['CLOSED', undefined, []]);
   kit.provider.report();
   await kit.pass(kitLimits.pollMs);
-  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
-  assert.equal((await kit.case(escrowId)).order.state, 'CLOSED');
+  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
+  assert.equal(await kit.stateOf(escrowId), 'CLOSED');
   assert.equal((await kit.case(escrowId)).review, undefined);
 });

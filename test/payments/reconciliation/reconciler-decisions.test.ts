@@ -1,36 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Decision } from '../../../src/domain/resolution.ts';
-import { tester } from '../../support/audit-log.ts';
 import { type Kit, kitLimits, openKit } from './kit.ts';
 
 const { longestRetryMs, pollMs, quietLookUpMs } = kitLimits;
-let decisions = 0;
-
-async function decide(kit: Kit, escrowId: string, decision: Decision): Promise<void> {
-  decisions += 1;
-  const named = { escrowId, decision, instructionId: `decided ${decisions}`, nowMs: kit.clock.nowMs() };
-  await kit.execute({ kind: 'Decide', by: tester, ...named });
-}
-
-async function close(kit: Kit, escrowId: string): Promise<void> {
-  const at = { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
-  await kit.execute({ kind: 'CloseOrder', by: tester, escrowId, at });
-}
-
-const kindsSent = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
-
 test('closing an order returns what was accepted for it while it was UNPAID', async (t) => {
   const kit = await openKit(t);
   kit.provider.report((_, truth) => ({ ...truth, amount: 1n }));
   const escrowId = await kit.open();
   assert.match((await kit.case(escrowId)).review ?? '', /HELD 1 CNY/);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   // Before the provider is asked again.
-  await close(kit, escrowId);
+  await kit.close(escrowId);
   kit.provider.report();
   await kit.pass(2 * pollMs);
-  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
   assert.equal(kit.provider.statusOf(escrowId), 'RETURNED');
 });
 
@@ -41,13 +24,13 @@ test('an order whose missing hold was accepted is only looked up rarely', async 
   kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
   await kit.pass(quietLookUpMs + pollMs);
   assert.match((await kit.case(escrowId)).review ?? '', /AWAITING_BUYER/);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   const asked = kit.provider.lookUps.length;
   await kit.pass(20 * pollMs);
   assert.equal(kit.provider.lookUps.length, asked + 1);
   kit.provider.report();
   await kit.pass(quietLookUpMs + pollMs);
-  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
 });
 
 test('a decision during a RELEASE ends when the RELEASE was carried out', async (t) => {
@@ -56,8 +39,8 @@ test('a decision during a RELEASE ends when the RELEASE was carried out', async 
   kit.provider.treat({ RELEASE: 'KEPT_BACK' });
   const resolving = kit.resolve('RELEASE', escrowId);
   await kit.provider.instructed('RELEASE');
-  await decide(kit, escrowId, 'STOP');
-  await decide(kit, escrowId, 'RETURN');
+  await kit.decide(escrowId, 'STOP');
+  await kit.decide(escrowId, 'RETURN');
   await kit.provider.answer();
   await resolving;
   await kit.pass(2 * pollMs);
@@ -69,16 +52,13 @@ test('a notification during a look-up of a RELEASED order leads to another one, 
   const kit = await openKit(t);
   const escrowId = await kit.open();
   await kit.resolve('RELEASE', escrowId);
-  const { holdId } = await kit.case(escrowId);
-  const notify = (eventId: string) =>
-    kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
   kit.provider.report((_, truth) => ({ ...truth, status: 'PARTLY_RETURNED', amount: 1n }));
   kit.provider.treatLookUps({ kind: 'SLOW', ms: 1_000 });
   const asked = kit.provider.lookUps.length;
-  await notify('part');
+  await kit.notify(escrowId);
   await kit.pass(pollMs);
   assert.equal(kit.provider.lookUps.length, asked + 1);
-  await notify('all');
+  await kit.notify(escrowId);
   await kit.pass(4_000);
   assert.ok(kit.provider.lookUps.length > asked + 1);
 });
@@ -87,20 +67,17 @@ test('missing responses do not change the review of a RELEASED order', async (t)
   const kit = await openKit(t, { attemptsMax: 3 });
   const escrowId = await kit.open();
   await kit.resolve('RELEASE', escrowId);
-  const { holdId } = await kit.case(escrowId);
-  const notify = (eventId: string) =>
-    kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
   kit.provider.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
-  await notify('contested');
+  await kit.notify(escrowId);
   await kit.pass(2 * pollMs);
   kit.provider.treatLookUps({ kind: 'LOST' });
-  await notify('news');
+  await kit.notify(escrowId);
   await kit.pass(10 * longestRetryMs);
   assert.match((await kit.case(escrowId)).review ?? '', /DISPUTED/);
   const asked = kit.provider.lookUps.length;
   await kit.pass(10 * longestRetryMs);
   assert.equal(kit.provider.lookUps.length, asked);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   kit.provider.treatLookUps({ kind: 'NONE' });
   await kit.pass(longestRetryMs);
   assert.equal((await kit.case(escrowId)).review, undefined);
@@ -110,7 +87,6 @@ for (const answer of ['CONFIRMED', 'LOST'] as const) {
   test(`money that was paid out instead of returned needs review and can be accepted: REFUND ${answer}`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await kit.open();
-    const { filingNo } = (await kit.case(escrowId)).order;
     kit.provider.treat({ REFUND: answer });
     kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
     await kit.resolve('REFUND', escrowId);
@@ -118,14 +94,12 @@ for (const answer of ['CONFIRMED', 'LOST'] as const) {
     const { order, review } = await kit.case(escrowId);
     assert.equal(order.state, 'FROZEN');
     assert.match(review ?? '', /FROZEN; the provider says PAID_OUT/);
-    const events = async () =>
-      (await kit.execute({ kind: 'GetProvenance', filingNo }))?.records.map(({ event }) => event);
-    assert.deepEqual(await events(), ['SUBMITTED']);
-    await decide(kit, escrowId, 'ACCEPT');
+    assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED']);
+    await kit.decide(escrowId, 'ACCEPT');
     await kit.pass(2 * pollMs);
-    assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+    assert.equal(await kit.stateOf(escrowId), 'RELEASED');
     assert.deepEqual((await kit.case(escrowId)).open, []);
-    assert.deepEqual(await events(), ['SUBMITTED', 'TRANSFER']);
+    assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED', 'TRANSFER']);
   });
 }
 
@@ -134,15 +108,15 @@ test('a hold that a buyer can still make for a CLOSED order is looked up after i
   const nextActionUrl = 'https://bank.example/confirm/1';
   kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
   const escrowId = await kit.open();
-  await close(kit, escrowId);
+  await kit.close(escrowId);
   await kit.pass(2 * pollMs);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   await kit.pass(2 * pollMs);
-  const given = kindsSent(kit).length;
+  const given = kit.kindsSent().length;
   kit.provider.report((_, truth) => ({ ...truth, status: 'HELD' }));
   await kit.pass(quietLookUpMs + pollMs);
-  assert.deepEqual(kindsSent(kit).slice(given), ['REFUND']);
+  assert.deepEqual(kit.kindsSent().slice(given), ['REFUND']);
 });
 
 /** An order that its seller was paid for without a RELEASE of ours, which waits for a person; the events of its filing. */
@@ -151,11 +125,7 @@ async function assertNoSale(kit: Kit, escrowId: string) {
   assert.equal(order.state, 'FROZEN');
   assert.match(review ?? '', /FROZEN; the provider says PAID_OUT/);
   assert.deepEqual(open, []);
-  const found = await kit.execute({ kind: 'GetProvenance', filingNo: order.filingNo });
-  assert.deepEqual(
-    found?.records.map(({ event }) => event),
-    ['SUBMITTED'],
-  );
+  assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED']);
 }
 
 test('money that was paid out without a RELEASE is no sale until an operator accepts it', async (t) => {
@@ -164,12 +134,12 @@ test('money that was paid out without a RELEASE is no sale until an operator acc
   kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
   await kit.pass(quietLookUpMs);
   await assertNoSale(kit, escrowId);
-  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.decide(escrowId, 'LOOK_AGAIN');
   await kit.pass(2 * pollMs);
   await assertNoSale(kit, escrowId);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   await kit.pass(2 * pollMs);
-  assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
 });
 
 test('money that was paid out after a declined RELEASE is no sale', async (t) => {
@@ -189,11 +159,11 @@ for (const stopped of [false, true]) {
     const escrowId = await kit.open();
     kit.provider.treat({ RELEASE: 'LOST' });
     await kit.resolve('RELEASE', escrowId);
-    if (stopped) await decide(kit, escrowId, 'STOP');
+    if (stopped) await kit.decide(escrowId, 'STOP');
     // Somebody else pays it out, before the RELEASE is given again.
     kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
-    if (stopped) await decide(kit, escrowId, 'LOOK_AGAIN');
+    if (stopped) await kit.decide(escrowId, 'LOOK_AGAIN');
     await kit.pass(longestRetryMs);
-    assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+    assert.equal(await kit.stateOf(escrowId), 'RELEASED');
   });
 }

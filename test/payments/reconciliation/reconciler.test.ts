@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
 import { unavailable } from '../../../src/domain/reason.ts';
-import type { Decision } from '../../../src/domain/resolution.ts';
-import { tester } from '../../support/audit-log.ts';
 import type { Report, Treatment } from '../../support/simulator.ts';
 import { type Kit, kitLimits, openKit, quiet } from './kit.ts';
 
@@ -17,23 +15,10 @@ const reports =
   (amount: bigint): Report =>
   (_, truth) => ({ ...truth, amount });
 
-const kindsSent = ({ provider }: Kit) => provider.instructions.map(({ kind }) => kind);
-
-async function stateOf(kit: Kit, escrowId: string): Promise<string> {
-  return (await kit.case(escrowId)).order.state;
-}
-
-/** A person's decision about an order; an instruction that it takes bears the name. */
-async function decide(kit: Kit, escrowId: string, decision: Decision, instructionId?: string): Promise<void> {
-  const nowMs = kit.clock.nowMs();
-  const name = instructionId ?? `decision-${nowMs}`;
-  await kit.execute({ kind: 'Decide', by: tester, escrowId, decision, instructionId: name, nowMs });
-}
-
 /** An order whose FREEZE was answered HELD. */
 async function frozen(kit: Kit): Promise<string> {
   const escrowId = await kit.open();
-  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
   return escrowId;
 }
 
@@ -61,7 +46,7 @@ async function askedAbout(kit: Kit): Promise<void> {
 async function denied(kit: Kit): Promise<string> {
   kit.provider.report(() => ({ status: 'VOID' }));
   const escrowId = await kit.open();
-  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+  assert.equal(await kit.stateOf(escrowId), 'CLOSED');
   kit.provider.report();
   return escrowId;
 }
@@ -70,7 +55,7 @@ async function denied(kit: Kit): Promise<string> {
 async function pending(kit: Kit, treatment: Treatment = 'LOST'): Promise<string> {
   kit.provider.treat({ FREEZE: treatment });
   const escrowId = await kit.open();
-  assert.equal(await stateOf(kit, escrowId), 'UNPAID');
+  assert.equal(await kit.stateOf(escrowId), 'UNPAID');
   return escrowId;
 }
 
@@ -123,8 +108,8 @@ test('an instruction without a response in time is pending, and a look-up settle
     ['UNKNOWN'],
   );
   await kit.pass(2 * firstRetryMs);
-  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  assert.deepEqual(kindsSent(kit), ['FREEZE'], 'it exists, so it is not given again');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
+  assert.deepEqual(kit.kindsSent(), ['FREEZE'], 'it exists, so it is not given again');
 });
 
 test('an instruction that never arrived is sent again under the same id', async (t) => {
@@ -132,7 +117,7 @@ test('an instruction that never arrived is sent again under the same id', async 
   const escrowId = await pending(kit);
   kit.provider.treat({ FREEZE: 'CONFIRMED' });
   await kit.pass(2 * firstRetryMs);
-  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
   assert.equal(new Set(kit.provider.instructions.map(({ instructionId }) => instructionId)).size, 1);
   assert.equal(kit.provider.instructions.length, 2);
 });
@@ -155,13 +140,13 @@ test('an order that waits too long for its hold is cancelled, and CLOSED once th
   const kit = await openKit(t);
   const escrowId = await pending(kit);
   await kit.pass(freezeDeadlineMs - 10_000);
-  assert.equal(await stateOf(kit, escrowId), 'UNPAID');
+  assert.equal(await kit.stateOf(escrowId), 'UNPAID');
   await kit.pass(longestRetryMs + 20_000);
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
-  assert.equal(kindsSent(kit).at(-1), 'CANCEL');
-  assert.equal(kindsSent(kit).filter((kind) => kind === 'CANCEL').length, 1);
+  assert.equal(kit.kindsSent().at(-1), 'CANCEL');
+  assert.equal(kit.kindsSent().filter((kind) => kind === 'CANCEL').length, 1);
 });
 
 test('an order is not CLOSED before its CANCEL is confirmed', async (t) => {
@@ -183,7 +168,7 @@ test('a hold that arrives after the CANCEL is returned, and the order is not FRO
   const escrowId = await pending(kit, { kind: 'LATE_REQUEST', ms: givenUpMs + 1 });
   kit.provider.treat({ CANCEL: 'LOST' });
   await kit.pass(givenUpMs);
-  assert.ok(kindsSent(kit).includes('CANCEL'));
+  assert.ok(kit.kindsSent().includes('CANCEL'));
   assert.equal(kit.provider.statusOf(escrowId), 'ABSENT');
   kit.provider.treat({ CANCEL: 'CONFIRMED' });
   await kit.pass(2 * longestRetryMs);
@@ -200,7 +185,7 @@ test('a hold that arrives after the order was CLOSED is refunded', async (t) => 
   const kit = await openKit(t);
   const escrowId = await denied(kit);
   await kit.pass(quietLookUpMs + 1_000);
-  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
   const { order, open, review } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
@@ -212,9 +197,9 @@ test('a declined refund of a CLOSED order needs review, and an operator can repe
   const escrowId = await denied(kit);
   kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(3 * quietLookUpMs);
-  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
-  await decide(kit, escrowId, 'RETURN', 'again');
+  await kit.decide(escrowId, 'RETURN', 'again');
   kit.provider.treat({ REFUND: 'CONFIRMED' });
   await kit.pass(1_000);
   assert.equal(kit.provider.instructions.at(-1)?.instructionId, 'again');
@@ -233,17 +218,17 @@ for (const [what, differs] of [
     assert.equal(order.state, 'UNPAID');
     assert.match(review ?? '', /128000000 CNY.*HELD/);
     await kit.pass(freezeDeadlineMs + quietLookUpMs);
-    assert.deepEqual(kindsSent(kit), ['FREEZE']);
+    assert.deepEqual(kit.kindsSent(), ['FREEZE']);
     assert.equal(kit.provider.lookUps.length, 0, 'nobody is asked while a person decides');
     assert.ok(kit.logged.some(({ msg, level }) => level === 50 && /needs a person/.test(msg)));
 
-    await decide(kit, escrowId, 'LOOK_AGAIN', 'd-1');
+    await kit.decide(escrowId, 'LOOK_AGAIN', 'd-1');
     await kit.pass(1_000);
     assert.ok((await kit.case(escrowId)).review !== undefined, 'it differs still');
     kit.provider.report();
-    await decide(kit, escrowId, 'LOOK_AGAIN', 'd-2');
+    await kit.decide(escrowId, 'LOOK_AGAIN', 'd-2');
     await kit.pass(1_000);
-    assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+    assert.equal(await kit.stateOf(escrowId), 'FROZEN');
   });
 }
 
@@ -256,9 +241,9 @@ async function short(kit: Kit): Promise<string> {
 test('an operator accepts another amount, and that is paid out', async (t) => {
   const kit = await openKit(t);
   const escrowId = await short(kit);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   await kit.pass(1_000);
-  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
   assert.equal((await kit.resolve('RELEASE', escrowId)).status, 'CONFIRMED');
   assert.equal(kit.provider.instructions.at(-1)?.amount, 1n);
 });
@@ -266,7 +251,7 @@ test('an operator accepts another amount, and that is paid out', async (t) => {
 test('an amount other than the accepted one needs review again', async (t) => {
   const kit = await openKit(t);
   const escrowId = await short(kit);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   await kit.pass(1_000);
   kit.provider.report(reports(2n));
   await kit.resolve('RELEASE', escrowId);
@@ -278,7 +263,7 @@ test('an amount other than the accepted one needs review again', async (t) => {
 test('an operator returns another amount, and the order is CLOSED', async (t) => {
   const kit = await openKit(t);
   const escrowId = await short(kit);
-  await decide(kit, escrowId, 'RETURN');
+  await kit.decide(escrowId, 'RETURN');
   await kit.pass(1_000);
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
@@ -292,7 +277,7 @@ test('a declined return of another amount needs review again, and is repeated wi
   kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(quietLookUpMs + 1_000);
   for (const refunds of [1, 2]) {
-    await decide(kit, escrowId, 'RETURN');
+    await kit.decide(escrowId, 'RETURN');
     await kit.pass(1_000);
     const { order, open, review } = await kit.case(escrowId);
     assert.equal(order.state, 'FROZEN');
@@ -316,7 +301,7 @@ for (const [state, status, end] of [
     );
     await kit.pass(quietLookUpMs + 1_000);
     assert.match((await kit.case(escrowId)).review ?? '', new RegExp(`${state}.*${status}`));
-    await decide(kit, escrowId, 'ACCEPT');
+    await kit.decide(escrowId, 'ACCEPT');
     await kit.pass(2_000);
     const { order, review } = await kit.case(escrowId);
     assert.equal(order.state, end);
@@ -329,12 +314,12 @@ test('an instruction without a response ends when an operator accepts that the m
   const escrowId = await unanswered(kit, 'RELEASE');
   kit.provider.report(() => ({ status: 'ABSENT' }));
   await kit.pass(2 * firstRetryMs);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   await kit.pass(1_000);
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
-  assert.deepEqual(kindsSent(kit), ['FREEZE', 'RELEASE'], 'nothing more is given');
+  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'RELEASE'], 'nothing more is given');
 });
 
 /** An order over whose RELEASE, which was not answered, a person decided to have the money given back; the RELEASE. */
@@ -343,7 +328,7 @@ async function overruled(kit: Kit, treatment: Treatment): Promise<{ escrowId: st
   const release = (await kit.case(escrowId)).open[0]?.instructionId ?? '';
   kit.provider.report(reports(1n));
   await kit.pass(2 * firstRetryMs);
-  await decide(kit, escrowId, 'RETURN');
+  await kit.decide(escrowId, 'RETURN');
   return { escrowId, release };
 }
 
@@ -375,13 +360,13 @@ test('an overruled RELEASE is not sent again, and is DECLINED once the money is 
   const kit = await openKit(t);
   kit.provider.treat({ REFUND: 'LOST' });
   const overruledOrder = await overruled(kit, 'LOST');
-  const releases = kindsSent(kit).filter((kind) => kind === 'RELEASE').length;
+  const releases = kit.kindsSent().filter((kind) => kind === 'RELEASE').length;
   await kit.pass(2 * longestRetryMs);
   await kit.restart();
   await kit.pass(longestRetryMs);
   kit.provider.treat({ REFUND: 'CONFIRMED' });
   await kit.pass(longestRetryMs);
-  assert.equal(kindsSent(kit).filter((kind) => kind === 'RELEASE').length, releases);
+  assert.equal(kit.kindsSent().filter((kind) => kind === 'RELEASE').length, releases);
   const end = await endOf(kit, overruledOrder);
   assert.deepEqual(end, { state: 'REFUNDED', open: [], release: 'DECLINED' });
 });
@@ -394,11 +379,11 @@ test('an overruled RELEASE needs review again if the provider declines the retur
   await kit.pass(firstRetryMs);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   assert.equal(await statusOf(kit, release), 'UNKNOWN');
-  assert.equal(kindsSent(kit).at(-1), 'REFUND', 'nothing is given before a person decides');
+  assert.equal(kit.kindsSent().at(-1), 'REFUND', 'nothing is given before a person decides');
   kit.provider.treat({ RELEASE: 'CONFIRMED' });
-  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.decide(escrowId, 'LOOK_AGAIN');
   await kit.pass(firstRetryMs);
-  assert.equal(await stateOf(kit, escrowId), 'RELEASED');
+  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
   assert.equal(await statusOf(kit, release), 'CONFIRMED');
 });
 
@@ -410,7 +395,7 @@ test('an order in review sends no instruction that was prepared before', async (
   const release = kit.resolve('RELEASE', escrowId);
   await kit.pass(slowMs);
   assert.equal((await release).status, 'PREPARED');
-  assert.deepEqual(kindsSent(kit), ['FREEZE']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE']);
   assert.ok((await kit.case(escrowId)).review !== undefined);
 });
 
@@ -425,14 +410,14 @@ test('a stored instruction that cannot be sent now stays PREPARED, and is sent l
   assert.equal((await release).status, 'PREPARED');
   endFailing();
   await kit.pass(2 * firstRetryMs);
-  assert.equal(await stateOf(kit, escrowId), 'RELEASED');
+  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
 });
 
 test('a failing instruction is repeated at growing intervals, even if look-ups succeed', async (t) => {
   const kit = await openKit(t);
   await unanswered(kit, 'RELEASE');
   await kit.pass(10 * longestRetryMs);
-  const releases = kindsSent(kit).filter((kind) => kind === 'RELEASE').length;
+  const releases = kit.kindsSent().filter((kind) => kind === 'RELEASE').length;
   assert.ok(releases <= 16, `${releases} attempts`);
   assert.ok(releases >= 10, `${releases} attempts`);
 });
@@ -440,17 +425,11 @@ test('a failing instruction is repeated at growing intervals, even if look-ups s
 test('a notification during a look-up leads to another look-up', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  const { holdId } = await kit.case(escrowId);
   await askedAbout(kit);
-  await kit.execute({
-    kind: 'TakeNotification',
-    eventId: 'event',
-    about: { holdId },
-    nowMs: kit.clock.nowMs(),
-  });
+  await kit.notify(escrowId);
   kit.provider.lapse(escrowId);
   await kit.pass(1_000);
-  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+  assert.equal(await kit.stateOf(escrowId), 'CLOSED');
 });
 
 test('an operator accepts a hold of a CLOSED order, which then stays', async (t) => {
@@ -459,9 +438,9 @@ test('an operator accepts a hold of a CLOSED order, which then stays', async (t)
   kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(quietLookUpMs + 1_000);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
-  await decide(kit, escrowId, 'ACCEPT');
+  await kit.decide(escrowId, 'ACCEPT');
   await kit.pass(2 * quietLookUpMs);
-  assert.deepEqual(kindsSent(kit), ['FREEZE', 'REFUND']);
+  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
   const { order, review, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.equal(review, undefined);
@@ -482,9 +461,9 @@ test('an order needs review after too many attempts without a response', async (
   await kit.pass(10 * longestRetryMs);
   assert.equal(kit.provider.lookUps.length, asked);
   kit.provider.treatLookUps({ kind: 'NONE' });
-  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.decide(escrowId, 'LOOK_AGAIN');
   await kit.pass(1_000);
-  assert.equal(await stateOf(kit, escrowId), 'RELEASED');
+  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
 });
 
 test('a provider status that contradicts an earlier one needs review', async (t) => {
@@ -505,8 +484,8 @@ for (const [kind, state] of [
     const kit = await openKit(t);
     const escrowId = await unanswered(kit, kind, 'ANSWER_LOST');
     await kit.pass(2 * firstRetryMs);
-    assert.equal(await stateOf(kit, escrowId), state);
-    assert.equal(kindsSent(kit).length, 2);
+    assert.equal(await kit.stateOf(escrowId), state);
+    assert.equal(kit.kindsSent().length, 2);
   });
 
   test(`a ${kind} that never arrived is sent again under the same id`, async (t) => {
@@ -514,7 +493,7 @@ for (const [kind, state] of [
     const escrowId = await unanswered(kit, kind);
     kit.provider.treat({ [kind]: 'CONFIRMED' });
     await kit.pass(2 * firstRetryMs);
-    assert.equal(await stateOf(kit, escrowId), state);
+    assert.equal(await kit.stateOf(escrowId), state);
     const [, first, second] = kit.provider.instructions;
     assert.equal(first?.instructionId, second?.instructionId);
   });
@@ -524,10 +503,10 @@ for (const [kind, state] of [
     const escrowId = await frozen(kit);
     kit.provider.treat({ [kind]: 'DECLINED' });
     assert.equal((await kit.resolve(kind, escrowId)).status, 'DECLINED');
-    assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+    assert.equal(await kit.stateOf(escrowId), 'FROZEN');
     kit.provider.treat({ [kind]: 'CONFIRMED' });
     assert.equal((await kit.resolve(kind, escrowId)).status, 'CONFIRMED');
-    assert.equal(await stateOf(kit, escrowId), state);
+    assert.equal(await kit.stateOf(escrowId), state);
   });
 }
 
@@ -544,10 +523,10 @@ test('a look-up finds a lapsed hold, and the order is CLOSED', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   await kit.pass(2 * quietLookUpMs);
-  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
   kit.provider.lapse(escrowId);
   await kit.pass(quietLookUpMs + 1_000);
-  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+  assert.equal(await kit.stateOf(escrowId), 'CLOSED');
 });
 
 test('the response ABSENT to an instruction counts as none', async (t) => {
@@ -567,7 +546,7 @@ test('the next process resumes what an earlier one left open', async (t) => {
   kit.provider.treatLookUps({ kind: 'NONE' });
   await kit.restart();
   await quiet();
-  assert.equal(await stateOf(kit, escrowId), 'FROZEN', 'without waiting for the longest interval');
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN', 'without waiting for the longest interval');
 });
 
 test('a clock that is set back does not delay recovery', async (t) => {
@@ -576,7 +555,7 @@ test('a clock that is set back does not delay recovery', async (t) => {
   kit.provider.lapse(escrowId);
   kit.clock.setWall(kit.clock.nowMs() - 30 * 24 * 60 * 60 * 1_000);
   await kit.pass(quietLookUpMs);
-  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+  assert.equal(await kit.stateOf(escrowId), 'CLOSED');
 });
 
 test('a stop does not wait for a response: the order stays open for the next process', async (t) => {

@@ -4,7 +4,6 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
 import { reconciliationLimits } from '../../../src/payments/reconciliation/limits.ts';
-import { tester } from '../../support/audit-log.ts';
 import { type Kit, kitLimits, openKit } from './kit.ts';
 
 const minuteMs = 60_000;
@@ -19,7 +18,7 @@ const openSlow = (t: TestContext) => openKit(t, { pollMs: 5 * minuteMs, released
 async function released(kit: Kit): Promise<string> {
   const escrowId = await kit.open();
   await kit.resolve('RELEASE', escrowId);
-  assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
   return escrowId;
 }
 
@@ -35,11 +34,6 @@ async function eventsSince({ execute, platform }: Kit, order: string) {
   const types = events.filter(({ escrowId }) => escrowId === order).map(({ type }) => type);
   return types.slice(types.indexOf('escrow.released') + 1);
 }
-
-const accept = (kit: Kit, escrowId: string) => {
-  const decision = { decision: 'ACCEPT', instructionId: 'accepted', nowMs: kit.clock.nowMs() } as const;
-  return kit.execute({ kind: 'Decide', by: tester, escrowId, ...decision });
-};
 
 const report = (kit: Kit, changes: Pick<PaymentSnapshot, 'status' | 'amount'>) =>
   kit.provider.report((_, truth) => ({ ...truth, ...changes }));
@@ -59,21 +53,15 @@ for (const [status, amount, event] of [
     assert.deepEqual(await since(kit, escrowId), [[status, amount]]);
     assert.deepEqual(await eventsSince(kit, escrowId), [event, 'escrow.in_review']);
 
-    const { holdId } = await kit.case(escrowId);
-    const late = { eventId: 'late', about: { holdId }, nowMs: kit.clock.nowMs() };
-    await kit.execute({ kind: 'TakeNotification', ...late });
+    await kit.notify(escrowId);
     await kit.pass(5 * minuteMs);
     assert.deepEqual(await since(kit, escrowId), [[status, amount]]);
     assert.deepEqual(await eventsSince(kit, escrowId), [event, 'escrow.in_review']);
 
-    await accept(kit, escrowId);
+    await kit.decide(escrowId, 'ACCEPT');
     await kit.pass(roundMs);
     assert.equal((await kit.case(escrowId)).review, undefined);
-    const found = await kit.execute({
-      kind: 'GetProvenance',
-      filingNo: (await kit.case(escrowId)).order.filingNo,
-    });
-    assert.equal(found?.records.filter(({ event }) => event === 'TRANSFER').length, 1);
+    assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED', 'TRANSFER']);
   });
 }
 
@@ -82,7 +70,7 @@ test('a look-up finds a won dispute, before and after an operator accepts the di
   const [waiting, accepted] = [await released(kit), await released(kit)];
   report(kit, { status: 'DISPUTED' });
   await kit.pass(roundMs);
-  await accept(kit, accepted);
+  await kit.decide(accepted, 'ACCEPT');
   kit.provider.report();
   await kit.pass(roundMs);
   for (const escrowId of [waiting, accepted]) {
@@ -113,7 +101,7 @@ test('an order is looked up for 180 days after its release and after each change
   kit.clock.setWall(releasedAtMs + periodMs - roundMs);
   report(kit, { status: 'DISPUTED' });
   await kit.pass(roundMs);
-  await accept(kit, escrowId);
+  await kit.decide(escrowId, 'ACCEPT');
   assert.ok((await lookedUp(3 * roundMs)) >= 2);
 });
 
@@ -208,9 +196,9 @@ test('look-ups of 1,000 RELEASED orders without a response delay no order that i
     await kit.pass(minuteMs);
     kit.provider.treat({ FREEZE: 'ANSWER_LOST' });
     const escrowId = await kit.open();
-    assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
+    assert.equal(await kit.stateOf(escrowId), 'UNPAID');
     await kit.pass(2 * kitLimits.firstRetryMs);
-    assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
+    assert.equal(await kit.stateOf(escrowId), 'FROZEN');
   }
   assert.ok(kit.provider.lookUps.some(({ escrowId }) => /copy/.test(escrowId)));
 });
