@@ -2,9 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ApiError } from '../../../src/domain/reason.ts';
 import { type Admission, type Command, perform, type Store } from '../../../src/store/store.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
-  addPlatform,
   anyFiling,
   crashCopy,
   fingerprint,
@@ -55,9 +53,7 @@ const broken = toFile({ callerId: 99, caller: 'nobody' });
 /** The admission of calls. */
 export function admissionPromises(engine: StoreEngine): void {
   test('one request admits a call and runs its effect: nonce, key, quota and effect', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
     assert.equal(outcome.kind === 'DONE' && outcome.result.filingNo, 'AS-2026-000001');
     assert.equal(calls, 1);

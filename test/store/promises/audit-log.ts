@@ -26,6 +26,7 @@ import {
   stopped,
   time,
   toRegister,
+  toShare,
 } from './fixtures.ts';
 
 /** The commands by which operators change something, be it that their callers may as well. */
@@ -257,26 +258,20 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     };
   },
   ShareRecord: async (store) => {
-    const { callerId, ...filer } = await addPlatform(store, 'gallery');
-    const filingNo = await fileOne(store, { callerId, ...filer });
-    const named = { filingNo, sequence: 1, owner: undefined };
-    const link = { linkId: 'el_1', path: '/evidence/token', expiresAt: noon.timestamp };
+    const gallery = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, gallery);
+    const expiresAtS = by.atS + 60;
     return {
-      command: { kind: 'ShareRecord', by, ...named, callerId, link, expiresAtS: by.atS + 60 },
-      entries: [['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS: by.atS + 60 }]],
+      command: toShare(gallery, filingNo, 'el_1', { by, expiresAtS }),
+      entries: [['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS }]],
     };
   },
   RevokeLink: async (store) => {
-    const { callerId, ...filer } = await addPlatform(store, 'gallery');
-    const filingNo = await fileOne(store, { callerId, ...filer });
-    await perform(store, {
-      ...{ kind: 'ShareRecord', by: tester, filingNo, sequence: 1, owner: undefined, callerId },
-      ...{
-        link: { linkId: 'el_1', path: '/evidence/token', expiresAt: noon.timestamp },
-        expiresAtS: by.atS + 60,
-      },
-    });
-    const link = { filingNo, sequence: 1, expiresAtS: by.atS + 60 };
+    const gallery = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, gallery);
+    const share = toShare(gallery, filingNo, 'el_1');
+    await perform(store, share);
+    const link = { filingNo, sequence: 1, expiresAtS: share.expiresAtS };
     return {
       command: { kind: 'RevokeLink', by, linkId: 'el_1', filingNo, owner: undefined },
       entries: [['evidence revoke-link', 'el_1', link, { ...link, revokedAtS: by.atS }]],

@@ -5,7 +5,6 @@ import type { Decision } from '../../../src/domain/resolution.ts';
 import type { CaseSelection } from '../../../src/store/reconciliation-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   allPages,
@@ -17,7 +16,8 @@ import {
   oneUnitHeld,
   opened,
   openGallery,
-  openStore,
+  openOrder,
+  openPair,
   orderIn,
   refused,
   type StoreEngine,
@@ -50,8 +50,7 @@ const caseIds = async (store: Store, selection: CaseSelection, size: number) =>
 export function decisionPromises(engine: StoreEngine): void {
   for (const [state, decision, kind] of effects) {
     test(`${decision} of a ${state} order prepares ${kind ?? 'nothing'}`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId } = await orderIn(store, by, state);
+      const { store, by, escrowId } = await openOrder(t, engine, state);
       await stopped(store, escrowId);
       const before = await caseOf(store, escrowId);
       const { instructionId } = workOf(by);
@@ -75,8 +74,7 @@ export function decisionPromises(engine: StoreEngine): void {
   }
 
   test('a decision that is a conflict changes nothing', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await orderIn(store, by, 'RELEASED');
+    const { store, escrowId } = await openOrder(t, engine, 'RELEASED');
     await stopped(store, escrowId);
     const before = await caseOf(store, escrowId);
     await refused(perform(store, toDecide(escrowId, 'RETURN', { nowMs: 5_000 })), 'ESCROW_STATE_CONFLICT');
@@ -85,8 +83,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('an order without a review cannot be decided', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await frozen(store, by);
+    const { store, escrowId } = await openOrder(t, engine, 'FROZEN');
     const before = await caseOf(store, escrowId);
     for (const decision of decisions) {
       const decide = (id: string) => perform(store, toDecide(id, decision, { nowMs: 5_000 }));
@@ -98,8 +95,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('a RELEASE without a response stays open beside the REFUND of a decision', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await frozen(store, by);
+    const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
     const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
     await stopped(store, escrowId);
     const { instructionId } = workOf(by);
@@ -117,8 +113,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('a hold of a CLOSED order can be accepted once the provider declined to return it', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await orderIn(store, by, 'CLOSED');
+    const { store, escrowId } = await openOrder(t, engine, 'CLOSED');
     await stopped(store, escrowId);
     const decide = (decision: Decision, instructionId: string) =>
       perform(store, toDecide(escrowId, decision, { instructionId }));
@@ -147,8 +142,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('a hold that was returned after its order closed is not returned again', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await orderIn(store, by, 'CLOSED');
+    const { store, by, escrowId } = await openOrder(t, engine, 'CLOSED');
     await settled(store, escrowId, { prepared: { instructionId: workOf(by).instructionId, kind: 'REFUND' } });
     await settled(store, escrowId, {});
     await stopped(store, escrowId);
@@ -157,8 +151,7 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('the accepted status counts until the next review', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await opened(store, by);
+    const { store, escrowId } = await openOrder(t, engine);
     const acceptedAfter = async (decision: Decision) => {
       await stopped(store, escrowId);
       assert.equal((await caseOf(store, escrowId)).accepted, undefined);
@@ -173,16 +166,14 @@ export function decisionPromises(engine: StoreEngine): void {
   });
 
   test('a status without an amount can be accepted', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await frozen(store, by);
+    const { store, escrowId } = await openOrder(t, engine, 'FROZEN');
     await settled(store, escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
     const { accepted } = await perform(store, toDecide(escrowId, 'ACCEPT'));
     assert.deepEqual(accepted, { status: 'ABSENT', amount: undefined, currency: undefined });
   });
 
   test('the serving process sees a decision of another process', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [serving, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const [serving, command] = await openPair(t, engine);
     await serving.beginServing();
     const by = await addPlatform(serving, 'gallery');
     const { escrowId } = await frozen(serving, by);

@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { eventRetentionS } from '../../../src/domain/event.ts';
 import { failingMaxS } from '../../../src/domain/webhook.ts';
-import type { StoredKey } from '../../../src/store/caller-commands.ts';
-import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
 import type { DeliveryResult, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { eventsOf, fileSome, findWebhook, nameOf, resultOf, statusesOf } from './endpoints.ts';
 import {
   addPlatform,
   addWebhook,
@@ -15,6 +13,7 @@ import {
   fileOne,
   firstPage,
   frozen,
+  later,
   noon,
   openGallery,
   openStore,
@@ -25,22 +24,10 @@ import {
 
 const nowMs = noon.atMs + 60_000;
 
-const nameOf = ({ webhookId }: StoredWebhook) => ({ webhookId, owner: undefined });
-
-/** So many seconds after noon. */
-function later(seconds: number): BusinessTime {
-  const atMs = noon.atMs + seconds * 1_000;
-  return { atMs, timestamp: new Date(atMs).toISOString().replace('.000Z', '+00:00') };
-}
-
 /** Opens a store with a gallery that has an endpoint. */
 async function openEndpoint(t: TestContext, engine: StoreEngine, eventTypes?: StoredWebhook['eventTypes']) {
   const { store, by: gallery } = await openGallery(t, engine);
   return { store, gallery, webhook: await addWebhook(store, gallery, { eventTypes }) };
-}
-
-async function fileSome(store: Store, by: StoredKey, count: number, at = noon): Promise<void> {
-  for (let filed = 0; filed < count; filed += 1) await fileOne(store, by, at);
 }
 
 const take = (store: Store, { id }: StoredWebhook, over: Partial<Command<'ClaimDeliveries'>> = {}) =>
@@ -49,14 +36,8 @@ const take = (store: Store, { id }: StoredWebhook, over: Partial<Command<'ClaimD
 /** The sequences to send, and whether there may be more. */
 const shortly = ({ due, hasMore }: WebhookWork) => [due.map(({ event }) => event.sequence), hasMore];
 
-const outcome = (
-  { id }: StoredWebhook,
-  sequence: number,
-  over: Partial<DeliveryResult> = {},
-): DeliveryResult => ({
-  ...{ id, sequence, attempts: 1, atMs: nowMs, isDelivered: true, httpStatus: 204 },
-  ...{ answer: Buffer.alloc(0), error: null, retryAtMs: null, ...over },
-});
+const outcome = (webhook: StoredWebhook, sequence: number, over: Partial<DeliveryResult> = {}) =>
+  resultOf(webhook, sequence, { atMs: nowMs, httpStatus: 204, answer: Buffer.alloc(0), ...over });
 
 const failed = {
   isDelivered: false,
@@ -67,22 +48,6 @@ const failed = {
 
 const note = (store: Store, ...outcomes: readonly DeliveryResult[]) =>
   perform(store, { kind: 'RecordAttempts', outcomes });
-
-/** The deliveries, oldest first. */
-async function statusesOf(store: Store, webhook: StoredWebhook) {
-  const list = (page: Command<'ListDeliveries'>['page']) =>
-    perform(store, { kind: 'ListDeliveries', ...nameOf(webhook), status: undefined, page });
-  return (await allPages(list, 100))
-    .flat()
-    .reverse()
-    .map(({ sequence, status, attempts, nextAttemptAtMs }) => [sequence, status, attempts, nextAttemptAtMs]);
-}
-
-const found = (store: Store, webhook: StoredWebhook) =>
-  perform(store, { kind: 'FindWebhook', ...nameOf(webhook) });
-
-const eventsOf = async (store: Store, { callerId }: StoredKey) =>
-  (await perform(store, { kind: 'ReadEvents', callerId, after: undefined })).events;
 
 /** Deliveries of events to endpoints. */
 export function deliveryPromises(engine: StoreEngine): void {
@@ -134,9 +99,7 @@ export function deliveryPromises(engine: StoreEngine): void {
   });
 
   test('a claimed delivery without a recorded attempt is claimed again, unless it is under way', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const gallery = await addPlatform(store, 'gallery');
+    const { store, by: gallery, dataDir } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery);
     await fileSome(store, gallery, 3);
     await take(store, webhook);
@@ -293,7 +256,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     const { store, gallery, webhook } = await openEndpoint(t, engine);
     await fileSome(store, gallery, 2);
     await take(store, webhook);
-    const sinceS = async () => (await found(store, webhook)).failingSinceS;
+    const sinceS = async () => (await findWebhook(store, webhook)).failingSinceS;
     const at = (atMs: number) => outcome(webhook, 1, { ...failed, atMs, retryAtMs: nowMs });
     await note(store, at(nowMs + 1_999), at(nowMs + 60_000));
     assert.equal(await sinceS(), nowMs / 1_000 + 1);
@@ -318,7 +281,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     const atMs = nowMs + fiveDaysMs;
     const { disabled } = await note(store, outcome(webhook, 2, { ...retry, attempts: 2, atMs }));
     assert.deepEqual(disabled, [webhook.id]);
-    const { status, disabledWhy } = await found(store, webhook);
+    const { status, disabledWhy } = await findWebhook(store, webhook);
     assert.deepEqual([status, disabledWhy], ['DISABLED', 'every attempt failed for five days']);
     const { type, atMs: eventAtMs, webhookId } = (await eventsOf(store, gallery)).at(-1) ?? {};
     assert.deepEqual([type, eventAtMs, webhookId], ['webhook.disabled', atMs, webhook.webhookId]);
@@ -338,7 +301,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     const both = [outcome(webhook, 1, gone), outcome(webhook, 2, gone)];
     assert.deepEqual(await note(store, ...both), { disabled: [webhook.id], released: [] });
     assert.deepEqual((await note(store, ...both)).disabled, []);
-    assert.equal((await found(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
+    assert.equal((await findWebhook(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
     const disabled = (await eventsOf(store, gallery)).filter(({ type }) => type === 'webhook.disabled');
     assert.equal(disabled.length, 1);
   });

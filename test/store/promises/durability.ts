@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
-  addPlatform,
   addService,
   anyFiling,
   caseOf,
@@ -40,9 +38,7 @@ const page = firstPage(1);
 /** Durability, and what a closed store does. */
 export function durabilityPromises(engine: StoreEngine): void {
   test('a resolved request and what it read survive a crash', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const filed = perform(store, toFile(by));
     const seen = perform(store, { kind: 'ListFilings', filter: anyFiling, page });
     await Promise.all([filed, seen]);
@@ -51,9 +47,7 @@ export function durabilityPromises(engine: StoreEngine): void {
   });
 
   test('a crash leaves all of a request or nothing, and the numbers continue from there', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const { escrowId, filingNo } = await frozen(store, by);
     const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
     const ended = [{ instructionId, status: 'CONFIRMED' }] as const;
@@ -105,9 +99,7 @@ export function durabilityPromises(engine: StoreEngine): void {
   });
 
   test('closing runs submitted requests, and may be repeated', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const filed = perform(store, toFile(by));
     await Promise.all([store.close(), store.close()]);
     assert.equal((await filed).filingNo, 'AS-2026-000001');
@@ -136,9 +128,7 @@ export function durabilityPromises(engine: StoreEngine): void {
   });
 
   test('a request during closing is kept or rejected with UNAVAILABLE', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const closed = store.close();
     const late = perform(store, toFile(by)).then(
       ({ filingNo }) => [filingNo],

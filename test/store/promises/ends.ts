@@ -12,8 +12,8 @@ import {
   oneUnitHeld,
   opened,
   openGallery,
+  openOrder,
   openStore,
-  orderIn,
   recordSent,
   refused,
   type StoreEngine,
@@ -48,8 +48,7 @@ const statusOf = async (store: Store, instructionId: string) => {
 export function endPromises(engine: StoreEngine): void {
   for (const [state, end] of endings) {
     test(`a ${state} order can end as ${end}, and its filing can have another order`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId, filingNo } = await orderIn(store, by, state);
+      const { store, by, escrowId, filingNo } = await openOrder(t, engine, state);
       if (state === 'FROZEN') await perform(store, toResolve(by, 'RELEASE', escrowId));
       await stopped(store, escrowId);
       const before = await caseOf(store, escrowId);
@@ -73,8 +72,7 @@ export function endPromises(engine: StoreEngine): void {
   }
 
   test('a final order can end only in its state, and only if it is in review', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, filingNo } = await orderIn(store, by, 'RELEASED');
+    const { store, escrowId, filingNo } = await openOrder(t, engine, 'RELEASED');
     await refused(perform(store, ending(escrowId, 'RELEASED')), 'ESCROW_STATE_CONFLICT');
     await stopped(store, escrowId);
     const before = await caseOf(store, escrowId);
@@ -103,8 +101,7 @@ export function endPromises(engine: StoreEngine): void {
   for (const end of orderEnds) {
     const isPaid = end !== 'CLOSED';
     test(`a later hold of an order that an operator ended as ${end} is ${isPaid ? 'not ' : ''}returned`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId } = await frozen(store, by);
+      const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
       await perform(store, ending(escrowId, end));
       await stopped(store, escrowId);
       const { instructionId } = workOf(by);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   allPages,
@@ -15,6 +14,8 @@ import {
   noon,
   opened,
   openGallery,
+  openOrder,
+  openPair,
   openStore,
   orderIn,
   refused,
@@ -130,8 +131,7 @@ export function escrowPromises(engine: StoreEngine): void {
   for (const state of states) {
     const active = state === 'UNPAID' || state === 'FROZEN';
     test(`a filing with a ${state} order ${active ? 'cannot' : 'can'} have another order`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { filingNo, escrowId } = await orderIn(store, by, state);
+      const { store, by, filingNo, escrowId } = await openOrder(t, engine, state);
       const found = await findEscrow(store, escrowId, by.callerId);
       assert.deepEqual(
         [found?.state, found?.history],
@@ -158,8 +158,7 @@ export function escrowPromises(engine: StoreEngine): void {
   });
 
   test('two open stores open one order for a filing at a time', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const [one, other] = await openPair(t, engine);
     const by = await addPlatform(one, 'gallery');
     const { filingNo, escrowId } = await opened(one, by);
     await refused(opened(other, by, filingNo), 'ESCROW_ACTIVE');

@@ -7,18 +7,19 @@ import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { eventually } from '../../support/eventually.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   acceptClock,
   addPlatform,
   crashCopy,
   fileOne,
   frozen,
+  later,
   newKey,
   noon,
   nowS,
   opened,
   openGallery,
+  openOrder,
   openStore,
   refused,
   resolved,
@@ -65,8 +66,7 @@ const fileMany = (store: Store, by: CallerRef, count: number) =>
 /** Events. */
 export function eventPromises(engine: StoreEngine): void {
   test('filings, orders and transfers have events in order, with their resources', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, filingNo } = await frozen(store, by);
+    const { store, by, escrowId, filingNo } = await openOrder(t, engine, 'FROZEN');
     await resolved(store, by, escrowId, 'RELEASE');
     const { callerId, caller } = by;
     const shared = { callerId, caller, atMs: noon.atMs };
@@ -121,8 +121,7 @@ export function eventPromises(engine: StoreEngine): void {
   });
 
   test('a hold that ends within a day has one event for each reported end', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await opened(store, by);
+    const { store, by, escrowId } = await openOrder(t, engine);
     const end = noon.atMs + (holdWarningS + 60) * 1_000;
     await settled(store, escrowId, { to: 'FROZEN', holdExpiresAtMs: end });
     const warn = (nowMs: number) => perform(store, { kind: 'WarnOfEndingHolds', nowMs, limit: 10 });
@@ -211,13 +210,12 @@ export function eventPromises(engine: StoreEngine): void {
 
   test('events are kept for 30 days; a cursor before expired events is rejected', async (t) => {
     const { store, by } = await openGallery(t, engine);
-    const later = (days: number) =>
-      time(new Date(noon.atMs + days * 86_400_000).toISOString().replace('.000Z', '+00:00'));
+    const daysLater = (days: number) => later(days * 86_400);
     await fileMany(store, by, 100);
-    await perform(store, toFile(by, later(10)));
+    await perform(store, toFile(by, daysLater(10)));
     // Each takes some of the oldest with it.
     const kept = eventRetentionS / 86_400;
-    for (const minute of from1To(60)) await perform(store, toFile(by, later(kept + 1 + minute / 1_440)));
+    for (const minute of from1To(60)) await perform(store, toFile(by, daysLater(kept + 1 + minute / 1_440)));
     const events = await eventsOf(store, by.callerId);
     assert.deepEqual(sequencesOf(events), from1To(161).slice(100));
     assert.deepEqual(await eventsOf(store, by.callerId, 100), events);
@@ -239,9 +237,7 @@ export function eventPromises(engine: StoreEngine): void {
   });
 
   test('listeners get the callers with new events, also those of another process', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const heard: (readonly number[] | undefined)[] = [];
     const end = store.onEvents((callerIds) => heard.push(callerIds));
     await fileOne(store, by);
@@ -258,9 +254,7 @@ export function eventPromises(engine: StoreEngine): void {
   });
 
   test('events of resolved requests survive a crash', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     await fileMany(store, by, 10);
     const crashed = await openStore(t, engine, crashCopy(t, dataDir));
     await fileOne(crashed, by);

@@ -2,79 +2,56 @@ import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
 import { canonicalEvidence } from '../../../src/domain/filing.ts';
-import { appendLeaf, emptyTree, leafHash, rootOf, type TreeHead } from '../../../src/domain/merkle.ts';
+import { appendLeaf, emptyTree, leafHash } from '../../../src/domain/merkle.ts';
 import { canonicalRecord } from '../../../src/domain/provenance.ts';
-import type { BusinessTime } from '../../../src/store/filing-commands.ts';
+import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import type { PageQuery } from '../../../src/store/paging.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { apiError } from '../../support/rejected.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   acceptClock,
   addPlatform,
+  allLeaves,
   allPages,
-  caseOf,
   done,
   fileOne,
   frozen,
+  later,
   noon,
   openGallery,
+  openPair,
   openStore,
   refused,
   resolved,
   type StoreEngine,
   settled,
-  settlementOf,
   time,
   toFile,
   toOpen,
-  toResolve,
+  toShare,
   underKey,
-  updateOrder,
 } from './fixtures.ts';
 
 const hex = (bytes: Uint8Array | undefined): string | undefined =>
   bytes && Buffer.from(bytes).toString('hex');
 
-/** All leaves of a store, and the tree that they make. */
-async function allLeaves(store: Store): Promise<{ leaves: readonly string[]; tree: TreeHead }> {
-  const { size, root } = await perform(store, { kind: 'GetTree' });
-  const leaves = size === 0 ? [] : await perform(store, { kind: 'ReadLeaves', index: 0, width: size });
-  assert.ok(leaves);
-  assert.equal(leaves.length, size);
-  let tree = emptyTree;
-  for (const leaf of leaves) tree = appendLeaf(tree, leafHash(leaf)).tree;
-  assert.equal(hex(rootOf(tree.roots)), hex(root));
-  return { leaves, tree };
-}
-
-/** So many seconds after noon. */
-const later = (seconds: number): BusinessTime => ({
-  atMs: noon.atMs + seconds * 1_000,
-  timestamp: new Date(noon.atMs + Math.floor(seconds) * 1_000).toISOString().replace('.000Z', '+00:00'),
-});
-
 /** Sells a filing, by default a new one: its order is released. */
-async function sell(store: Store, by: Parameters<typeof frozen>[1], sold?: string): Promise<string> {
+async function sell(store: Store, by: CallerRef, sold?: string): Promise<string> {
   const { escrowId, filingNo } = await frozen(store, by, sold);
-  const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
-  const ended = [{ instructionId, status: 'CONFIRMED' }] as const;
-  const update = settlementOf(await caseOf(store, escrowId), { to: 'RELEASED', reference: 'theirs', ended });
-  await updateOrder(store, update);
+  await resolved(store, by, escrowId, 'RELEASE');
   return filingNo;
 }
 
 /** What the evidence log keeps. */
 export function evidencePromises(engine: StoreEngine): void {
   test('the log is empty until the first record', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
+    const store = await openStore(t, engine);
     const { size, root } = await perform(store, { kind: 'GetTree' });
     assert.deepEqual([size, hex(root)], [0, hash('sha256', '', 'hex')]);
     const by = await addPlatform(store, 'gallery');
     assert.equal((await perform(store, { kind: 'GetTree' })).size, 0);
     await fileOne(store, by);
-    const { leaves } = await allLeaves(store);
+    const leaves = await allLeaves(store);
     assert.equal(
       leaves[0],
       `{"detail":{"adopted":0},"kind":"LOG_BEGUN","number":"LOG","sequence":1,"time":${noon.atMs / 1000},"version":1}`,
@@ -85,7 +62,7 @@ export function evidencePromises(engine: StoreEngine): void {
   test('each record has a leaf that commits to it and a salt', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await sell(store, by);
-    const { leaves } = await allLeaves(store);
+    const leaves = await allLeaves(store);
     const time = noon.atMs / 1000;
     for (const [sequence, kind] of [
       [1, 'FILING'],
@@ -122,57 +99,27 @@ export function evidencePromises(engine: StoreEngine): void {
     const { store, by } = await openGallery(t, engine);
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, by);
-    const link = (token: string) => ({
-      ...{ linkId: `el_${token}`, path: `/evidence/${token}`, expiresAt: noon.timestamp },
-    });
-    const { callerId } = by;
-    const made = { by: tester, callerId, expiresAtS: tester.atS + 60 };
-    const share = (token: string, named: object = {}) =>
-      perform(store, {
-        ...{ kind: 'ShareRecord', filingNo, sequence: 1, owner: callerId, link: link(token), ...made },
-        ...named,
-      });
-    assert.deepEqual(await share('one'), link('one'));
-    assert.deepEqual(await share('two', { owner: undefined }), link('two'));
-    for (const named of [{ owner: other.callerId }, { sequence: 2 }, { filingNo: 'AS-2026-000009' }])
-      await assert.rejects(share('none', named), apiError('FILING_NOT_FOUND'));
-
-    const claim = { callerId: by.callerId, key: 'k', fingerprint: Buffer.alloc(32), requestId: 'r' };
-    for (const token of ['first', 'second']) {
-      const effect = {
-        kind: 'ShareRecord',
-        filingNo,
-        sequence: 1,
-        owner: by.callerId,
-        link: link(token),
-        ...made,
-      } as const;
-      const { outcome } = await store.execute({ admission: { nowS: 0, idempotency: claim }, effect });
-      const isReplay = token === 'second';
-      assert.deepEqual(outcome, { kind: 'DONE', result: link('first'), isReplay });
+    for (const over of [{}, { owner: undefined }]) {
+      const command = toShare(by, filingNo, `el_${Object.keys(over)}`, over);
+      assert.deepEqual(await perform(store, command), command.link);
+    }
+    for (const over of [{ owner: other.callerId }, { sequence: 2 }, { filingNo: 'AS-2026-000009' }])
+      await refused(perform(store, toShare(by, filingNo, 'none', over)), 'FILING_NOT_FOUND');
+    const first = toShare(by, filingNo, 'first');
+    for (const command of [first, toShare(by, filingNo, 'second')]) {
+      const outcome = await done(store, underKey(by.callerId, 'k', command));
+      assert.deepEqual(outcome, { kind: 'DONE', result: first.link, isReplay: command !== first });
     }
   });
 
   test('links of a filing are listed newest first until they expire, for its owner and internal systems', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+    const { store, by } = await openGallery(t, engine);
+    const other = await addPlatform(store, 'auction house');
     const [filingNo, another] = [await fileOne(store, by), await fileOne(store, by)];
-    const share = (linkId: string, expiresAtS: number, of = filingNo) =>
-      perform(store, {
-        ...{
-          kind: 'ShareRecord',
-          filingNo: of,
-          sequence: 1,
-          owner: by.callerId,
-          callerId: by.callerId,
-          by: tester,
-        },
-        ...{ link: { linkId, path: '/evidence/x', expiresAt: noon.timestamp }, expiresAtS },
-      });
     const { atS } = tester;
     for (const [place, linkId] of ['el_1', 'el_2', 'el_3'].entries())
-      await share(linkId, atS + 60 * (place + 1));
-    await share('el_other', atS + 60, another);
+      await perform(store, toShare(by, filingNo, linkId, { expiresAtS: atS + 60 * (place + 1) }));
+    await perform(store, toShare(by, another, 'el_other'));
     const listed = async (nowS: number, owner: number | undefined, size = 2) => {
       const list = (page: PageQuery) => perform(store, { kind: 'ListLinks', filingNo, owner, nowS, page });
       return (await allPages(list, size)).flat().map(({ linkId }) => linkId);
@@ -187,27 +134,15 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('the owner of a filing or an internal system can revoke a link', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
-    const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+    const { store, by } = await openGallery(t, engine);
+    const other = await addPlatform(store, 'auction house');
     const [filingNo, another] = [await fileOne(store, by), await fileOne(store, by)];
     const { callerId } = by;
-    await perform(store, {
-      ...{ kind: 'ShareRecord', filingNo, sequence: 1, owner: callerId, callerId, by: tester },
-      ...{
-        link: { linkId: 'el_1', path: '/evidence/x', expiresAt: noon.timestamp },
-        expiresAtS: tester.atS + 60,
-      },
-    });
+    await perform(store, toShare(by, filingNo, 'el_1'));
     const revoke = (over: object = {}, atS = tester.atS) =>
       perform(store, {
-        ...{
-          kind: 'RevokeLink',
-          by: { ...tester, atS },
-          linkId: 'el_1',
-          filingNo: undefined,
-          owner: undefined,
-        },
-        ...over,
+        ...{ kind: 'RevokeLink', by: { ...tester, atS }, linkId: 'el_1' },
+        ...{ filingNo: undefined, owner: undefined, ...over },
       });
     for (const over of [{ owner: other.callerId }, { filingNo: another }, { linkId: 'el_2' }])
       await refused(revoke(over), 'LINK_NOT_FOUND');
@@ -219,13 +154,9 @@ export function evidencePromises(engine: StoreEngine): void {
   test('a new link deletes expired links, unless the clock is ahead', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
-    const { callerId } = by;
     const noonS = noon.atMs / 1_000;
     const share = (linkId: string, atS: number) =>
-      perform(store, {
-        ...{ kind: 'ShareRecord', filingNo, sequence: 1, owner: callerId, callerId, by: { ...tester, atS } },
-        ...{ link: { linkId, path: '/evidence/x', expiresAt: noon.timestamp }, expiresAtS: atS + 60 },
-      });
+      perform(store, toShare(by, filingNo, linkId, { by: { ...tester, atS }, expiresAtS: atS + 60 }));
     const isThere = async (linkId: string) =>
       (await perform(store, { kind: 'FindLink', linkId })) !== undefined;
     await share('el_old', noonS - 120);
@@ -237,12 +168,10 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('two open stores append to one log', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const one = await openStore(t, engine, dataDir);
-    const other = await openStore(t, engine, dataDir);
+    const [one, other] = await openPair(t, engine);
     const by = await addPlatform(one, 'gallery');
     for (const store of [one, other, one, one, other]) await fileOne(store, by);
-    const { leaves } = await allLeaves(one);
+    const leaves = await allLeaves(one);
     assert.equal(leaves.length, 6);
     assert.deepEqual(await allLeaves(other), await allLeaves(one));
   });
@@ -250,8 +179,9 @@ export function evidencePromises(engine: StoreEngine): void {
   test('subtrees, leaves and proofs outside the tree are undefined', async (t) => {
     const { store, by } = await openGallery(t, engine);
     for (let filed = 0; filed < 4; filed += 1) await fileOne(store, by);
-    const { leaves, tree } = await allLeaves(store);
-    assert.equal(tree.size, 5);
+    const leaves = await allLeaves(store);
+    assert.equal(leaves.length, 5);
+    const tree = leaves.reduce((head, leaf) => appendLeaf(head, leafHash(leaf)).tree, emptyTree);
     const subtrees = (level: number, place: number, width: number) =>
       perform(store, { kind: 'ReadSubtrees', level, place, width });
     assert.equal(hex(await subtrees(0, 3, 2)), leaves.slice(3).map(leafHash).map(hex).join(''));
@@ -301,7 +231,7 @@ export function evidencePromises(engine: StoreEngine): void {
     await acceptClock(store, noon);
     assert.equal(await fileOne(store, by, noon), 'AS-2026-000001');
     await refused(perform(store, toFile(by, wrong)), 'UNAVAILABLE');
-    const { leaves } = await allLeaves(store);
+    const leaves = await allLeaves(store);
     const timeS = noon.atMs / 1_000;
     assert.deepEqual(JSON.parse(leaves[2] ?? ''), {
       ...{ kind: 'CLOCK_ACCEPTED', number: 'LOG', sequence: 2, time: timeS, version: 1 },
@@ -331,9 +261,9 @@ export function evidencePromises(engine: StoreEngine): void {
   });
 
   test('accepting the clock begins an empty log', async (t) => {
-    const store = await openStore(t, engine, temporaryFolder(t));
+    const store = await openStore(t, engine);
     await acceptClock(store, noon);
-    const { leaves } = await allLeaves(store);
+    const leaves = await allLeaves(store);
     assert.deepEqual(
       leaves.map((leaf) => JSON.parse(leaf).kind),
       ['LOG_BEGUN', 'CLOCK_ACCEPTED'],
@@ -349,7 +279,7 @@ export function evidencePromises(engine: StoreEngine): void {
     await fileOne(store, by, latest);
     await refused(perform(store, toFile(by)), 'UNAVAILABLE');
     await sell(store, by, 'AS-2026-000001');
-    const { leaves } = await allLeaves(store);
+    const leaves = await allLeaves(store);
     const { kind, time: recordedS } = JSON.parse(leaves.at(-1) ?? '');
     assert.deepEqual([kind, recordedS], ['TRANSFER', latest.atMs / 1_000]);
   });

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { PageQuery } from '../../../src/store/paging.ts';
 import { perform } from '../../../src/store/store.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   acceptClock,
   addPlatform,
@@ -115,9 +114,7 @@ export function filingPromises(engine: StoreEngine): void {
   });
 
   test('the filings counted after a crash are those that are stored', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const filing = Array.from({ length: 40 }, () => perform(store, toFile(by)));
     await filing[9];
     const copy = crashCopy(t, dataDir);

@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test';
 import type { Actor } from '../../../src/domain/audit-entry.ts';
 import type { AgreementChange, KeyStatus, PlatformStatus } from '../../../src/domain/caller.ts';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
+import { appendLeaf, emptyTree, leafHash, rootOf } from '../../../src/domain/merkle.ts';
 import type { NewParty } from '../../../src/domain/party.ts';
 import { ApiError, type Reason } from '../../../src/domain/reason.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
@@ -71,8 +72,21 @@ export async function openStore(
 
 /** Opens a store with the platform `gallery`. */
 export async function openGallery(test: Cleanup, engine: StoreEngine) {
-  const store = await openStore(test, engine);
-  return { store, by: await addPlatform(store, 'gallery') };
+  const dataDir = temporaryFolder(test);
+  const store = await openStore(test, engine, dataDir);
+  return { store, by: await addPlatform(store, 'gallery'), dataDir };
+}
+
+/** Opens a store with an order of the platform `gallery` in a state. */
+export async function openOrder(test: Cleanup, engine: StoreEngine, state: EscrowState = 'UNPAID') {
+  const opened = await openGallery(test, engine);
+  return { ...opened, ...(await orderIn(opened.store, opened.by, state)) };
+}
+
+/** Opens two stores in one folder. */
+export async function openPair(test: Cleanup, engine: StoreEngine): Promise<readonly [Store, Store]> {
+  const dataDir = temporaryFolder(test);
+  return [await openStore(test, engine, dataDir), await openStore(test, engine, dataDir)];
 }
 
 /** Records that the provider did not respond about an order, which has had no notification. */
@@ -503,3 +517,33 @@ export const updateOrder = (store: Store, update: OrderUpdate, at = noon) =>
 /** The provenance of a filing. */
 export const findProvenance = (store: Store, filingNo: string) =>
   perform(store, { kind: 'GetProvenance', filingNo });
+
+/** All leaves of a store, which make up its root. */
+export async function allLeaves(store: Store): Promise<readonly string[]> {
+  const { size, root } = await perform(store, { kind: 'GetTree' });
+  const leaves = size === 0 ? [] : await perform(store, { kind: 'ReadLeaves', index: 0, width: size });
+  assert.ok(leaves);
+  let tree = emptyTree;
+  for (const leaf of leaves) tree = appendLeaf(tree, leafHash(leaf)).tree;
+  assert.deepEqual([leaves.length, rootOf(tree.roots)], [size, Buffer.from(root)]);
+  return leaves;
+}
+
+/** So many seconds after noon. Records have the whole seconds. */
+export const later = (seconds: number): BusinessTime => ({
+  atMs: noon.atMs + seconds * 1_000,
+  timestamp: new Date(noon.atMs + Math.floor(seconds) * 1_000).toISOString().replace('.000Z', '+00:00'),
+});
+
+/** The command to share the filing record of a caller for a minute. */
+export const toShare = (
+  { callerId }: CallerRef,
+  filingNo: string,
+  linkId: string,
+  over: Partial<Command<'ShareRecord'>> = {},
+): Command<'ShareRecord'> => ({
+  ...{ kind: 'ShareRecord', by: tester, callerId, owner: callerId, filingNo, sequence: 1 },
+  link: { linkId, path: `/evidence/${linkId}`, expiresAt: noon.timestamp },
+  expiresAtS: tester.atS + 60,
+  ...over,
+});

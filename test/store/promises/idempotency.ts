@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import { type Reason, reasons } from '../../../src/domain/reason.ts';
 import { type Command, type Executed, idempotencyRetentionS, perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   anyFiling,
@@ -15,6 +14,7 @@ import {
   newWebhook,
   nowS,
   openGallery,
+  openOrder,
   openStore,
   orderIn,
   type StoreEngine,
@@ -140,8 +140,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
   });
 
   test('a replay gets the violations of the first call', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { filingNo, escrowId } = await orderIn(store, by, 'UNPAID');
+    const { store, by, filingNo, escrowId } = await openOrder(t, engine);
     const violations = [{ field: 'amount', rule: 'must be at least 1' }];
     const invalid = underKey(1, 'invalid', toOpen(by, filingNo, { violations }));
     const conflicting = underKey(1, 'conflict', toOpen(by, filingNo));
@@ -222,9 +221,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
   });
 
   test('a key is remembered after a crash and after a restart', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const { outcome } = await store.execute(underKey(1, 'filed', toFile(by)));
     await store.execute(underKey(1, 'refused', refusing('ESCROW_ACTIVE')));
     const crashed = await openStore(t, engine, crashCopy(t, dataDir));

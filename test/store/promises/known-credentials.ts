@@ -4,13 +4,13 @@ import { scopes } from '../../../src/domain/token.ts';
 import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { eventually } from '../../support/eventually.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   addService,
   fileOne,
   newKey,
   newToken,
+  openPair,
   openStore,
   refused,
   rotateKey,
@@ -25,8 +25,7 @@ const comes = (look: () => boolean) => eventually('the change is seen', 20_000, 
 /** What is known of keys and tokens without asking the store, and when changes are. */
 export function knownCredentialPromises(engine: StoreEngine): void {
   test('a change of another open store is visible', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const [server, command] = await openPair(t, engine);
     const { keyId, apiKey } = await addPlatform(command, 'gallery');
     const token = newToken();
     await addService(command, 'ledger', token);
@@ -46,8 +45,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
   });
 
   test('a refresh loads all earlier changes of another open store', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const [server, command] = await openPair(t, engine);
     let notified = 0;
     t.after(
       server.onEvents(() => {
@@ -91,8 +89,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
   });
 
   test('a change of a platform is visible in each of its keys, in all open stores', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const [server, command] = await openPair(t, engine);
     const first = await addPlatform(server, 'gallery');
     const [second, other] = [
       await rotateKey(server, first.keyId),

@@ -16,6 +16,7 @@ import {
   notify,
   opened,
   openGallery,
+  openOrder,
   openStore,
   resolved,
   type StoreEngine,
@@ -112,8 +113,7 @@ export function notificationPromises(engine: StoreEngine): void {
   });
 
   test('a notification about no order is remembered and changes nothing', async (t) => {
-    const store = await openStore(t, engine);
-    const { escrowId } = await frozen(store, await addPlatform(store, 'gallery'));
+    const { store, escrowId } = await openOrder(t, engine, 'FROZEN');
     const before = await caseOf(store, escrowId);
     for (const holdId of ['', 'unknown', "' OR 1 = 1", escrowId])
       for (const isNew of [true, false])
@@ -123,8 +123,7 @@ export function notificationPromises(engine: StoreEngine): void {
   });
 
   test('a notification is forgotten after its retention, however many there are', async (t) => {
-    const store = await openStore(t, engine);
-    const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { store, escrowId, holdId } = await openOrder(t, engine);
     const events = Array.from({ length: 20 }, (_, place) => `event ${place}`);
     const notifyAll = (atMs: number) =>
       Promise.all(events.map((event) => notify(store, event, { holdId }, atMs)));
@@ -140,8 +139,7 @@ export function notificationPromises(engine: StoreEngine): void {
   });
 
   test('a notification is remembered if the clock is set back', async (t) => {
-    const store = await openStore(t, engine);
-    const { holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { store, holdId } = await openOrder(t, engine);
     await notify(store, 'event', { holdId }, nowMs);
     for (const backMs of [1_000, retentionMs, 10 * retentionMs])
       assert.equal(await notify(store, 'event', { holdId }, nowMs - backMs), false);

@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   caseOf,
@@ -17,6 +16,7 @@ import {
   noon,
   opened,
   openGallery,
+  openOrder,
   openStore,
   orderIn,
   recordSent,
@@ -48,8 +48,7 @@ async function assertDueAt(store: Store, escrowId: string, atMs: number): Promis
 /** Instructions: preparing, sending and finding them. */
 export function operationPromises(engine: StoreEngine): void {
   test('a REFUND of an UNPAID order is confirmed if an operator closes the order', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, holdId } = await opened(store, by);
+    const { store, by, escrowId, holdId } = await openOrder(t, engine);
     const { instructionId } = await perform(store, toResolve(by, 'REFUND', escrowId));
     await perform(store, { kind: 'CloseOrder', by: tester, escrowId, at: noon });
     const statusOf = async (id: string) => (await findInstruction(store, id))?.status;
@@ -57,8 +56,7 @@ export function operationPromises(engine: StoreEngine): void {
   });
 
   test('a REFUND of an UNPAID order prepares one CANCEL, and the order is due', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, holdId } = await opened(store, by);
+    const { store, by, escrowId, holdId } = await openOrder(t, engine);
     await recordSent(store, holdId, noon.atMs + 9);
     const nextAction = { url: 'https://bank.example/1', untilMs: noon.atMs + 60_000 };
     await settled(store, escrowId, { ended: [], nextAction, lookUpAtMs: noon.atMs + 9 });
@@ -74,8 +72,7 @@ export function operationPromises(engine: StoreEngine): void {
 
   for (const kind of kinds) {
     test(`a second ${kind} of a FROZEN order returns the open one`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId } = await frozen(store, by);
+      const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
       const work = workOf(by);
       const prepared = await perform(store, {
         kind: 'PrepareResolution',
@@ -100,8 +97,7 @@ export function operationPromises(engine: StoreEngine): void {
     });
 
     test(`a ${otherThan(kind)} is a conflict while a ${kind} is open`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId } = await frozen(store, by);
+      const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
       const { instructionId } = await perform(store, toResolve(by, kind, escrowId));
       const other = otherThan(kind);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN']) {
@@ -130,8 +126,7 @@ export function operationPromises(engine: StoreEngine): void {
     });
 
     test(`a replay of a ${kind} returns the first instruction and its end`, async (t) => {
-      const { store, by } = await openGallery(t, engine);
-      const { escrowId, filingNo } = await frozen(store, by);
+      const { store, by, escrowId, filingNo } = await openOrder(t, engine, 'FROZEN');
       const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, kind, escrowId)));
       const { result: first, isReplay } = await repeat();
       const { instructionId } = first;
@@ -157,8 +152,7 @@ export function operationPromises(engine: StoreEngine): void {
   }
 
   test('an idempotency key stores the instruction that was open at its call', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await frozen(store, by);
+    const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
     const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
     const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, 'RELEASE', escrowId)));
     assert.equal((await repeat()).result.instructionId, instructionId);
@@ -170,9 +164,7 @@ export function operationPromises(engine: StoreEngine): void {
   });
 
   test('a replay of an opening returns the first order in its current state', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
+    const { store, by, dataDir } = await openGallery(t, engine);
     const filingNo = await fileOne(store, by);
     const repeat = (of = store) => done(of, underKey(by.callerId, 'k', toOpen(by, filingNo)));
     const first = await repeat();
@@ -212,8 +204,7 @@ export function operationPromises(engine: StoreEngine): void {
   });
 
   test('a sent instruction is SENT, and its order is due when a response should have come', async (t) => {
-    const store = await openStore(t, engine);
-    const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { store, escrowId, holdId } = await openOrder(t, engine);
     await assertDueAt(store, escrowId, noon.atMs);
     await recordSent(store, holdId, 5_000);
     assert.equal((await findInstruction(store, holdId))?.status, 'SENT');
@@ -226,8 +217,7 @@ export function operationPromises(engine: StoreEngine): void {
   });
 
   test('an instruction that has ended or does not exist cannot be sent', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, holdId } = await frozen(store, by);
+    const { store, escrowId, holdId } = await openOrder(t, engine, 'FROZEN');
     await assert.rejects(recordSent(store, holdId, 5_000));
     await assert.rejects(recordSent(store, 'no instruction', 5_000));
     assert.equal((await findInstruction(store, holdId))?.status, 'CONFIRMED');
@@ -237,8 +227,7 @@ export function operationPromises(engine: StoreEngine): void {
   });
 
   test('an instruction without a response is UNKNOWN, counted, and due again', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, holdId } = await opened(store, by);
+    const { store, by, escrowId, holdId } = await openOrder(t, engine);
     const { instructionId } = workOf(by);
     await recordSent(store, holdId);
     await settled(store, escrowId, { ended: [], prepared: { instructionId, kind: 'CANCEL' } });

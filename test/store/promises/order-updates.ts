@@ -4,7 +4,6 @@ import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import type { OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   caseOf,
@@ -17,7 +16,8 @@ import {
   oneUnitHeld,
   opened,
   openGallery,
-  openStore,
+  openOrder,
+  openPair,
   orderIn,
   recordSent,
   refused,
@@ -97,8 +97,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   }
 
   test('an update that ends an instruction that is not open is not made', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, holdId } = await frozen(store, by);
+    const { store, by, escrowId, holdId } = await openOrder(t, engine, 'FROZEN');
     const another = await opened(store, by);
     const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
     const before = await stateOf(store, escrowId);
@@ -119,8 +118,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('one of the updates of two open stores is made', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const [one, other] = await openPair(t, engine);
     const by = await addPlatform(one, 'gallery');
     const { filingNo, escrowId } = await frozen(one, by);
     await perform(one, toResolve(by, 'RELEASE', escrowId));
@@ -133,8 +131,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('an update ends instructions and prepares one', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, holdId } = await opened(store, by);
+    const { store, by, escrowId, holdId } = await openOrder(t, engine);
     await recordSent(store, holdId);
     const { instructionId: cancelId } = workOf(by);
     await settled(store, escrowId, { ended: [], prepared: { instructionId: cancelId, kind: 'CANCEL' } });
@@ -167,8 +164,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('an order that was cancelled during the provider request does not become FROZEN', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await opened(store, by);
+    const { store, by, escrowId } = await openOrder(t, engine);
     const requested = await caseOf(store, escrowId);
     await perform(store, toResolve(by, 'REFUND', escrowId));
     const before = await stateOf(store, escrowId);
@@ -181,8 +177,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test("the provider's reference is kept until the provider reports another one", async (t) => {
-    const store = await openStore(t, engine);
-    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { store, escrowId } = await openOrder(t, engine);
     for (const [given, kept] of [
       [undefined, undefined],
       ['one', 'one'],
@@ -197,8 +192,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('failed attempts are counted until the provider responds', async (t) => {
-    const store = await openStore(t, engine);
-    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { store, escrowId } = await openOrder(t, engine);
     for (let times = 0; times < 3; times += 1) await unanswered(store, escrowId, 7);
     await settled(store, escrowId, { ended: [], resetsAttempts: false });
     assert.equal((await caseOf(store, escrowId)).failedAttempts, 3);
@@ -207,8 +201,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('a notification during a provider request makes the order due again', async (t) => {
-    const store = await openStore(t, engine);
-    const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { store, escrowId, holdId } = await openOrder(t, engine);
     const { notificationCount } = await caseOf(store, escrowId);
     await notify(store, 'event', { holdId }, later.atMs - 1);
     await settled(store, escrowId, { ended: [], notificationCount, lookUpAtMs: undefined });
@@ -218,8 +211,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('a failed attempt does not postpone a notification that came meanwhile', async (t) => {
-    const store = await openStore(t, engine);
-    const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { store, escrowId, holdId } = await openOrder(t, engine);
     const { notificationCount } = await caseOf(store, escrowId);
     await notify(store, 'event', { holdId }, later.atMs);
     await perform(store, {
@@ -239,8 +231,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('an order in review is not due until an operator decides', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId, holdId } = await opened(store, by);
+    const { store, escrowId, holdId } = await openOrder(t, engine);
     const review = { why: 'It differs.', found: oneUnitHeld };
     await settled(store, escrowId, { ended: [], review, lookUpAtMs: 1 });
     const before = await caseOf(store, escrowId);
@@ -265,8 +256,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
   });
 
   test('an update of an unknown order is rejected', async (t) => {
-    const store = await openStore(t, engine);
-    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { store, escrowId } = await openOrder(t, engine);
     const nowhere: OrderUpdate = { ...settlementOf(await caseOf(store, escrowId)), escrowId: 'ES-2026-' };
     await refused(updateOrder(store, nowhere), 'ESCROW_NOT_FOUND');
   });

@@ -5,6 +5,7 @@ import { tester } from '../../support/audit-log.ts';
 import {
   frozen,
   openGallery,
+  openOrder,
   orderIn,
   refused,
   resolved,
@@ -38,8 +39,7 @@ export function providerPromises(engine: StoreEngine): void {
   });
 
   test('a store keeps its provider while an ended order is due or needs a review', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await orderIn(store, by, 'CLOSED');
+    const { store, escrowId } = await openOrder(t, engine, 'CLOSED');
     await settled(store, escrowId, { lookUpAtMs: 9 });
     await refused(use(store, 'stripe'), 'ESCROW_STATE_CONFLICT');
     await stopped(store, escrowId);

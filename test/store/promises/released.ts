@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { noon, openGallery, orderIn, type StoreEngine, settled, states } from './fixtures.ts';
+import { noon, openGallery, openOrder, orderIn, type StoreEngine, settled, states } from './fixtures.ts';
 
 const dayMs = 86_400_000;
 
@@ -30,8 +30,7 @@ export function releasedPromises(engine: StoreEngine): void {
   });
 
   test('a RELEASED order is listed if it was released or its payment changed since the given time', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { escrowId } = await orderIn(store, by, 'RELEASED');
+    const { store, escrowId } = await openOrder(t, engine, 'RELEASED');
     const since = async (ms: number) => (await listed(store, 1, ms)).flat();
     assert.deepEqual(await since(noon.atMs), [escrowId]);
     assert.deepEqual(await since(noon.atMs + 1), []);

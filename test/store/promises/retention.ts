@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { appendLeaf, emptyTree, leafHash, rootOf } from '../../../src/domain/merkle.ts';
 import { ApiError, type Reason } from '../../../src/domain/reason.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
@@ -8,6 +7,7 @@ import { tester } from '../../support/audit-log.ts';
 import {
   acceptClock,
   addPlatform,
+  allLeaves,
   allPages,
   anyFiling,
   fileOne,
@@ -53,16 +53,6 @@ async function saysErased(work: Promise<unknown>): Promise<void> {
     assert.match(error.message, /was erased: its retention of 5 years is over/);
     return true;
   });
-}
-
-/** All leaves of a store, which make up its root. */
-async function leavesOf(store: Store): Promise<readonly string[]> {
-  const { size, root } = await perform(store, { kind: 'GetTree' });
-  const leaves = (await perform(store, { kind: 'ReadLeaves', index: 0, width: size })) ?? [];
-  let tree = emptyTree;
-  for (const leaf of leaves) tree = appendLeaf(tree, leafHash(leaf)).tree;
-  assert.deepEqual(Buffer.from(rootOf(tree.roots)), Buffer.from(root));
-  return leaves;
 }
 
 /** Erasing what was kept long enough. */
@@ -194,11 +184,11 @@ export function retentionPromises(engine: StoreEngine): void {
     const at = yearsAgo(6, 0);
     const [first, second] = [await fileOne(store, by, at), await fileOne(store, by, at)];
     await acceptClock(store, yearsAgo(0, 0));
-    const before = await leavesOf(store);
+    const before = await allLeaves(store);
     const proven = { kind: 'ProveInclusion', index: 1, size: before.length } as const;
     const proof = await perform(store, proven);
     await erase(store, [first, second]);
-    const leaves = await leavesOf(store);
+    const leaves = await allLeaves(store);
     assert.deepEqual(leaves.slice(0, before.length), before);
     const [added, ...more] = leaves.slice(before.length).map((leaf) => JSON.parse(leaf));
     assert.deepEqual(more, []);
@@ -212,7 +202,7 @@ export function retentionPromises(engine: StoreEngine): void {
     await acceptClock(store, yearsAgo(6, 1));
     assert.equal(await fileOne(store, by, yearsAgo(6, 1)), first.replace('-000001', '-000003'));
     await erase(store, [first]);
-    assert.equal((await leavesOf(store)).length, leaves.length + 2);
+    assert.equal((await allLeaves(store)).length, leaves.length + 2);
   });
 
   test('the time of its leaf decides when a record is erased', async (t) => {

@@ -4,6 +4,7 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   done,
+  openPair,
   openStore,
   type StoreEngine,
   sandbox,
@@ -46,8 +47,7 @@ export function servingPromises(engine: StoreEngine): void {
   });
 
   test('a store that may not serve does not change idempotency keys and nonces', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const [serving, other] = await openPair(t, engine);
     await serving.beginServing();
     const by = await addPlatform(serving, 'gallery');
     const request = underKey(by.callerId, 'k', toFile(by));

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventRetentionS } from '../../../src/domain/event.ts';
 import { urlSealId, webhooksMax } from '../../../src/domain/webhook.ts';
-import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import { redeliver } from '../../../src/store/redelivery.ts';
 import { type Command, executorOf, perform, type Store } from '../../../src/store/store.ts';
 import {
@@ -14,6 +13,7 @@ import {
 } from '../../../src/store/webhook-commands.ts';
 import { deleteWebhook } from '../../../src/store/webhook-deletion.ts';
 import { tester } from '../../support/audit-log.ts';
+import { deliveriesOf, eventsOf, fileSome, findWebhook, nameOf, resultOf, statusesOf } from './endpoints.ts';
 import {
   addPlatform,
   addWebhook,
@@ -36,51 +36,12 @@ const afternoon = time('2026-11-21T15:00:00+00:00');
 const evening = time('2026-11-21T20:00:00+00:00');
 const nowMs = evening.atMs;
 
-const nameOf = ({ webhookId, callerId }: StoredWebhook) => ({ webhookId, owner: callerId });
-
-const found = (store: Store, webhook: StoredWebhook) =>
-  perform(store, { kind: 'FindWebhook', ...nameOf(webhook) });
-
 const change = (
   store: Store,
   webhook: StoredWebhook,
   over: Command<'ChangeWebhook'>['change'],
   by?: Command<'ChangeWebhook'>['by'],
 ) => perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: over, by });
-
-/** All deliveries to an endpoint, oldest event first. */
-async function deliveriesOf(
-  store: Store,
-  webhook: StoredWebhook,
-  status?: StoredDelivery['status'],
-): Promise<readonly StoredDelivery[]> {
-  const list = (page: Command<'ListDeliveries'>['page']) =>
-    perform(store, { kind: 'ListDeliveries', ...nameOf(webhook), status, page });
-  return (await allPages(list, 3)).flat().reverse();
-}
-
-const shortly = (deliveries: readonly StoredDelivery[]) =>
-  deliveries.map(({ sequence, status, attempts, nextAttemptAtMs }) => [
-    ...[sequence, status, attempts, nextAttemptAtMs],
-  ]);
-
-/** The result of an attempt. */
-const outcome = (
-  { id }: StoredWebhook,
-  sequence: number,
-  over: Partial<DeliveryResult> = {},
-): DeliveryResult => ({
-  ...{
-    id,
-    sequence,
-    attempts: 1,
-    atMs: noon.atMs,
-    isDelivered: true,
-    httpStatus: 200,
-    answer: Buffer.from('ok'),
-  },
-  ...{ error: null, retryAtMs: null, ...over },
-});
 
 const gaveUp = { isDelivered: false, httpStatus: 500, answer: null, error: 'answered 500' };
 
@@ -100,18 +61,13 @@ async function attempted(
     Object.keys(outcomes).map(Number),
   );
   const noted = claimed.map(({ event: { sequence }, attempts }) =>
-    outcome(webhook, sequence, { attempts: attempts + 1, ...outcomes[sequence] }),
+    resultOf(webhook, sequence, { attempts: attempts + 1, ...outcomes[sequence] }),
   );
   await perform(store, { kind: 'RecordAttempts', outcomes: noted });
 }
 
 const again = (store: Store, webhook: StoredWebhook, which: Command<'Redeliver'>['which']): Promise<number> =>
   redeliver(executorOf(store), { ...nameOf(webhook), which, nowMs });
-
-/** Files artworks one after the other. */
-async function fileSome(store: Store, by: StoredKey, count: number, at = noon): Promise<void> {
-  for (let filed = 0; filed < count; filed += 1) await fileOne(store, by, at);
-}
 
 /** Endpoints and redeliveries. */
 export function webhookPromises(engine: StoreEngine): void {
@@ -133,7 +89,7 @@ export function webhookPromises(engine: StoreEngine): void {
       previousEndsAtS: null,
       failingSinceS: null,
     });
-    assert.deepEqual(await found(store, added), added);
+    assert.deepEqual(await findWebhook(store, added), added);
     const { webhookId } = added;
     assert.deepEqual(await perform(store, { kind: 'FindWebhook', webhookId, owner: undefined }), added);
     const foreign = { webhookId, owner: other.callerId };
@@ -147,7 +103,7 @@ export function webhookPromises(engine: StoreEngine): void {
       { kind: 'FindWebhook', webhookId: 'wh_none', owner: undefined },
     ] as const)
       await refused(perform(store, command), 'WEBHOOK_NOT_FOUND');
-    assert.deepEqual(await found(store, added), added);
+    assert.deepEqual(await findWebhook(store, added), added);
   });
 
   test('endpoints are listed oldest first, page by page, of one caller or of all', async (t) => {
@@ -172,7 +128,7 @@ export function webhookPromises(engine: StoreEngine): void {
     await refused(addWebhook(store, gallery), 'WEBHOOKS_EXHAUSTED');
     const gone = added.at(-1) ?? assert.fail();
     await perform(store, { kind: 'DeleteWebhook', ...nameOf(gone) });
-    await refused(found(store, gone), 'WEBHOOK_NOT_FOUND');
+    await refused(findWebhook(store, gone), 'WEBHOOK_NOT_FOUND');
     const last = await addWebhook(store, gallery);
     assert.ok(
       added.every(({ id }) => id < last.id),
@@ -191,7 +147,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.deepEqual(await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) }), { isDone: false });
     assert.equal((await deliveriesOf(store, webhook)).length, count - deletedPerRequest);
     await deleteWebhook(executorOf(store), nameOf(webhook));
-    await refused(found(store, webhook), 'WEBHOOK_NOT_FOUND');
+    await refused(findWebhook(store, webhook), 'WEBHOOK_NOT_FOUND');
   });
 
   test('given members of an endpoint change, the others stay', async (t) => {
@@ -199,14 +155,14 @@ export function webhookPromises(engine: StoreEngine): void {
     const before = await addWebhook(store, await addPlatform(store, 'gallery'));
     assert.deepEqual(await change(store, before, {}), before);
     for (const over of [{ eventTypes: ['key.rotated'] }, { description: '' }] as const) {
-      const known = await found(store, before);
+      const known = await findWebhook(store, before);
       assert.deepEqual(await change(store, before, over), { ...known, ...over });
     }
     const url = { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') };
-    assert.deepEqual(await change(store, before, { url }), { ...(await found(store, before)), ...url });
+    assert.deepEqual(await change(store, before, { url }), { ...(await findWebhook(store, before)), ...url });
     const all = await change(store, before, { eventTypes: 'ALL' });
     assert.equal(all.eventTypes, undefined);
-    assert.deepEqual(await found(store, before), all);
+    assert.deepEqual(await findWebhook(store, before), all);
   });
 
   test('a rotation replaces the current secret, which stays valid until the overlap ends', async (t) => {
@@ -248,7 +204,7 @@ export function webhookPromises(engine: StoreEngine): void {
     const { sealedUrl } = first;
     assert.equal(await replace(sealedUrl ?? assert.fail(), 'next\0c'), 0, 'of the secret, not of the URL');
     assert.equal(await replace(sealedUrl ?? assert.fail(), 'next\0c', urlSealId(keyId)), 1);
-    const { sealedSecret: current, previousSecret, sealedUrl: url } = await found(store, first);
+    const { sealedSecret: current, previousSecret, sealedUrl: url } = await findWebhook(store, first);
     assert.deepEqual(
       [current, previousSecret, url],
       [...'abc'].map((end) => Buffer.from(`next\0${end}`)),
@@ -264,14 +220,14 @@ export function webhookPromises(engine: StoreEngine): void {
     const disabled = await change(store, webhook, { status: 'DISABLED' });
     assert.deepEqual([disabled.status, disabled.disabledWhy], ['DISABLED', 'a call disabled it']);
     assert.deepEqual(await change(store, webhook, { status: 'DISABLED' }), disabled);
-    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [[2, 'FAILED', 1, null]]);
+    assert.deepEqual(await statusesOf(store, webhook), [[2, 'FAILED', 1, null]]);
     assert.equal((await deliveriesOf(store, webhook))[0]?.error, 'answered 500');
     await fileOne(store, gallery);
     const enabled = await change(store, webhook, { status: 'ENABLED' });
     assert.deepEqual(enabled, { ...webhook, failingSinceS: null });
     await fileOne(store, gallery);
     await attempted(store, webhook, { 4: {} });
-    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+    assert.deepEqual(await statusesOf(store, webhook), [
       [2, 'FAILED', 1, null],
       [4, 'DELIVERED', 1, null],
     ]);
@@ -290,7 +246,7 @@ export function webhookPromises(engine: StoreEngine): void {
       limit: 9,
       underWay: [],
     });
-    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+    assert.deepEqual(await statusesOf(store, webhook), [
       [2, 'PENDING', 1, nowMs],
       [3, 'WAITING', 0, null],
     ]);
@@ -308,9 +264,7 @@ export function webhookPromises(engine: StoreEngine): void {
   test('the owner gets an event if an operator disables its endpoint, not if it does so itself', async (t) => {
     const { store, by: gallery } = await openGallery(t, engine);
     const webhook = await addWebhook(store, gallery);
-    const { callerId } = gallery;
-    const events = async () =>
-      (await perform(store, { kind: 'ReadEvents', callerId, after: undefined })).events;
+    const events = () => eventsOf(store, gallery);
     await change(store, webhook, { status: 'DISABLED' });
     await change(store, webhook, { status: 'ENABLED' });
     assert.deepEqual(await events(), []);
@@ -340,7 +294,7 @@ export function webhookPromises(engine: StoreEngine): void {
     await fileOne(store, gallery);
     await attempted(store, webhook, { 1: { ...gaveUp, retryAtMs: nowMs } });
     const failingSinceS = noon.atMs / 1_000;
-    assert.equal((await found(store, webhook)).failingSinceS, failingSinceS);
+    assert.equal((await findWebhook(store, webhook)).failingSinceS, failingSinceS);
     assert.equal((await change(store, webhook, { description: 'moved' })).failingSinceS, failingSinceS);
     const url = { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') };
     assert.equal((await change(store, webhook, { url })).failingSinceS, null);
@@ -351,7 +305,7 @@ export function webhookPromises(engine: StoreEngine): void {
     const [webhook, other] = [await addWebhook(store, gallery), await addWebhook(store, gallery)];
     await fileSome(store, gallery, 4);
     await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: {}, 4: { ...gaveUp, retryAtMs: nowMs } });
-    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+    assert.deepEqual(await statusesOf(store, webhook), [
       [1, 'DELIVERED', 1, null],
       [2, 'FAILED', 1, null],
       [3, 'DELIVERED', 1, null],
@@ -372,7 +326,7 @@ export function webhookPromises(engine: StoreEngine): void {
     await attempted(store, other, { 1: {} });
     await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
     await refused(deliveriesOf(store, webhook), 'WEBHOOK_NOT_FOUND');
-    assert.deepEqual(shortly(await deliveriesOf(store, other)), [[1, 'DELIVERED', 1, null]]);
+    assert.deepEqual(await statusesOf(store, other), [[1, 'DELIVERED', 1, null]]);
   });
 
   test('any event can be sent again, with its attempts reset', async (t) => {
@@ -381,7 +335,7 @@ export function webhookPromises(engine: StoreEngine): void {
     await fileSome(store, gallery, 4);
     await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: { ...gaveUp, retryAtMs: nowMs + 5_000 } });
     for (const sequence of [1, 2, 3]) assert.equal(await again(store, webhook, { sequence }), 1);
-    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+    assert.deepEqual(await statusesOf(store, webhook), [
       [1, 'PENDING', 0, nowMs],
       [2, 'PENDING', 0, nowMs],
       [3, 'PENDING', 0, nowMs],
@@ -407,12 +361,12 @@ export function webhookPromises(engine: StoreEngine): void {
     await attempted(store, webhook, { 2: gaveUp });
     await attempted(store, webhook, { 3: { ...gaveUp, retryAtMs: nowMs } });
     assert.equal(await again(store, webhook, { sequence: 2 }), 1);
-    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+    assert.deepEqual(await statusesOf(store, webhook), [
       [2, 'PENDING', 0, nowMs],
       [3, 'PENDING', 1, nowMs],
     ]);
     assert.equal(await again(store, webhook, { sequence: 3 }), 1);
-    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+    assert.deepEqual(await statusesOf(store, webhook), [
       [2, 'PENDING', 0, nowMs],
       [3, 'WAITING', 0, null],
     ]);
