@@ -112,6 +112,16 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal(joined.instructionId, instructionId);
   });
 
+  test('a RETURN continues the open REFUND or CANCEL, and prepares no second one', async (t) => {
+    const { store, by } = await openGallery(t, engine);
+    for (const { escrowId } of [await frozen(store, by), await opened(store, by)]) {
+      await perform(store, toResolve(by, 'REFUND', escrowId));
+      await stopped(store, escrowId);
+      const { open } = await caseOf(store, escrowId);
+      assert.deepEqual((await perform(store, toDecide(escrowId, 'RETURN'))).open, open);
+    }
+  });
+
   test('a hold of a CLOSED order can be accepted once the provider declined to return it', async (t) => {
     const { store, escrowId } = await openOrder(t, engine, 'CLOSED');
     await stopped(store, escrowId);
