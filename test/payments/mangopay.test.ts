@@ -1,22 +1,17 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
-import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { ApiError } from '../../src/domain/reason.ts';
 import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
 import type { FailureKind, PaymentOrder } from '../../src/payments/provider.ts';
-import { eventually } from '../support/eventually.ts';
 import type { Fault } from '../support/mangopay-stand-in.ts';
-import { abortFreeze, heldUp } from './held-requests.ts';
+import { heldUp } from './held-requests.ts';
+import { httpSuite } from './http-suite.ts';
 import { amount, holdIn, hook, opened } from './mangopay-support.ts';
 import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
 
 const hourMs = 3_600_000;
-const limitMs = 60_000;
 const holdRequest = /^POST \/transfers$/;
 
 const engine: ProviderEngine = {
@@ -71,6 +66,21 @@ const engine: ProviderEngine = {
 };
 
 providerSuite('at Mangopay', engine);
+httpSuite('at Mangopay', {
+  open: async (t, now) => {
+    const { standIn, provider, order } = await opened(t, now);
+    const holds = ({ holdId, buyer }: PaymentOrder) =>
+      standIn.transfers.filter(
+        ({ Tag, DebitedWalletId, Status }) =>
+          Tag === holdId && DebitedWalletId === buyer?.wallet && Status === 'SUCCEEDED',
+      ).length;
+    const openAt = (url: string) => createMangopayProvider({ ...standIn, url }, Date.now);
+    return { standIn, provider, order: (more) => order('rich', more), holds, openAt };
+  },
+  freeze: [/^POST \/wallets$/, holdRequest],
+  release: holdRequest,
+  giveBack: /refunds$/,
+});
 
 test('Mangopay gets the documented requests for a hold, its release and a refund', async (t) => {
   const { standIn, provider, order, seller, balance } = await opened(t);
@@ -185,7 +195,7 @@ describe('without a definite response a call rejects, and a look-up finds what w
   const faults: readonly (readonly [string, Fault, PaymentStatus, FailureKind])[] = [
     ['the request is lost', 'lose-request', 'ABSENT', 'UNREACHABLE'],
     ['the answer is lost', 'lose-answer', 'HELD', 'UNREACHABLE'],
-    ['500, nothing done', 'fail-and-store', 'ABSENT', 'FAILED'],
+    ['500, nothing done', 'fail-and-save', 'ABSENT', 'FAILED'],
     ['500, though all is done', 'do-and-fail', 'HELD', 'FAILED'],
     ['401', { status: 401 }, 'ABSENT', 'CREDENTIALS_REJECTED'],
     ['429', { status: 429 }, 'ABSENT', 'OVERLOADED'],
@@ -214,59 +224,6 @@ describe('without a definite response a call rejects, and a look-up finds what w
     }
   }
 
-  for (const [fault, done] of [
-    ['lose-request', false],
-    ['lose-answer', true],
-    ['fail-and-store', false],
-    ['do-and-fail', true],
-  ] as const) {
-    for (const [kind, pattern, status] of [
-      ['RELEASE', holdRequest, 'PAID_OUT'],
-      ['REFUND', /refunds$/, 'RETURNED'],
-      ['CANCEL', /refunds$/, 'RETURNED'],
-    ] as const) {
-      test(`${kind}, ${fault}: a look-up finds what was done, and a repetition ends it, once`, async (t) => {
-        const { standIn, provider, order, balance, seller } = await opened(t);
-        const held = order();
-        const { reference } = await instruct(provider, held, 'FREEZE');
-        const asked = { ...held, reference };
-        standIn.failNext(pattern, fault);
-        await assert.rejects(instruct(provider, asked, kind));
-        assert.equal((await lookUp(provider, asked)).status, done ? status : 'HELD');
-        assert.equal((await instruct(provider, asked, kind)).status, status);
-        assert.equal((await lookUp(provider, asked)).status, status);
-        assert.equal(balance(seller.wallet), kind === 'RELEASE' ? amount : 0);
-      });
-    }
-  }
-
-  test('nobody is there', async (t) => {
-    const { standIn, order } = await opened(t);
-    const nobody = createServer().listen(0, '127.0.0.1');
-    await once(nobody, 'listening');
-    const { port } = nobody.address() as AddressInfo;
-    nobody.close();
-    await once(nobody, 'close');
-    const provider = createMangopayProvider({ ...standIn, url: `http://127.0.0.1:${port}` }, Date.now);
-    const message = 'Mangopay: token, cause ECONNREFUSED';
-    const refused = { name: 'ProviderFailure', kind: 'UNREACHABLE', message };
-    await assert.rejects(instruct(provider, order(), 'FREEZE'), refused);
-  });
-
-  test('a redirect is not followed: the credentials go nowhere else', async (t) => {
-    const { standIn, order } = await opened(t);
-    const elsewhere = createServer((_, response) => {
-      response.writeHead(307, { location: `${standIn.url}/v2.01/oauth/token` }).end();
-    }).listen(0, '127.0.0.1');
-    t.after(() => elsewhere.close());
-    await once(elsewhere, 'listening');
-    const { port } = elsewhere.address() as AddressInfo;
-    const provider = createMangopayProvider({ ...standIn, url: `http://127.0.0.1:${port}` }, Date.now);
-    await assert.rejects(instruct(provider, order(), 'FREEZE'), { kind: 'UNREACHABLE' });
-    assert.equal(standIn.tokens(), 0);
-    await provider.close();
-  });
-
   test('the error has no secret', async (t) => {
     const { standIn, provider, order } = await opened(t);
     for (const status of [401, 429, 500]) {
@@ -281,58 +238,13 @@ describe('without a definite response a call rejects, and a look-up finds what w
   });
 });
 
-describe('CANCEL and FREEZE cross', () => {
-  for (const request of ['/transfers', '/wallets']) {
-    test(`the CANCEL overtakes POST ${request}: VOID, and the FREEZE holds nothing when it arrives`, async (t) => {
-      const { standIn, provider, order, balance, buyers } = await opened(t);
-      const asked = order();
-      const { wait, there, letThrough } = heldUp(t);
-      standIn.failNext(new RegExp(`^POST ${request}$`), { onTheWay: wait });
-      await abortFreeze(provider, asked, there);
-      const cancelled = await instruct(provider, asked, 'CANCEL');
-      assert.equal(cancelled.status, 'VOID');
-      const before = standIn.requests.length;
-      letThrough();
-      await eventually('the FREEZE', limitMs, () => standIn.requests.length > before);
-      assert.deepEqual(await lookUp(provider, asked), cancelled);
-      assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
-      assert.equal(balance(buyers.rich.wallet), 100 * amount);
-    });
-  }
-
-  test('the FREEZE is being carried out: the CANCEL does not know, and gives it back later', async (t) => {
-    const { standIn, provider, order, balance, buyers } = await opened(t);
-    const asked = order();
-    const { wait, there, letThrough } = heldUp(t);
-    standIn.failNext(holdRequest, { until: wait });
-    await abortFreeze(provider, asked, there);
-    await assert.rejects(instruct(provider, asked, 'CANCEL'), /under way/);
-    letThrough();
-    await eventually('the hold', limitMs, () => standIn.transfers.length === 1);
-    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'RETURNED');
-    assert.equal(balance(buyers.rich.wallet), 100 * amount);
-  });
-
-  test('the FREEZE arrives between the look-up of the CANCEL and its use of the key', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const { wait, there, letThrough } = heldUp(t);
-    standIn.failNext(holdRequest, { onTheWay: wait });
-    const cancelled = instruct(provider, asked, 'CANCEL');
-    await there;
-    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
-    letThrough();
-    assert.equal((await cancelled).status, 'RETURNED');
-  });
-
-  test('the CANCEL breaks off before the wallet is closed: VOID when given again', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    standIn.failNext(/^PUT /, 'lose-request');
-    await assert.rejects(instruct(provider, asked, 'CANCEL'));
-    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
-    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
-  });
+test('a CANCEL that breaks off before the wallet is closed is VOID when it is repeated', async (t) => {
+  const { standIn, provider, order } = await opened(t);
+  const asked = order();
+  standIn.failNext(/^PUT /, 'lose-request');
+  await assert.rejects(instruct(provider, asked, 'CANCEL'));
+  assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
+  assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
 });
 
 test('a RELEASE and a REFUND that cross are carried out once', async (t) => {
@@ -348,37 +260,6 @@ test('a RELEASE and a REFUND that cross are carried out once', async (t) => {
   assert.equal((await released).status, 'RETURNED');
   assert.equal(balance(seller.wallet), 0);
   assert.equal(balance(buyers.rich.wallet), 100 * amount);
-});
-
-describe('the keys that Mangopay forgets', () => {
-  for (const [course, status, left] of [
-    ['FREEZE', 'HELD', 99],
-    ['FREEZE RELEASE', 'PAID_OUT', 99],
-    ['FREEZE REFUND', 'RETURNED', 100],
-    ['CANCEL', 'VOID', 100],
-  ] as const) {
-    test(`a day after ${course}, a FREEZE makes no second hold: ${status}`, async (t) => {
-      let nowMs = Date.now();
-      const { standIn, provider, order, balance, buyers } = await opened(t, () => nowMs);
-      const asked = order();
-      for (const kind of course.split(' ')) await instruct(provider, asked, kind as InstructionKind);
-      nowMs += 25 * hourMs;
-      standIn.forgetKeys();
-      assert.equal((await instruct(provider, asked, 'FREEZE')).status, status);
-      assert.equal(balance(buyers.rich.wallet), left * amount);
-    });
-  }
-
-  for (const [kind, status] of [
-    ['FREEZE', 'HELD'],
-    ['CANCEL', 'VOID'],
-  ] as const) {
-    test(`a day after nothing has arrived, ${kind}: ${status}`, async (t) => {
-      const { provider, order } = await opened(t);
-      const asked = order('rich', { openedAtMs: Date.now() - 25 * hourMs });
-      assert.equal((await instruct(provider, asked, kind)).status, status);
-    });
-  }
 });
 
 describe('a buyer who has to authenticate', () => {
@@ -419,14 +300,6 @@ describe('a buyer who has to authenticate', () => {
     }
   });
 
-  test('confirms: HELD', async (t) => {
-    const { standIn, provider, asked, transferId } = await waiting(t);
-    standIn.authenticated(transferId, true);
-    const held = await lookUp(provider, asked);
-    assert.equal(held.status, 'HELD');
-    assert.deepEqual(await instruct(provider, asked, 'FREEZE'), held);
-  });
-
   test('lets the time run out: VOID, with the reason in words', async (t) => {
     const { standIn, provider, asked, transferId } = await waiting(t);
     standIn.authenticated(transferId, false);
@@ -447,20 +320,15 @@ describe('a buyer who has to authenticate', () => {
     assert.deepEqual([declined?.code, declined?.detail.length], ['9'.repeat(64), 500]);
   });
 
-  for (const [isConfirmed, status] of [
-    [true, 'RETURNED'],
-    [false, 'VOID'],
-  ] as const) {
-    test(`is not waited for any more: no answer until Mangopay knows, then ${status}`, async (t) => {
-      const { standIn, provider, asked, transferId, balance, buyers } = await waiting(t);
-      for (const kind of ['CANCEL', 'REFUND'] as const) {
-        await assert.rejects(instruct(provider, asked, kind), /waits for the buyer/);
-      }
-      standIn.authenticated(transferId, isConfirmed);
-      assert.equal((await instruct(provider, asked, 'CANCEL')).status, status);
-      assert.equal(balance(buyers.owner.wallet), 100 * amount);
-    });
-  }
+  test('is VOID after the time ran out, if the order was cancelled meanwhile', async (t) => {
+    const { standIn, provider, asked, transferId, balance, buyers } = await waiting(t);
+    for (const kind of ['CANCEL', 'REFUND'] as const) {
+      await assert.rejects(instruct(provider, asked, kind), /waits for the buyer/);
+    }
+    standIn.authenticated(transferId, false);
+    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
+    assert.equal(balance(buyers.owner.wallet), 100 * amount);
+  });
 });
 
 describe('what others do at Mangopay', () => {
@@ -649,14 +517,4 @@ test('unreadable hooks are rejected, and hooks of other kinds have no order', as
     const unreadable = (error: unknown) => error instanceof ApiError && error.reason === 'INVALID_JSON';
     assert.throws(() => read(query), unreadable, query);
   }
-});
-
-test('closing ends the calls in flight', async (t) => {
-  const { standIn, provider, order } = await opened(t);
-  const { wait, there } = heldUp(t);
-  standIn.failNext(holdRequest, { until: wait });
-  const rejected = assert.rejects(instruct(provider, order(), 'FREEZE'), /closed/);
-  await there;
-  await provider.close();
-  await rejected;
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
+import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { declinedFor } from '../../src/payments/stripe/declined.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 import { opened } from './stripe-support.ts';
@@ -8,26 +9,33 @@ import { opened } from './stripe-support.ts';
 const freezeRequest = /^POST \/v1\/payment_intents$/;
 
 describe('why Stripe declined', () => {
-  for (const [buyer, code, words] of [
-    ['insufficient', 'insufficient_funds', /not enough money/],
-    ['declined', 'generic_decline', /without saying why/],
-    ['stolen', 'generic_decline', /without saying why/],
-    ['authentication', 'authentication_required', /cannot be asked here/],
-    ['action', 'authentication_required', /cannot be asked here/],
-    ['unknown-customer', 'resource_missing', /does not take this payment/],
-    ['unknown-card', 'resource_missing', /does not take this payment/],
-  ] as const) {
-    test(`${buyer}: ${code}, each time it is asked`, async (t) => {
-      const { provider, order } = await opened(t);
-      const asked = order(buyer);
-      for (let given = 0; given < 2; given += 1) {
+  const rejections: readonly (readonly [string, Partial<PaymentOrder>, string, RegExp])[] = [
+    ['insufficient', {}, 'insufficient_funds', /not enough money/],
+    ['declined', {}, 'generic_decline', /without saying why/],
+    ['stolen', {}, 'generic_decline', /without saying why/],
+    ['authentication', {}, 'authentication_required', /cannot be asked here/],
+    ['action', {}, 'authentication_required', /cannot be asked here/],
+    ['unknown-customer', {}, 'resource_missing', /does not take this payment/],
+    ['unknown-card', {}, 'resource_missing', /does not take this payment/],
+    ['buyer', { seller: { account: 'acct_9' } }, 'account_invalid', /./],
+    ['buyer', { currency: 'XPF' }, 'StripeInvalidRequestError', /./],
+    ['buyer', { amount: 1n }, 'amount_too_small', /./],
+    ['buyer', { amount: 100_000_000n }, 'amount_too_large', /./],
+  ];
+  for (const [buyer, more, code, words] of rejections) {
+    test(`${buyer} ${Object.keys(more)}: VOID with ${code} each time, and no hold stays`, async (t) => {
+      const { standIn, provider, order } = await opened(t);
+      const asked = order(buyer, more);
+      for (let sent = 0; sent < 3; sent += 1) {
         const { status, declined } = await instruct(provider, asked, 'FREEZE');
         assert.equal(status, 'VOID');
         // What was only asked for has no error at Stripe to be read again.
-        if (buyer === 'action' && given > 0) continue;
+        if (buyer === 'action' && sent > 0) continue;
         assert.equal(declined?.code, code);
         assert.match(declined.words, words);
       }
+      const uncancelled = standIn.intents.filter(({ status }) => status !== 'canceled');
+      assert.deepEqual(uncancelled, []);
     });
   }
 
@@ -124,20 +132,9 @@ describe('a rejection that Stripe does not save ends the order at once', () => {
     assert.equal((await first).status, 'HELD');
   });
 
-  test('a currency that the account does not take: nothing can be made there, VOID', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const { status, declined } = await instruct(provider, order('buyer', { currency: 'XPF' }), 'FREEZE');
-    assert.equal(status, 'VOID');
-    assert.match(declined?.detail ?? '', /Invalid currency/);
-    assert.deepEqual(standIn.intents, []);
-  });
-
-  test('an account that is none: VOID for a FREEZE, not known for anything else', async (t) => {
+  test('only a FREEZE of an unknown account is VOID; other calls fail', async (t) => {
     const { provider, order } = await opened(t);
     const asked = order('buyer', { seller: { account: 'acct_9' } });
-    const { status, declined } = await instruct(provider, asked, 'FREEZE');
-    assert.equal(status, 'VOID');
-    assert.equal(declined?.code, 'account_invalid');
     // It says nothing of the credentials.
     const unknown = { kind: 'FAILED', message: /account_invalid/ };
     await assert.rejects(lookUp(provider, asked), unknown);

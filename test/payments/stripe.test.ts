@@ -1,24 +1,17 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import Stripe from 'stripe';
-import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { ApiError } from '../../src/domain/reason.ts';
 import type { FailureKind, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
 import { apiVersion } from '../../src/payments/stripe/api-version.ts';
 import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
-import { eventually } from '../support/eventually.ts';
 import { cards, type Fault } from '../support/stripe-stand-in.ts';
-import { abortFreeze, heldUp } from './held-requests.ts';
+import { httpSuite } from './http-suite.ts';
 import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
 import { opened } from './stripe-support.ts';
 
-const hourMs = 3_600_000;
-const limitMs = 60_000;
 const freezeRequest = /^POST \/v1\/payment_intents$/;
 
 const engine: ProviderEngine = {
@@ -72,6 +65,20 @@ const engine: ProviderEngine = {
 };
 
 providerSuite('at Stripe', engine);
+httpSuite('at Stripe', {
+  open: async (t, now) => {
+    const { standIn, provider, order } = await opened(t, { now });
+    const holds = ({ holdId }: PaymentOrder) =>
+      standIn.intents.filter(
+        ({ metadata, latest_charge }) => metadata.artseal_hold === holdId && latest_charge !== null,
+      ).length;
+    const openAt = (url: string) => createStripeProvider({ ...standIn, url, returnUrl: undefined });
+    return { standIn, provider, order: (more) => order('buyer', more), holds, openAt };
+  },
+  freeze: [/^POST \/v1\/payment_methods$/, freezeRequest],
+  release: /^POST .*\/capture$/,
+  giveBack: /^POST .*\/cancel$/,
+});
 
 test('Stripe gets the documented requests for a hold and its release', async (t) => {
   const { standIn, provider, order } = await opened(t);
@@ -99,6 +106,7 @@ test('Stripe gets the documented requests for a hold and its release', async (t)
   assert.equal(made.idempotencyKey, asked.holdId);
   assert.equal(reference, 'acct_1/pi_1');
   assert.equal(captured.path, '/v1/payment_intents/pi_1/capture');
+  assert.ok(captured.idempotencyKey);
   for (const { headers } of [cloned, made, captured]) {
     assert.equal(headers['stripe-account'], 'acct_1');
     assert.equal(headers['stripe-version'], apiVersion);
@@ -109,23 +117,6 @@ test('Stripe gets the documented requests for a hold and its release', async (t)
 
 test('the API version is that of the library', () => {
   assert.equal(apiVersion, Stripe.API_VERSION);
-});
-
-test('a redirect is not followed: the key goes nowhere else', async (t) => {
-  const { standIn, order } = await opened(t);
-  const elsewhere = createServer((_, response) => {
-    response.writeHead(307, { location: `${standIn.url}/v1/payment_intents` }).end();
-  }).listen(0, '127.0.0.1');
-  t.after(() => elsewhere.close());
-  await once(elsewhere, 'listening');
-  const { port } = elsewhere.address() as AddressInfo;
-  const provider = createStripeProvider({
-    ...standIn,
-    url: `http://127.0.0.1:${port}`,
-    returnUrl: undefined,
-  });
-  await assert.rejects(instruct(provider, order(), 'FREEZE'), /StripeConnectionError/);
-  assert.deepEqual(standIn.requests, []);
 });
 
 test('an order from before its parties were registered says who has to register them', async (t) => {
@@ -147,33 +138,6 @@ test('what has a reference is looked up without the names of its parties', async
 });
 
 describe('a hold that Stripe does not make is VOID, and stays so', () => {
-  const cases: readonly (readonly [string, string, Partial<PaymentOrder>])[] = [
-    ['a declined card', 'declined', {}],
-    ['a card whose buyer would have to authenticate', 'authentication', {}],
-    ['a card that asks for an action without an error', 'action', {}],
-    ['a payment method that is unknown', 'unknown-card', {}],
-    ['a customer that is unknown', 'unknown-customer', {}],
-    ['a currency that the account does not take', 'buyer', { currency: 'XPF' }],
-    [
-      'a seller who has no account, or lets the platform do nothing there',
-      'buyer',
-      { seller: { account: 'acct_9' } },
-    ],
-    ['an amount that is too small', 'buyer', { amount: 1n }],
-    ['an amount that is too large', 'buyer', { amount: 100_000_000n }],
-  ];
-  for (const [what, buyerId, more] of cases) {
-    test(what, async (t) => {
-      const { standIn, provider, order } = await opened(t);
-      const asked = order(buyerId, more);
-      for (const kind of ['FREEZE', 'FREEZE', 'FREEZE'] as const) {
-        assert.equal((await instruct(provider, asked, kind)).status, 'VOID');
-      }
-      const open = standIn.intents.filter(({ status }) => status !== 'canceled');
-      assert.deepEqual(open, []);
-    });
-  }
-
   test('refused without the apiError being saved: the key is used up', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
@@ -230,23 +194,6 @@ describe('without a definite response a call rejects, and a look-up finds what w
     });
   }
 
-  for (const [kind, path, status] of [
-    ['RELEASE', 'capture', 'PAID_OUT'],
-    ['REFUND', 'cancel', 'RETURNED'],
-    ['CANCEL', 'cancel', 'RETURNED'],
-  ] as const) {
-    test(`${kind}, the answer is lost: ${status}, and the same again`, async (t) => {
-      const { standIn, provider, order } = await opened(t);
-      const held = order();
-      const { reference } = await instruct(provider, held, 'FREEZE');
-      const asked = { ...held, reference };
-      standIn.failNext(new RegExp(`^POST .*/${path}$`), 'lose-answer');
-      await assert.rejects(instruct(provider, asked, kind));
-      assert.equal((await lookUp(provider, asked)).status, status);
-      assert.equal((await instruct(provider, asked, kind)).status, status);
-    });
-  }
-
   test('a saved 500 of a FREEZE stays one until Stripe forgets the key; a look-up finds what was done', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
@@ -264,23 +211,6 @@ describe('without a definite response a call rejects, and a look-up finds what w
     ['REFUND', 'cancel', 'RETURNED'],
     ['CANCEL', 'cancel', 'RETURNED'],
   ] as const) {
-    for (const fault of ['fail-and-save', 'do-and-fail'] as const) {
-      test(`${kind}, ${fault}: given again, it has a key of its own and is not blocked by the 500`, async (t) => {
-        const { standIn, provider, order } = await opened(t);
-        const held = order();
-        const { reference } = await instruct(provider, held, 'FREEZE');
-        const asked = { ...held, reference };
-        standIn.failNext(new RegExp(`^POST .*/${path}$`), fault);
-        await assert.rejects(instruct(provider, asked, kind), /status 500/);
-        assert.equal((await instruct(provider, asked, kind)).status, status);
-        const keys = standIn.requests
-          .filter((request) => request.path.endsWith(path))
-          .map(({ idempotencyKey }) => idempotencyKey);
-        assert.equal(new Set(keys).size, 2);
-        assert.ok(keys.every((key) => key !== undefined));
-      });
-    }
-
     test(`${kind} while something else is at work on the payment: tried again later`, async (t) => {
       const { standIn, provider, order } = await opened(t);
       const asked = order();
@@ -300,23 +230,6 @@ describe('without a definite response a call rejects, and a look-up finds what w
     await assert.rejects(instruct(provider, asked, 'CANCEL'), /processing/);
   });
 
-  test('nobody is there', async (t) => {
-    const { standIn, order } = await opened(t);
-    const nobody = createServer().listen(0, '127.0.0.1');
-    await once(nobody, 'listening');
-    const { port } = nobody.address() as AddressInfo;
-    nobody.close();
-    await once(nobody, 'close');
-    const provider = createStripeProvider({
-      ...standIn,
-      url: `http://127.0.0.1:${port}`,
-      returnUrl: undefined,
-    });
-    const message = 'Stripe: StripeConnectionError, cause ECONNREFUSED';
-    const refused = { name: 'ProviderFailure', kind: 'UNREACHABLE', message };
-    await assert.rejects(instruct(provider, order(), 'FREEZE'), refused);
-  });
-
   test('the error has no secret and nothing of the buyer', async (t) => {
     const { standIn, provider, order } = await opened(t);
     for (const status of [401, 403, 429, 500]) {
@@ -331,47 +244,7 @@ describe('without a definite response a call rejects, and a look-up finds what w
   });
 });
 
-describe('CANCEL and FREEZE cross', () => {
-  test('the CANCEL is first: VOID, and the FREEZE holds nothing when it arrives', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const { wait, there, letThrough } = heldUp(t);
-    standIn.failNext(freezeRequest, { onTheWay: wait });
-    await abortFreeze(provider, asked, there);
-    const cancelled = await instruct(provider, asked, 'CANCEL');
-    assert.equal(cancelled.status, 'VOID');
-    const before = standIn.requests.length;
-    letThrough();
-    await eventually('the FREEZE', limitMs, () => standIn.requests.length > before);
-    assert.deepEqual(await lookUp(provider, asked), cancelled);
-    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
-    assert.equal(standIn.intents.length, 1);
-  });
-
-  test('the FREEZE is being carried out: the CANCEL does not know, and gives it back later', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const { wait, there, letThrough } = heldUp(t);
-    standIn.failNext(freezeRequest, { until: wait });
-    await abortFreeze(provider, asked, there);
-    await assert.rejects(instruct(provider, asked, 'CANCEL'), /StripeIdempotencyError/);
-    letThrough();
-    await eventually('the hold', limitMs, () => standIn.intents.length === 1);
-    assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'RETURNED');
-  });
-
-  test('the FREEZE arrives between the look-up of the CANCEL and its use of the key', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const { wait, there, letThrough } = heldUp(t);
-    standIn.failNext(freezeRequest, { onTheWay: wait });
-    const cancelled = instruct(provider, asked, 'CANCEL');
-    await there;
-    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
-    letThrough();
-    assert.equal((await cancelled).status, 'RETURNED');
-  });
-
+describe('a CANCEL without a hold', () => {
   test('the FREEZE was refused, its answer lost: the CANCEL does not know, the FREEZE does', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order('buyer', { amount: 1n });
@@ -398,32 +271,6 @@ describe('CANCEL and FREEZE cross', () => {
     assert.deepEqual(await lookUp(provider, asked), { status: 'ABSENT' });
     assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
     assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
-  });
-});
-
-describe('the keys that Stripe forgets', () => {
-  for (const [course, status] of [
-    ['FREEZE', 'HELD'],
-    ['FREEZE RELEASE', 'PAID_OUT'],
-    ['FREEZE REFUND', 'RETURNED'],
-    ['CANCEL', 'VOID'],
-  ] as const) {
-    test(`a day after ${course}, a FREEZE makes no second hold: ${status}`, async (t) => {
-      let nowMs = Date.now();
-      const { standIn, provider, order } = await opened(t, { now: () => nowMs });
-      const asked = order();
-      for (const kind of course.split(' ')) await instruct(provider, asked, kind as InstructionKind);
-      nowMs += 25 * hourMs;
-      standIn.forgetKeys();
-      assert.equal((await instruct(provider, asked, 'FREEZE')).status, status);
-      assert.equal(standIn.intents.length, 1);
-    });
-  }
-
-  test('a day after nothing has arrived, a FREEZE holds', async (t) => {
-    const { provider, order } = await opened(t);
-    const asked = order('buyer', { openedAtMs: Date.now() - 25 * hourMs });
-    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
   });
 });
 
@@ -505,20 +352,6 @@ describe('a look-up', () => {
     Object.assign(standIn.intents[0] ?? {}, { status: 'requires_review' });
     await assert.rejects(lookUp(provider, asked), /requires_review/);
   });
-});
-
-test('closing ends the calls in flight', async (t) => {
-  const { standIn, provider, order } = await opened(t);
-  const gate = Promise.withResolvers<void>();
-  t.after(() => gate.resolve());
-  standIn.failNext(freezeRequest, { until: () => gate.promise });
-  const outcome = instruct(provider, order(), 'FREEZE');
-  const rejected = assert.rejects(outcome, /closed/);
-  const isThere = () => standIn.requests.some(({ path }) => path === '/v1/payment_intents');
-  await eventually('the request', limitMs, isThere);
-  await provider.close();
-  await rejected;
-  await assert.rejects(lookUp(provider, order()), /closed/);
 });
 
 describe('notifications of Stripe', () => {

@@ -10,7 +10,7 @@ export type Fault =
   /** Everything happens, and then the connection breaks. */
   | 'lose-answer'
   /** Nothing happens, and the answer 500 is what the key is known by. */
-  | 'fail-and-store'
+  | 'fail-and-save'
   /** Everything happens, but the answer 500 is what the key is known by. */
   | 'do-and-fail'
   /** Refused before anything is looked at, the key stays free: 401, 429, 503. */
@@ -122,7 +122,7 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Pr
 
   function answerDespite(fault: Fault | undefined, seen: SeenRequest): Answer {
     if (typeof fault === 'object' && 'apiError' in fault) return refused(fault.apiError, 'param_error');
-    if (fault === 'fail-and-store') return refused(500, 'internal_error');
+    if (fault === 'fail-and-save') return refused(500, 'internal_error');
     const done = world.carryOut(seen);
     return fault === 'do-and-fail' ? refused(500, 'internal_error') : done;
   }
