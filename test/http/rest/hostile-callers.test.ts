@@ -180,3 +180,9 @@ for (const over of ['plain HTTP', 'TLS']) {
     });
   });
 }
+
+test('a rejected request whose body never arrives gets its response long before the request times out', async (t) => {
+  const listener = await openBareListener(t, rejected, { requestMs: 600_000 });
+  const { status, headers } = await rawAnswer(listener.baseUrl, tenBytesToCome);
+  assert.deepEqual([status, headers.connection], [401, 'close']);
+});
