@@ -24,7 +24,7 @@ let orders = 0;
 /** A stand-in and a provider that takes it for Stripe. */
 export async function opened(
   t: TestContext,
-  { now, returnUrl }: { now?: () => number; returnUrl?: string } = {},
+  { now, returnUrl }: { now?: (() => number) | undefined; returnUrl?: string } = {},
 ) {
   const standIn = await startStripeStandIn(t);
   const provider = createStripeProvider({ ...standIn, returnUrl }, now);
