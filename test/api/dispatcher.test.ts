@@ -93,19 +93,6 @@ test("violations of the reader and of the operation are reported together, the r
   assert.equal(runs(), 0);
 });
 
-test('each field is named once, by the first of its violations', async () => {
-  const { invoke, runs } = dispatching({
-    parse: () => ({
-      violations: [broken('price', 'is required'), broken('era', 'is one'), broken('era', 'is two')],
-    }),
-  });
-  await assert.rejects(
-    invoke(platform, [broken('price', 'must be a whole number')]),
-    apiError('VALIDATION_FAILED', /^price must be a whole number; era is one$/),
-  );
-  assert.equal(runs(), 0);
-});
-
 test('a violation of the reader alone prevents the operation from running', async () => {
   const { invoke, runs } = dispatching({});
   await assert.rejects(invoke(platform, [broken('x', 'is unknown')]), apiError('VALIDATION_FAILED'));

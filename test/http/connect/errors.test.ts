@@ -138,17 +138,6 @@ test('the internal listener has no REST routes', async () => {
   assert.equal(answer.status, 404);
 });
 
-test('a client that sets a deadline gets DeadlineExceeded when it is over', async (t) => {
-  const hanging = Promise.withResolvers<Record<string, unknown>>();
-  const { baseUrl } = await openListener(t, { run: () => hanging.promise });
-  for (const transport of Object.values(transports)) {
-    const { provenance } = typedClients(transport(baseUrl, 'it_any'));
-    const error = await errorOf(provenance.getProvenance({}, { timeoutMs: 20 }));
-    assert.equal(error.code, Code.DeadlineExceeded);
-  }
-  hanging.resolve({});
-});
-
 const withDeadline: readonly (readonly [name: string, send: RawSending, header: Record<string, string>])[] = [
   ['Connect', overConnect('application/json'), { 'Connect-Timeout-Ms': '20' }],
   ['gRPC', overGrpc('application/grpc+json'), { 'grpc-timeout': '20m' }],

@@ -18,7 +18,6 @@ import { openTestProvider } from '../../support/simulator.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { tokenTerms } from '../../support/tokens.ts';
 import { errorOf, typedClients, typedRefusal } from '../../support/typed-clients.ts';
-import { overGrpc } from './raw-call.ts';
 import { transports } from './transports.ts';
 
 const painting = { ...artwork, price: BigInt(artwork.price) };
@@ -149,16 +148,6 @@ test('different callers can use the same key, at both APIs', async () => {
   assert.equal(numbers.size, 3);
 });
 
-test('a key belongs to one operation', async () => {
-  const { filings, escrows } = await clientsAt(service);
-  const key = newKey();
-  const { filingNo } = await filings.createFiling(painting, keyed(key).options);
-  const { options } = keyed(key);
-  await typedRefusal(escrows.createEscrow(termsFor(filingNo), options), 'IDEMPOTENCY_KEY_REUSED');
-  const escrowId = 'ES-2026-0000';
-  await typedRefusal(escrows.releaseEscrow({ escrowId }, options), 'IDEMPOTENCY_KEY_REUSED');
-});
-
 /** test/api/idempotency.test.ts has all malformed keys. */
 test('a malformed key is rejected by calls that write, and ignored by calls that read', async () => {
   const { filings, escrows } = await clientsAt(service);
@@ -171,20 +160,6 @@ test('a malformed key is rejected by calls that write, and ignored by calls that
   const { seen, options } = keyed(key);
   assert.equal((await filings.getFiling({ filingNo }, options)).filing?.filingNo, filingNo);
   assert.equal(seen.replayed, null);
-});
-
-test('two encodings of one message are the same message', async () => {
-  const token = await service.token();
-  const key = newKey();
-  const { filings } = typedClients(createTypedTransport(service.internalUrl, token));
-  const filed = await filings.createFiling(painting, keyed(key).options);
-  const call = { baseUrl: service.internalUrl, token, method: 'FilingService/CreateFiling' };
-  const body = JSON.stringify({ ...artwork, price: '128000000' }, undefined, 2);
-  const again = await overGrpc('application/grpc+json')({
-    ...{ ...call, body },
-    headers: { 'Idempotency-Key': key },
-  });
-  assert.equal(JSON.parse(again.body.toString()).filingNo, filed.filingNo);
 });
 
 test('a repeated CreateKey creates one platform and returns the same secret, which is stored encrypted', async () => {

@@ -8,10 +8,10 @@ import { errorOfEmptyResponse } from '../../../src/http/connect/plain-responses.
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
+import { openSocket } from '../../support/raw-talk.ts';
 import { startService } from '../../support/service.ts';
 import { bearer, typedClients, typedRefusal } from '../../support/typed-clients.ts';
 import { openBareListener } from './bare-listener.ts';
-import { framesOfAnswer } from './h2-frames.ts';
 import {
   connectAnswer,
   enveloped,
@@ -21,6 +21,7 @@ import {
   type RawSending,
   reasonOf,
 } from './raw-call.ts';
+import { endStream, frame, framesIn, frameTypes, openWindow, requestHeaders } from './raw-http2.ts';
 import { transports } from './transports.ts';
 
 const service = await startService(fileScope);
@@ -42,18 +43,20 @@ async function logged(headers: Headers): Promise<{ level: number; reason?: strin
 const infoLevel = 30;
 
 for (const type of ['application/grpc', 'application/grpc-web+proto']) {
-  test(`the response to an unknown method is one HEADERS frame that ends the stream: ${type}`, async () => {
-    const { host } = new URL(baseUrl);
+  test(`the response to an unknown method is one HEADERS frame that ends the stream: ${type}`, async (t) => {
+    const socket = await openSocket(baseUrl);
+    t.after(() => socket.destroy());
     const headers = { ':method': 'POST', ':scheme': 'http', ':path': '/artseal.v1.FilingService/NoSuch' };
-    const frames = await framesOfAnswer(
-      baseUrl,
-      { ...headers, ':authority': host, 'content-type': type, te: 'trailers' },
-      enveloped(''),
-    );
-    assert.deepEqual(
-      frames.map((frame) => [frame.type, frame.endStream]),
-      [['HEADERS', true]],
-    );
+    const call = { ...headers, ':authority': 'x', 'content-type': type, te: 'trailers' };
+    const body = frame(frameTypes.data, endStream, 1, enveloped(''));
+    socket.write(Buffer.concat([openWindow, requestHeaders(1, call, { isLast: false }), body]));
+    let received = Buffer.alloc(0);
+    const ofStream = () => framesIn(received).filter(({ stream }) => stream === 1);
+    for await (const chunk of socket) {
+      received = Buffer.concat([received, chunk]);
+      if (ofStream().some(({ isLast }) => isLast)) break;
+    }
+    assert.deepEqual(ofStream(), [{ type: frameTypes.headers, stream: 1, isLast: true }]);
   });
 }
 

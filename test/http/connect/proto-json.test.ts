@@ -48,76 +48,40 @@ const rawByte = Buffer.concat([
   Buffer.from(` Baishi",${filing({ member: 'author' }).slice(1)}`),
 ]);
 
-/** Invalid prices, and the message of each. */
-const notPrices: readonly (readonly [name: string, value: string, message: RegExp])[] = [
-  ['an integer that would be rounded', '9007199254740993', /^price must be sent as a string/],
-  ['an integer beyond int64', '1e400', /^price/],
-  [
-    'an exact integer above the bound',
-    '"9007199254740993"',
-    /^price must be a whole number .*from 0 to 9007199254740991/,
-  ],
-  ['a hexadecimal number', '"0x10"', /^price must be a whole number in decimal/],
-  ['a binary number', '"0b1"', /^price must be a whole number/],
-  ['a number in spaces', '" 5 "', /^price must be a whole number/],
-  ['an empty number', '""', /^price must be a whole number/],
-  ['a fraction', '1.5', /^price must be a whole number/],
-  ['a fraction that a double loses', '9007199254740990.6', /^price must be a whole number/],
-  ['a fraction as a string', '"1.5"', /^price must be a whole number/],
-  ['an object in place of a number', '{}', /^price must be a whole number$/],
-  ['true in place of a number', 'true', /^price must be a whole number$/],
-  ['null for the price', 'null', /^price is required/],
+/** Invalid values of members of the artwork, and the message of each. */
+const invalid: readonly (readonly [member: string, value: string, message: RegExp])[] = [
+  ['author', '"Qi \\ud800 Baishi"', /^author/],
+  ['author', '1', /^author must be a string$/],
+  ['author', '["a"]', /^author must be a string$/],
+  ['author', 'null', /^author/],
+  ['price', '9007199254740993', /^price must be sent as a string/],
+  ['price', '1e400', /^price/],
+  ['price', '"9007199254740993"', /^price must be a whole number .*from 0 to 9007199254740991/],
+  ['price', '"0x10"', /^price must be a whole number in decimal/],
+  ['price', '"0b1"', /^price must be a whole number/],
+  ['price', '" 5 "', /^price must be a whole number/],
+  ['price', '""', /^price must be a whole number/],
+  ['price', '1.5', /^price must be a whole number/],
+  ['price', '9007199254740990.6', /^price must be a whole number/],
+  ['price', '"1.5"', /^price must be a whole number/],
+  ['price', '{}', /^price must be a whole number$/],
+  ['price', 'true', /^price must be a whole number$/],
+  ['price', 'null', /^price is required/],
 ];
 
-type Rejected = readonly [name: string, body: string | Uint8Array, reason: Reason, message: RegExp];
-const rejected: readonly Rejected[] = [
+for (const [member, value, message] of invalid) {
+  test(`the ${member} ${value} is rejected`, () => {
+    assert.throws(() => readFiling(filing({ member, value })), apiError('VALIDATION_FAILED', message));
+  });
+}
+
+/** test/lib/json/strict-json.test.ts has all broken JSON. */
+const rejected: readonly (readonly [string, string | Uint8Array, Reason, RegExp])[] = [
   ['a byte that is not UTF-8', rawByte, 'INVALID_JSON', /UTF-8/],
   ['a byte order mark', `\ufeff${filing({})}`, 'INVALID_JSON', /begins with a byte order mark/],
   ['no bytes', '', 'INVALID_JSON', /ends too early/],
-  ['an array', '[]', 'INVALID_JSON', /one JSON object/],
-  ['a second value', `${filing({})}{}`, 'INVALID_JSON', /broken/],
-  ['deep nesting', `{"author":${'['.repeat(1_000)}`, 'INVALID_JSON', /deeper than/],
   ['a repeated member', filing({ more: '"author":"x"' }), 'INVALID_JSON', /author is repeated/],
-  [
-    'a member repeated in escapes',
-    filing({ more: '"\\u0061uthor":"x"' }),
-    'INVALID_JSON',
-    /author is repeated/,
-  ],
-  [
-    'a lone surrogate',
-    filing({ member: 'author', value: '"Qi \\ud800 Baishi"' }),
-    'VALIDATION_FAILED',
-    /^author/,
-  ],
-  [
-    'a number in place of a text',
-    filing({ member: 'author', value: '1' }),
-    'VALIDATION_FAILED',
-    /^author must be a string$/,
-  ],
-  [
-    'an array in place of a text',
-    filing({ member: 'author', value: '["a"]' }),
-    'VALIDATION_FAILED',
-    /^author must be a string$/,
-  ],
-  ['null for what is required', filing({ member: 'author', value: 'null' }), 'VALIDATION_FAILED', /^author/],
   ['a member in other letters', filing({ more: '"Author":"x"' }), 'VALIDATION_FAILED', /^Author is not part/],
-  [
-    'a member that is not known',
-    filing({ more: '"__proto__":{}' }),
-    'VALIDATION_FAILED',
-    /^__proto__ is not part/,
-  ],
-  ...notPrices.map(
-    ([name, value, message]): Rejected => [
-      name,
-      filing({ member: 'price', value }),
-      'VALIDATION_FAILED',
-      message,
-    ],
-  ),
 ];
 
 for (const [name, body, reason, message] of rejected) {

@@ -18,7 +18,7 @@ export const frameTypes = {
   continuation: 9,
 } as const;
 const frameBytesMax = 16_384;
-const endStream = 1;
+export const endStream = 1;
 const endHeaders = 4;
 
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
@@ -70,3 +70,13 @@ export const pingHead = ping.subarray(0, 9);
 
 /** The response to `ping`. */
 export const pong = frame(frameTypes.ping, 1, 0, Buffer.from('readsofa'));
+
+/** The complete frames in bytes that begin with a frame. */
+export function framesIn(bytes: Buffer): { type: number; stream: number; isLast: boolean }[] {
+  const end = bytes.length < 9 ? Number.POSITIVE_INFINITY : 9 + bytes.readUIntBE(0, 3);
+  if (bytes.length < end) return [];
+  const type = bytes.readUInt8(3);
+  const hasEnd = type === frameTypes.data || type === frameTypes.headers;
+  const isLast = hasEnd && (bytes.readUInt8(4) & endStream) !== 0;
+  return [{ type, stream: bytes.readUInt32BE(5), isLast }, ...framesIn(bytes.subarray(end))];
+}

@@ -10,7 +10,6 @@ import { createTypedTransport } from '../../../src/client/typed.ts';
 import { type Scope, scopes, type TokenTerms } from '../../../src/domain/token.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
-import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
@@ -158,15 +157,4 @@ test('a token for a platform is rejected while the platform is suspended', async
   await escrows.listEscrows({});
   await admin.resumePlatform({ caller });
   assert.deepEqual((await suspended.listEscrows({})).escrows, []);
-});
-
-test('the log line of a call has the id of the token, never the token', async () => {
-  const { stored, token } = await service.issuance.issueToken(tokenTerms('ledger'), tester);
-  const { filings } = typedClients(createTypedTransport(service.internalUrl, token));
-  await filings.listFilings({});
-  const line = await eventually('the log line', 60_000, () =>
-    service.logLines.map((text) => JSON.parse(text)).find(({ tokenId }) => tokenId === stored.tokenId),
-  );
-  assert.deepEqual([line.caller, line.operation], ['ledger', 'artseal.v1.FilingService/ListFilings']);
-  assert.ok(!service.logLines.join('').includes(token));
 });
