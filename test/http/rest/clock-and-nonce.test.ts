@@ -52,16 +52,6 @@ test('a replayed request is rejected and files nothing', async () => {
   assert.equal(ledger.calls(platform.caller), calls);
 });
 
-test('exactly one of twenty identical concurrent requests succeeds', async () => {
-  const request = { nonce: newNonce(), timestamp: stamp() };
-  const before = ledger.holdings();
-  const answers = await Promise.all(Array.from({ length: 20 }, () => file(request)));
-  const rejected = answers.filter(({ status }) => status !== 200);
-  assert.equal(rejected.length, 19);
-  for (const answer of rejected) assertRefused(answer, 401, 'NONCE_REUSED');
-  assert.deepEqual(ledger.holdings(), { ...before, filings: before.filings + 1 });
-});
-
 test('a used nonce is rejected with another timestamp, body and route, too', async () => {
   const nonce = newNonce();
   assert.equal((await file({ nonce })).status, 200);
@@ -74,16 +64,7 @@ test('a used nonce is rejected with another timestamp, body and route, too', asy
   );
 });
 
-/** test/store/promises/nonces.ts has clocks that jump, and how long nonces are kept. */
-test('a nonce can be used again after 660 seconds', async () => {
-  const nonce = newNonce();
-  assert.equal((await file({ nonce })).status, 200);
-  clock.advance(659_000);
-  assertRefused(await file({ nonce }), 401, 'NONCE_REUSED');
-  clock.advance(1_000);
-  assert.equal((await file({ nonce })).status, 200);
-});
-
+/** test/store/promises/nonces.ts has concurrent claims, clocks that jump, and how long nonces are kept. */
 test('a request dated 300 s ahead is never accepted twice while its timestamp is valid', async () => {
   const request = { nonce: newNonce(), timestamp: stamp(300) };
   assert.equal((await file(request)).status, 200);

@@ -79,10 +79,7 @@ test('a key with another body or route is rejected', async () => {
     body: filingBody,
     headers: { 'Idempotency-Key': 'k' },
   });
-  for (const { status, json } of [otherBody, otherRoute]) {
-    assert.equal(status, 422);
-    assert.equal(json.code, 'IDEMPOTENCY_KEY_REUSED');
-  }
+  for (const rejected of [otherBody, otherRoute]) assertRefused(rejected, 422, 'IDEMPOTENCY_KEY_REUSED');
 });
 
 test('another spelling of the same request is the same request', async () => {

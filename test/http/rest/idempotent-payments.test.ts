@@ -84,20 +84,6 @@ async function twenty(call: () => Promise<RestAnswer>): Promise<RestAnswer> {
   return done[0] ?? assert.fail();
 }
 
-test('the same escrow sent twenty times at once under one key opens one order', async (t) => {
-  const { provider, service, open } = await start(t);
-  const first = await twenty(open);
-  assert.equal(first.json.state, 'FROZEN');
-  assertReplays(await open(), first);
-  assert.equal(provider.instructions.length, 1);
-  const { items } = await service.execute({
-    kind: 'ListEscrows',
-    filter: { owner: undefined, state: undefined, filingNo: undefined },
-    page: { from: undefined, size: 10 },
-  });
-  assert.equal(items.length, 1);
-});
-
 test('the same release sent twenty times at once under one key pays once', async (t) => {
   const { provider, service, platform, filingNo } = await start(t);
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
