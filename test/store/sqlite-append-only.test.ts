@@ -1,37 +1,34 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
+import type Sqlite from 'better-sqlite3';
 import { yearOf } from '../../src/domain/calendar.ts';
 import type { BusinessTime } from '../../src/store/filing-commands.ts';
-import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { sqliteInThisThread } from './engines.ts';
 import {
   acceptClock,
   addPlatform,
   fileOne,
   noon,
+  openGallery,
   refused,
   resolved,
-  sandbox,
   settled,
   toFile,
   toOpen,
+  yearsAgo,
 } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 /** A database with a filing that was sold, and a connection that has nothing to do with the service. */
 async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
-  const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, ...sandbox });
-  const by = await addPlatform(store, 'gallery');
+  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
   const { filingNo } = await perform(store, toFile(by, at));
   const { order } = await perform(store, toOpen(by, filingNo, { at }));
   await settled(store, order.escrowId, { to: 'FROZEN' }, at);
   await resolved(store, by, order.escrowId, 'RELEASE', at);
   await store.close();
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
+  const raw = openRaw(t, dataDir);
   raw.pragma('recursive_triggers = OFF');
   raw.pragma('foreign_keys = OFF');
   return { raw, filingNo };
@@ -108,13 +105,6 @@ test('the database rejects changes of what was recorded, from any connection', a
   }
 });
 
-/** So many years ago, and a day more or less. */
-function yearsAgo(years: number, days: number): BusinessTime {
-  const then = Temporal.Now.zonedDateTimeISO('UTC').subtract({ years }).add({ days });
-  const timestamp = then.toString({ smallestUnit: 'second', timeZoneName: 'never' });
-  return { atMs: then.epochMilliseconds, timestamp };
-}
-
 test('records older than five years may be deleted, but not changed', async (t) => {
   const { raw } = await filedDatabase(t, yearsAgo(5, -2));
   assert.throws(() => raw.exec("UPDATE filing SET author = 'Forger'"), /never changes/);
@@ -148,24 +138,17 @@ test('records of almost five years may not be deleted', async (t) => {
 });
 
 test('numbers continue after the last one although earlier filings were deleted', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => store.close());
-  const by = await addPlatform(store, 'gallery');
+  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
   const at = yearsAgo(5, -2);
   const first = await fileOne(store, by, at);
   await fileOne(store, by, at);
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
+  const raw = openRaw(t, dataDir);
   raw.prepare('DELETE FROM filing WHERE filing_no = ?').run(first);
   assert.equal(await fileOne(store, by, at), first.replace(/1$/, '3'));
 });
 
 test('a list is not returned if a filing is missing, although it was six years old', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => store.close());
-  const mine = await addPlatform(store, 'gallery');
+  const { store, by: mine, dataDir } = await openGallery(t, sqliteInThisThread);
   const other = await addPlatform(store, 'auction house');
   const [before, now] = [yearsAgo(6, 0), yearsAgo(0, 0)];
   const file = async (by: typeof mine, at: typeof now) => {
@@ -174,8 +157,7 @@ test('a list is not returned if a filing is missing, although it was six years o
   };
   for (let id = 1; id <= 4; id += 1) await file(mine, before);
   const latest = await file(mine, now);
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
+  const raw = openRaw(t, dataDir);
   const list = async (owner: number | undefined, from?: number, year?: number) => {
     const page = { from, size: 10 };
     const { items } = await perform(store, { kind: 'ListFilings', filter: { owner, year }, page });

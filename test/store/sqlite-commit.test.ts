@@ -1,24 +1,16 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
+import { test } from 'node:test';
 import { perform } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commitsIn } from './commits.ts';
 import { sqliteInThisThread } from './engines.ts';
-import { addPlatform, anyFiling, firstPage, openStore, refused, toFile } from './promises/fixtures.ts';
-
-/** A store with a platform in it, and its folder. */
-async function openFiling(t: TestContext) {
-  const dataDir = temporaryFolder(t);
-  const store = await openStore(t, sqliteInThisThread, dataDir);
-  return { store, by: await addPlatform(store, 'gallery'), dataDir };
-}
+import { anyFiling, firstPage, openGallery, refused, toFile } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 test('the first request of a turn has a commit of its own, and the others share one', async (t) => {
-  const { store, dataDir, by } = await openFiling(t);
+  const { store, dataDir, by } = await openGallery(t, sqliteInThisThread);
   const before = commitsIn(dataDir);
   await Promise.all(Array.from({ length: 100 }, () => perform(store, toFile(by))));
   assert.equal(commitsIn(dataDir), before + 2);
@@ -27,7 +19,7 @@ test('the first request of a turn has a commit of its own, and the others share 
 });
 
 test('a read, or a rejected command without admission, writes no commit', async (t) => {
-  const { store, dataDir } = await openFiling(t);
+  const { store, dataDir } = await openGallery(t, sqliteInThisThread);
   const wal = join(dataDir, 'artseal.db-wal');
   const before = readFileSync(wal).length;
   await perform(store, { kind: 'ListFilings', filter: anyFiling, page: firstPage(1) });
@@ -39,13 +31,12 @@ test('a read, or a rejected command without admission, writes no commit', async 
 });
 
 test('RewriteNothing writes one page to the log, and leaves the database as it was', async (t) => {
-  const { store, dataDir } = await openFiling(t);
+  const { store, dataDir } = await openGallery(t, sqliteInThisThread);
   const wal = join(dataDir, 'artseal.db-wal');
   const before = readFileSync(wal).length;
   await perform(store, { kind: 'RewriteNothing' });
   assert.equal(readFileSync(wal).length - before, 4_096 + 24, 'one page with its header');
-  const reader = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
-  t.after(() => reader.close());
+  const reader = openRaw(t, dataDir, { readonly: true });
   assert.ok(Number(reader.pragma('user_version', { simple: true })) > 0);
   assert.equal(reader.pragma('integrity_check', { simple: true }), 'ok');
 });

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { Reply } from '../../src/store/sqlite/call-transaction.ts';
@@ -23,6 +22,7 @@ import {
   underKey,
   workOf,
 } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 const month = '2026-11';
 const by = { callerId: 1, caller: 'gallery' };
@@ -70,8 +70,7 @@ function openWithClient(t: TestContext) {
   const [client] = connections;
   assert.ok(client !== undefined && connections.size === 1);
   core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key: newKey() } }]);
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
+  const raw = openRaw(t, dataDir);
   return {
     core,
     client,

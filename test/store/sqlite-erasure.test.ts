@@ -1,26 +1,17 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { leafRanges, readLeafRanges } from '../../src/domain/leaf.ts';
-import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { acceptClock, addPlatform, fileOne, noon, sandbox, time } from './promises/fixtures.ts';
+import { sqliteInThisThread } from './engines.ts';
+import { acceptClock, fileOne, noon, openGallery, time } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 test('each event that lists erased leaves fits into a tile, however many records were erased', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => store.close());
-  const filingNo = await fileOne(
-    store,
-    await addPlatform(store, 'gallery'),
-    time('2015-06-01T12:00:00+00:00'),
-  );
+  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
+  const filingNo = await fileOne(store, by, time('2015-06-01T12:00:00+00:00'));
   await acceptClock(store, noon);
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
+  const raw = openRaw(t, dataDir);
   // The longest indexes, with no two in a range.
   const indexes = Array.from({ length: 10_000 }, (_, nth) => Number.MAX_SAFE_INTEGER - 2 * nth);
   const insert = raw.prepare(

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
+import type Sqlite from 'better-sqlite3';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
 import { type Command, perform, type Store } from '../../src/store/store.ts';
 import { plansOf } from '../support/statement.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sqliteInThisThread } from './engines.ts';
 import {
-  addPlatform,
   anyOrder,
   caseOf,
   due,
@@ -18,7 +15,7 @@ import {
   inNeed,
   notify,
   opened,
-  openStore,
+  openGallery,
   settled,
   settlementOf,
   stopped,
@@ -27,15 +24,12 @@ import {
   transfersOf,
   updateOrder,
 } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 /** A store with a platform, and another connection to its database. */
 async function openWithRaw(t: TestContext) {
-  const dataDir = temporaryFolder(t);
-  const store = await openStore(t, sqliteInThisThread, dataDir);
-  const by = await addPlatform(store, 'gallery');
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
-  return { store, by, raw };
+  const { dataDir, ...opened } = await openGallery(t, sqliteInThisThread);
+  return { ...opened, raw: openRaw(t, dataDir) };
 }
 
 /** Inserts an instruction of an order without the store. */

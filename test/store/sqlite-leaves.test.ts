@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
+import type Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { appendLeaf, emptyTree, leafHash } from '../../src/domain/merkle.ts';
 import type { Reply } from '../../src/store/sqlite/call-transaction.ts';
@@ -12,11 +12,11 @@ import {
   leavesIn,
   type StoredLeaf,
 } from '../../src/store/sqlite/leaves.ts';
-import { databaseFile } from '../../src/store/sqlite/location.ts';
 import type { StoreRequest } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox, toFile, toOpen } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 /** Numbers of leaves that are appended together: one, less than a row, a row, more than a row, several rows. */
 const appendedTogether = [1, 1, 15, 16, 2, 100, 14, 1, 30, 45, 7];
@@ -34,8 +34,7 @@ const leafHashIn = (leaves: Leaves, place: number): string | undefined =>
 function leavesInSteps(t: TestContext) {
   const dataDir = temporaryFolder(t);
   openCore({ dataDir, ...sandbox, opening: 'NEW' }).close();
-  const client = new Sqlite(databaseFile(dataDir));
-  t.after(() => client.close());
+  const client = openRaw(t, dataDir);
   const leaves = createLeaves(drizzle({ client }));
   const data: string[] = [];
   const hashes: Hashes = new Map();
@@ -121,16 +120,11 @@ function openGallery(t: TestContext) {
     t.after(() => core.close());
     return core;
   };
-  const openRaw = () => {
-    const raw = new Sqlite(databaseFile(dataDir));
-    t.after(() => raw.close());
-    return raw;
-  };
   const core = openBeside();
   const key = { keyId: 'k', apiKey: 'k', sealedSecret: Buffer.alloc(32), createdAtS: 0 };
   const platform = { name: by.caller, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
   core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key } }]);
-  return { core, openBeside, openRaw };
+  return { core, openBeside, openRaw: () => openRaw(t, dataDir) };
 }
 
 /** The numbers of filings; `failed` for each that failed. */

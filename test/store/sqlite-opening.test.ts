@@ -11,12 +11,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, sandbox } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 for (const [made, asked] of [
   ['sandbox', 'production'],
@@ -47,8 +47,7 @@ test('a database in one currency does not open in another, and does not change',
       },
     );
   }
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
+  const raw = openRaw(t, dataDir);
   assert.equal(raw.prepare('SELECT currency FROM deployment').pluck().get(), 'CNY');
   await createSqliteStore({ dataDir, ...sandbox }).close();
 });
@@ -58,8 +57,7 @@ test('a new database is bound to its currency', async (t) => {
     const dataDir = temporaryFolder(t);
     await createSqliteStore({ dataDir, ...sandbox, currency }).close();
     await createSqliteStore({ dataDir, ...sandbox, currency }).close();
-    const raw = new Sqlite(join(dataDir, 'artseal.db'));
-    t.after(() => raw.close());
+    const raw = openRaw(t, dataDir);
     assert.equal(raw.prepare('SELECT currency FROM deployment').pluck().get(), currency);
   }
 });

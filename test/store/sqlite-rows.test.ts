@@ -1,48 +1,32 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
+import { test } from 'node:test';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
-import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
 import { perform } from '../../src/store/store.ts';
 import { countNonces } from '../support/nonces.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { sqliteInThisThread } from './engines.ts';
 import {
-  addPlatform,
   anyOrder,
   fileOne,
   firstPage,
   nowS,
   opened,
+  openGallery,
+  openStore,
   refused,
-  sandbox,
   settled,
   spend,
   time,
   toFile,
   toOpen,
 } from './promises/fixtures.ts';
-
-/** A store, and another connection to its database. */
-function openWithRaw(t: TestContext, dataDir = temporaryFolder(t)) {
-  const store = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => store.close());
-  const openRaw = () => {
-    const raw = new Sqlite(join(dataDir, 'artseal.db'));
-    t.after(() => raw.close());
-    return raw;
-  };
-  return { store, openRaw };
-}
+import { openRaw } from './raw-database.ts';
 
 test('after the last number of a year, filings and orders are rejected and nothing is stored', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const first = openWithRaw(t, dataDir);
-  const by = await addPlatform(first.store, 'gallery');
-  const filingNo = await fileOne(first.store, by);
-  await first.store.close();
-  const raw = first.openRaw();
+  const { store: first, by, dataDir } = await openGallery(t, sqliteInThisThread);
+  const filingNo = await fileOne(first, by);
+  await first.close();
+  const raw = openRaw(t, dataDir);
   const log = createEvidenceLog(drizzle({ client: raw }));
   const record = { kind: 'FILING', number: 'AS-2026-999998', sequence: 1, atS: nowS } as const;
   const { leafIndex } = log.appendRecord({ ...record, evidenceHash: '00'.repeat(32) });
@@ -53,7 +37,7 @@ test('after the last number of a year, filings and orders are rejected and nothi
     FROM filing`);
   raw.exec(`INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', 2026, ${36 ** 4 - 1})`);
   // Another store, because the first one keeps the last number in memory.
-  const { store } = openWithRaw(t, dataDir);
+  const store = await openStore(t, sqliteInThisThread, dataDir);
   assert.equal(await fileOne(store, by), 'AS-2026-999999');
   for (let tries = 0; tries < 2; tries += 1) {
     await refused(perform(store, toFile(by)), 'FILING_NUMBERS_EXHAUSTED');
@@ -72,10 +56,9 @@ test('after the last number of a year, filings and orders are rejected and nothi
 });
 
 test('expired nonces are deleted as others are spent', async (t) => {
-  const { store, openRaw } = openWithRaw(t);
+  const { store, dataDir } = await openGallery(t, sqliteInThisThread);
   const claim = (nonce: number, atS: number) => spend(store, 1, String(nonce), atS);
   for (let nonce = 0; nonce < 50; nonce += 1) await claim(nonce, nowS);
   for (let nonce = 50; nonce < 100; nonce += 1) await claim(nonce, nowS + 10_000);
-  const raw = openRaw();
-  assert.equal(countNonces(raw), 50);
+  assert.equal(countNonces(openRaw(t, dataDir)), 50);
 });

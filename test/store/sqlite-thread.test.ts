@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import Sqlite from 'better-sqlite3';
 import { type ApiErrorData, ValidationError } from '../../src/domain/violation.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
@@ -11,6 +9,7 @@ import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import { type Command, perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, isAdmitted, nowS, recordSent, refused, sandbox, toFile } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 /** A store and its thread. */
 async function openWithThread(t: TestContext) {
@@ -37,8 +36,7 @@ test('when the thread ends, requests under way and all later ones are rejected w
 test('a batch after which the thread fails is rejected with UNAVAILABLE, and the store is lost', async (t) => {
   const { store, dataDir } = await openWithThread(t);
   const gallery = await addPlatform(store, 'Gallery One');
-  const other = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => other.close());
+  const other = openRaw(t, dataDir);
   // The thread reads credentials after a batch if another process has written.
   other.exec('ALTER TABLE service_token RENAME TO lost');
   await refused(perform(store, toFile(gallery)), 'UNAVAILABLE');

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { appendLeaf, emptyTree, leafHash, rootOf, type TreeHead } from '../../src/domain/merkle.ts';
 import { openCore } from '../../src/store/sqlite/core.ts';
 import { RecordDamaged } from '../../src/store/sqlite/failure.ts';
 import { createLeaves } from '../../src/store/sqlite/leaves.ts';
-import { databaseFile } from '../../src/store/sqlite/location.ts';
 import { createLogIndex, type LogIndex } from '../../src/store/sqlite/log-index.ts';
 import { createVerifiedTree, type VerifiedTree } from '../../src/store/sqlite/verified-tree.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 /** Leaves that are appended or rolled back together: within a tile, to its end, and over several. */
 const steps = [1, 254, 1, 3, 300, 1, 212, 600, 40];
@@ -20,8 +19,7 @@ const dataOf = (index: number) => JSON.stringify({ kind: 'OTHER', number: `leaf 
 function openLeaves(t: TestContext) {
   const dataDir = temporaryFolder(t);
   openCore({ dataDir, ...sandbox, opening: 'NEW' }).close();
-  const client = new Sqlite(databaseFile(dataDir));
-  t.after(() => client.close());
+  const client = openRaw(t, dataDir);
   const leaves = createLeaves(drizzle({ client }));
   let head: TreeHead = emptyTree;
 

@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { perform } from '../../src/store/store.ts';
 import { plansOf } from '../support/statement.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sqliteInThisThread } from './engines.ts';
-import { addPlatform, addWebhook, fileOne, noon, openStore } from './promises/fixtures.ts';
+import { addWebhook, fileOne, noon, openGallery } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 test('claims and redeliveries read deliveries by key or by index', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const store = await openStore(t, sqliteInThisThread, dataDir);
-  const raw = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
-  t.after(() => raw.close());
-  const gallery = await addPlatform(store, 'gallery');
+  const { store, by: gallery, dataDir } = await openGallery(t, sqliteInThisThread);
+  const raw = openRaw(t, dataDir, { readonly: true });
   const { id, webhookId } = await addWebhook(store, gallery);
   await fileOne(store, gallery);
   const all = await plansOf(t, raw, async () => {
@@ -36,11 +31,9 @@ test('claims and redeliveries read deliveries by key or by index', async (t) => 
 });
 
 test('a page of deliveries of one status reads a bounded number of rows', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const store = await openStore(t, sqliteInThisThread, dataDir);
-  const { id, webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  t.after(() => raw.close());
+  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
+  const { id, webhookId } = await addWebhook(store, by);
+  const raw = openRaw(t, dataDir);
   raw.exec(`INSERT INTO webhook_delivery (webhook, sequence, type, resource, event_at_s, status, attempts)
     WITH RECURSIVE place(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 15000)
     SELECT ${id}, n, 'filing.created', 'AS-2026-' || n, 1, iif(n = 1, 'FAILED', 'DELIVERED'), 1 FROM place`);

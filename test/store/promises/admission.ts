@@ -3,10 +3,9 @@ import { test } from 'node:test';
 import { ApiError } from '../../../src/domain/reason.ts';
 import { type Admission, type Command, perform, type Store } from '../../../src/store/store.ts';
 import {
-  anyFiling,
   crashCopy,
+  filingPages,
   fingerprint,
-  firstPage,
   nowS,
   openGallery,
   openStore,
@@ -31,10 +30,9 @@ function admission(nonce: string, key: string, limit: number | undefined = undef
 /** What is left of calls: which of these nonces are not spent, how many are counted, how many artworks are filed. */
 async function leftOf(store: Store, ...nonces: string[]) {
   const calls = await perform(store, { kind: 'CountCalls', callerId: 1, month });
-  const page = firstPage();
-  const { items } = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
+  const filed = (await filingPages(store)).flat().length;
   const granted = await Promise.all(nonces.map((nonce) => spend(store, 1, nonce)));
-  return { unspent: nonces.filter((_, place) => granted[place]), calls, filed: items.length };
+  return { unspent: nonces.filter((_, place) => granted[place]), calls, filed };
 }
 
 /** Whether an idempotency key stands for nothing yet. */

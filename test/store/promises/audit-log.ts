@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Actor, AuditEntry } from '../../../src/domain/audit-entry.ts';
 import { scopes } from '../../../src/domain/token.ts';
+import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import { type Command, type Commands, type Kind, perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { businessScopes } from '../../support/tokens.ts';
@@ -20,6 +21,7 @@ import {
   noon,
   oneUnitHeld,
   opened,
+  openGallery,
   openStore,
   refused,
   type StoreEngine,
@@ -54,7 +56,7 @@ interface Change {
 const by: Actor = { actor: 'token tok_1 (office)', atS: 1_790_000_123, reason: 'agreed by telephone 齐' };
 const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
 const agreed = { tier: 'ENTERPRISE', monthlyQuota: 'unlimited', filingCap: 'none' };
-const gallery = { platform: 'gallery', ...agreed, expiresAtS: null };
+const galleryKey = { platform: 'gallery', ...agreed, expiresAtS: null };
 const business = {
   name: 'ledger',
   scopes: businessScopes,
@@ -80,7 +82,7 @@ const auditedWebhook = {
 };
 
 /** Each of these commands as it changes something that a store has. */
-const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } = {
+const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) => Promise<Change> } = {
   AddPlatform: async () => {
     const key = newKey();
     return {
@@ -98,10 +100,9 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       ],
     };
   },
-  RotateKey: async (store) => {
-    const { keyId } = await addPlatform(store, 'gallery');
+  RotateKey: async (_store, { keyId }) => {
     const key = newKey();
-    const before = { ...gallery, status: 'ACTIVE' };
+    const before = { ...galleryKey, status: 'ACTIVE' };
     return {
       command: { kind: 'RotateKey', by, keyId, key, endsAtS: 1_790_000_500 },
       entries: [
@@ -109,17 +110,15 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       ],
     };
   },
-  SetKeyStatus: async (store) => {
-    const { keyId } = await addPlatform(store, 'gallery');
+  SetKeyStatus: async (_store, { keyId }) => {
     return {
       command: { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' },
       entries: [
-        ['key suspend', keyId, { ...gallery, status: 'ACTIVE' }, { ...gallery, status: 'SUSPENDED' }],
+        ['key suspend', keyId, { ...galleryKey, status: 'ACTIVE' }, { ...galleryKey, status: 'SUSPENDED' }],
       ],
     };
   },
-  ReplaceSeals: async (store) => {
-    const { keyId, sealedSecret: from } = await addPlatform(store, 'gallery');
+  ReplaceSeals: async (_store, { keyId, sealedSecret: from }) => {
     const seals = [
       { keyId, from, to: Buffer.from('other seal') },
       { keyId: 'key_none', from, to: Buffer.from('other seal') },
@@ -155,8 +154,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       entries: [['evidence fork', 'log.example/2', before, after]],
     };
   },
-  SetPlatformStatus: async (store) => {
-    await addPlatform(store, 'gallery');
+  SetPlatformStatus: async () => {
     return {
       command: { kind: 'SetPlatformStatus', by, name: 'gallery', status: 'SUSPENDED' },
       entries: [
@@ -164,8 +162,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       ],
     };
   },
-  ChangeAgreement: async (store) => {
-    await addPlatform(store, 'gallery');
+  ChangeAgreement: async () => {
     const change = { tier: 'STANDARD', monthlyQuota: undefined, unlimited: false, filingCap: 20_000 };
     const after = { tier: 'STANDARD', monthlyQuota: 10_000, filingCap: 20_000, status: 'ACTIVE' };
     return {
@@ -190,7 +187,6 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     };
   },
   AddParty: async (store) => {
-    await addPlatform(store, 'gallery');
     await perform(store, toRegister('gallery'));
     const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
     return {
@@ -199,7 +195,6 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     };
   },
   RemoveParty: async (store) => {
-    await addPlatform(store, 'gallery');
     await perform(store, toRegister('gallery'));
     return {
       command: { kind: 'RemoveParty', by, caller: 'gallery', role: 'BUYER', partyId: 'buyer-1' },
@@ -207,7 +202,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     };
   },
   ImportParties: async (store) => {
-    for (const name of ['gallery', 'same']) await addPlatform(store, name);
+    await addPlatform(store, 'same');
     await perform(store, toRegister('same'));
     const parties = ['gallery', 'same'].flatMap((caller) => [{ ...toRegister(caller).party, caller }]);
     return {
@@ -222,8 +217,8 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       entries: [['party import', 'gallery', undefined, { added: 1, replaced: 0, unchanged: 1 }]],
     };
   },
-  Decide: async (store) => {
-    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+  Decide: async (store, gallery) => {
+    const { escrowId } = await opened(store, gallery);
     await stopped(store, escrowId, 'The amounts differ.');
     const before = {
       state: 'UNPAID',
@@ -237,8 +232,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       entries: [['escrow resolve', escrowId, before, after]],
     };
   },
-  EraseFilings: async (store) => {
-    const gallery = await addPlatform(store, 'gallery');
+  EraseFilings: async (store, gallery) => {
     const at = time('2012-02-29T12:00:00+00:00');
     const filingNos = [await fileOne(store, gallery, at), await fileOne(store, gallery, at)];
     await acceptClock(store, noon);
@@ -249,16 +243,14 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       ],
     };
   },
-  AcceptClock: async (store) => {
-    const gallery = await addPlatform(store, 'gallery');
+  AcceptClock: async (store, gallery) => {
     await fileOne(store, gallery);
     return {
       command: { kind: 'AcceptClock', by },
       entries: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
     };
   },
-  ShareRecord: async (store) => {
-    const gallery = await addPlatform(store, 'gallery');
+  ShareRecord: async (store, gallery) => {
     const filingNo = await fileOne(store, gallery);
     const expiresAtS = by.atS + 60;
     return {
@@ -266,8 +258,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       entries: [['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS }]],
     };
   },
-  RevokeLink: async (store) => {
-    const gallery = await addPlatform(store, 'gallery');
+  RevokeLink: async (store, gallery) => {
     const filingNo = await fileOne(store, gallery);
     const share = toShare(gallery, filingNo, 'el_1');
     await perform(store, share);
@@ -277,8 +268,8 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       entries: [['evidence revoke-link', 'el_1', link, { ...link, revokedAtS: by.atS }]],
     };
   },
-  ChangeWebhook: async (store) => {
-    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+  ChangeWebhook: async (store, gallery) => {
+    const { webhookId } = await addWebhook(store, gallery);
     const change = {
       eventTypes: ['key.rotated', 'filing.created'],
       url: { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') },
@@ -289,23 +280,22 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       entries: [['webhook set', webhookId, auditedWebhook, { ...auditedWebhook, ...after }]],
     };
   },
-  RotateWebhookSecret: async (store) => {
-    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+  RotateWebhookSecret: async (store, gallery) => {
+    const { webhookId } = await addWebhook(store, gallery);
     const given = { sealedSecret: Buffer.from('other seal'), previousEndsAtS: 1_790_000_500 };
     return {
       command: { kind: 'RotateWebhookSecret', by, webhookId, owner: undefined, ...given },
       entries: [['webhook rotate-secret', webhookId, undefined, { previousEndsAtS: 1_790_000_500 }]],
     };
   },
-  DeleteWebhook: async (store) => {
-    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+  DeleteWebhook: async (store, gallery) => {
+    const { webhookId } = await addWebhook(store, gallery);
     return {
       command: { kind: 'DeleteWebhook', by, webhookId, owner: undefined },
       entries: [['webhook delete', webhookId, auditedWebhook, undefined]],
     };
   },
-  Redeliver: async (store) => {
-    const gallery = await addPlatform(store, 'gallery');
+  Redeliver: async (store, gallery) => {
     await fileOne(store, gallery);
     const { webhookId } = await addWebhook(store, gallery);
     const which = { sequence: 1 };
@@ -314,8 +304,8 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       entries: [['webhook redeliver', webhookId, undefined, { ...which, count: 1 }]],
     };
   },
-  EndOrder: async (store) => {
-    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+  EndOrder: async (store, gallery) => {
+    const { escrowId } = await opened(store, gallery);
     const before = { state: 'UNPAID', review: null };
     const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
     const after = { state: 'REFUNDED', decision: 'END', evidence, underWay: [] };
@@ -324,8 +314,8 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       entries: [['escrow resolve', escrowId, before, after]],
     };
   },
-  CloseOrder: async (store) => {
-    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+  CloseOrder: async (store, gallery) => {
+    const { escrowId } = await opened(store, gallery);
     const before = { state: 'UNPAID', review: null };
     return {
       command: { kind: 'CloseOrder', by, escrowId, at: noon },
@@ -364,8 +354,8 @@ function secretsOf(command: object): string[] {
 export function auditPromises(engine: StoreEngine): void {
   for (const [kind, prepare] of Object.entries(changes)) {
     test(`${kind} writes its audit entry, and none if it changes nothing`, async (t) => {
-      const store = await openStore(t, engine);
-      const { command, entries } = await prepare(store);
+      const { store, by: gallery } = await openGallery(t, engine);
+      const { command, entries } = await prepare(store, gallery);
       const left = await entriesOf(store, () => perform(store, command));
       assert.deepEqual(
         left.map(({ id: _, before, after, ...act }) => ({

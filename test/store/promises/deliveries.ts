@@ -167,7 +167,7 @@ export function deliveryPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('a due event waits if an earlier one of its resource is sent again', async (t) => {
+  test('a due or redelivered event waits if an earlier one of its resource is sent again', async (t) => {
     const { store, gallery, webhook } = await openEndpoint(t, engine, ['escrow.frozen', 'escrow.released']);
     const { escrowId } = await frozen(store, gallery);
     await resolved(store, gallery, escrowId, 'RELEASE');
@@ -182,6 +182,8 @@ export function deliveryPromises(engine: StoreEngine): void {
       [2, 'PENDING', 0, nowMs],
       [3, 'WAITING', 1, null],
     ]);
+    await perform(store, { ...again, which: { sequence: 3 } });
+    assert.deepEqual((await statusesOf(store, webhook))[1], [3, 'WAITING', 0, null]);
     await note(store, outcome(webhook, 2));
     assert.deepEqual(shortly(await take(store, webhook)), [[3], false]);
   });

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { perform, type Store } from '../../../src/store/store.ts';
+import { perform } from '../../../src/store/store.ts';
 import {
   addService,
-  anyFiling,
   caseOf,
   crashCopy,
   fileOne,
+  filingPages,
   findInstruction,
   findProvenance,
-  firstPage,
   frozen,
   isAdmitted,
   newToken,
@@ -26,24 +25,15 @@ import {
 const nowS = 1_790_000_000;
 const month = '2026-11';
 
-/** The numbers of all filings, oldest first. */
-async function filingsIn(store: Store): Promise<string[]> {
-  const page = firstPage();
-  const { items } = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
-  return items.map(({ filingNo }) => filingNo).reverse();
-}
-
-const page = firstPage(1);
-
 /** Durability, and what a closed store does. */
 export function durabilityPromises(engine: StoreEngine): void {
   test('a resolved request and what it read survive a crash', async (t) => {
     const { store, by, dataDir } = await openGallery(t, engine);
     const filed = perform(store, toFile(by));
-    const seen = perform(store, { kind: 'ListFilings', filter: anyFiling, page });
+    const seen = filingPages(store);
     await Promise.all([filed, seen]);
     const crashed = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.deepEqual(await filingsIn(crashed), ['AS-2026-000001']);
+    assert.deepEqual((await filingPages(crashed)).flat(), ['AS-2026-000001']);
   });
 
   test('a crash leaves all of a request or nothing, and the numbers continue from there', async (t) => {
@@ -80,7 +70,7 @@ export function durabilityPromises(engine: StoreEngine): void {
         ? ['RELEASED', 'CONFIRMED', 'theirs', 2]
         : ['FROZEN', 'PREPARED', undefined, 1],
     );
-    const filed = (await filingsIn(crashed)).length - 1;
+    const filed = (await filingPages(crashed)).flat().length - 1;
     const calls = await perform(crashed, { kind: 'CountCalls', callerId: by.callerId, month });
     const nonce = { keyId: by.id, nonce: 'n' };
     assert.deepEqual([calls, await isAdmitted(crashed, { nowS, nonce })], [filed, filed === 0]);
@@ -95,7 +85,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     for (const request of [{}, { admission: { nowS } }, { effect }])
       assert.deepEqual((await store.execute(request)).outcome, outcome);
     assert.equal(await filed, 'AS-2026-000001');
-    assert.deepEqual(await filingsIn(store), ['AS-2026-000001']);
+    assert.deepEqual((await filingPages(store)).flat(), ['AS-2026-000001']);
   });
 
   test('closing runs submitted requests, and may be repeated', async (t) => {
@@ -104,7 +94,9 @@ export function durabilityPromises(engine: StoreEngine): void {
     await Promise.all([store.close(), store.close()]);
     assert.equal((await filed).filingNo, 'AS-2026-000001');
     await store.close();
-    assert.deepEqual(await filingsIn(await openStore(t, engine, crashCopy(t, dataDir))), ['AS-2026-000001']);
+    assert.deepEqual((await filingPages(await openStore(t, engine, crashCopy(t, dataDir)))).flat(), [
+      'AS-2026-000001',
+    ]);
   });
 
   test('a closed store rejects all requests with UNAVAILABLE, and still finds keys and tokens', async (t) => {
@@ -135,6 +127,6 @@ export function durabilityPromises(engine: StoreEngine): void {
       (error) => refused(Promise.reject(error), 'UNAVAILABLE').then(() => []),
     );
     await closed;
-    assert.deepEqual(await filingsIn(await openStore(t, engine, dataDir)), await late);
+    assert.deepEqual((await filingPages(await openStore(t, engine, dataDir))).flat(), await late);
   });
 }

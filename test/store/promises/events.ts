@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { eventRetentionS, holdWarningS } from '../../../src/domain/event.ts';
-import { type EventWithCaller, eventPageMax } from '../../../src/store/event-commands.ts';
+import { type EventPage, type EventWithCaller, eventPageMax } from '../../../src/store/event-commands.ts';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -33,27 +33,22 @@ import {
 
 const timeoutMs = 60_000;
 
-/** All events of a caller after a sequence, page by page. */
-async function eventsOf(store: Store, callerId: number, after?: number): Promise<readonly EventWithCaller[]> {
+/** All events after a cursor, page by page. */
+async function allPagesOf(read: (after?: number) => Promise<EventPage>, after?: number) {
   const events: EventWithCaller[] = [];
   for (let from = after; ; ) {
-    const page = await perform(store, { kind: 'ReadEvents', callerId, after: from });
+    const page = await read(from);
     if (page.events.length === 0) return events;
     events.push(...page.events);
     from = page.next;
   }
 }
 
-/** All events of all callers after a position. */
-async function allEvents(store: Store, after?: number): Promise<readonly EventWithCaller[]> {
-  const events: EventWithCaller[] = [];
-  for (let from = after; ; ) {
-    const page = await perform(store, { kind: 'ReadAllEvents', after: from });
-    if (page.events.length === 0) return events;
-    events.push(...page.events);
-    from = page.next;
-  }
-}
+const eventsOf = (store: Store, callerId: number, from?: number) =>
+  allPagesOf((after) => perform(store, { kind: 'ReadEvents', callerId, after }), from);
+
+const allEvents = (store: Store, from?: number) =>
+  allPagesOf((after) => perform(store, { kind: 'ReadAllEvents', after }), from);
 
 const typesOf = (events: readonly EventWithCaller[]) => events.map(({ type }) => type);
 const sequencesOf = (events: readonly EventWithCaller[]) => events.map(({ sequence }) => sequence);

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import type { PageQuery } from '../../../src/store/paging.ts';
 import { perform } from '../../../src/store/store.ts';
 import {
   acceptClock,
   addPlatform,
-  allPages,
   anyFiling,
   crashCopy,
   fileOne,
+  filingPages,
   findFiling,
   findProvenance,
-  firstPage,
   frozen,
   noon,
   openGallery,
@@ -77,14 +75,8 @@ export function filingPromises(engine: StoreEngine): void {
     const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => perform(store, toFile(by))));
     const newestFirst = filed.map(({ filingNo }) => filingNo).reverse();
     for (const size of [1, 2, 4, 5, 6, 7, 100]) {
-      const pages = await allPages(
-        (page) => perform(store, { kind: 'ListFilings', filter: anyFiling, page }),
-        size,
-      );
-      assert.deepEqual(
-        pages.flat().map(({ filingNo }) => filingNo),
-        newestFirst,
-      );
+      const pages = await filingPages(store, {}, size);
+      assert.deepEqual(pages.flat(), newestFirst);
       assert.equal(pages.length, Math.ceil(filed.length / size), `pages of ${size}`);
     }
   });
@@ -120,8 +112,7 @@ export function filingPromises(engine: StoreEngine): void {
     const copy = crashCopy(t, dataDir);
     await Promise.all(filing);
     const crashed = await openStore(t, engine, copy);
-    const list = (page: PageQuery) => perform(crashed, { kind: 'ListFilings', filter: anyFiling, page });
-    const there = (await allPages(list, 100)).flat().length;
+    const there = (await filingPages(crashed)).flat().length;
     assert.ok(there >= 10);
     const { callerId } = by;
     assert.equal(await perform(crashed, { kind: 'CountFilings', callerId, year: 2026 }), there);
@@ -130,17 +121,11 @@ export function filingPromises(engine: StoreEngine): void {
   test('a filing between two pages does not move the second one', async (t) => {
     const { store, by } = await openGallery(t, engine);
     for (let count = 0; count < 4; count += 1) await perform(store, toFile(by));
-    const first = await perform(store, {
-      kind: 'ListFilings',
-      filter: anyFiling,
-      page: firstPage(2),
-    });
+    const list = (from?: number) =>
+      perform(store, { kind: 'ListFilings', filter: anyFiling, page: { from, size: 2 } });
+    const first = await list();
     await perform(store, toFile(by));
-    const second = await perform(store, {
-      kind: 'ListFilings',
-      filter: anyFiling,
-      page: { from: first.next, size: 2 },
-    });
+    const second = await list(first.next);
     assert.deepEqual(
       [...first.items, ...second.items].map(({ filingNo }) => filingNo.slice(-1)),
       ['4', '3', '2', '1'],
@@ -166,13 +151,7 @@ export function filingPromises(engine: StoreEngine): void {
       await acceptClock(store, at);
       await perform(store, toFile(by, at));
     }
-    const listed = async (owner: number | undefined, year: number) => {
-      const pages = await allPages(
-        (page) => perform(store, { kind: 'ListFilings', filter: { owner, year }, page }),
-        2,
-      );
-      return pages.map((page) => page.map(({ filingNo }) => filingNo));
-    };
+    const listed = (owner: number | undefined, year: number) => filingPages(store, { owner, year }, 2);
     const of2026 = (...places: number[]) => places.map((place) => `AS-2026-00000${place}`);
     assert.deepEqual(await listed(undefined, 2026), [of2026(4, 3), of2026(2, 1)]);
     assert.deepEqual(await listed(mine.callerId, 2026), [of2026(4, 3), of2026(1)]);
@@ -202,12 +181,8 @@ export function filingPromises(engine: StoreEngine): void {
       const newestFirst = own.sort().reverse();
       for (const year of [undefined, 2026, 2027, 2028, 2029]) {
         const expected = newestFirst.filter((number) => number.startsWith(`AS-${year ?? ''}`));
-        const pages = await allPages(
-          (page) => perform(store, { kind: 'ListFilings', filter: { owner, year }, page }),
-          3,
-        );
-        const listed = pages.flat().map(({ filingNo }) => filingNo);
-        assert.deepEqual(listed, expected, `${owner} ${year}`);
+        const pages = await filingPages(store, { owner, year }, 3);
+        assert.deepEqual(pages.flat(), expected, `${owner} ${year}`);
         assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / 3)));
       }
     }

@@ -547,3 +547,16 @@ export const toShare = (
   expiresAtS: tester.atS + 60,
   ...over,
 });
+
+/** The numbers of filings, newest first, page by page. */
+export async function filingPages(store: Store, filter: Partial<FilingFilter> = {}, size = 100) {
+  const list = (page: PageQuery) =>
+    perform(store, { kind: 'ListFilings', filter: { ...anyFiling, ...filter }, page });
+  return (await allPages(list, size)).map((page) => page.map(({ filingNo }) => filingNo));
+}
+
+/** So many years before today, and so many days later. */
+export function yearsAgo(years: number, days: number): BusinessTime {
+  const atMs = Temporal.Now.zonedDateTimeISO('UTC').subtract({ years }).epochMilliseconds + days * 86_400_000;
+  return time(`${new Date(atMs).toISOString().slice(0, 19)}+00:00`);
+}

@@ -71,45 +71,24 @@ export function operationPromises(engine: StoreEngine): void {
   });
 
   for (const kind of kinds) {
-    test(`a second ${kind} of a FROZEN order returns the open one`, async (t) => {
+    const other = otherThan(kind);
+    test(`while a ${kind} is open, a second one returns it, and a ${other} is a conflict`, async (t) => {
       const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
-      const work = workOf(by);
-      const prepared = await perform(store, {
-        kind: 'PrepareResolution',
-        resolution: kind,
-        escrowId,
-        at: noon,
-        work,
-        owner: by.callerId,
-      });
+      const prepared = await perform(store, toResolve(by, kind, escrowId, { owner: by.callerId }));
+      const { instructionId } = prepared;
       const order = await findEscrow(store, escrowId);
-      const expected = { kind, status: 'PREPARED', reason: undefined, order } as const;
-      assert.deepEqual(prepared, { instructionId: work.instructionId, ...expected });
-      assert.deepEqual(await findInstruction(store, work.instructionId), prepared);
+      assert.deepEqual(prepared, { instructionId, kind, status: 'PREPARED', reason: undefined, order });
+      assert.deepEqual(await findInstruction(store, instructionId), prepared);
       assert.equal(prepared.order.state, 'FROZEN');
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
-        if (status === 'SENT') await recordSent(store, work.instructionId);
-        if (status === 'UNKNOWN') await unanswered(store, escrowId, 1);
-        const again = await perform(store, toResolve(by, kind, escrowId));
-        assert.deepEqual(again, { ...prepared, status });
-      }
-      assert.equal((await caseOf(store, escrowId)).open.length, 1);
-    });
-
-    test(`a ${otherThan(kind)} is a conflict while a ${kind} is open`, async (t) => {
-      const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
-      const { instructionId } = await perform(store, toResolve(by, kind, escrowId));
-      const other = otherThan(kind);
-      for (const status of ['PREPARED', 'SENT', 'UNKNOWN']) {
         if (status === 'SENT') await recordSent(store, instructionId);
         if (status === 'UNKNOWN') await unanswered(store, escrowId, 1);
-        const conflicting = perform(store, toResolve(by, other, escrowId));
-        await refused(conflicting, 'ESCROW_STATE_CONFLICT');
+        assert.deepEqual(await perform(store, toResolve(by, kind, escrowId)), { ...prepared, status });
+        await refused(perform(store, toResolve(by, other, escrowId)), 'ESCROW_STATE_CONFLICT');
       }
       assert.equal((await caseOf(store, escrowId)).open.length, 1);
       await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
-      const after = await perform(store, toResolve(by, other, escrowId));
-      assert.equal(after.kind, other);
+      assert.equal((await perform(store, toResolve(by, other, escrowId))).kind, other);
       assert.equal((await findInstruction(store, instructionId))?.status, 'DECLINED');
     });
 
