@@ -3,41 +3,36 @@ import { describe, test } from 'node:test';
 import { backoffMs, every, sleep, withTimeout } from '../../src/lib/timing.ts';
 import { createManualClock } from '../support/clock.ts';
 
+/** A loop with a period of a second, its clock, and how often it ran. */
+function everySecond() {
+  const clock = createManualClock();
+  const count = { runs: 0 };
+  const period = () => 1_000;
+  const loop = every(clock, period, () => {
+    count.runs += 1;
+  });
+  return { clock, count, loop };
+}
+
 describe('every', () => {
   test('runs at once and then every period', async () => {
-    const clock = createManualClock();
-    let runs = 0;
-    const loop = every(
-      clock,
-      () => 1_000,
-      () => {
-        runs += 1;
-      },
-    );
+    const { clock, count, loop } = everySecond();
     await loop.start();
-    assert.equal(runs, 1);
+    assert.equal(count.runs, 1);
     clock.advance(3_500);
-    assert.equal(runs, 4);
+    assert.equal(count.runs, 4);
     await loop.stop();
     clock.advance(10_000);
-    assert.equal(runs, 4);
+    assert.equal(count.runs, 4);
   });
 
   test('startLater waits for a period first', () => {
-    const clock = createManualClock();
-    let runs = 0;
-    const loop = every(
-      clock,
-      () => 1_000,
-      () => {
-        runs += 1;
-      },
-    );
+    const { clock, count, loop } = everySecond();
     loop.startLater();
     clock.advance(999);
-    assert.equal(runs, 0);
+    assert.equal(count.runs, 0);
     clock.advance(1);
-    assert.equal(runs, 1);
+    assert.equal(count.runs, 1);
   });
 
   test('never has two runs at a time, and stop waits for the one in progress', async () => {

@@ -35,6 +35,12 @@ test('a signing key has the public key of its seed, and signs as its verifier ke
   assert.deepEqual(signers(note), []);
 });
 
+test('the example of c2sp.org/signed-note is verified', () => {
+  assert.deepEqual(signers(example, exampleKey), [exampleKey]);
+  const altered = example.replace('example m', 'Example m');
+  assert.throws(() => signers(altered, exampleKey), { kind: 'BAD_SIGNATURE' });
+});
+
 test('an invalid signature of a given key is a failure, even beside a valid one', () => {
   const note = `a\n\n${one.sign('a\n')}${other.sign('b\n')}`;
   assert.deepEqual(signers(note, one.vkey), [one.vkey]);

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readCheckpoint } from '../../../src/evidence/formats/checkpoint.ts';
-import { readNote, readVerifierKey, signersOf } from '../../../src/evidence/formats/note.ts';
+import { readVerifierKey, signersOf } from '../../../src/evidence/formats/note.ts';
 import { readLogProof } from '../../../src/evidence/formats/proof.ts';
 import {
   emptyRoot,
@@ -211,17 +211,6 @@ test('the log of these tests signs byte for byte like golang.org/x/mod/sumdb/not
     vectors.vkeys,
   );
   assert.equal(new SmallLog('log.example/go', keys).checkpoint(600, tree.root(600)), vectors.note);
-});
-
-test('the example of c2sp.org/signed-note is verified', () => {
-  const key = readVerifierKey('example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k');
-  const signature =
-    'Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=';
-  const note = `This is an example message.\n\n\u2014 example.com/foo ${signature}\n`;
-  assert.deepEqual(signersOf(readNote(note, 'the note'), [key], 'the note'), [key]);
-  assert.throws(() => signersOf(readNote(note.replace('example m', 'Example m'), 'it'), [key], 'it'), {
-    kind: 'BAD_SIGNATURE',
-  });
 });
 
 test('the examples of c2sp.org/tlog-checkpoint and tlog-cosignature are read', () => {

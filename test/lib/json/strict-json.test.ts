@@ -101,7 +101,6 @@ const notOneObject: readonly (readonly [what: string, text: string | Uint8Array]
   ['nothing', ''],
   ['white space', ' \n'],
   ['an array', '[]'],
-  ['an array of the artwork', `[${body}]`],
   ['null', 'null'],
   ['true', 'true'],
   ['a string', '"x"'],
@@ -127,15 +126,7 @@ const notOneObject: readonly (readonly [what: string, text: string | Uint8Array]
   ['an unknown escape', body.replace('Qi', 'Q\\x69')],
   ['a broken escape', body.replace('Qi', '\\u12G4')],
   ['a no-break space between members', body.replace(',', ',\u00a0')],
-  ['a byte order mark', `\ufeff${body}`],
   ['UTF-16', Buffer.from(body, 'utf16le')],
-  ['a byte that is not UTF-8', Buffer.from(body.replace('Qi', 'Q\u00ef'), 'latin1')],
-  ['an overlong encoding', Buffer.from(body.replace('Qi', '\u00c0\u00af'), 'latin1')],
-  ['a surrogate in UTF-8 bytes', Buffer.from(body.replace('Qi', '\u00ed\u00a0\u0080'), 'latin1')],
-  ['a character cut short', Buffer.from(body.replace('Qi', '\u00e9\u00bd'), 'latin1')],
-  ['arrays 10,000 deep', '['.repeat(10_000) + ']'.repeat(10_000)],
-  ['objects 10,000 deep', '{"a":'.repeat(10_000)],
-  ['a member 10,000 deep', body.replace('"Qi"', `${'['.repeat(10_000)}${']'.repeat(10_000)}`)],
   ['form data', 'author=x&era=y'],
 ];
 
@@ -150,7 +141,8 @@ test('nesting deeper than the bound is rejected', () => {
   assert.equal(parse(nested(jsonDepthMax)).size, 1);
   const tooDeep = apiError('INVALID_JSON', new RegExp(`deeper than ${jsonDepthMax} levels`));
   assert.throws(() => parse(nested(jsonDepthMax + 1)), tooDeep);
-  assert.throws(() => parse(`{"a":${'['.repeat(60_000)}`), tooDeep);
+  for (const deep of [`{"a":${'['.repeat(60_000)}`, '{"a":'.repeat(10_000)])
+    assert.throws(() => parse(deep), tooDeep);
 });
 
 test('the message has the position of the fault', () => {
@@ -172,6 +164,7 @@ test('bytes that are not UTF-8 and a byte order mark are rejected', () => {
     [0x7b, 0x22, 0xc0, 0xaf, 0x22, 0x3a, 0x31, 0x7d],
     [0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d],
     [0x7b, 0x22, 0xf4, 0x90, 0x80, 0x80, 0x22, 0x3a, 0x31, 0x7d],
+    [0x7b, 0x22, 0xe9, 0xbd, 0x22, 0x3a, 0x31, 0x7d],
   ]) {
     assert.throws(() => parseJsonObject(Uint8Array.from(bytes)), apiError('INVALID_JSON', /UTF-8/));
   }
