@@ -6,26 +6,18 @@ import { describe, type TestContext, test } from 'node:test';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
 import { eventually } from '../support/eventually.ts';
+import type { RequestFault } from '../support/request-faults.ts';
 import { abortFreeze, heldUp } from './held-requests.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 
 const hourMs = 3_600_000;
 const timeoutMs = 60_000;
 
-/** Faults that every stand-in has. */
-type Fault =
-  | 'lose-request'
-  | 'lose-answer'
-  | 'fail-and-save'
-  | 'do-and-fail'
-  | { readonly until: () => Promise<void> }
-  | { readonly onTheWay: () => Promise<void> };
-
 /** A provider that is called over HTTP, at its stand-in. */
 export interface HttpProvider {
   readonly standIn: {
     readonly requests: readonly unknown[];
-    failNext(pattern: RegExp, fault: Fault): void;
+    failNext(pattern: RegExp, fault: RequestFault): void;
     forgetKeys(): void;
   };
   readonly provider: PaymentProvider;

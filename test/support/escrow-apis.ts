@@ -9,16 +9,11 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import type { EscrowState } from '../../src/domain/escrow.ts';
 import type { Reason } from '../../src/domain/reason.ts';
 import { askProvenance, fileArtwork, getEscrow, openEscrow, refundEscrow, releaseEscrow } from './calls.ts';
+import { eventually } from './eventually.ts';
 import { escrowTerms } from './samples.ts';
 import { type ServiceOptions, startService, type TestService } from './service.ts';
 import type { RestAnswer } from './signed-request.ts';
 import { typedClients } from './typed-clients.ts';
-
-/** Buyer and seller, if a test chooses them. */
-export interface Parties {
-  readonly buyerId?: string;
-  readonly sellerId?: string;
-}
 
 /** The result of a call about an order, through either API. */
 export interface EscrowResult {
@@ -36,7 +31,7 @@ export interface EscrowResult {
 
 /** The operations on orders through one API. */
 export interface EscrowApi {
-  open(filingNo: string, parties?: Parties): Promise<EscrowResult>;
+  open(filingNo: string): Promise<EscrowResult>;
   get(escrowId: string): Promise<EscrowResult>;
   release(escrowId: string): Promise<EscrowResult>;
   refund(escrowId: string): Promise<EscrowResult>;
@@ -91,6 +86,14 @@ const stateName = (state: Escrow_State) =>
 const jsonOf = ({ escrow }: { escrow?: Escrow | undefined }): object =>
   toJson(EscrowSchema, escrow ?? assert.fail('no escrow')) as object;
 
+/** Waits until an order has this state. */
+export function becomes(api: EscrowApi, escrowId: string, state: EscrowState): Promise<EscrowResult> {
+  return eventually(`${escrowId} is ${state}`, 60_000, async () => {
+    const now = await api.get(escrowId);
+    return now.state === state && now;
+  });
+}
+
 /** Starts a service with a platform. */
 export async function startApis(
   t: Pick<TestContext, 'after'>,
@@ -104,15 +107,15 @@ export async function startApis(
 export async function apisOf(service: TestService, platform: EscrowApis['platform']): Promise<EscrowApis> {
   const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
   const rest: EscrowApi = {
-    open: async (filingNo, parties) => ofRest(await openEscrow(service, platform, filingNo, parties)),
+    open: async (filingNo) => ofRest(await openEscrow(service, platform, filingNo)),
     get: async (escrowId) => ofRest(await getEscrow(service, platform, escrowId)),
     release: async (escrowId) => ofRest(await releaseEscrow(service, platform, escrowId)),
     refund: async (escrowId) => ofRest(await refundEscrow(service, platform, escrowId)),
   };
   const rpc: EscrowApi = {
-    open: (filingNo, parties) => {
+    open: (filingNo) => {
       const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 128_000_000n };
-      const created = escrows.createEscrow({ ...terms, ...parties });
+      const created = escrows.createEscrow(terms);
       return ofRpc(created.then(({ state, ...rest }) => ({ ...rest, state: stateName(state) })));
     },
     get: (escrowId) => ofRpc(escrows.getEscrow({ escrowId }).then(jsonOf)),

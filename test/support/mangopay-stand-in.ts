@@ -2,25 +2,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { TestContext } from 'node:test';
 import { listenLocally } from './local-server.ts';
 import { type Answer, createWorld, refused, type SeenRequest, type World } from './mangopay-world.ts';
+import { createRequestFaults, type RequestFault } from './request-faults.ts';
 
 /** What goes wrong with a request. */
 export type Fault =
-  /** The connection breaks before anything has happened. */
-  | 'lose-request'
-  /** Everything happens, and then the connection breaks. */
-  | 'lose-answer'
-  /** Nothing happens, and the answer 500 is what the key is known by. */
-  | 'fail-and-save'
-  /** Everything happens, but the answer 500 is what the key is known by. */
-  | 'do-and-fail'
-  /** Refused before anything is looked at, the key stays free: 401, 429, 503. */
+  | RequestFault
+  /** Rejected before anything is looked at; the key stays free: 401, 429, 503. */
   | { readonly status: number }
-  /** Refused with the key used up: 400, 403. */
-  | { readonly apiError: number }
-  /** Waits, with its key in use, before anything happens; then goes on. */
-  | { readonly until: () => Promise<void> }
-  /** Waits before the request arrives at all. */
-  | { readonly onTheWay: () => Promise<void> };
+  /** Rejected with the key used up: 400, 403. */
+  | { readonly apiError: number };
 
 /** Mangopay as far as this project uses it, over HTTP and with a memory. */
 export interface MangopayStandIn extends Omit<World, 'carryOut'> {
@@ -62,11 +52,7 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Pr
   const keys = new Map<string, UsedKey>();
   let isRevoked = false;
   let given = 0;
-  const faults: { pattern: RegExp; fault: Fault }[] = [];
-  const faultOf = (line: string): Fault | undefined => {
-    const place = faults.findIndex(({ pattern }) => pattern.test(line));
-    return place < 0 ? undefined : faults.splice(place, 1)[0]?.fault;
-  };
+  const faults = createRequestFaults<Fault>();
 
   function giveToken({ headers }: IncomingMessage, body: string): Answer {
     const basic = `Basic ${Buffer.from(`${clientId}:${apiKey}`).toString('base64')}`;
@@ -93,7 +79,7 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Pr
     const body = text === '' ? {} : JSON.parse(text);
     const idempotencyKey = typeof key === 'string' ? key : undefined;
     const seen = { method, path, query: url.searchParams, body, idempotencyKey, headers };
-    const fault = faultOf(`${method} ${path}`);
+    const fault = faults.take(`${method} ${path}`);
     if (fault === 'lose-request') return void response.destroy();
     if (typeof fault === 'object' && 'onTheWay' in fault) await fault.onTheWay();
     requests.push(seen);
@@ -139,7 +125,7 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Pr
     ...inside,
     requests,
     tokens: () => given,
-    failNext: (pattern, fault) => faults.push({ pattern, fault }),
+    failNext: faults.failNext,
     revokeKey: (revoked) => {
       isRevoked = revoked;
       if (revoked) tokens.clear();

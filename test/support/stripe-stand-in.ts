@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { TestContext } from 'node:test';
 import { listenLocally } from './local-server.ts';
+import { createRequestFaults, type RequestFault } from './request-faults.ts';
 
 /** Cards by what becomes of their authorisation; any other payment method is unknown. */
 export const cards = {
@@ -22,20 +23,9 @@ const apiVersionPattern = /^\d{4}-\d\d-\d\d\.\w+$/;
 
 /** What goes wrong with a request. */
 export type Fault =
-  /** The connection breaks before anything has happened. */
-  | 'lose-request'
-  /** Everything happens, and then the connection breaks. */
-  | 'lose-answer'
-  /** Nothing happens, and the answer 500 is saved under the idempotency key. */
-  | 'fail-and-save'
-  /** Everything happens, but the answer 500 is what is saved under the key. */
-  | 'do-and-fail'
-  /** Refused before anything is looked at, nothing is saved: 401, 403, 429, 503. */
-  | { readonly status: number; readonly code?: string }
-  /** Waits, with its key in use, before anything happens; then goes on. */
-  | { readonly until: () => Promise<void> }
-  /** Waits before the request arrives at all, be the connection lost or not. */
-  | { readonly onTheWay: () => Promise<void> };
+  | RequestFault
+  /** Rejected before anything is looked at; nothing is saved: 401, 403, 429, 503. */
+  | { readonly status: number; readonly code?: string };
 
 /** One request as it arrived. */
 export interface SeenRequest {
@@ -171,17 +161,13 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
   const webhookSecret = 'whsec_standin';
   const requests: SeenRequest[] = [];
   let isRevoked = false;
-  const faults: { pattern: RegExp; fault: Fault }[] = [];
-  const faultOf = (line: string): Fault | undefined => {
-    const place = faults.findIndex(({ pattern }) => pattern.test(line));
-    return place < 0 ? undefined : faults.splice(place, 1)[0]?.fault;
-  };
+  const faults = createRequestFaults<Fault>();
 
   let state: State;
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const seen = await readRequest(request);
-    const fault = faultOf(`${seen.method} ${seen.path}`);
+    const fault = faults.take(`${seen.method} ${seen.path}`);
     if (fault === 'lose-request') return void response.destroy();
     if (typeof fault === 'object' && 'onTheWay' in fault) await fault.onTheWay();
     requests.push(seen);
@@ -221,7 +207,7 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
     requests,
     customers: state.customers,
     accounts: state.accounts,
-    failNext: (pattern, fault) => faults.push({ pattern, fault }),
+    failNext: faults.failNext,
     expire: (intentId) => {
       const intent = state.intents.find(({ id }) => id === intentId);
       if (intent?.status !== 'requires_capture') throw new Error(`${intentId} holds nothing`);

@@ -2,28 +2,24 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tester } from '../../support/audit-log.ts';
 import { getEscrow, openEscrow } from '../../support/calls.ts';
-import { apiNames, apisOf, type EscrowApi, type EscrowResult, startApis } from '../../support/escrow-apis.ts';
-import { eventually } from '../../support/eventually.ts';
+import {
+  apiNames,
+  apisOf,
+  becomes,
+  type EscrowApi,
+  type EscrowResult,
+  startApis,
+} from '../../support/escrow-apis.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 
 /** Calls that time out at once, and recovery that does not wait. */
 const limits = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
-/** The longest wait for something that has to happen. */
-const timeoutMs = 60_000;
-
 const nextActionUrl = 'https://bank.example/confirm/1';
 
 const provider = openTestProvider(fileScope);
 const { service, platform, apis, file, transfersOf } = await startApis(fileScope, { provider, limits });
-
-function becomes(api: EscrowApi, escrowId: string, state: string): Promise<EscrowResult> {
-  return eventually(`${escrowId} is ${state}`, timeoutMs, async () => {
-    const now = await api.get(escrowId);
-    return now.state === state && now;
-  });
-}
 
 function assertPending({ code, message, escrowId, retryAfter }: EscrowResult, of?: string): void {
   assert.equal(code, 'PAYMENT_PENDING', message);

@@ -3,8 +3,7 @@ import { type TestContext, test } from 'node:test';
 import type { InstructionKind } from '../../../src/domain/escrow.ts';
 import { onBadDisk } from '../../support/bad-disk.ts';
 import { escrowIdIn, openEscrow, releaseEscrow } from '../../support/calls.ts';
-import { type EscrowApi, startApis } from '../../support/escrow-apis.ts';
-import { eventually } from '../../support/eventually.ts';
+import { becomes, startApis } from '../../support/escrow-apis.ts';
 import { assertRefused } from '../../support/rejected.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 
@@ -18,12 +17,6 @@ async function startOnBadDisk(t: TestContext, kind: InstructionKind) {
   t.after(disk.heal);
   return { ...all, provider, disk };
 }
-
-const becomes = (api: EscrowApi, escrowId: string, state: string) =>
-  eventually(`${escrowId} is ${state}`, 60_000, async () => {
-    const now = await api.get(escrowId);
-    return now.state === state && now;
-  });
 
 for (const [name, verb, kind, state, failures, transfers] of [
   ['REST', 'open', 'FREEZE', 'FROZEN', 1, 0],

@@ -55,6 +55,8 @@ export interface Kit {
   close(escrowId: string): Promise<void>;
   /** Takes a new notification about an order. */
   notify(escrowId: string): Promise<void>;
+  /** Asserts that an order has this state, no open instruction, and is not in review. */
+  assertSettled(escrowId: string, state: EscrowState): Promise<void>;
   /** Returns the kinds of all instructions sent, in their order. */
   kindsSent(): readonly InstructionKind[];
   /** Returns the provenance events of the artwork of an order. */
@@ -187,6 +189,10 @@ export async function openKit(
       const { holdId } = await caseOf(escrowId);
       const eventId = `event ${newInstructionId()}`;
       await execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: clock.nowMs() });
+    },
+    assertSettled: async (escrowId, state) => {
+      const { order, open, review } = await caseOf(escrowId);
+      assert.deepEqual([order.state, open, review], [state, [], undefined]);
     },
     kindsSent: () => provider.instructions.map(({ kind }) => kind),
     provenance: async (escrowId) => {

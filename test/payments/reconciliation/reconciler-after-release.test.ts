@@ -124,7 +124,6 @@ for (const [release, state] of [
     await kit.resolve('RELEASE', escrowId);
     await kit.decide(escrowId, 'STOP');
     await decide(kit, escrowId, 'RETURN');
-    const { order, open, review } = await kit.case(escrowId);
-    assert.deepEqual([order.state, open, review], [state, [], undefined]);
+    await kit.assertSettled(escrowId, state);
   });
 }

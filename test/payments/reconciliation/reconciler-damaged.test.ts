@@ -62,8 +62,7 @@ test('a release that a missing record prevents from being stored is sent once, a
   putBack();
   await kit.decide(escrowId, 'LOOK_AGAIN');
   await kit.pass(kitLimits.longestRetryMs);
-  const { order, review, open } = await kit.case(escrowId);
-  assert.deepEqual([order.state, review, open], ['RELEASED', undefined, []]);
+  await kit.assertSettled(escrowId, 'RELEASED');
   const given = kit.provider.instructions.filter((one) => one.escrowId === escrowId);
   assert.deepEqual(
     given.map(({ kind }) => kind),

@@ -142,9 +142,7 @@ test('an order that waits too long for its hold is cancelled, and CLOSED once th
   await kit.pass(freezeDeadlineMs - 10_000);
   assert.equal(await kit.stateOf(escrowId), 'UNPAID');
   await kit.pass(longestRetryMs + 20_000);
-  const { order, open } = await kit.case(escrowId);
-  assert.equal(order.state, 'CLOSED');
-  assert.deepEqual(open, []);
+  await kit.assertSettled(escrowId, 'CLOSED');
   assert.equal(kit.kindsSent().at(-1), 'CANCEL');
   assert.equal(kit.kindsSent().filter((kind) => kind === 'CANCEL').length, 1);
 });
@@ -186,10 +184,7 @@ test('a hold that arrives after the order was CLOSED is refunded', async (t) => 
   const escrowId = await denied(kit);
   await kit.pass(quietLookUpMs + 1_000);
   assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
-  const { order, open, review } = await kit.case(escrowId);
-  assert.equal(order.state, 'CLOSED');
-  assert.deepEqual(open, []);
-  assert.equal(review, undefined);
+  await kit.assertSettled(escrowId, 'CLOSED');
 });
 
 test('a declined refund of a CLOSED order needs review, and an operator can repeat it', async (t) => {
@@ -265,9 +260,7 @@ test('an operator returns another amount, and the order is CLOSED', async (t) =>
   const escrowId = await short(kit);
   await kit.decide(escrowId, 'RETURN');
   await kit.pass(1_000);
-  const { order, open } = await kit.case(escrowId);
-  assert.equal(order.state, 'CLOSED');
-  assert.deepEqual(open, []);
+  await kit.assertSettled(escrowId, 'CLOSED');
 });
 
 test('a declined return of another amount needs review again, and is repeated with a new instruction', async (t) => {
@@ -303,9 +296,7 @@ for (const [state, status, end] of [
     assert.match((await kit.case(escrowId)).review ?? '', new RegExp(`${state}.*${status}`));
     await kit.decide(escrowId, 'ACCEPT');
     await kit.pass(2_000);
-    const { order, review } = await kit.case(escrowId);
-    assert.equal(order.state, end);
-    assert.equal(review, undefined);
+    await kit.assertSettled(escrowId, end);
   });
 }
 
@@ -316,9 +307,7 @@ test('an instruction without a response ends when an operator accepts that the m
   await kit.pass(2 * firstRetryMs);
   await kit.decide(escrowId, 'ACCEPT');
   await kit.pass(1_000);
-  const { order, open } = await kit.case(escrowId);
-  assert.equal(order.state, 'CLOSED');
-  assert.deepEqual(open, []);
+  await kit.assertSettled(escrowId, 'CLOSED');
   assert.deepEqual(kit.kindsSent(), ['FREEZE', 'RELEASE'], 'nothing more is given');
 });
 
@@ -441,10 +430,7 @@ test('an operator accepts a hold of a CLOSED order, which then stays', async (t)
   await kit.decide(escrowId, 'ACCEPT');
   await kit.pass(2 * quietLookUpMs);
   assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
-  const { order, review, open } = await kit.case(escrowId);
-  assert.equal(order.state, 'CLOSED');
-  assert.equal(review, undefined);
-  assert.deepEqual(open, []);
+  await kit.assertSettled(escrowId, 'CLOSED');
 });
 
 test('an order needs review after too many attempts without a response', async (t) => {
