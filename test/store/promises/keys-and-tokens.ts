@@ -9,6 +9,7 @@ import {
   firstPage,
   newKey,
   newToken,
+  nowS,
   openGallery,
   openStore,
   refused,
@@ -96,6 +97,18 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'SUSPENDED']);
     await setKeyStatus(store, fresh.keyId, 'ACTIVE');
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'ACTIVE']);
+  });
+
+  test('a further rotation does not prolong a key, and an expired key cannot be rotated', async (t) => {
+    const { store, by } = await openGallery(t, engine);
+    const endsAtS = nowS + 60;
+    for (const laterS of [0, 60]) {
+      await rotateKey(store, by.keyId, newKey(), endsAtS + laterS);
+      assert.equal(store.findKey(by.apiKey)?.expiresAtS, endsAtS);
+    }
+    const late = newKey({ createdAtS: endsAtS });
+    await refused(rotateKey(store, by.keyId, late), 'VALIDATION_FAILED');
+    assert.equal(store.findKey(late.apiKey), undefined);
   });
 
   test('a token is found by its hash until it is revoked, and keeps the time of the first revocation', async (t) => {
