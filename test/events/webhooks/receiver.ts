@@ -26,6 +26,12 @@ export const certificate = authority.issue('receiver', 2, [
   ...['127.0.0.1', '0.0.0.0', '::ffff:7f00:1', '127.0.0.2'],
 ]);
 
+/** Settings with which endpoints may be on this machine. */
+export const localEndpoints = {
+  ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.0/8',
+  ARTSEAL_WEBHOOK_CA: authority.certificateFile,
+};
+
 /** A server. */
 export interface Receiver {
   readonly port: number;

@@ -36,13 +36,6 @@ test('an invalid body is rejected and files nothing', async () => {
   assert.deepEqual(ledger.holdings(), before);
 });
 
-test('a body may have white space, escapes and any order of members', async () => {
-  const reversed = JSON.stringify(Object.fromEntries(Object.entries(artwork).reverse()), undefined, '\t');
-  for (const sent of [` \r\n\t${body}\r\n`, reversed, body.replace('author', '\\u0061uthor')]) {
-    assert.equal((await fileArtwork(service, platform, { body: sent })).status, 200);
-  }
-});
-
 test('the error never shows the body', async () => {
   const answer = await fileArtwork(service, platform, { body: '{"author":"confidential' });
   assertRefused(answer, 400, 'INVALID_JSON');

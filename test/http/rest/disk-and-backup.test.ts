@@ -108,15 +108,8 @@ test('a key encrypted under a master key that was added to the variable is rejec
   const running = await startService(t, { dataDir, env: { ARTSEAL_MASTER_KEY: old } });
   const both = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${added},${old}` };
   const { store, issuance } = await openRegistry(readConfig(both), 'EXISTING');
-  const { key, apiSecret } = await issuance.issueKey(
-    {
-      name: 'new',
-      tier: 'TRIAL',
-      monthlyQuota: undefined,
-      unlimited: false,
-    },
-    tester,
-  );
+  const agreement = { tier: 'TRIAL', monthlyQuota: undefined, unlimited: false } as const;
+  const { key, apiSecret } = await issuance.issueKey({ name: 'new', ...agreement }, tester);
   await store.close();
   const platform = { apiKey: key.apiKey, apiSecret };
 

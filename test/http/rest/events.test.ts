@@ -40,21 +40,6 @@ test('a platform lists the events of its filing and of the sale, in order, and n
   assert.deepEqual((await list(gallery, '?after=0')).json, json);
 });
 
-test('a platform without events gets none, and the cursor 0', async () => {
-  assert.deepEqual((await list(await service.platform())).json, { events: [], next: 0 });
-});
-
-test('a call that waits returns as soon as there is an event', async () => {
-  const gallery = await service.platform();
-  const waiting = list(gallery, '?after=0&waitSeconds=30');
-  // When this later call returns, the server has accepted the earlier one.
-  await list(gallery);
-  const { filingNo } = (await fileArtwork(service, gallery)).json;
-  const { json } = await waiting;
-  assert.equal(json.events[0].filingNo, filingNo);
-  assert.equal(json.next, 1);
-});
-
 test('ten calls may wait; one more makes the oldest return at once', async () => {
   const gallery = await service.platform();
   const order: number[] = [];

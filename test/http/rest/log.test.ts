@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawExchange } from '../../support/raw-http.ts';
+import { escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, newNonce, type RestAnswer, send } from '../../support/signed-request.ts';
 import { openTestProvider } from '../../support/simulator.ts';
@@ -51,13 +52,7 @@ test('each call leaves one log line with its result, and nothing confidential', 
   await call('/api/v1/filing', body.replace('"price"', '"marked-member":1,"price"'));
   await call('/api/v1/filing?marked-parameter=1', body);
   await call('/api/v1/marked-route', body);
-  const terms = {
-    filingNo,
-    type: 'GUARANTEE',
-    amount: 1,
-    buyerId: 'marked-buyer',
-    sellerId: 'marked-seller',
-  };
+  const terms = { ...escrowTerms(filingNo), buyerId: 'marked-buyer', sellerId: 'marked-seller' };
   await call('/api/v1/escrow', JSON.stringify(terms));
   assert.deepEqual(
     answers.map(({ status }) => status),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { redeliveredPerRequest } from '../../../src/store/webhook-commands.ts';
-import { authority, startReceiver } from '../../events/webhooks/receiver.ts';
+import { localEndpoints, startReceiver } from '../../events/webhooks/receiver.ts';
 import { crashCopy } from '../../store/promises/fixtures.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { openApi } from '../../support/openapi.ts';
@@ -11,12 +11,6 @@ import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
 import { openTestProvider } from '../../support/simulator.ts';
-
-/** Settings with which endpoints may be on this machine. */
-const localEndpoints = {
-  ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.0/8',
-  ARTSEAL_WEBHOOK_CA: authority.certificateFile,
-};
 
 /** Tables that a replay may change, for its nonce, and tables that change by themselves. */
 const others = ['spent_nonces', 'log_checkpoint', 'restoration', '__drizzle_migrations'];

@@ -6,7 +6,7 @@ import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { verifyWebhook } from '../../../src/client/webhook.ts';
 import { webhooksMax } from '../../../src/domain/webhook.ts';
 import { redeliveredPerRequest } from '../../../src/store/webhook-commands.ts';
-import { authority, startReceiver, startServer } from '../../events/webhooks/receiver.ts';
+import { localEndpoints, startReceiver, startServer } from '../../events/webhooks/receiver.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -18,12 +18,6 @@ import { type RestAnswer, type SignedRequest, send } from '../../support/signed-
 
 const url = 'https://gallery.example/hooks?token=unspoken';
 const dayMs = 86_400_000;
-
-/** Settings with which endpoints may be on this machine. */
-const localEndpoints = {
-  ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.0/8',
-  ARTSEAL_WEBHOOK_CA: authority.certificateFile,
-};
 
 /** A service whose time stands still, a platform, and its calls. */
 async function startManaging(t: Pick<TestContext, 'after'>, options: ServiceOptions = {}) {
@@ -41,7 +35,7 @@ async function manage(service: TestService, clock: ManualClock) {
   const withBody =
     (method: string) =>
     (target: string, body: unknown, by: ApiCredentials = gallery, headers: Record<string, string> = {}) =>
-      call(target, { method, body: typeof body === 'string' ? body : JSON.stringify(body), headers }, by);
+      call(target, { method, body: JSON.stringify(body), headers }, by);
   const [post, patch] = [withBody('POST'), withBody('PATCH')];
   const create = async (given: object = { url }, by: ApiCredentials = gallery) => {
     const { status, json, text } = await post('', given, by);
