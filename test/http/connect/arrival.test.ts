@@ -13,31 +13,10 @@ import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
 import { ErrorInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../../gen/health/v1/health_pb.ts';
-import { createTypedCalls } from '../../../src/http/connect/typed-calls.ts';
-import { createSwitchedReadiness } from '../../support/readiness.ts';
-import { ledger } from '../../support/tokens.ts';
-import { openBareListener } from './bare-listener.ts';
+import { openWithoutOperations } from './bare-listener.ts';
 import { enveloped } from './raw-call.ts';
 
-/** The listener without operations: a call that gets that far fails. */
-async function openListener(
-  t: TestContext,
-  arrivalMs?: number,
-  draining = new AbortController(),
-): Promise<string> {
-  const typedCalls = createTypedCalls({
-    calls: {
-      identified: () => Promise.reject(new Error('The operation has begun.')),
-      streamed: () => assert.fail('Nothing streams here.'),
-    },
-    services: [ProvenanceService],
-    bearerCheck: () => ledger,
-    readiness: createSwitchedReadiness(),
-    draining: draining.signal,
-    ...(arrivalMs === undefined ? {} : { arrivalMs }),
-  });
-  return (await openBareListener(t, typedCalls)).baseUrl;
-}
+const services = [ProvenanceService];
 
 interface Part {
   readonly headers: Record<string, string>;
@@ -96,7 +75,7 @@ function assertTimeout(error: ConnectError | undefined, message: RegExp): void {
 
 for (const [name, [send, part, deadline]] of Object.entries(ways)) {
   test(`a call whose message has not arrived ends at its deadline: ${name}`, async (t) => {
-    const baseUrl = await openListener(t);
+    const { baseUrl } = await openWithoutOperations(t, { services });
     const over = Object.fromEntries(
       Object.entries(deadline).map(([key, value]) => [key, value.replace('5', '')]),
     );
@@ -107,10 +86,8 @@ for (const [name, [send, part, deadline]] of Object.entries(ways)) {
   });
 
   test(`a call whose message does not arrive is ended: ${name}`, async (t) => {
-    assertTimeout(
-      await send(t, await openListener(t, 50), part),
-      /^The request was not complete within 0\.05 s/,
-    );
+    const { baseUrl } = await openWithoutOperations(t, { services, arrivalMs: 50 });
+    assertTimeout(await send(t, baseUrl, part), /^The request was not complete within 0\.05 s/);
   });
 }
 
@@ -129,8 +106,7 @@ async function openWatch(baseUrl: string) {
 test('streams last longer than a message may take to arrive', async (t) => {
   // On a busy machine the first of these may be too short for any message.
   for (const arrivalMs of [50, 1_000, 20_000]) {
-    const draining = new AbortController();
-    const baseUrl = await openListener(t, arrivalMs, draining);
+    const { baseUrl, draining } = await openWithoutOperations(t, { services, arrivalMs });
     const watch = await openWatch(baseUrl);
     if (watch === undefined) continue;
     const isAsked = Promise.withResolvers<void>();

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import pino from 'pino';
 import type { BearerCheck } from '../../../src/api/bearer.ts';
@@ -87,4 +88,20 @@ export async function openOperations(
     typedCalls(...call);
   };
   return { ...(await openBareListener(t, recorded, { ...(stalledMs && { stalledMs }) })), responses };
+}
+
+/** The internal listener without operations: a call that gets as far as one fails. */
+export async function openWithoutOperations(
+  t: TestContext,
+  over: Partial<Parameters<typeof createTypedCalls>[0]> = {},
+) {
+  const [draining, readiness] = [new AbortController(), createSwitchedReadiness()];
+  const typedCalls = createTypedCalls({
+    calls: {
+      identified: () => Promise.reject(new Error('The operation has begun.')),
+      streamed: () => assert.fail('Nothing streams here.'),
+    },
+    ...{ services: [], bearerCheck: () => ledger, readiness, draining: draining.signal, ...over },
+  });
+  return { ...(await openBareListener(t, typedCalls)), draining, readiness };
 }

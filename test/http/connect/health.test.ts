@@ -5,15 +5,13 @@ import { type TestContext, test } from 'node:test';
 import { type Client, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../../gen/health/v1/health_pb.ts';
-import { createTypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
-import { createSwitchedReadiness } from '../../support/readiness.ts';
 import { startService } from '../../support/service.ts';
 import { typedRefusal } from '../../support/typed-clients.ts';
-import { openBareListener } from './bare-listener.ts';
+import { openWithoutOperations } from './bare-listener.ts';
 import { closingOf } from './closing-support.ts';
 import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
@@ -117,22 +115,8 @@ test('a connection has at most six Watch streams at a time', async () => {
 });
 
 /** The listener alone; the test decides when it drains and what fails. */
-async function openListener(t: TestContext) {
-  const draining = new AbortController();
-  const readiness = createSwitchedReadiness();
-  const typedCalls = createTypedCalls({
-    calls: {
-      identified: () => Promise.reject(new Error('Nothing is served here.')),
-      streamed: () => assert.fail('Nothing streams here.'),
-    },
-    services: [],
-    bearerCheck: () => assert.fail('Nobody is known here.'),
-    readiness,
-    draining: draining.signal,
-  });
-  const { baseUrl } = await openBareListener(t, typedCalls);
-  return { draining, readiness, baseUrl };
-}
+const openListener = (t: TestContext) =>
+  openWithoutOperations(t, { bearerCheck: () => assert.fail('Nobody is known here.') });
 
 test('draining ends a Watch of a process that is not ready, without a second NOT_SERVING', async (t) => {
   const { draining, readiness, baseUrl } = await openListener(t);

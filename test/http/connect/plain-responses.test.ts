@@ -108,17 +108,20 @@ for (const type of ['text/plain', 'application/grpc+thrift']) {
   });
 }
 
+/** Sends an empty message for a list with these headers over HTTP/1.1. */
+const postList = (headers: Record<string, string>) => {
+  const sent = { 'Content-Length': '2', ...bearer(token), ...headers };
+  return rawRequest('POST', new URL(list).pathname, sent, '{}');
+};
+
 test('a message without a type is 415 with a reason', async () => {
-  const headers = { Host: new URL(baseUrl).host, 'Content-Length': '2', ...bearer(token) };
-  const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
+  const answer = await rawAnswer(baseUrl, postList({ Host: 'x' }));
   assert.equal(answer.status, 415);
   assert.equal(answer.json.code, 'invalid_argument');
 });
 
 test('an invalid Host is rejected with a reason', async () => {
-  const sent = { Host: '[', 'Content-Type': 'application/json', 'Content-Length': '2' };
-  const headers = { ...sent, ...bearer(token) };
-  const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
+  const answer = await rawAnswer(baseUrl, postList({ Host: '[', 'Content-Type': 'application/json' }));
   assert.equal(answer.status, 400);
   assert.equal(answer.json.details[0].debug.reason, 'BAD_REQUEST_TARGET');
 });
@@ -185,12 +188,9 @@ test('headers that arrive too slowly are rejected with a reason', async (t) => {
 });
 
 test('bytes after a call that are not HTTP do not become its response', async () => {
-  const sent = { Host: 'x', 'Content-Type': 'application/json', 'Content-Length': '2', ...bearer(token) };
-  const call = rawRequest('POST', new URL(list).pathname, sent, '{}');
-  const { answers } = await rawExchange(
-    baseUrl,
-    Buffer.concat([call, Buffer.from('HELO example.org\r\n\r\n')]),
-  );
+  const call = postList({ Host: 'x', 'Content-Type': 'application/json' });
+  const garbage = Buffer.from('HELO example.org\r\n\r\n');
+  const { answers } = await rawExchange(baseUrl, Buffer.concat([call, garbage]));
   assert.deepEqual(
     answers.filter(({ status }) => status !== 200),
     [],
