@@ -15,7 +15,7 @@ import type { NewSeal } from '../../src/store/caller-commands.ts';
 import { allOf } from '../../src/store/paging.ts';
 import { executorOf } from '../../src/store/store.ts';
 import { sqliteInThisThread } from '../store/engines.ts';
-import { newWebhook, openStore } from '../store/promises/fixtures.ts';
+import { addWebhook, openStore } from '../store/promises/fixtures.ts';
 import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';
 
@@ -126,21 +126,13 @@ test('a replay of creating a key shows its secret after re-encryption', async (t
 });
 
 test('secrets and URLs of webhooks are re-encrypted, and needed while they are valid', async (t) => {
-  const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
+  const { store, execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
   const [{ key: owner } = assert.fail()] = issued;
-  const add = (webhookId: string) => {
-    const sealedSecret = old.seal(`first of ${webhookId}`, webhookId);
-    return execute({
-      kind: 'AddWebhook',
-      owner: owner.callerId,
-      webhook: {
-        ...newWebhook(),
-        webhookId,
-        sealedSecret,
-        ...sealUrl(old, webhookId, `https://${webhookId}.example/?t`),
-      },
+  const add = (webhookId: string) =>
+    addWebhook(store, owner, {
+      ...{ webhookId, sealedSecret: old.seal(`first of ${webhookId}`, webhookId) },
+      ...sealUrl(old, webhookId, `https://${webhookId}.example/?t`),
     });
-  };
   const rotate = (webhookId: string, previousEndsAtS: number) => {
     const sealedSecret = old.seal(`second of ${webhookId}`, webhookId);
     const name = { webhookId, owner: owner.callerId };
@@ -176,17 +168,13 @@ test('secrets and URLs of webhooks are re-encrypted, and needed while they are v
 });
 
 test('the check at the start names a webhook whose secret does not open', async (t) => {
-  const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
+  const { store, execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
   const [{ key: owner } = assert.fail()] = issued;
   await reencryptSecrets(execute, createKeyRing([k2, k1]), tester, goOn);
   const young = createKeyRing([k2]);
-  const { webhookId } = await execute({
-    kind: 'AddWebhook',
-    owner: owner.callerId,
-    webhook: {
-      ...{ ...newWebhook(), webhookId: 'wh_1', sealedSecret: old.seal('secret', 'wh_1') },
-      ...sealUrl(young, 'wh_1', 'https://wh_1.example/'),
-    },
+  const { webhookId } = await addWebhook(store, owner, {
+    ...{ webhookId: 'wh_1', sealedSecret: old.seal('secret', 'wh_1') },
+    ...sealUrl(young, 'wh_1', 'https://wh_1.example/'),
   });
   await assert.rejects(checkSealedSecrets(execute, young, nowS), /the secret of wh_1 \(platform-1\)/);
   const name = { webhookId, owner: owner.callerId };

@@ -35,25 +35,15 @@ export function callerPromises(engine: StoreEngine): void {
   test('a new platform has an ACTIVE key', async (t) => {
     const store = await openStore(t, engine);
     const key = newKey();
-    const stored = await perform(store, {
-      kind: 'AddPlatform',
-      by: tester,
-      platform: { name: 'gallery', tier: 'TRIAL', monthlyQuota: 1000 },
-      key,
-    });
+    const stored = await addPlatform(store, 'gallery', { tier: 'TRIAL', monthlyQuota: 1000 }, key);
     const { id, callerId, ...rest } = stored;
     assert.ok(Number.isInteger(id) && Number.isInteger(callerId));
     assert.deepEqual(
       { ...rest, sealedSecret: Buffer.from(rest.sealedSecret) },
       {
         ...{ ...key, status: 'ACTIVE', expiresAtS: null },
-        ...{
-          caller: 'gallery',
-          tier: 'TRIAL',
-          monthlyQuota: 1000,
-          filingCap: null,
-          platformStatus: 'ACTIVE',
-        },
+        ...{ caller: 'gallery', tier: 'TRIAL', monthlyQuota: 1000 },
+        ...{ filingCap: null, platformStatus: 'ACTIVE' },
       },
     );
     assert.deepEqual(store.findKey(key.apiKey), stored);
@@ -83,18 +73,13 @@ export function callerPromises(engine: StoreEngine): void {
 
   test('FindPlatform finds platforms and no internal callers', async (t) => {
     const store = await openStore(t, engine);
-    const { callerId } = await perform(store, {
-      kind: 'AddPlatform',
-      by: tester,
-      platform: { name: 'gallery', tier: 'STANDARD', monthlyQuota: 10_000 },
-      key: newKey(),
-    });
+    const agreement = { tier: 'STANDARD', monthlyQuota: 10_000 } as const;
+    const { callerId } = await addPlatform(store, 'gallery', agreement);
     await addService(store, 'ledger');
     assert.deepEqual(await findPlatform(store, 'gallery'), {
       callerId,
       caller: 'gallery',
-      tier: 'STANDARD',
-      monthlyQuota: 10_000,
+      ...agreement,
       filingCap: null,
       status: 'ACTIVE',
     });
@@ -154,8 +139,7 @@ export function callerPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'museum');
-    const minted = { key: newKey(), endsAtS: 1_790_086_400 };
-    await perform(store, { kind: 'RotateKey', by: tester, keyId, ...minted });
+    await rotateKey(store, keyId);
     const set = (tier?: string, monthlyQuota?: number, unlimited = false) => {
       const change = { tier, monthlyQuota, unlimited };
       return perform(store, { kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
@@ -196,11 +180,7 @@ export function callerPromises(engine: StoreEngine): void {
 
   test('keys and tokens of a platform have the filing cap of its agreement', async (t) => {
     const store = await openStore(t, engine);
-    const [platform, key] = [
-      { name: 'gallery', tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 7 } as const,
-      newKey(),
-    ];
-    const added = await perform(store, { kind: 'AddPlatform', by: tester, platform, key });
+    const added = await addPlatform(store, 'gallery', { tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 7 });
     const token = newToken({ platform: 'gallery' });
     await addService(store, 'ledger', token);
     const caps = () => [

@@ -141,14 +141,15 @@ export function newToken(over: Partial<NewToken> = {}): NewToken {
   return { tokenId, sha256, ...granted, createdAtS: 1_790_000_000, ...over };
 }
 
-/** Registers a platform without a quota. */
-export function addPlatform(store: Store, name: string): Promise<StoredKey> {
-  return perform(store, {
-    kind: 'AddPlatform',
-    by: tester,
-    platform: { name, tier: 'ENTERPRISE', monthlyQuota: undefined },
-    key: newKey(),
-  });
+/** Registers a platform, by default without a quota. */
+export function addPlatform(
+  store: Store,
+  name: string,
+  agreement: Partial<Command<'AddPlatform'>['platform']> = {},
+  key = newKey(),
+): Promise<StoredKey> {
+  const platform = { name, tier: 'ENTERPRISE', monthlyQuota: undefined, ...agreement } as const;
+  return perform(store, { kind: 'AddPlatform', by: tester, platform, key });
 }
 
 /** Makes the agreement with a platform that of a TRIAL. */
@@ -560,3 +561,13 @@ export function yearsAgo(years: number, days: number): BusinessTime {
   const atMs = Temporal.Now.zonedDateTimeISO('UTC').subtract({ years }).epochMilliseconds + days * 86_400_000;
   return time(`${new Date(atMs).toISOString().slice(0, 19)}+00:00`);
 }
+
+/** Registers the buyer and the seller of `terms`. */
+export async function registerBoth(store: Store, caller: string): Promise<void> {
+  await perform(store, toRegister(caller));
+  await perform(store, toRegister(caller, { role: 'SELLER' }));
+}
+
+/** The audit log, newest first. */
+export const auditEntries = async (store: Store, sinceS?: number) =>
+  (await perform(store, { kind: 'ListAuditLog', sinceS, page: firstPage() })).items;

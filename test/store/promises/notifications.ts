@@ -18,6 +18,7 @@ import {
   openGallery,
   openOrder,
   openStore,
+  registerBoth,
   resolved,
   type StoreEngine,
   settled,
@@ -53,9 +54,8 @@ export function notificationPromises(engine: StoreEngine): void {
   test('a notification about a buyer makes due the RELEASED orders that were opened since', async (t) => {
     const { store, by } = await openGallery(t, engine);
     const others = { customer: 'cus_2', paymentMethod: 'pm_1' };
-    await perform(store, toRegister('gallery'));
+    await registerBoth(store, 'gallery');
     await perform(store, toRegister('gallery', { partyId: 'buyer-2', providerIds: others }));
-    await perform(store, toRegister('gallery', { role: 'SELLER' }));
     const hourMs = 3_600_000;
     const orderOf = async (buyerId: string, atMs: number, isReleased: boolean) => {
       const filingNo = await fileOne(store, by);
@@ -83,8 +83,7 @@ export function notificationPromises(engine: StoreEngine): void {
 
   test('a notification about a buyer during a RELEASE makes its order due after it', async (t) => {
     const { store, by } = await openGallery(t, engine);
-    await perform(store, toRegister('gallery'));
-    await perform(store, toRegister('gallery', { role: 'SELLER' }));
+    await registerBoth(store, 'gallery');
     const over = { parties: neededNames, at: noon };
     const { escrowId } = (await perform(store, toOpen(by, await fileOne(store, by), over))).order;
     await settled(store, escrowId, { to: 'FROZEN' });

@@ -10,14 +10,15 @@ import {
   addService,
   allPages,
   anyParty,
+  auditEntries,
   caseOf,
   fileOne,
-  firstPage,
   knownAs,
   neededNames,
   openGallery,
   openStore,
   refused,
+  registerBoth,
   type StoreEngine,
   settled,
   toOpen,
@@ -26,12 +27,6 @@ import {
 
 const later = { ...tester, atS: tester.atS + 60, reason: 'a new card' };
 const another = { customer: 'cus_2', paymentMethod: 'pm_2' };
-
-/** Registers the buyer and the seller of `terms`. */
-async function registerBoth(store: Store, caller: string): Promise<void> {
-  await perform(store, toRegister(caller));
-  await perform(store, toRegister(caller, { role: 'SELLER' }));
-}
 
 const listed = async (store: Store, filter: Partial<typeof anyParty> = {}) =>
   (
@@ -42,7 +37,7 @@ const listed = async (store: Store, filter: Partial<typeof anyParty> = {}) =>
   ).flat();
 
 const actsOf = async (store: Store) =>
-  (await perform(store, { kind: 'ListAuditLog', sinceS: undefined, page: firstPage() })).items
+  (await auditEntries(store))
     .filter(({ action }) => action.startsWith('party'))
     .map(({ actor, atS, action, subject, reason, before, after }) => ({
       ...{ actor, atS, reason, action, subject },
