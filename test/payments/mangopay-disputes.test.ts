@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
+import { heldUp } from './held-requests.ts';
 import { amount, holdIn, hook, opened } from './mangopay-support.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 
@@ -56,18 +57,13 @@ describe('a pay-in that is disputed before the release', () => {
 
   test('lets nothing be released by an earlier request that arrives later', async (t) => {
     const { standIn, provider, asked, payIn, seller, balance, found } = await held(t);
-    const [there, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    t.after(() => gate.resolve());
-    const onTheWay = () => {
-      there.resolve();
-      return gate.promise;
-    };
-    standIn.failNext(/^POST \/transfers$/, { onTheWay });
+    const { wait, there, letThrough } = heldUp(t);
+    standIn.failNext(/^POST \/transfers$/, { onTheWay: wait });
     const earlier = instruct(provider, asked, 'RELEASE');
-    await there.promise;
+    await there;
     standIn.dispute(payIn.Id);
     assert.equal((await instruct(provider, asked, 'RELEASE')).declined?.code, 'disputed');
-    gate.resolve();
+    letThrough();
     assert.equal((await earlier).status, 'HELD');
     assert.equal(balance(seller.wallet), 0);
     assert.deepEqual(await found(), ['HELD', BigInt(amount)]);

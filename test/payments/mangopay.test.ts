@@ -15,20 +15,18 @@ const hourMs = 3_600_000;
 const holdRequest = /^POST \/transfers$/;
 
 const engine: ProviderEngine = {
-  has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack', 'disputes', 'posts'],
   lapses: false,
+  cancelsActions: false,
+  notifies: true,
   open: async (t) => {
     const { standIn, provider, order, buyers } = await opened(t);
     standIn.askToAuthenticate(buyers.owner.user);
     let sent = 0;
     return {
       provider,
-      order: (buyer) => order(buyer === 'declined' ? 'poor' : 'rich'),
-      awaitsBuyer: {
-        order: () => order('owner'),
-        act: async (asked, how) => standIn.authenticated(holdIn(standIn, asked).Id, how === 'DONE'),
-      },
-      takesBack: async (asked, event) => {
+      order: (buyer) => order(buyer === undefined ? 'rich' : buyer === 'declined' ? 'poor' : 'owner'),
+      act: async (asked, how) => standIn.authenticated(holdIn(standIn, asked).Id, how === 'DONE'),
+      happen: async (asked, event) => {
         const hold = holdIn(standIn, asked);
         const payIn = standIn.payIns.find(
           ({ CreditedWalletId }) => CreditedWalletId === hold.DebitedWalletId,

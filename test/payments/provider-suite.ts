@@ -11,59 +11,32 @@ import type {
   SentNotification,
 } from '../../src/payments/provider.ts';
 
-/**
- * What not every provider has.
- *
- * - tellsWhy: it says why it declines.
- * - awaitsBuyer: it may ask the buyer to act before it makes a hold; callsOff: that can be called off before the buyer has.
- * - takesBack: all of what was paid out can go back to the buyer; takesPartBack: a part of it as well.
- * - disputes: what was paid out can be contested.
- * - posts: it sends notifications over HTTP.
- */
-export type Capability =
-  | 'tellsWhy'
-  | 'awaitsBuyer'
-  | 'callsOff'
-  | 'takesBack'
-  | 'takesPartBack'
-  | 'disputes'
-  | 'posts';
-
 /** A provider under test. */
 export interface ProviderEngine {
   open(test: TestContext): Promise<OpenProvider>;
-  /** What it has of that: its parts of the suite are run, and `open` gives what they need. */
-  readonly has?: readonly Capability[];
-  /** False where a hold never runs out. */
+  /** False if a hold never lapses. */
   readonly lapses?: false;
+  /** False if an order cannot be cancelled while the buyer has to act. */
+  readonly cancelsActions?: false;
+  /** Whether the provider sends notifications over HTTP. */
+  readonly notifies?: true;
 }
 
 /** An open provider, and what else the suite needs. */
 export interface OpenProvider {
   readonly provider: PaymentProvider;
-  /** An order that the provider has not heard of; with a buyer whose hold it declines, if asked. */
-  order(buyer?: 'declined'): PaymentOrder;
+  /** Returns an order that is new to the provider. Its buyer is declined or has to act, if chosen. */
+  order(buyer?: 'declined' | 'acting'): PaymentOrder;
   /** Lets the hold of an order run out. */
   lapse(order: PaymentOrder): Promise<void>;
-  /** Where it has `awaitsBuyer`. */
-  readonly awaitsBuyer?: BuyersPart;
-  /** Has an event happen to what was paid out for an order; where it has `takesBack`, and for what else it has. */
-  takesBack?(order: PaymentOrder, event: PayoutEvent): Promise<void>;
-  /** A genuine notification about an order, sent and received at this time; the next one is another. If it sends any by HTTP. */
-  notification?(order: PaymentOrder, sentAtS: number): SentNotification;
-  /**
-   * What is no genuine notification any more, made of one that is. Where nothing is said: all that must not differ where headers
-   * sign body and time.
-   */
-  forgeries?(sent: SentNotification): readonly SentNotification[];
-}
-
-/** What the suite needs where buyers act. */
-export interface BuyersPart {
-  /** An order whose buyer has to act. */
-  order(): PaymentOrder;
-  /** The buyer of such an order does what was asked for, or tries and fails. */
+  /** The buyer of an order completes the required action, or fails. */
   act(order: PaymentOrder, how: 'DONE' | 'FAILED'): Promise<void>;
+  /** Makes an event happen to the paid out money of an order. */
+  happen(order: PaymentOrder, event: PayoutEvent): Promise<void>;
+  /** Returns a new genuine notification about an order, sent and received at this time. */
+  notification?(order: PaymentOrder, sentAtS: number): SentNotification;
+  /** Returns forgeries of a notification; by default those of one whose headers sign body and time. */
+  forgeries?(sent: SentNotification): readonly SentNotification[];
 }
 
 /** All or half of what the seller has goes back to the buyer; the buyer contests it, and loses or wins that. */
@@ -121,11 +94,10 @@ export function providerSuite(name: string, engine: ProviderEngine): void {
   describe(`provider ${name}`, () => {
     describe('instructions', () => instructionPromises(engine));
     describe('look-ups', () => lookUpPromises(engine));
-    const has = new Set(engine.has);
-    if (has.has('posts')) describe('notifications', () => notificationPromises(engine));
-    if (has.has('tellsWhy')) describe('reasons', () => reasonPromises(engine));
-    if (has.has('awaitsBuyer')) describe('buyers who have to act', () => buyerPromises(engine, has));
-    if (has.has('takesBack')) describe('money after its pay-out', () => payoutPromises(engine, has));
+    if (engine.notifies) describe('notifications', () => notificationPromises(engine));
+    describe('reasons', () => reasonPromises(engine));
+    describe('buyers who have to act', () => buyerPromises(engine));
+    describe('money after its pay-out', () => payoutPromises(engine));
     test('a closed provider rejects all calls', async (t) => {
       const open = await engine.open(t);
       const order = open.order();
@@ -267,21 +239,14 @@ function assertReason(declined: Declined | undefined): void {
   assert.notEqual(declined.detail, '');
 }
 
-/** The part of an opened provider that it says it has. */
-function partOf<Part>(part: Part | undefined): Part {
-  assert.ok(part !== undefined, 'the provider has this part');
-  return part;
-}
-
-function buyerPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): void {
+function buyerPromises(engine: ProviderEngine): void {
   const opened = async (t: TestContext) => {
     const open = await engine.open(t);
-    const buyer = partOf(open.awaitsBuyer);
-    const order = buyer.order();
+    const order = open.order('acting');
     assert.deepEqual(open.provider.check(order), []);
     const asked = await instruct(open.provider, order, 'FREEZE');
     assert.equal(asked.status, 'AWAITING_BUYER');
-    return { ...open, buyer, order, asked, remembered: { ...order, reference: asked.reference } };
+    return { ...open, order, asked, remembered: { ...order, reference: asked.reference } };
   };
 
   test('AWAITING_BUYER always has the page for the buyer', async (t) => {
@@ -295,8 +260,8 @@ function buyerPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): vo
   });
 
   test('the payment is HELD once the buyer has acted', async (t) => {
-    const { provider, buyer, order, remembered } = await opened(t);
-    await buyer.act(order, 'DONE');
+    const { provider, act, order, remembered } = await opened(t);
+    await act(order, 'DONE');
     const held = await lookUp(provider, order);
     assert.deepEqual([held.status, held.amount, held.currency], ['HELD', order.amount, order.currency]);
     assert.equal(held.nextActionUrl, undefined);
@@ -306,8 +271,8 @@ function buyerPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): vo
   });
 
   test('a buyer who has tried and failed may try again, or is declined with the reason', async (t) => {
-    const { provider, buyer, order, asked } = await opened(t);
-    await buyer.act(order, 'FAILED');
+    const { provider, act, order, asked } = await opened(t);
+    await act(order, 'FAILED');
     const found = await lookUp(provider, order);
     // Where nothing is known any more, the FREEZE is given again.
     const payment = found.status === 'ABSENT' ? await instruct(provider, order, 'FREEZE') : found;
@@ -318,13 +283,13 @@ function buyerPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): vo
     assert.equal((await instruct(provider, order, 'CANCEL')).status, 'VOID');
   });
 
-  if (!has.has('callsOff')) {
+  if (engine.cancelsActions === false) {
     test('given up while the buyer is awaited: no answer before the buyer has acted, then all goes back', async (t) => {
-      const { provider, buyer, order, remembered } = await opened(t);
+      const { provider, act, order, remembered } = await opened(t);
       for (const kind of ['CANCEL', 'REFUND'] as const) {
         await assert.rejects(instruct(provider, remembered, kind));
       }
-      await buyer.act(order, 'DONE');
+      await act(order, 'DONE');
       assert.equal((await instruct(provider, remembered, 'CANCEL')).status, 'RETURNED');
       assert.equal((await lookUp(provider, order)).status, 'RETURNED');
     });
@@ -332,36 +297,35 @@ function buyerPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): vo
   }
   for (const kind of ['CANCEL', 'REFUND'] as const) {
     test(`${kind} while the buyer is awaited: VOID, whatever the buyer does then`, async (t) => {
-      const { provider, buyer, order, remembered } = await opened(t);
+      const { provider, act, order, remembered } = await opened(t);
       assert.equal((await instruct(provider, remembered, kind)).status, 'VOID');
-      await buyer.act(order, 'DONE').catch(() => {});
+      await act(order, 'DONE').catch(() => {});
       assert.equal((await lookUp(provider, order)).status, 'VOID');
       assert.equal((await instruct(provider, order, 'FREEZE')).status, 'VOID');
     });
   }
 }
 
-/** Where events after a pay-out lead, by what a provider has to have for them. */
-const payoutCourses: readonly (readonly [Capability, readonly PayoutEvent[], PaymentStatus])[] = [
-  ['takesBack', ['RETURN_ALL'], 'RETURNED'],
-  ['takesPartBack', ['RETURN_PART'], 'PARTLY_RETURNED'],
-  ['takesPartBack', ['RETURN_PART', 'RETURN_ALL'], 'RETURNED'],
-  ['disputes', ['DISPUTE'], 'DISPUTED'],
-  ['disputes', ['DISPUTE', 'DISPUTE_WON'], 'PAID_OUT'],
-  ['disputes', ['DISPUTE', 'DISPUTE_LOST'], 'RETURNED'],
+/** Where events after a pay-out lead. */
+const payoutCourses: readonly (readonly [readonly PayoutEvent[], PaymentStatus])[] = [
+  [['RETURN_ALL'], 'RETURNED'],
+  [['RETURN_PART'], 'PARTLY_RETURNED'],
+  [['RETURN_PART', 'RETURN_ALL'], 'RETURNED'],
+  [['DISPUTE'], 'DISPUTED'],
+  [['DISPUTE', 'DISPUTE_WON'], 'PAID_OUT'],
+  [['DISPUTE', 'DISPUTE_LOST'], 'RETURNED'],
 ];
 
-function payoutPromises(engine: ProviderEngine, has: ReadonlySet<Capability>): void {
-  for (const [needed, events, status] of payoutCourses.filter(([capability]) => has.has(capability))) {
+function payoutPromises(engine: ProviderEngine): void {
+  for (const [events, status] of payoutCourses) {
     test(`${events.join(', ')}: ${status}, and nothing moves it any more`, async (t) => {
       const open = await engine.open(t);
       const order = open.order();
       const { reference } = await instruct(open.provider, order, 'FREEZE');
       assert.equal((await instruct(open.provider, { ...order, reference }, 'RELEASE')).status, 'PAID_OUT');
-      const happen = partOf(open.takesBack);
-      for (const event of events) await happen(order, event);
+      for (const event of events) await open.happen(order, event);
       const payment = await lookUp(open.provider, order);
-      assert.equal(payment.status, status, needed);
+      assert.equal(payment.status, status);
       if (status === 'PARTLY_RETURNED') assert.equal(payment.amount, order.amount - order.amount / 2n);
       assert.equal(payment.currency, order.currency);
       assert.deepEqual(await lookUp(open.provider, { ...order, reference }), payment);
@@ -383,7 +347,7 @@ function notificationPromises(engine: ProviderEngine): void {
     const open = await engine.open(t);
     const order = open.order();
     const held = await instruct(open.provider, order, 'FREEZE');
-    const notification = partOf(open.notification);
+    const notification = open.notification ?? assert.fail();
     return { ...open, order, held, notification, sent: notification(order, nowS()) };
   };
 

@@ -22,23 +22,19 @@ const booked = { amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-hol
 const held = { ...booked, status: 'HELD', holdExpiresAtMs: startMs + holdLastsMs };
 
 providerSuite('simulated', {
-  has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes'],
   open: async (t) => {
     const { provider, befall } = openProvider(t);
     let orders = 0;
-    const nextOrder = (buyerId: string) => {
-      orders += 1;
-      return order(String(orders), { buyerId });
-    };
+    const buyers = { declined: 'sim-decline-1', acting: 'sim-must-act-never-1' };
     return {
       provider,
-      order: (buyer) => nextOrder(buyer === 'declined' ? 'sim-decline-1' : 'buyer'),
-      lapse: async (of) => befall(of, 'LAPSE'),
-      awaitsBuyer: {
-        order: () => nextOrder('sim-must-act-never-1'),
-        act: async (of, how) => befall(of, how === 'DONE' ? 'BUYER_ACTS' : 'BUYER_FAILS'),
+      order: (buyer) => {
+        orders += 1;
+        return order(String(orders), { buyerId: buyer ? buyers[buyer] : 'buyer' });
       },
-      takesBack: async (of, event) => befall(of, event),
+      lapse: async (of) => befall(of, 'LAPSE'),
+      act: async (of, how) => befall(of, how === 'DONE' ? 'BUYER_ACTS' : 'BUYER_FAILS'),
+      happen: async (of, event) => befall(of, event),
     };
   },
 });

@@ -3,10 +3,9 @@ import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { declinedFor } from '../../src/payments/stripe/declined.ts';
+import { heldUp } from './held-requests.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 import { opened } from './stripe-support.ts';
-
-const freezeRequest = /^POST \/v1\/payment_intents$/;
 
 describe('why Stripe declined', () => {
   const rejections: readonly (readonly [string, Partial<PaymentOrder>, string, RegExp])[] = [
@@ -114,21 +113,14 @@ describe('a rejection that Stripe does not save ends the order at once', () => {
   test('a FREEZE that is still being carried out: not known yet', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
-    const gate = Promise.withResolvers<void>();
-    const there = Promise.withResolvers<void>();
-    t.after(() => gate.resolve());
-    standIn.failNext(freezeRequest, {
-      until: () => {
-        there.resolve();
-        return gate.promise;
-      },
-    });
+    const { wait, there, letThrough } = heldUp(t);
+    standIn.failNext(/^POST \/v1\/payment_intents$/, { until: wait });
     const first = instruct(provider, asked, 'FREEZE');
-    await there.promise;
+    await there;
     for (let sent = 0; sent < 2; sent += 1)
       standIn.failNext(/^POST \/v1\/payment_methods$/, { status: 400, code: 'resource_missing' });
     await assert.rejects(instruct(provider, asked, 'FREEZE'), /StripeIdempotencyError/);
-    gate.resolve();
+    letThrough();
     assert.equal((await first).status, 'HELD');
   });
 

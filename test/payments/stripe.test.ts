@@ -4,7 +4,12 @@ import { inspect } from 'node:util';
 import Stripe from 'stripe';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { ApiError } from '../../src/domain/reason.ts';
-import type { FailureKind, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
+import type {
+  FailureKind,
+  PaymentOrder,
+  PaymentProvider,
+  SentNotification,
+} from '../../src/payments/provider.ts';
 import { apiVersion } from '../../src/payments/stripe/api-version.ts';
 import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
 import { cards, type Fault } from '../support/stripe-stand-in.ts';
@@ -14,8 +19,14 @@ import { opened } from './stripe-support.ts';
 
 const freezeRequest = /^POST \/v1\/payment_intents$/;
 
+/** A notification as Stripe posts it. */
+const posted = (body: Uint8Array, signature: string, nowS: number): SentNotification => {
+  const headers = { 'stripe-signature': [signature] };
+  return { method: 'POST', query: '', headers, body, nowS };
+};
+
 const engine: ProviderEngine = {
-  has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes', 'posts'],
+  notifies: true,
   open: async (t) => {
     const { standIn, provider, order } = await opened(t, { returnUrl: 'https://platform.example/paid' });
     const intentOf = ({ holdId }: PaymentOrder) => {
@@ -27,13 +38,10 @@ const engine: ProviderEngine = {
     const disputes = new Map<string, ReturnType<typeof standIn.dispute>>();
     return {
       provider,
-      order,
+      order: (buyer) => order(buyer === 'acting' ? 'authentication' : buyer),
       lapse: async (asked) => standIn.expire(intentOf(asked).id),
-      awaitsBuyer: {
-        order: () => order('authentication'),
-        act: async (asked, how) => standIn.authenticate(intentOf(asked).id, how === 'DONE'),
-      },
-      takesBack: async (asked, event) => {
+      act: async (asked, how) => standIn.authenticate(intentOf(asked).id, how === 'DONE'),
+      happen: async (asked, event) => {
         const { id, amount_received: paid } = intentOf(asked);
         switch (event) {
           case 'RETURN_ALL':
@@ -52,13 +60,7 @@ const engine: ProviderEngine = {
         events += 1;
         const type = 'payment_intent.amount_capturable_updated';
         const { body, signature } = standIn.event(`evt_${events}`, type, intentOf(asked), sentAtS);
-        return {
-          method: 'POST',
-          query: '',
-          headers: { 'stripe-signature': [signature] },
-          body,
-          nowS: sentAtS,
-        };
+        return posted(body, signature, sentAtS);
       },
     };
   },
@@ -357,12 +359,7 @@ describe('a look-up', () => {
 describe('notifications of Stripe', () => {
   const nowS = 1_795_000_000;
   const intent = { object: 'payment_intent', metadata: { artseal_hold: 'hold-x' } };
-  const sent = (body: Uint8Array, signature: string, laterS = 0) => ({
-    ...{ method: 'POST', query: '' },
-    headers: { 'stripe-signature': [signature] },
-    body,
-    nowS: nowS + laterS,
-  });
+  const sent = (body: Uint8Array, signature: string, laterS = 0) => posted(body, signature, nowS + laterS);
   const refusedFor = (reason: string) => (error: unknown) =>
     error instanceof ApiError && error.reason === reason;
 

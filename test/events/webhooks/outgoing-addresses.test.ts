@@ -162,17 +162,6 @@ describe('a name that gets another address', () => {
   });
 });
 
-test('a redirect to a forbidden address is not followed', async (t) => {
-  for (const status of [302, 307]) {
-    const { open, forbidden, networks } = await startBoth(t, (_request, response) => {
-      response.writeHead(status, { location: `https://127.0.0.1:${open.port}/` }).end();
-    });
-    const outgoing = openOutgoing(t, { networks });
-    assert.equal(await outcome(post(outgoing, `https://127.0.0.2:${open.port}/`)), status);
-    assert.deepEqual([open.connections(), forbidden.connections()], [1, 0]);
-  }
-});
-
 test('a connection to another address than the checked one is closed before a byte is written', async (t) => {
   const { open, forbidden, networks } = await startBoth(t);
   const connect = Socket.prototype.connect as (this: Socket, options: NetConnectOpts) => Socket;
