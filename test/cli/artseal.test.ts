@@ -331,14 +331,6 @@ test('an unknown tier or role is a wrong command line; the error lists the known
   }
 });
 
-test('artseal backup without a file says that it needs one', async () => {
-  const { code, errors } = await artseal(['backup']);
-  assert.deepEqual(
-    [code, errors],
-    [2, ['artseal: backup needs FILE, or one of verify, rotate; see artseal backup --help']],
-  );
-});
-
 test('an error names the file that is missing or cannot be used, and what to do', async (t) => {
   const folder = temporaryFolder(t);
   const { env } = await registryWithKey(t);

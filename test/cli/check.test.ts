@@ -14,7 +14,7 @@ import { makeSelfSigned } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
 import { readableNames } from '../support/copy-folder.ts';
 import { anyAddresses, freeAddress } from '../support/free-address.ts';
-import { type IssuedPlatform, issueInto, makeSandbox } from '../support/issued.ts';
+import { issueInto, makeSandbox } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
 import { startService } from '../support/service.ts';
 import { startStripeStandIn } from '../support/stripe-stand-in.ts';
@@ -434,22 +434,4 @@ test('check compares the clock with the newest filing', async (t) => {
     /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest filing, and filings are rejected: .*artseal clock accept$/,
   );
   assert.match(await at(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
-});
-
-test('a start with credentials that the provider rejects logs it, and serves calls that need no provider', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
-  const { standIn, env } = await withStripe(t, dataDir);
-  standIn.revokeKey(true);
-  const service = await startService(t, { env, dataDir });
-  const lines = service.logLines.map((line) => JSON.parse(line));
-  const { level, provider, why } =
-    lines.find(({ msg }) => /rejects the credentials/.test(msg)) ?? assert.fail();
-  assert.deepEqual([level, provider], [50, 'stripe']);
-  assert.match(why, /API key.*401/);
-  const answer = await fetch(`${service.publicUrl}/readyz`);
-  assert.equal(answer.status, 503);
-  assert.match(await answer.text(), /provider/);
-  assert.equal((await fileArtwork(service, platform)).status, 200);
 });

@@ -13,6 +13,8 @@ const atStripe = {
   ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
 };
 
+const seller = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's'];
+const account = ['--provider-ids', 'account=acct_1'];
 const buyer = (name: string) => ({ customer: `cus_${name}`, paymentMethod: `pm_${name}` });
 
 /** A data folder with platform-1 and platform-2, and `artseal party` on it. */
@@ -70,22 +72,20 @@ test('a party is added, listed, replaced and removed', async (t) => {
 
 test('an error names the arguments of the command line', async (t) => {
   const { party, listed } = await deployment(t);
-  const named = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's'];
-  const account = ['--provider-ids', 'account=acct_1'];
   for (const [words, message] of [
-    [['add', '--platform', 'nobody', ...named.slice(2), ...account], 'NOT_FOUND: NAME names no platform'],
+    [['add', '--platform', 'nobody', ...seller.slice(2), ...account], 'NOT_FOUND: NAME names no platform'],
     [['list', '--platform', 'nobody'], 'NOT_FOUND: NAME names no platform.*artseal platform list'],
-    [['remove', ...named], 'NOT_FOUND: --id is not registered.*artseal party list'],
+    [['remove', ...seller], 'NOT_FOUND: --id is not registered.*artseal party list'],
     [
-      ['add', ...named, '--provider-ids', 'account=cus_1'],
+      ['add', ...seller, '--provider-ids', 'account=cus_1'],
       'providerIds.account must be the id of a connected account',
     ],
     [
-      ['add', ...named, '--provider-ids', 'acct_1'],
+      ['add', ...seller, '--provider-ids', 'acct_1'],
       'providerIds.account is required.*--provider-ids must have account, and no',
     ],
-    [['add', ...named, ...account, '--reason', 'a\nb'], '--reason must have no control characters'],
-    [['add', ...named.slice(0, 5), 'x'.repeat(129), ...account], '--id must have 1 to 128 characters'],
+    [['add', ...seller, ...account, '--reason', 'a\nb'], '--reason must have no control characters'],
+    [['add', ...seller.slice(0, 5), 'x'.repeat(129), ...account], '--id must have 1 to 128 characters'],
   ] as const) {
     const { code, errors } = await party(...words);
     assert.equal(code, 1, words.join(' '));
@@ -97,8 +97,7 @@ test('an error names the arguments of the command line', async (t) => {
 test('a name that is given twice is rejected', async (t) => {
   const { party, listed } = await deployment(t);
   const names = 'account=acct_1, account=acct_2';
-  const words = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's', '--provider-ids', names];
-  const { code, errors } = await party('add', ...words);
+  const { code, errors } = await party('add', ...seller, '--provider-ids', names);
   assert.deepEqual(
     [code, errors],
     [2, ['artseal: party add takes account once in --provider-ids; see artseal party --help']],
@@ -108,17 +107,10 @@ test('a name that is given twice is rejected', async (t) => {
 
 test('the simulated provider needs no registered parties', async (t) => {
   const { party, importing, listed } = await deployment(t, {});
-  const named = [
-    '--platform',
-    'platform-1',
-    '--role',
-    'SELLER',
-    '--id',
-    's',
-    '--provider-ids',
-    'account=acct_1',
-  ];
-  for (const { code, errors } of [await party('add', ...named), await importing({ platforms: {} })]) {
+  for (const { code, errors } of [
+    await party('add', ...seller, ...account),
+    await importing({ platforms: {} }),
+  ]) {
     assert.equal(code, 1);
     assert.match(errors.join('\n'), /needs no registered parties$/);
   }

@@ -44,10 +44,10 @@ export function newRegistry(t: Pick<TestContext, 'after'>): Promise<Registry> {
   return openRegistryIn(t, temporaryFolder(t));
 }
 
-/** Takes a backup of a data folder at noon; its file. */
-export async function backedUp(t: Pick<TestContext, 'after'>, dataDir: string): Promise<string> {
+/** Takes a backup of a data folder, at noon by default; its file. */
+export async function backedUp(t: Pick<TestContext, 'after'>, dataDir: string, nowMs: number = noon.atMs) {
   const target = join(temporaryFolder(t), 'backup.tar');
-  await takeBackup({ dataDir, target, nowMs: noon.atMs, progress: unwatched });
+  await takeBackup({ dataDir, target, nowMs, progress: unwatched });
   return target;
 }
 

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { BackupError } from '../../../src/operations/backup/backup-error.ts';
-import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { DatabaseError } from '../../../src/store/sqlite/location.ts';
@@ -152,9 +151,7 @@ test('if a year has ended since the backup, numbers of both years are skipped', 
 test('if the clock was ahead during the backup, numbers of the right year are skipped as well', async (t) => {
   const original = await newRegistry(t);
   await original.file();
-  const backup = join(temporaryFolder(t), 'backup.tar');
-  const nowMs = Date.parse('2028-01-01T12:00:00Z');
-  await takeBackup({ dataDir: original.dataDir, target: backup, nowMs, progress: unwatched });
+  const backup = await backedUp(t, original.dataDir, Date.parse('2028-01-01T12:00:00Z'));
   for (const restoredAt of ['2026-12-31T12:00:00Z', '2027-01-01T12:00:00Z']) {
     const { into } = await restored(t, backup, { nowMs: Date.parse(restoredAt) });
     const registry = await openRegistryIn(t, into);

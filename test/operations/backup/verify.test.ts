@@ -24,6 +24,7 @@ import { faultsInLog } from '../../../src/store/sqlite/log-check.ts';
 import { perform } from '../../../src/store/store.ts';
 import { acceptClock, resolved, settled } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
+import { forgeIn } from '../../support/forging.ts';
 import { noteKey } from '../../support/note-keys.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -338,10 +339,6 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
     "UPDATE filing SET author = 'back', hash = 'x' WHERE erased_at_s IS NOT NULL",
     'AS-2015-000001 is not what its evidence hash was made of',
   ],
-  'a filing that is gone': [
-    `DELETE FROM filing WHERE filing_no = '${last}'`,
-    `leaf 7 of the evidence log is of ${last}, which is not there or names another leaf`,
-  ],
   'a filing that names another leaf': [
     `UPDATE filing SET leaf_index = 99 WHERE filing_no = '${last}'`,
     `leaf 7 of the evidence log is of ${last}, which is not there or names another leaf`,
@@ -374,10 +371,6 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
   ],
   'an act that was changed': [
     'UPDATE log_event SET detail = \'{"vkey":"another"}\' WHERE sequence = 4',
-    'leaf 6 of the evidence log is of a log event that the database does not have',
-  ],
-  'an act that is no JSON': [
-    "UPDATE log_event SET detail = 'x' WHERE sequence = 4",
     'leaf 6 of the evidence log is of a log event that the database does not have',
   ],
   'an act that was put in': [
@@ -414,15 +407,21 @@ const wrongRows: Readonly<Record<string, readonly [sql: string, faults: readonly
   ],
 };
 
+/** A copy of the database of a data folder, changed without its triggers. */
+function changedCopy(t: TestContext, dataDir: string, sql: string): string {
+  const database = join(temporaryFolder(t), 'artseal.db');
+  copyFileSync(join(dataDir, 'artseal.db'), database);
+  forgeIn(database, (client) => client.exec(sql));
+  return database;
+}
+
 test('a fault in a row of leaves is named by its leaf', async (t) => {
   const dataDir = temporaryFolder(t);
   const { file, store } = await openRegistryIn(t, dataDir);
   await Promise.all(Array.from({ length: 9 }, () => file()));
   await store.close();
   for (const [what, [sql, faults]] of Object.entries(wrongRows)) {
-    const database = join(temporaryFolder(t), 'artseal.db');
-    copyFileSync(join(dataDir, 'artseal.db'), database);
-    forced(database, sql);
+    const database = changedCopy(t, dataDir, sql);
     // The hashes of later leaves include it, so these are named as well.
     assert.deepEqual(faultsInLog(database).slice(0, 1), faults, what);
   }
@@ -439,10 +438,9 @@ test('records that name the leaves of others are faults, however many there are'
     [2, 250],
     [1, 250],
   ] as const) {
-    const database = join(temporaryFolder(t), 'artseal.db');
-    copyFileSync(join(dataDir, 'artseal.db'), database);
-    forced(
-      database,
+    const database = changedCopy(
+      t,
+      dataDir,
       `INSERT INTO provenance_record SELECT filing_no, ${position}, 'TRANSFER', '2026-11-21', filed_at_s, salt, leaf_index
       FROM filing ORDER BY id LIMIT ${count}`,
     );
@@ -452,23 +450,11 @@ test('records that name the leaves of others are faults, however many there are'
   }
 });
 
-/** Changes a database without its triggers. */
-function forced(database: string, sql: string): void {
-  const raw = new Sqlite(database);
-  const triggers = raw.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all();
-  for (const trigger of triggers) raw.exec(`DROP TRIGGER ${trigger}`);
-  raw.pragma('foreign_keys = OFF');
-  raw.exec(sql);
-  raw.close();
-}
-
 test('every fault of the evidence log is named, and a sound log has none', async (t) => {
   const dataDir = await loggedRegistry(t);
   assert.deepEqual(await faultsOf(await backedUp(t, dataDir)), []);
   for (const [what, [sql, fault]] of Object.entries(wrongLogs)) {
-    const database = join(temporaryFolder(t), 'artseal.db');
-    copyFileSync(join(dataDir, 'artseal.db'), database);
-    forced(database, sql);
+    const database = changedCopy(t, dataDir, sql);
     const found = faultsInLog(database);
     // A tree that was changed is no more the one that was published.
     const besides = found.slice(1).filter((other) => !other.startsWith('the published checkpoint'));
@@ -476,12 +462,6 @@ test('every fault of the evidence log is named, and a sound log has none', async
     if (typeof fault === 'string') assert.equal(found[0], fault, what);
     else assert.match(found[0] ?? '', fault, what);
   }
-  const forged = { dataDir: temporaryFolder(t) };
-  copyFileSync(join(dataDir, 'artseal.db'), join(forged.dataDir, 'artseal.db'));
-  const raw = new Sqlite(join(forged.dataDir, 'artseal.db'));
-  raw.exec("DROP TRIGGER provenance_record_never_changes; UPDATE provenance_record SET at = '1999-01-01'");
-  raw.close();
-  assert.match((await faultsOf(await backedUp(t, forged.dataDir))).join(), /record 2 of .* commits to/);
 });
 
 test('an index that disagrees with its table is found', async (t) => {
