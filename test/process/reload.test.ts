@@ -41,11 +41,8 @@ function deployment(t: TestContext) {
 }
 
 /** Sends SIGHUP. Returns the names of the master keys that the server then has. */
-async function reload({ child, stderr }: WatchedService): Promise<readonly string[]> {
-  const lines = () =>
-    stderr()
-      .split('\n')
-      .filter((line) => line.includes('master keys reloaded'));
+async function reload({ child, logLines }: WatchedService): Promise<readonly string[]> {
+  const lines = () => logLines('master keys reloaded');
   const before = lines().length;
   process.kill(child.pid ?? assert.fail(), 'SIGHUP');
   const line = await eventually('master keys are reloaded', withinMs, () => lines()[before]);

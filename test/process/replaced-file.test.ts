@@ -6,10 +6,9 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { newKey, sandbox } from '../store/promises/fixtures.ts';
 import { tester } from '../support/audit-log.ts';
+import { fileArtwork } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
-import { artwork } from '../support/samples.ts';
-import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 import { serveWatched } from '../support/watched-command.ts';
@@ -25,14 +24,9 @@ test('a service whose database is moved or replaced rejects all calls until it i
   const { platforms, token } = await issueInto(dataDir, 1);
   const [platform] = platforms as [IssuedPlatform];
   const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
-  const file = () =>
-    send(service.publicUrl, platform, { target: '/api/v1/filing', body: JSON.stringify(artwork) });
+  const file = () => fileArtwork(service, platform);
   const list = () => typedCall(service.internalUrl, token, 'FilingService/ListFilings', {});
-  const logged = (text: string) =>
-    service
-      .stderr()
-      .split('\n')
-      .filter((line) => line.includes(text)).length;
+  const logged = (text: string) => service.logLines(text).length;
   const isLogged = (text: string, times: number) =>
     eventually(`${times} × ${text}`, timeoutMs, () => logged(text) === times);
   assert.match((await file()).json.filingNo, /-000001$/);

@@ -24,11 +24,7 @@ async function serveTraced(t: TestContext, env: Record<string, string>): Promise
 }
 
 /** Log lines of calls. */
-const callsIn = ({ stderr }: WatchedService) =>
-  stderr()
-    .split('\n')
-    .filter((line) => line.includes('"msg":"call"'))
-    .map((line) => JSON.parse(line));
+const callsIn = ({ logLines }: WatchedService) => logLines('"msg":"call"').map((line) => JSON.parse(line));
 
 const filing = 'artseal.v1.FilingService/CreateFiling';
 const traceId = '0af7651916cd43dd8448eb211c80319c';
@@ -136,11 +132,7 @@ for (const [what, open] of [
       OTEL_EXPORTER_OTLP_TIMEOUT: '200',
       OTEL_BSP_SCHEDULE_DELAY: '20',
     });
-    const warnings = () =>
-      service
-        .stderr()
-        .split('\n')
-        .filter((line) => line.includes('collector'));
+    const warnings = () => service.logLines('collector');
     for (let call = 0; call < 20; call += 1) {
       assert.equal((await fileArtwork(service, service.platform)).status, 200);
     }

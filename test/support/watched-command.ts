@@ -18,6 +18,8 @@ export interface WatchedCommand {
   readonly child: ChildProcessWithoutNullStreams;
   stdout(): string;
   stderr(): string;
+  /** The whole lines of its log that contain this text. */
+  logLines(text?: string): readonly string[];
   /** Waits for its end; the exit code, null if a signal ended it, HUNG if it had to be killed after `limitMs`. */
   end(limitMs?: number): Promise<number | null | 'HUNG'>;
 }
@@ -67,6 +69,11 @@ export function startProgram(
     child,
     stdout: () => output.stdout,
     stderr: () => output.stderr,
+    logLines: (text = '') =>
+      output.stderr
+        .split('\n')
+        .slice(0, -1)
+        .filter((line) => line.includes(text)),
     end: async (limitMs = hungAfterMs) => {
       const timeout = new AbortController();
       const hung = delay(limitMs, 'HUNG' as const, { signal: timeout.signal }).catch(() => 'HUNG' as const);
