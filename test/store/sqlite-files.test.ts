@@ -8,7 +8,8 @@ import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { apiError } from '../support/rejected.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, filingPages, refused, sandbox, toFile } from './promises/fixtures.ts';
+import { sqliteInThisThread } from './engines.ts';
+import { addPlatform, filingPages, openStore, refused, sandbox, toFile } from './promises/fixtures.ts';
 
 /** A store with a platform and one filing, in a folder that can be moved. */
 async function openMovable(t: TestContext) {
@@ -106,8 +107,7 @@ test('closing does not touch a database that replaced this one', async (t) => {
   await store.close();
   assert.ok(existsSync(inFolder('artseal.db-wal')), 'the log of the other database is there');
   await other.close();
-  const again = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => again.close());
+  const again = await openStore(t, sqliteInThisThread, dataDir);
   assert.ok(await perform(again, { kind: 'FindPlatform', name: 'other' }));
 });
 
@@ -116,8 +116,7 @@ test('closing writes a log that was removed into the database', async (t) => {
   rmSync(inFolder('artseal.db-wal'));
   assert.notEqual(store.findFault(), undefined);
   await store.close();
-  const again = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => again.close());
+  const again = await openStore(t, sqliteInThisThread, dataDir);
   assert.equal((await filingPages(again)).flat().length, 1);
 });
 
