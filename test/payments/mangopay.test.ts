@@ -272,14 +272,11 @@ describe('a buyer who has to authenticate', () => {
   }
 
   test('is waited for, by the URL that Mangopay gives', async (t) => {
-    const { provider, asked, answer, transferId } = await waiting(t);
+    const { answer, transferId } = await waiting(t);
     const nextActionUrl = `https://sca.sandbox.mangopay.com/?token=sca_${transferId}`;
     const { nextActionExpiresAtMs = 0, ...rest } = answer;
     assert.deepEqual(rest, { status: 'AWAITING_BUYER', reference: transferId, nextActionUrl });
     assert.ok(nextActionExpiresAtMs > Date.now() && nextActionExpiresAtMs <= Date.now() + 600_000);
-    assert.deepEqual(await lookUp(provider, asked), answer);
-    assert.deepEqual(await lookUp(provider, { ...asked, reference: transferId }), answer);
-    assert.deepEqual(await instruct(provider, asked, 'FREEZE'), answer);
   });
 
   test('is not sent to what is no page: nothing is known as long as the transfer waits', async (t) => {

@@ -216,3 +216,11 @@ export async function openKit(
     },
   };
 }
+
+/** Opens and releases an order. */
+export async function released(kit: Kit): Promise<string> {
+  const escrowId = await kit.open();
+  await kit.resolve('RELEASE', escrowId);
+  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
+  return escrowId;
+}

@@ -2,17 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
-import { type Kit, kitLimits, openKit } from './kit.ts';
+import { type Kit, kitLimits, openKit, released } from './kit.ts';
 
 /** What is said in place of what the provider's books say. */
 type Word = Pick<PaymentSnapshot, 'status' | 'amount' | 'declined' | 'holdExpiresAtMs'>;
-
-async function released(kit: Kit): Promise<string> {
-  const escrowId = await kit.open();
-  await kit.resolve('RELEASE', escrowId);
-  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
-  return escrowId;
-}
 
 /** Reports this of the order from now on, or the truth, and takes a notification. */
 async function notify(kit: Kit, escrowId: string, word?: Word): Promise<void> {

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
 import { reconciliationLimits } from '../../../src/payments/reconciliation/limits.ts';
-import { type Kit, kitLimits, openKit } from './kit.ts';
+import { type Kit, kitLimits, openKit, released } from './kit.ts';
 
 const minuteMs = 60_000;
 /** A round that a test can wait for, and the 180 days of the service. */
@@ -14,13 +14,6 @@ const dayMs = 86_400_000;
 
 /** Opens a kit with rare polls of recovery, so that time passes fast. */
 const openSlow = (t: TestContext) => openKit(t, { pollMs: 5 * minuteMs, releasedLookUpMs: roundMs });
-
-async function released(kit: Kit): Promise<string> {
-  const escrowId = await kit.open();
-  await kit.resolve('RELEASE', escrowId);
-  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
-  return escrowId;
-}
 
 /** Returns the history after the release. */
 async function since(kit: Kit, escrowId: string) {
