@@ -3,6 +3,7 @@
  * by the author 'Nobody'.
  */
 import { isMainThread, parentPort } from 'node:worker_threads';
+import type { WorkerRequest } from '../../../src/store/sqlite/thread-messages.ts';
 
 const ways: Record<string, () => void> = {
   THROW: () => {
@@ -16,10 +17,11 @@ const ways: Record<string, () => void> = {
 };
 
 if (!isMainThread) {
-  parentPort?.on('message', ({ units = [] }) => {
-    const isArmed = units.some(({ effect }: { effect?: { artwork?: { author: string } } }) => {
-      return effect?.artwork?.author === 'Nobody';
-    });
+  parentPort?.on('message', (request: WorkerRequest) => {
+    const batch = request.kind === 'EXECUTE' ? request.batch : [];
+    const isArmed = batch.some(
+      ({ effect }) => effect?.kind === 'FileArtwork' && effect.artwork.author === 'Nobody',
+    );
     if (isArmed) ways[process.env.FAILING_THREAD ?? '']?.();
   });
 }
