@@ -399,14 +399,3 @@ test('a platform charges its own parties alone, from the moment that they are re
   assert.equal(released.json.state, 'RELEASED', released.text);
   assertRefused(await open(), 400, 'VALIDATION_FAILED', /^buyerId is not known/);
 });
-
-test('the file of parties that was a setting once is imported, and then no setting any more', async (t) => {
-  const standIn = { url: '', apiKey: 'sk_test_1', webhookSecret: 'whsec_1' };
-  const env = {
-    ...settingsFor(temporaryFolder(t), standIn),
-    ARTSEAL_STRIPE_PARTIES_FILE: '/etc/artseal/stripe-parties.json',
-  };
-  const { code, stderr } = await runCommand(['serve'], { ...env, ...anyAddresses });
-  assert.equal(code, 2);
-  assert.match(stderr, /^artseal: ARTSEAL_STRIPE_PARTIES_FILE is not supported.*artseal party import/);
-});

@@ -156,7 +156,7 @@ test('a failure is explained, with the check that failed, and nothing is called 
 }, async () => {
   const page = await open(fromDisk);
   for (const [paths, verdict, expected] of [
-    [[files.author, files.key], /^Not proven: the record does not have the hash beside it\.$/, '✓✗–––'],
+    [[files.author, files.key], /^Not proven: the record does not have the hash of the bundle\.$/, '✓✗–––'],
     [[files.garbage], /^Not proven: the file is not UTF-8 text\.$/, '✗––––'],
     [[files.good, files.wrongKey], /^Not proven: no given key signed the checkpoint; /, '✓✓✓✗–'],
     [

@@ -109,6 +109,6 @@ test('the start reports errors of these settings together with all others', asyn
     ARTSEAL_TLOG_TSA_EVERY: '1s',
   });
   assert.equal(code, 2);
-  assert.match(stderr, /ARTSEAL_TLOG_WITNESSES_FILE cannot be used: line 1 is no verifier key/);
+  assert.match(stderr, /ARTSEAL_TLOG_WITNESSES_FILE cannot be used: line 1: a verifier key has to be/);
   assert.match(stderr, /ARTSEAL_TLOG_TSA_EVERY must be a period/);
 });
