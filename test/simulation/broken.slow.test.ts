@@ -455,7 +455,7 @@ const mutants: readonly Mutant[] = [
     found: /leaf \d+ is not of what \S+ AS-\S+ \d is/,
   },
   {
-    name: 'forgets an act of its log',
+    name: 'forgets a log event',
     assembly: forging('DELETE FROM log_event'),
     found: /leaf 0 is of nothing that is there/,
   },
@@ -468,7 +468,7 @@ const mutants: readonly Mutant[] = [
     name: 'makes its log again',
     assembly: rewritingTheLog,
     found:
-      /the tree of \d+ leaves is another than was published|EvidenceLogError: the database does not agree with what was published|two trees of \d+ leaves were shown|What is stored is not what the evidence log committed to/,
+      /the tree of \d+ leaves is another than was published|EvidenceLogError: the database does not agree with what was published|two trees of \d+ leaves were shown|The stored record does not match the evidence log/,
   },
 ];
 
