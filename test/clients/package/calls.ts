@@ -11,8 +11,8 @@ import {
   ProvenanceService,
   type ReceivedWebhook,
   verifyWebhook,
+  WebhookError,
   type WebhookEvent,
-  WebhookRefused,
 } from 'artseal/client';
 
 // What a program can do that has nothing but the package: a signed call, a typed one, the reason of an error, and the
@@ -44,7 +44,7 @@ const refusedFor = (webhook: ReceivedWebhook): string | undefined => {
   try {
     return verifyWebhook(webhook).type;
   } catch (error) {
-    return error instanceof WebhookRefused ? error.reason : undefined;
+    return error instanceof WebhookError ? error.reason : undefined;
   }
 };
 
