@@ -53,7 +53,7 @@ $released = $escrows->releaseEscrow($opened->getEscrowId());
 try {
     $escrows->releaseEscrow($opened->getEscrowId());
 } catch (ApiException $error) {
-    $refusal = $error->getResponseObject();
+    $apiError = $error->getResponseObject();
 }
 $provenance = (new ProvenanceApi($http, $config))->getProvenance($filing->getFilingNo());
 
