@@ -22,7 +22,7 @@ export function createInstructions(
     const payment = await paymentOf(api, ledger, order);
     if (payment.status === 'HELD' && payment.amount !== 0n) return giveBack(api, order, ledger, payment);
     if (payment.status !== 'AWAITING_BUYER') return payment;
-    const message = `Mangopay: ${payment.reference} waits for the buyer, ten minutes at most, and cannot be called off before`;
+    const message = `Mangopay: ${payment.reference} waits for the buyer, ten minutes at most, and cannot be cancelled before`;
     throw new ProviderFailure('FAILED', message);
   }
 
