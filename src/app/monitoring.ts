@@ -8,7 +8,7 @@ import { createStorePart } from '../health/store-part.ts';
 import type { OpenCalls } from '../http/listen/open-calls.ts';
 import type { TlsListeners } from '../http/listen/tls-listeners.ts';
 import type { BackupSchedule } from '../operations/backup/schedule.ts';
-import { watchBackups } from '../operations/backup/watch.ts';
+import { watchBackups } from '../operations/backup/standing.ts';
 import { createMetricsListener } from '../telemetry/metrics/metrics-listener.ts';
 import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
 import { createScrape } from '../telemetry/metrics/scrape.ts';
@@ -110,11 +110,8 @@ export function followBackups({ config, clock, log, opened }: Start): Backups {
     },
     start: async () => {
       if (folder === undefined) return;
-      // Few deployments need these modules.
-      const [{ inChild }, { startBackups }] = await Promise.all([
-        import('../operations/backup/in-child.ts'),
-        import('../operations/backup/schedule.ts'),
-      ]);
+      // Few deployments need this module.
+      const { inChild, startBackups } = await import('../operations/backup/schedule.ts');
       schedule = startBackups(inChild(dataDir, { folder, everyMs, keep }), everyMs, clock, log);
       opened.defer(schedule.stop);
     },

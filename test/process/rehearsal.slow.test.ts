@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { utcTimestamp } from '../../src/domain/utc.ts';
-import { readBackupStatus } from '../../src/operations/backup/status.ts';
+import { readBackupStatus } from '../../src/operations/backup/standing.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';

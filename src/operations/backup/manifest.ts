@@ -1,5 +1,32 @@
 import { createHash } from 'node:crypto';
+import { ownMasterKeyName } from '../../config/config.ts';
+import { providers } from '../../config/payment-providers.ts';
+import { sandboxCredentialsName } from '../../config/sandbox-credentials.ts';
+import { databaseName } from '../../store/sqlite/location.ts';
 import type { DatabaseFacts, NotedGap } from '../../store/sqlite/snapshot.ts';
+
+/** A backup cannot be taken, trusted or restored; the message is for the operator. */
+export class BackupError extends Error {
+  override name = 'BackupError';
+}
+
+/** Receives the progress of a step, in bytes. It throws to end the work. */
+export type Progress = (step: string, done: number, total: number) => void;
+
+/**
+ * The files of a data folder that a backup contains, in the order in which they are copied. The state of a simulated
+ * provider follows the database, since a provider may know more than the registry and never less. A production has only
+ * the database.
+ */
+export const memberNames: readonly string[] = [
+  databaseName,
+  ...providers.flatMap(({ ownFiles }) => ownFiles),
+  sandboxCredentialsName,
+  ownMasterKeyName,
+];
+
+/** Whether a file of the data folder is an SQLite database, which is copied by SQLite. */
+export const isDatabase = (name: string): boolean => name.endsWith('.db');
 
 /** The first file of a backup: what is in it and what it was taken from. */
 export interface Manifest {

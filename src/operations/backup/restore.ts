@@ -9,10 +9,8 @@ import { existingFolder, freeBytes, megabytes, syncFile } from '../../store/sqli
 import { databaseName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
 import { type NumberGap, recordRestoration } from '../../store/sqlite/restorations.ts';
 import { logCheckpoint } from '../../store/sqlite/schema.ts';
-import { BackupError, type Progress } from './backup-error.ts';
-import type { Manifest } from './manifest.ts';
-import { openBackup } from './open.ts';
-import { faultsOf } from './verify.ts';
+import { BackupError, type Manifest, type Progress } from './manifest.ts';
+import { faultsOf, openBackup } from './verify.ts';
 
 /** Which backup is restored, where, and which numbers are left out. */
 export interface RestoreOrder {

@@ -2,11 +2,10 @@ import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { errorText } from '../../lib/file-errors.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
-import { BackupError } from './backup-error.ts';
-import { openBackup } from './open.ts';
-import { readBackupStatus, writeBackupStatus } from './status.ts';
+import { BackupError } from './manifest.ts';
+import { readBackupStatus, writeBackupStatus } from './standing.ts';
 import { type BackupOrder, partialMark, takeBackup } from './take.ts';
-import { verifyBackup } from './verify.ts';
+import { openBackup, verifyBackup } from './verify.ts';
 
 /** Takes a backup into a folder that keeps the last ones. */
 export interface RotationOrder extends Omit<BackupOrder, 'target'> {

@@ -1,8 +1,44 @@
-import { constants } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
 import type { RegularBackups } from '../../config/config.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { errorText } from '../../lib/file-errors.ts';
-import { readBackupStatus } from './status.ts';
+import { replaceFileSync } from '../../lib/replace-file.ts';
+import { every } from '../../lib/timing.ts';
+import { privateMode } from '../../store/sqlite/durable-files.ts';
+import { databaseFile } from '../../store/sqlite/location.ts';
+
+/** The result of the last `artseal backup rotate`, kept in the data folder for the server and `artseal check`. */
+export interface BackupStatus {
+  /** The last verified backup; `takenAt` is RFC 3339 in UTC. */
+  readonly last: { readonly file: string; readonly takenAt: string } | undefined;
+  /** Why and when (RFC 3339 in UTC) the last attempt failed; undefined if it succeeded. */
+  readonly failure: { readonly at: string; readonly reason: string } | undefined;
+}
+
+const statusName = 'backup-status.json';
+
+/** Reads the status of a data folder; undefined if there is no readable one. */
+export async function readBackupStatus(dataDir: string): Promise<BackupStatus | undefined> {
+  try {
+    const { last, failure } = JSON.parse(await readFile(join(dataDir, statusName), 'utf8'));
+    const status: BackupStatus = {
+      last: last && { file: String(last.file), takenAt: String(last.takenAt) },
+      failure: failure && { at: String(failure.at), reason: String(failure.reason) },
+    };
+    return last !== undefined && Number.isNaN(Date.parse(last.takenAt)) ? undefined : status;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes the status into a data folder that has a database. Returns when it is on disk. */
+export function writeBackupStatus(dataDir: string, status: BackupStatus): void {
+  if (existsSync(databaseFile(dataDir)))
+    replaceFileSync(join(dataDir, statusName), `${JSON.stringify(status)}\n`, privateMode);
+}
 
 /** How regular backups are taken. */
 export interface BackupTerms extends Pick<RegularBackups, 'folder' | 'everyMs'> {
@@ -12,9 +48,7 @@ export interface BackupTerms extends Pick<RegularBackups, 'folder' | 'everyMs'> 
 }
 
 /** The state of the backups that the server or commands take. */
-export interface BackupStanding {
-  /** The last verified backup. */
-  readonly last: { readonly file: string; readonly takenAt: string } | undefined;
+export interface BackupStanding extends Pick<BackupStatus, 'last'> {
   /** Says that its file, or the folder of it, no longer exists. */
   readonly missing: string | undefined;
   /** Why the server cannot take backups into its folder. */
@@ -86,4 +120,55 @@ async function whyUnusable(folder: string): Promise<string | undefined> {
     const why = errorText(error);
     return `no backup can be written to the folder of ARTSEAL_BACKUP_DIR: ${why}, or mount its disk`;
   }
+}
+
+/** Watches the backups of a data folder that the server or commands take. */
+export interface BackupWatch {
+  /** The state at the last look; undefined if no backup is known and none is required. */
+  standing(): Pick<BackupStanding, 'last' | 'failure'> | undefined;
+  /** Resolves when the last look has ended. */
+  stop(): Promise<void>;
+}
+
+/** How often it reads the state, in milliseconds. */
+const lookEveryMs = 10_000;
+
+/**
+ * Reads the state of the backups every ten seconds, and logs once when something is wrong and once when it is right again. It
+ * leaves out failures of backups that the server takes itself: the schedule logs them.
+ */
+export function watchBackups(terms: BackupTerms, clock: Clock, log: Logger): BackupWatch {
+  let standing: BackupStanding | undefined;
+  let logged: string | undefined;
+  const looks = every(
+    clock,
+    () => lookEveryMs,
+    async () => {
+      standing = await readStanding(terms);
+      logProblem(standing);
+    },
+  );
+
+  function logProblem(standing: BackupStanding): void {
+    const isScheduled = terms.folder !== undefined;
+    const { last, unusable } = standing;
+    if (isScheduled && last === undefined && unusable === undefined) return;
+    const own = isScheduled ? { ...standing, failure: undefined } : standing;
+    const problem = findProblem(own, terms, clock.nowMs());
+    if (problem?.text === logged) return;
+    logged = problem?.text;
+    if (problem === undefined) log.info({ file: last?.file }, 'backups are in order again');
+    else
+      log[problem.level === 'fault' ? 'error' : 'warn']({ reason: problem.text }, 'backups are not in order');
+  }
+
+  void looks.start();
+  return {
+    standing: () => {
+      const { last, missing, unusable, failure = unusable ?? missing } = standing ?? {};
+      const isNeeded = terms.isRequired || terms.folder !== undefined;
+      return last !== undefined || failure !== undefined || isNeeded ? { last, failure } : undefined;
+    },
+    stop: looks.stop,
+  };
 }

@@ -9,16 +9,18 @@ import { databaseBytes, freeBytes, megabytes, syncFile } from '../../store/sqlit
 import { isDamage } from '../../store/sqlite/failure.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import { copyDatabase, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';
-import { BackupError, type Progress } from './backup-error.ts';
 import {
   type BackedUpFile,
+  BackupError,
   checksumsName,
   checksumsOf,
   formatVersion,
+  isDatabase,
   type Manifest,
   manifestName,
+  memberNames,
+  type Progress,
 } from './manifest.ts';
-import { isDatabase, memberNames } from './members.ts';
 import { type TarSource, writeTar } from './tar.ts';
 
 /** Which data folder is backed up, and to which file. */

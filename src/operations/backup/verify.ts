@@ -1,10 +1,86 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { freeBytes, megabytes } from '../../store/sqlite/durable-files.ts';
-import { BackupError, type Progress } from './backup-error.ts';
-import type { Manifest } from './manifest.ts';
-import { checkUnpacked, type OpenBackup, openBackup, unpack } from './open.ts';
+import { pipeline } from 'node:stream/promises';
+import { ownMasterKeyName } from '../../config/config.ts';
+import { isSignedBy } from '../../evidence/log/agreement.ts';
+import { sealingKeyName } from '../../keys/key-ring.ts';
+import { fileErrorText } from '../../lib/file-errors.ts';
+import { freeBytes, megabytes, privateMode } from '../../store/sqlite/durable-files.ts';
+import { databaseName } from '../../store/sqlite/location.ts';
+import { faultsInLog } from '../../store/sqlite/log-check.ts';
+import { migrationNames } from '../../store/sqlite/migrations.ts';
+import { checkpointsOf, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';
+import {
+  BackupError,
+  checksumsName,
+  checksumsOf,
+  isDatabase,
+  type Manifest,
+  manifestBytesMax,
+  manifestName,
+  memberNames,
+  type Progress,
+  parseManifest,
+} from './manifest.ts';
+import { listTar, readMember, TarError, type TarMember } from './tar.ts';
+
+/** A backup whose files are where its manifest says; their contents are not checked yet. */
+export interface OpenBackup {
+  readonly manifest: Manifest;
+  /** With the files of the manifest, in their order. */
+  readonly members: readonly TarMember[];
+}
+
+/**
+ * Opens a backup. Throws BackupError if the file is no backup, is cut off, has other files than a backup has, or if any
+ * byte outside the contents of its files has changed.
+ */
+export async function openBackup(file: string): Promise<OpenBackup> {
+  try {
+    const [first, checksums, ...members] = listTar(file);
+    if (first?.name !== manifestName || first.bytes > manifestBytesMax)
+      throw new TarError('is no backup of artseal');
+    const text = await contentOf(file, first);
+    const manifest = parseManifest(text.toString('utf8'));
+    const { files, takenAt, holdsMasterKeys } = manifest;
+    await refuseUnlessHolding(checksumsOf(text, files), file, checksums);
+    const takenAtS = Math.floor(Date.parse(takenAt) / 1000);
+    // The names are a closed list, so none of them leads out of the folder that they are unpacked into.
+    const isAsManifested =
+      members.length === files.length &&
+      files.every(
+        ({ name, bytes }, place) => name === members[place]?.name && bytes === members[place].bytes,
+      ) &&
+      files.every(({ name }) => memberNames.includes(name)) &&
+      new Set(files.map(({ name }) => name)).size === files.length &&
+      files.some(({ name }) => name === databaseName) &&
+      files.some(({ name }) => name === ownMasterKeyName) === holdsMasterKeys &&
+      [first, checksums, ...members].every((member) => member?.mtimeS === takenAtS);
+    if (!isAsManifested) throw new TarError('holds something else than its manifest says');
+    return { manifest, members };
+  } catch (error) {
+    const why = fileErrorText(error) ?? `${file} ${error instanceof Error ? error.message : error}`;
+    throw new BackupError(`${why}.`, { cause: error });
+  }
+}
+
+async function refuseUnlessHolding(
+  checksums: Buffer,
+  file: string,
+  member: TarMember | undefined,
+): Promise<void> {
+  const isHeld =
+    member?.name === checksumsName &&
+    member.bytes === checksums.length &&
+    checksums.equals(await contentOf(file, member));
+  if (!isHeld) throw new TarError(`is damaged: its ${manifestName} and ${checksumsName} do not agree`);
+}
+
+async function contentOf(file: string, member: TarMember): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(readMember(file, member)));
+}
 
 /** The result of a verification. */
 export interface Verdict {
@@ -41,7 +117,9 @@ export async function faultsOf(
   const changed = await unpack(file, backup, folder, progress);
   if (changed.length > 0)
     return changed.map((name) => `${name} is not what was backed up: its SHA-256 differs`);
-  return checkUnpacked(folder, backup.manifest, progress);
+  return backup.manifest.files
+    .filter(({ name }) => isDatabase(name))
+    .flatMap(({ name }) => checkDatabase(folder, name, backup.manifest, progress));
 }
 
 function refuseWithoutRoom({ members }: OpenBackup, folder: string, isTemporary: boolean): void {
@@ -52,4 +130,69 @@ function refuseWithoutRoom({ members }: OpenBackup, folder: string, isTemporary:
   throw new BackupError(
     `verifying needs ${megabytes(needed)} free in ${folder}, and ${megabytes(free)} are: make room${otherwise}.`,
   );
+}
+
+/** Unpacks a backup into an empty folder. Returns the files whose content differs from the manifest. */
+async function unpack(
+  file: string,
+  { manifest, members }: OpenBackup,
+  folder: string,
+  progress: Progress,
+): Promise<readonly string[]> {
+  const total = members.reduce((sum, { bytes }) => sum + bytes, 0);
+  const changed: string[] = [];
+  let done = 0;
+  for (const [place, member] of members.entries()) {
+    const sha256 = createHash('sha256');
+    const into = createWriteStream(join(folder, member.name), {
+      flags: 'wx',
+      mode: privateMode,
+    });
+    await pipeline(
+      readMember(file, member),
+      async function* (chunks: AsyncIterable<Buffer>) {
+        for await (const chunk of chunks) {
+          sha256.update(chunk);
+          done += chunk.length;
+          progress('unpacking', done, total);
+          yield chunk;
+        }
+      },
+      into,
+    );
+    if (sha256.digest('hex') !== manifest.files[place]?.sha256) changed.push(member.name);
+  }
+  return changed;
+}
+
+function checkDatabase(
+  folder: string,
+  name: string,
+  manifest: Manifest,
+  progress: Progress,
+): readonly string[] {
+  progress(`checking ${name}`, 0, 0);
+  const file = join(folder, name);
+  const damages = damagesIn(file, 'FULL').map((damage) => `${name} is damaged: ${damage}`);
+  if (damages.length > 0 || name !== databaseName) return damages;
+  const facts = factsOf(file);
+  const known = migrationNames().length;
+  if (facts.schema > known)
+    return [`${name} was made by a newer artseal (schema ${facts.schema}; this one knows ${known})`];
+  const keys = [...new Set(sealedSecretsOf(file).map(sealingKeyName))].sort();
+  const isAsManifested =
+    JSON.stringify([facts, keys]) === JSON.stringify([manifest.database, manifest.masterKeys]);
+  return [
+    ...(isAsManifested ? [] : [`${name} holds something else than its manifest says`]),
+    ...faultsInLog(file),
+    ...unsignedIn(file),
+  ];
+}
+
+/** Returns a line for each kept checkpoint that no key of the log has signed. */
+function unsignedIn(file: string): readonly string[] {
+  const { notes, vkeys } = checkpointsOf(file);
+  return notes
+    .filter(({ note }) => !isSignedBy(note, vkeys))
+    .map(({ size }) => `the kept checkpoint of ${size} leaves is not signed by a key of the evidence log`);
 }

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
-import { type Config, readServingConfig, unknownSettings } from '../../config/config.ts';
+import { type Config, readServingConfig, settings, unknownSettings } from '../../config/config.ts';
 import { readKeyRing } from '../../config/master-key.ts';
 import { ConfigError } from '../../config/settings.ts';
-import { createCalendar, yearOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { reachProxy } from '../../events/webhooks/proxy.ts';
+import { trusting } from '../../events/webhooks/trust.ts';
 import type { KeyRing, MasterKeyId } from '../../keys/key-ring.ts';
 import {
   countSeals,
@@ -14,23 +15,16 @@ import {
   sealedWebhookSecrets,
   sealedWebhookUrl,
 } from '../../keys/sealed-secrets.ts';
-import { fileErrorText } from '../../lib/file-errors.ts';
-import { isDamage } from '../../store/sqlite/failure.ts';
-import type { Content, Inspection } from '../../store/sqlite/inspection.ts';
-import { databaseFile } from '../../store/sqlite/location.ts';
-import { findLostDatabase } from '../registry.ts';
+import type { Content } from '../../store/sqlite/inspection.ts';
+import { findProblem, readStanding } from '../backup/standing.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
-import { checkBackups } from './backups.ts';
-import { checkLog, checkOrigin } from './evidence-log.ts';
+import { checkDatabase } from './database.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
-import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
-import { checkNumbers } from './numbers.ts';
-import { checkRestoration } from './restoration.ts';
-import { checkWebhooks } from './webhooks.ts';
+import { checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
 
-/** Timeout of the provider, in milliseconds. */
-const answerMs = 8_000;
+/** Timeouts of the provider and of the webhook proxy, in milliseconds. */
+const [providerMs, proxyMs] = [8_000, 3_000];
 
 /** The part whose faults end the check. */
 export const settingsPart = 'settings';
@@ -40,30 +34,24 @@ export const settingsPart = 'settings';
  * reports only these.
  */
 export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): AsyncGenerator<Finding> {
-  const settings = findingsOf(settingsPart);
+  const { ok, warning, fault } = findingsOf(settingsPart);
   let config: Config;
   try {
     config = readServingConfig(env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    yield* error.faults.map((fault) => settings.fault(fault.replace(/\.$/, '')));
+    yield* error.faults.map((text) => fault(text.replace(/\.$/, '')));
     return;
   }
   const { environment, currency, timeZone, provider, dataDir } = config;
-  yield settings.ok(`${environment} in ${dataDir}, ${currency}, ${timeZone}, ${provider.name}`);
+  yield ok(`${environment} in ${dataDir}, ${currency}, ${timeZone}, ${provider.name}`);
   for (const variable of unknownSettings(env))
-    yield settings.warning(
-      `${variable} is not a setting and has no effect: artseal --help lists the settings`,
-    );
+    yield warning(`${variable} is not a setting and has no effect: artseal --help lists the settings`);
   yield* checkFiles(config);
   yield checkDisk(dataDir, clock);
 
-  const year = yearOf(createCalendar(timeZone).timestamp(clock.nowMs()));
-  const database = await checkDatabase(config, year);
+  const database = await checkDatabase(config, clock.nowMs());
   yield* database.findings;
-  if (database.content !== undefined) yield database.content.foundInLog;
-  yield* checkRestoration(database.content?.restoration, clock.nowMs());
-  if (database.content !== undefined) yield* checkNumbers(database.content.numbers);
   yield await checkClock(clock, database.content);
   const serving = await findServing(dataDir);
   yield serving.finding;
@@ -74,83 +62,6 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   yield await checkBackups(config, clock.nowMs());
   yield await checkProvider(config, clock);
   yield await checkWebhooks(config);
-}
-
-async function checkDatabase(
-  config: Config,
-  year: number,
-): Promise<{ readonly findings: readonly Finding[]; readonly content?: Content<Finding> | undefined }> {
-  const { fault, warning } = findingsOf('database');
-  const file = databaseFile(config.dataDir);
-  const lost = findLostDatabase(config.dataDir);
-  if (lost !== undefined) return { findings: [fault(lost.replace(/\.$/, ''))] };
-  try {
-    const { inspectDatabase } = await import('../../store/sqlite/inspection.ts');
-    const inspection = await inspectDatabase(config.dataDir, year, (...found) => checkLog(config, ...found));
-    if (inspection !== undefined)
-      return { findings: judge(config, file, inspection), content: inspection.content };
-    const none = `there is no database ${file}`;
-    return config.environment === 'sandbox' && !existsSync(file)
-      ? { findings: [warning(`${none} yet: artseal serve makes it`)] }
-      : {
-          findings: [
-            fault(`${none}: set ARTSEAL_DATA_DIR to the folder of one, or make one by artseal init`),
-          ],
-        };
-  } catch (error) {
-    return {
-      findings: [
-        fault(
-          isDamage(error)
-            ? damaged(file, [error.message])
-            : `${file} cannot be read: ${fileErrorText(error, file) ?? messageOf(error)}`,
-        ),
-      ],
-    };
-  }
-}
-
-const damaged = (file: string, damages: readonly string[]): string =>
-  `${file} is damaged (${damages.join('; ')}): stop, and restore a backup`;
-
-function judge(config: Config, file: string, inspection: Inspection<Finding>): Finding[] {
-  const { ok, warning, fault } = findingsOf('database');
-  const { bytes, schema, knownSchema, damages, logNames, content } = inspection;
-  if (damages.length > 0) return [fault(damaged(file, damages))];
-  if (schema > knownSchema)
-    return [
-      fault(
-        `${file} was made by a newer artseal (schema ${schema}; this one knows ${knownSchema}): run that one`,
-      ),
-    ];
-  if (schema < knownSchema)
-    return [
-      warning(
-        `${file} is of schema ${schema}: the next start brings it to ${knownSchema}, after which older versions cannot open it`,
-      ),
-      ...checkOrigin(config, logNames),
-    ];
-  if (content === undefined) return [fault(`${file} is bound to no deployment: restore a backup`)];
-  const { environment, currency, provider } = content;
-  const findings: Finding[] = [];
-  if (environment !== config.environment)
-    findings.push(fault(`${file} belongs to a ${environment}: set ARTSEAL_ENVIRONMENT to match`));
-  if (currency !== config.currency)
-    findings.push(fault(`${file} is in ${currency}: set ARTSEAL_CURRENCY to match`));
-  if (provider !== null && provider !== config.provider.name)
-    findings.push(
-      warning(
-        `the money of its orders is at ${provider}: serve refuses to start with ${config.provider.name} ` +
-          'as long as orders are open there',
-      ),
-    );
-  if (findings.length > 0) return findings;
-  const size = Math.ceil(bytes / bytesOfMiB);
-  return [
-    ok(
-      `${file}: ${environment} in ${currency}, schema ${schema}, ${size} MiB, and quick_check finds no damage`,
-    ),
-  ];
 }
 
 async function findServing(
@@ -239,8 +150,8 @@ async function checkProvider(config: Config, clock: Clock): Promise<Finding> {
   const provider = await open(config.providerSettings, { dataDir: config.dataDir, clock });
   const timeout = new AbortController();
   const timer = setTimeout(
-    () => timeout.abort(new Error(`no answer within ${answerMs / 1_000} seconds`)),
-    answerMs,
+    () => timeout.abort(new Error(`no answer within ${providerMs / 1_000} seconds`)),
+    providerMs,
   );
   try {
     const access = await provider.checkAccess(timeout.signal);
@@ -252,4 +163,37 @@ async function checkProvider(config: Config, clock: Clock): Promise<Finding> {
     clearTimeout(timer);
     await provider.close();
   }
+}
+
+/** Says where webhooks are sent, and checks that their proxy can be reached. */
+async function checkWebhooks({ webhooks }: Config): Promise<Finding> {
+  const { ok, fault } = findingsOf('webhooks');
+  const { networks, proxy, authorities } = webhooks;
+  const allowed = networks.map(({ address, bits }) => `${address}/${bits}`);
+  const to = `they are sent to public addresses ${allowed.length === 0 ? 'only' : `and ${allowed.join(', ')}`}`;
+  if (proxy === undefined) return ok(to);
+  // Leaves out user and password.
+  const named = `${proxy.protocol}//${proxy.host}`;
+  try {
+    await reachProxy(proxy, trusting(authorities), AbortSignal.timeout(proxyMs));
+    return ok(`${to}, through ${named}, which accepts connections`);
+  } catch (error) {
+    return fault(
+      `the proxy ${named} of ${settings.webhookProxy.variable} cannot be reached: ${messageOf(error)}; nothing is sent until it can`,
+    );
+  }
+}
+
+/** Checks the regular backups by the rules of the server's log and metrics. */
+async function checkBackups(config: Config, nowMs: number): Promise<Finding> {
+  const { ok, warning, fault } = findingsOf('backup');
+  const { dataDir, environment, backups } = config;
+  const terms = { dataDir, isRequired: environment === 'production', ...backups };
+  const standing = await readStanding(terms);
+  const problem = findProblem(standing, terms, nowMs);
+  if (problem !== undefined) return problem.level === 'fault' ? fault(problem.text) : warning(problem.text);
+  const { last } = standing;
+  return last === undefined
+    ? ok('none are taken regularly, which a sandbox does not need')
+    : ok(`the last verified one was taken at ${last.takenAt}: ${last.file}`);
 }

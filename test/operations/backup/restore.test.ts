@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { BackupError } from '../../../src/operations/backup/backup-error.ts';
+import { BackupError } from '../../../src/operations/backup/manifest.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { DatabaseError } from '../../../src/store/sqlite/location.ts';

@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSy
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type RotationOrder, rotateBackups } from '../../../src/operations/backup/rotate.ts';
-import { readBackupStatus } from '../../../src/operations/backup/status.ts';
+import { readBackupStatus } from '../../../src/operations/backup/standing.ts';
 import { forgeIn } from '../../support/forging.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { newRegistry, noon, unwatched } from './folder.ts';

@@ -14,12 +14,10 @@ import {
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { BackupError } from '../../../src/operations/backup/backup-error.ts';
-import { checksumsOf, type Manifest } from '../../../src/operations/backup/manifest.ts';
-import { openBackup } from '../../../src/operations/backup/open.ts';
+import { BackupError, checksumsOf, type Manifest } from '../../../src/operations/backup/manifest.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { type TarSource, writeTar } from '../../../src/operations/backup/tar.ts';
-import { verifyBackup } from '../../../src/operations/backup/verify.ts';
+import { openBackup, verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { faultsInLog } from '../../../src/store/sqlite/log-check.ts';
 import { perform } from '../../../src/store/store.ts';
 import { acceptClock, resolved, settled } from '../../store/promises/fixtures.ts';

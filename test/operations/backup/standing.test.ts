@@ -3,8 +3,11 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
-import { type BackupStatus, writeBackupStatus } from '../../../src/operations/backup/status.ts';
-import { watchBackups } from '../../../src/operations/backup/watch.ts';
+import {
+  type BackupStatus,
+  watchBackups,
+  writeBackupStatus,
+} from '../../../src/operations/backup/standing.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
