@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { exampleArtwork } from '../src/domain/example.ts';
-import { homePage } from '../src/http/rest/help-pages.ts';
+import { homePage } from '../src/http/rest/pages.ts';
 import { buildInfo } from '../src/packaging/build-info.ts';
 
 const projectFolder = join(import.meta.dirname, '..');

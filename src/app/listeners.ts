@@ -96,8 +96,7 @@ function publicListenerOf(dependencies: ListenerDependencies): Server {
   const { service, calls, readiness, clientOf, openCalls, tls, observers, startedAt } = dependencies;
   const { version, commit = '' } = buildInfo;
   return createPublicListener({
-    signedCalls: createSignedCalls({ calls, routes: createRoutes(service.dispatcher.services) }),
-    notifications: service.notifications,
+    signedCalls: createSignedCalls(calls, createRoutes(service.dispatcher.services)),
     openRoutes: createOpenRoutes({
       openApi: readPackaged('openapi.yaml'),
       version: { version, commit, startedAt },
@@ -105,6 +104,7 @@ function publicListenerOf(dependencies: ListenerDependencies): Server {
       log: service.publicLog,
       evidence: service.sharedEvidence,
       verifierPage: readPackaged('docs/verify.html'),
+      notifications: service.notifications,
     }),
     ...{ clientOf, openCalls },
     tls: tls.public?.front,

@@ -26,7 +26,7 @@ import { createBundles } from '../evidence/log/bundle.ts';
 import { createOpenReads } from '../evidence/log/open-reads.ts';
 import type { Publication } from '../evidence/log/publication.ts';
 import { createTiles } from '../evidence/log/tiles.ts';
-import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/log-routes.ts';
+import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/open-routes.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
 import { buildInfo } from '../packaging/build-info.ts';

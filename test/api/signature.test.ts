@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { type CanonicalRequest, canonicalMessage, signature } from '../../src/api/canonical-request.ts';
 import { checkTimestamp, clockDifferenceMaxS, readCredentials } from '../../src/api/credentials.ts';
 import { signedHeaders } from '../../src/client/sign.ts';
-import { parseRequestTarget } from '../../src/http/rest/request-target.ts';
+import { parseRequestTarget } from '../../src/http/rest/http-message.ts';
 import { createRandom, type Random } from '../support/random.ts';
 import { documentedSignature } from '../support/signed-request.ts';
 import vectors from '../testdata/signature.json' with { type: 'json' };

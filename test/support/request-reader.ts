@@ -1,7 +1,7 @@
 import type { DescService, Message } from '@bufbuild/protobuf';
 import type { Implementation } from '../../src/api/operation.ts';
 import { rejectViolations } from '../../src/domain/violation.ts';
-import { parseRequestTarget } from '../../src/http/rest/request-target.ts';
+import { parseRequestTarget } from '../../src/http/rest/http-message.ts';
 import { createRoutes, findRoute } from '../../src/http/rest/routes.ts';
 import { ledger } from './tokens.ts';
 

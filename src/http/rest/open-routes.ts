@@ -2,15 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestEvent } from '../../api/request-event.ts';
 import { ApiError, toApiError, unavailable } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
-import { errorResponse, type HttpResponse, jsonResponse } from './envelope.ts';
 import {
-  evidenceRoute,
-  logRoute,
-  type OpenRoute,
-  type PublicLog,
-  type SharedEvidence,
-} from './log-routes.ts';
-import { createPages } from './pages.ts';
+  errorResponse,
+  errorsPath,
+  type HttpResponse,
+  jsonResponse,
+  jsonType,
+  readBody,
+} from './http-message.ts';
+import { createVerifierPage, errorsPage, homePage, logPage } from './pages.ts';
 
 /** The dependencies of the open routes. */
 export interface OpenRouteDependencies {
@@ -29,17 +29,75 @@ export interface OpenRouteDependencies {
   readonly evidence: SharedEvidence;
   /** docs/verify.html. */
   readonly verifierPage: Buffer;
+  readonly notifications: Notifications;
+}
+
+/** The published part of the evidence log. */
+export interface PublicLog {
+  /** The newest checkpoint, a signed note; undefined before the first one. */
+  checkpoint(): string | undefined;
+  /** The keys that verify it, in the format of signed notes. */
+  verifierKeys(): readonly string[];
+  /** The bytes of a tile by its path after `tile/`; undefined if there is none. */
+  tile(path: string): Promise<Uint8Array | undefined>;
+}
+
+/** Evidence that its owner shares by a link. */
+export interface SharedEvidence {
+  /** The evidence as JSON and a file name for it; undefined if the link is not valid. Throws ApiError. */
+  open(token: string): Promise<{ readonly json: string; readonly file: string } | undefined>;
+}
+
+/** The notifications of the payment provider. */
+export interface Notifications {
+  readonly method: 'GET' | 'POST';
+  /** Verifies and stores a notification. Throws ApiError. */
+  take(sent: {
+    readonly method: string;
+    /** The query of the target; '' if there is none. It can hold the secret that authenticates the notification. */
+    readonly query: string;
+    readonly headers: NodeJS.Dict<string[]>;
+    readonly body: Uint8Array;
+  }): Promise<void>;
 }
 
 /** Responds to a request that needs no signature; undefined for any other request. */
 export type OpenRoutes = (request: IncomingMessage, event: RequestEvent) => Promise<HttpResponse> | undefined;
 
+/** A route that takes GET and HEAD, without a query. */
+interface OpenRoute {
+  /** Its name in log and metrics, without the token of an evidence link. */
+  readonly operation: string;
+  /** `RequestEvent.isForAnybody`. */
+  readonly isForAnybody?: boolean;
+  /** Headers of all its responses, errors included. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Throws ApiError. */
+  respond(): HttpResponse | Promise<HttpResponse>;
+}
+
+/** The path of evidence links; the token follows. */
+export const linkPath = '/evidence/';
+/** The path to which the payment provider sends its notifications. */
+const notificationPath = '/payment/notifications';
 const probes: readonly string[] = ['/healthz', '/readyz'];
 const methods = ['GET', 'HEAD'];
 
-/** The routes without signature: the OpenAPI document, health and version, the evidence log, and links to evidence. */
+/** Lets a page of any site read the log. */
+const forBrowsers = { 'Access-Control-Allow-Origin': '*' };
+const mutable = { 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-cache' };
+/** A tile never changes under its name. */
+const immutable = {
+  'Content-Type': 'application/octet-stream',
+  'Cache-Control': 'public, max-age=31536000, immutable',
+};
+
+/**
+ * The routes without signature: the OpenAPI document, health and version, the evidence log, links to evidence, and notifications
+ * of the payment provider.
+ */
 export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoutes {
-  const { openApi, version, readiness, log, evidence, verifierPage } = dependencies;
+  const { openApi, version, readiness, log, evidence, verifierPage, notifications } = dependencies;
 
   async function ready(): Promise<HttpResponse> {
     const faults = await readiness.check();
@@ -50,14 +108,18 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
   }
 
   const responders = new Map<string, OpenRoute['respond']>([
+    ['/', homePage],
     [
       '/openapi.yaml',
       () => ({ status: 200, headers: { 'Content-Type': 'application/yaml' }, body: openApi }),
     ],
+    [errorsPath, errorsPage],
+    ['/verify', createVerifierPage(verifierPage)],
+    ['/log', () => ({ status: 308, headers: { Location: '/log/' }, body: '' })],
+    ['/log/', () => logPage(log.verifierKeys(), log.checkpoint())],
     ['/healthz', () => jsonResponse(200, { status: 'ok' })],
     ['/readyz', ready],
     ['/version', () => jsonResponse(200, version)],
-    ...createPages({ verifierPage, log }),
   ]);
 
   function routeOf(path: string): OpenRoute | undefined {
@@ -67,11 +129,14 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
   }
 
   return (request, event) => {
-    const { url = '' } = request;
+    const { method = '', url = '' } = request;
     const queryAt = url.indexOf('?');
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
+    // Notifications that are sent with GET have their data in the query.
+    if (path === notificationPath && (path === url || notifications.method === 'GET'))
+      return respondToNotification(request, event, notifications);
     // Other methods at the root are signed calls.
-    const route = path === '/' && !methods.includes(request.method ?? '') ? undefined : routeOf(path);
+    const route = path === '/' && !methods.includes(method) ? undefined : routeOf(path);
     if (route === undefined) return undefined;
     event.operation = route.operation;
     event.isProbe = probes.includes(path);
@@ -81,25 +146,96 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
 }
 
 async function respondTo(
-  request: IncomingMessage,
+  { method = '', url = '' }: IncomingMessage,
   event: RequestEvent,
   { headers, respond }: OpenRoute,
 ): Promise<HttpResponse> {
-  const response = await checkAndRespond(request, respond).catch((error) => {
+  let response: HttpResponse;
+  try {
+    if (!methods.includes(method)) {
+      throw new ApiError('METHOD_NOT_ALLOWED', 'This route takes GET and HEAD.', { allow: methods });
+    }
+    if (/\?./.test(url)) throw new ApiError('VALIDATION_FAILED', 'This route takes no query parameters.');
+    response = await respond();
+  } catch (error) {
     event.apiError = toApiError(error);
-    return errorResponse(event.apiError, event.requestId);
-  });
+    response = errorResponse(event.apiError, event.requestId);
+  }
   Object.assign(response.headers, headers);
   return response;
 }
 
-async function checkAndRespond(
-  { method = '', url = '' }: IncomingMessage,
-  respond: OpenRoute['respond'],
+/** Responds to a notification as soon as it is stored, before it is processed. */
+async function respondToNotification(
+  request: IncomingMessage,
+  event: RequestEvent,
+  { method, take }: Notifications,
 ): Promise<HttpResponse> {
-  if (!methods.includes(method)) {
-    throw new ApiError('METHOD_NOT_ALLOWED', 'This route takes GET and HEAD.', { allow: methods });
+  event.operation = 'payment notification';
+  if (request.method !== method) {
+    throw new ApiError('METHOD_NOT_ALLOWED', `This route takes ${method}.`, { allow: [method] });
   }
-  if (/\?./.test(url)) throw new ApiError('VALIDATION_FAILED', 'This route takes no query parameters.');
-  return respond();
+  const { url = '', headersDistinct: headers } = request;
+  const query = url.slice(notificationPath.length + 1);
+  try {
+    await take({ method, query, headers, body: await readBody(request) });
+  } catch (error) {
+    event.isForOperator = error instanceof ApiError && error.reason === 'VALIDATION_FAILED';
+    throw error;
+  }
+  return jsonResponse(200, { received: true });
+}
+
+/** The route of a path below /log/ (C2SP tlog-tiles); undefined for any other path. */
+function logRoute(path: string, log: PublicLog): OpenRoute | undefined {
+  const below = after('/log/', path);
+  if (below === undefined) return undefined;
+  const route = { operation: path, headers: forBrowsers };
+  if (below === 'checkpoint') return { ...route, respond: () => textResponse(log.checkpoint()) };
+  if (below === 'vkey') {
+    return { ...route, respond: () => textResponse(`${log.verifierKeys().join('\n')}\n`) };
+  }
+  const tile = after('tile/', below);
+  if (tile === undefined) return { ...route, operation: '/log', respond: notPublished };
+  const respond = async (): Promise<HttpResponse> => {
+    const body = (await log.tile(tile)) ?? notPublished();
+    return { status: 200, headers: { ...immutable }, body };
+  };
+  return { ...route, operation: '/log/tile', isForAnybody: true, respond };
+}
+
+/** The route of an evidence link; undefined for any other path. */
+function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute | undefined {
+  const token = after(linkPath, path);
+  if (token === undefined) return undefined;
+  const respond = async (): Promise<HttpResponse> => {
+    const evidence = await shared.open(token);
+    if (evidence === undefined) {
+      throw new ApiError(
+        'NOT_FOUND',
+        'This link has expired, was revoked, or is incomplete. Ask the person who sent it for a new one.',
+      );
+    }
+    const { json, file } = evidence;
+    const disposition = `attachment; filename="${file}"`;
+    return {
+      status: 200,
+      headers: { 'Content-Type': jsonType, 'Content-Disposition': disposition },
+      body: json,
+    };
+  };
+  return { operation: '/evidence', isForAnybody: true, respond };
+}
+
+function textResponse(body: string | undefined): HttpResponse {
+  return { status: 200, headers: { ...mutable }, body: body ?? notPublished() };
+}
+
+function notPublished(): never {
+  throw new ApiError('NOT_FOUND', 'Nothing of that name is published of the evidence log.');
+}
+
+/** The part of a path after a prefix; undefined if it does not begin with the prefix. */
+function after(prefix: string, path: string): string | undefined {
+  return path.startsWith(prefix) ? path.slice(prefix.length) : undefined;
 }

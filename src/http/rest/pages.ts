@@ -1,38 +1,22 @@
-import { errorsPath, type HttpResponse } from './envelope.ts';
-import { errorsPage, homePage } from './help-pages.ts';
-import { escaped, pageResponse, plainPage } from './html.ts';
-import type { PublicLog } from './log-routes.ts';
-
-/** The dependencies of the pages. */
-export interface PageDependencies {
-  /** docs/verify.html. */
-  readonly verifierPage: Buffer;
-  readonly log: Pick<PublicLog, 'checkpoint' | 'verifierKeys'>;
-}
-
-/** The pages for browsers, by path. Throws if the verifier page states no Content-Security-Policy. */
-export function createPages({
-  verifierPage,
-  log,
-}: PageDependencies): ReadonlyMap<string, () => HttpResponse> {
-  const policy = ownPolicy.exec(verifierPage.toString())?.[1];
-  if (policy === undefined) throw new Error('docs/verify.html states no Content-Security-Policy.');
-  return new Map([
-    ['/', homePage],
-    [errorsPath, errorsPage],
-    ['/verify', () => pageResponse(verifierPage, policy)],
-    ['/log', () => ({ status: 308, headers: { Location: '/log/' }, body: '' })],
-    ['/log/', () => logPage(log)],
-  ]);
-}
+import { hash } from 'node:crypto';
+import { exampleArtwork } from '../../domain/example.ts';
+import { type Reason, reasons } from '../../domain/reason.ts';
+import { reasonHelp } from '../../domain/reason-help.ts';
+import type { HttpResponse } from './http-message.ts';
 
 /** The verifier page states its policy itself, so that it also applies to a copy on disk. */
 const ownPolicy = /<meta http-equiv="Content-Security-Policy" content="([^"]+)"/;
 
-/** The page about the evidence log. */
-function logPage({ checkpoint, verifierKeys }: PageDependencies['log']): HttpResponse {
-  const keys = verifierKeys();
-  const [, size] = checkpoint()?.split('\n') ?? [];
+/** Returns the responder of the verifier page, docs/verify.html. Throws if the page states no Content-Security-Policy. */
+export function createVerifierPage(html: Buffer): () => HttpResponse {
+  const policy = ownPolicy.exec(html.toString())?.[1];
+  if (policy === undefined) throw new Error('docs/verify.html states no Content-Security-Policy.');
+  return () => pageResponse(html, policy);
+}
+
+/** The page about the evidence log: the keys that verify it, and its newest checkpoint if there is one. */
+export function logPage(keys: readonly string[], checkpoint: string | undefined): HttpResponse {
+  const [, size] = checkpoint?.split('\n') ?? [];
   const [origin = ''] = keys[0]?.split('+') ?? [];
   const newest =
     size === undefined
@@ -65,4 +49,106 @@ that it writes to FILE: a later audit uses it to detect a rewritten log.</li>
 <p><code>docs/evidence.md</code> of Artseal explains what this proves and what it does not. It also has the formats, so that you can
 write your own verifier.</p>`,
   );
+}
+
+/** The page that explains each error. */
+export function errorsPage(): HttpResponse {
+  const sections = (Object.keys(reasons) as Reason[]).map(errorSection).join('\n');
+  return plainPage(
+    'Errors of Artseal',
+    `<h1>Errors</h1>
+<p>A rejected REST call returns <code>{"code","message","requestId"}</code>, and the header <code>Link</code> leads here. A rejected
+call of the internal API returns the code as <code>google.rpc.ErrorInfo.reason</code>. <code>message</code> is for people; its
+wording may change. Send the operator the request id with every question.</p>
+<p>What each operation returns is in the <a href="../../openapi.yaml">OpenAPI document</a>.</p>
+${sections}`,
+  );
+}
+
+function errorSection(reason: Reason): string {
+  const { http, code } = reasons[reason];
+  const { condition, action } = reasonHelp[reason];
+  const status = reason === 'CANCELLED' ? code : `HTTP ${http}, gRPC ${code}`;
+  return `<h2 id="${reason}">${reason}</h2>
+<p><small>${status}</small></p>
+<p>${withCode(condition)}</p>
+<p>${withCode(action)}</p>`;
+}
+
+/** A sentence as HTML; text between backticks becomes code. */
+function withCode(sentence: string): string {
+  return escaped(sentence).replaceAll(/`([^`]*)`/g, '<code>$1</code>');
+}
+
+/** The page at `/`. */
+export function homePage(): HttpResponse {
+  return plainPage(
+    'Artseal',
+    `<h1>Artseal</h1>
+<p>This is the API of a registry of artworks. It files works, gives evidence of each filing, and opens escrows for their sale.
+Art platforms call it with signed requests. There is no login.</p>
+
+<h2>A first call</h2>
+<p>You need an API key and its secret, which the operator issues. A sandbox creates a pair at its first start, in
+<code>sandbox-credentials.json</code> in its data folder. Run this in the folder where you started it:</p>
+<pre>artseal call POST /api/v1/filing '${escaped(JSON.stringify(exampleArtwork))}'</pre>
+<p><code>artseal sign</code> prints the headers of a signed request for curl. The OpenAPI document says how requests are signed.</p>
+
+<h2>More</h2>
+<ul>
+<li><a href="openapi.yaml">OpenAPI document</a>: every route, field and error</li>
+<li><a href="docs/errors">Errors</a>: what each code means and what to do</li>
+<li><a href="verify">Verify evidence</a> in your browser</li>
+<li><a href="log/">The evidence log</a> and its keys</li>
+<li><a href="healthz">Health</a> of the service</li>
+</ul>`,
+  );
+}
+
+/** A response with a page and its Content-Security-Policy. */
+function pageResponse(body: string | Uint8Array, policy: string): HttpResponse {
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': 'text/html; charset=utf-8',
+      // Clickjacking: another site could frame the page and cover parts of it.
+      'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+      'Cache-Control': 'no-cache',
+    },
+    body,
+  };
+}
+
+const style =
+  ':root{color-scheme:light dark}body{max-width:46rem;margin:0 auto;padding:1rem;font:1.0625rem/1.5 system-ui,sans-serif}' +
+  'code,pre{overflow-wrap:anywhere;white-space:pre-wrap}';
+const policy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'`;
+
+/** A page without scripts. Title and body are HTML. */
+function plainPage(title: string, main: string): HttpResponse {
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+${main}
+</main>
+</body>
+</html>
+`;
+  return pageResponse(html, policy);
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+/** Escapes a text for HTML. */
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"]/g, (character) => entities[character] ?? '');
 }

@@ -2,24 +2,40 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { type CallObserver, within } from '../../api/call-observer.ts';
 import type { RequestEvent } from '../../api/request-event.ts';
-import { type ApiError, cancelled, cutOffError, toApiError } from '../../domain/reason.ts';
+import { ApiError, cancelled, cutOffError, incomplete, toApiError } from '../../domain/reason.ts';
 import type { ClientOf } from '../listen/clients.ts';
 import { CountedResponse, endWith } from '../listen/counted-response.ts';
 import type { OpenCall, OpenCalls, OpenConnection } from '../listen/open-calls.ts';
 import { framingFault } from '../listen/request-head.ts';
 import { handshakeFirst, type TlsFront } from '../listen/tls-front.ts';
-import { bodyRejected, ClientGone } from './body.ts';
-import { errorResponse, type HttpResponse } from './envelope.ts';
-import { checkHead, endWithResponse, parserError, requestLimits } from './http-rules.ts';
-import { isNotification, type Notifications, notificationCall } from './notification-call.ts';
+import {
+  badRequest,
+  bodyRejected,
+  ClientGone,
+  checkHead,
+  endAfterBody,
+  errorResponse,
+  type HttpResponse,
+  hasSmallBody,
+  lingerMs,
+  skipBody,
+} from './http-message.ts';
 import type { OpenRoutes } from './open-routes.ts';
 import type { SignedCalls } from './signed-call.ts';
-import { endAfterBody, hasSmallBody, skipBody } from './unread-body.ts';
+
+/** Limits of every HTTP/1.1 request. */
+const requestLimits = {
+  /** Number of headers, as in Apache httpd and Tomcat. */
+  headers: 100,
+  /** The request line and all headers, in bytes. */
+  headBytes: 16_384,
+  /** How long a client may take to send the whole request, in milliseconds. */
+  wholeMs: 30_000,
+} as const;
 
 /** The dependencies of the public listener. */
 export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
-  readonly notifications: Notifications;
   readonly openRoutes: OpenRoutes;
   readonly clientOf: ClientOf;
   /** Undefined for plain HTTP. */
@@ -143,17 +159,14 @@ function createLimitedServer() {
 
 /** Returns the function that runs a call and sends its response on a connection of the server. */
 function createExchanges(
-  { signedCalls, notifications, openRoutes, observer }: PublicListenerDependencies,
+  { signedCalls, openRoutes, observer }: PublicListenerDependencies,
   server: Pick<Server, 'listening'>,
 ): (exchange: Omit<Exchange, 'event'>) => Promise<void> {
   async function respond({ request, connection, event }: Exchange): Promise<HttpResponse> {
     // The connection broke while the request waited for the ones before it.
     if (isLast(connection, request) && !request.complete) throw connection.broken;
     checkHead(request);
-    const openResponse = openRoutes(request, event);
-    if (openResponse !== undefined) return openResponse;
-    if (isNotification(request.url, notifications)) return notificationCall(request, event, notifications);
-    return signedCalls(request, event);
+    return openRoutes(request, event) ?? signedCalls(request, event);
   }
 
   /** Sends a response, after the rest of a small body; returns its status. */
@@ -221,4 +234,34 @@ function isLast({ broken, latest }: Connection, request: IncomingMessage): boole
 /** Whether Node parses a next request. It does not after an Upgrade, which this server never performs. */
 function isFollowed(request: IncomingMessage): boolean {
   return request.headers.upgrade === undefined;
+}
+
+/** The ApiError for an error code of Node's HTTP parser. */
+function parserError(code: string | undefined): ApiError {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return incomplete(requestLimits.wholeMs);
+    case 'HPE_HEADER_OVERFLOW': {
+      const { headers, headBytes } = requestLimits;
+      const rule = `more than ${headers} headers, or its line and headers are longer than ${headBytes / 1_024} KiB`;
+      return badRequest(`The request has ${rule}: send fewer.`);
+    }
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new ApiError('BODY_TOO_LARGE', 'The chunk extensions of the body are too long.');
+    default:
+      return badRequest('The received bytes are not an HTTP/1.1 request that this service accepts.');
+  }
+}
+
+/** Writes a response to a connection without a parsed request, and closes the connection. */
+function endWithResponse(socket: Socket, { status, headers, body }: HttpResponse, requestId: string): void {
+  const lines = Object.entries({
+    ...headers,
+    'Content-Length': Buffer.byteLength(body),
+    'X-Request-Id': requestId,
+    Connection: 'close',
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} Rejected\r\n${lines.join('')}\r\n${body}`);
+  // A peer that does not close its half would keep the socket open forever.
+  socket.setTimeout(lingerMs, () => socket.destroy());
 }

@@ -1,28 +1,33 @@
 import {
+  create,
+  type DescEnum,
   type DescField,
+  type DescMessage,
   type DescMethodUnary,
   type DescService,
   getOption,
   hasOption,
+  isFieldSet,
   type Message,
+  ScalarType,
 } from '@bufbuild/protobuf';
-import { free_of_quota, may_be_empty } from '../../../gen/artseal/v1/options_pb.ts';
+import { free_of_quota, may_be_empty, unit } from '../../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../../gen/google/api/http_pb.ts';
 import type { Reading } from '../../api/incoming-call.ts';
 import { isUnary } from '../../api/operation.ts';
 import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
-import { parseJsonObject } from '../../lib/json/strict-json.ts';
+import { integerOf } from '../../lib/json/integer.ts';
 import {
-  documentedFields,
-  emptyRule,
-  type JsonOutput,
-  MessageReader,
-  textValue,
-  writeMessage,
-} from './message-json.ts';
-import type { RequestTarget } from './request-target.ts';
+  JsonNumber,
+  type JsonObject,
+  type JsonValue,
+  parseJsonObject,
+  shownName,
+} from '../../lib/json/strict-json.ts';
+import { typeRules, wordRule } from '../../lib/json/type-rules.ts';
+import type { RequestTarget } from './http-message.ts';
 
 /** A REST route: one google.api.http annotation of one method. */
 export interface Route {
@@ -153,4 +158,160 @@ function responseWriter({ output }: DescMethodUnary, responseBody: string): Rout
     if (body === undefined) throw new Error(`${field} is not set.`);
     return writeMessage(field.message, body);
   };
+}
+
+/**
+ * The JSON of messages over REST. It differs from ProtoJSON: 64-bit integers are numbers in both directions, a member has one
+ * spelling, and unknown members, null and values of another type are rejected.
+ */
+
+/** The value of a field, or the rule that the sent value breaks. */
+type FieldReading = { readonly value: unknown } | { readonly rule: string };
+
+const integerRanges: { readonly [Type in ScalarType]?: readonly [min: bigint, max: bigint] } = {
+  [ScalarType.INT32]: [-(2n ** 31n), 2n ** 31n - 1n],
+  [ScalarType.INT64]: [BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)],
+};
+
+/** The fields of a message by their JSON names. Throws for a field of a type that this JSON does not support. */
+function documentedFields(desc: DescMessage): ReadonlyMap<string, DescField> {
+  for (const field of desc.fields) {
+    const scalar =
+      field.fieldKind === 'scalar' || (field.fieldKind === 'list' && field.listKind === 'scalar');
+    const known =
+      !scalar || [ScalarType.STRING, ScalarType.BOOL].includes(field.scalar) || integerRanges[field.scalar];
+    if (!known || field.fieldKind === 'map' || (field.oneof && !field.proto.proto3Optional)) {
+      throw new Error(`${field} has a type that the public API does not support.`);
+    }
+    const nested = field.message;
+    if (nested !== undefined && nested !== desc) documentedFields(nested);
+  }
+  return new Map(desc.fields.map((field) => [field.jsonName, field]));
+}
+
+/** Builds a message from path, query and body, and collects the violations. */
+class MessageReader {
+  readonly #desc: DescMessage;
+  readonly #values: Record<string, unknown> = {};
+  readonly #violations: Violation[] = [];
+
+  constructor(desc: DescMessage) {
+    this.#desc = desc;
+  }
+
+  /** Reads one value; `field` is undefined if the request has no field of that name. */
+  take(name: string, field: DescField | undefined, json: JsonValue): void {
+    const isRepeated = field !== undefined && Object.hasOwn(this.#values, field.localName);
+    const reading = field === undefined ? unknownField : isRepeated ? repeatedField : readField(field, json);
+    if ('rule' in reading) this.reject({ field: shownName(name), rule: reading.rule });
+    else if (field !== undefined) this.#values[field.localName] = reading.value;
+  }
+
+  /** Reads the members of an object. */
+  takeMembers(fields: ReadonlyMap<string, DescField>, object: JsonObject): void {
+    for (const [name, json] of object) this.take(name, fields.get(name), json);
+  }
+
+  reject(violation: Violation): void {
+    this.#violations.push(violation);
+  }
+
+  reading(): Reading {
+    return { message: create(this.#desc, this.#values), violations: this.#violations };
+  }
+}
+
+/** An empty value is not the same as an absent one: it would widen a list without notice. */
+const emptyRule = 'must not be empty; leave it out instead';
+
+const unknownField: FieldReading = { rule: 'is not part of this request' };
+const repeatedField: FieldReading = { rule: 'was given more than once' };
+
+/** The JSON value for the text of a path segment or query parameter. */
+function textValue(field: DescField, text: string): JsonValue {
+  const isText =
+    field.fieldKind === 'enum' || (field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING);
+  if (isText) return text;
+  if (field.fieldKind === 'scalar' && field.scalar === ScalarType.BOOL)
+    return text === 'true' || (text === 'false' ? false : text);
+  return new JsonNumber(text);
+}
+
+function readField(field: DescField, json: JsonValue): FieldReading {
+  if (field.fieldKind !== 'list') return readSingle(field, json);
+  if (!Array.isArray(json)) return { rule: typeRules.array };
+  const items = json.map((item) => readSingle(field, item));
+  const broken = items.find((item) => 'rule' in item);
+  if (broken !== undefined) return { rule: `has an item that is wrong: it ${broken.rule}` };
+  return { value: items.map((item) => 'value' in item && item.value) };
+}
+
+function readSingle(field: DescField, json: JsonValue): FieldReading {
+  if (field.enum !== undefined) return readEnum(field.enum, json);
+  if (field.message !== undefined) {
+    if (!(json instanceof Map)) return { rule: typeRules.object };
+    const reader = new MessageReader(field.message);
+    reader.takeMembers(documentedFields(field.message), json);
+    const { message, violations } = reader.reading();
+    const [first] = violations;
+    return first === undefined
+      ? { value: message }
+      : { rule: `has a member that is wrong: ${first.field} ${first.rule}` };
+  }
+  if (field.scalar === ScalarType.STRING)
+    return typeof json === 'string' ? { value: json } : { rule: typeRules.string };
+  if (field.scalar === ScalarType.BOOL)
+    return typeof json === 'boolean' ? { value: json } : { rule: typeRules.boolean };
+  return readInteger(field, json);
+}
+
+function readEnum(desc: DescEnum, json: JsonValue): FieldReading {
+  const value = desc.values.find(({ name, number }) => number !== 0 && name === json);
+  return value ? { value: value.number } : { rule: wordRule(desc.values) };
+}
+
+function readInteger(field: DescField, json: JsonValue): FieldReading {
+  const [min, max] = (field.scalar && integerRanges[field.scalar]) ?? [0n, 0n];
+  if (!(json instanceof JsonNumber)) return brokenInteger(field, ', written as a JSON number');
+  const value = integerOf(json.text, max);
+  if (value === undefined) return brokenInteger(field);
+  if (value > max) return brokenInteger(field, ` not above ${max}`);
+  if (value < min) return brokenInteger(field, ` not below ${min}`);
+  return { value: field.scalar === ScalarType.INT32 ? Number(value) : value };
+}
+
+/** The rule of an integer, with the unit of its field. Only for errors: reading an option costs more than reading a message. */
+function brokenInteger(field: DescField, bound = ''): FieldReading {
+  const counted = getOption(field, unit);
+  return { rule: `${typeRules.integer}${counted === '' ? '' : ` of ${counted}`}${bound}` };
+}
+
+/** The documented JSON of a message: all members that are not optional, in the order of the schema. */
+export function writeMessage(desc: DescMessage, message: Message): JsonOutput {
+  const values = message as unknown as Record<string, unknown>;
+  const output: { [name: string]: unknown } = {};
+  for (const field of desc.fields) {
+    const value = values[field.localName];
+    if (field.fieldKind === 'list')
+      output[field.jsonName] = (value as unknown[]).map((item) => writeSingle(field, item));
+    else if (value !== undefined && (!field.proto.proto3Optional || isFieldSet(message, field))) {
+      output[field.jsonName] = writeSingle(field, value);
+    }
+  }
+  return output;
+}
+
+/** A plain object for JSON.stringify. */
+export interface JsonOutput {
+  readonly [name: string]: unknown;
+}
+
+function writeSingle(field: DescField, value: unknown): unknown {
+  if (field.enum !== undefined) return field.enum.value[value as number]?.name;
+  if (field.message !== undefined) return writeMessage(field.message, value as Message);
+  if (typeof value !== 'bigint') return value;
+  const number = Number(value);
+  if (!Number.isSafeInteger(number))
+    throw new Error(`${field} holds ${value}, which JSON cannot carry exactly.`);
+  return number;
 }

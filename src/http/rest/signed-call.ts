@@ -2,40 +2,31 @@ import type { IncomingMessage } from 'node:http';
 import type { Message } from '@bufbuild/protobuf';
 import { claimedKey, credentialHeaders, type SentCredentials } from '../../api/credentials.ts';
 import type { CallResult, RoutedCall, SignedCall } from '../../api/incoming-call.ts';
+import type { Limits } from '../../api/limits.ts';
 import type { Calls } from '../../api/pipeline.ts';
 import type { RequestEvent } from '../../api/request-event.ts';
 import { ApiError, toApiError } from '../../domain/reason.ts';
-import { checkMediaType, readBody } from './body.ts';
-import { errorResponse, type HttpResponse, jsonResponse } from './envelope.ts';
-import { rateLimitHeaders } from './rate-limit-headers.ts';
-import { parseRequestTarget, type RequestTarget } from './request-target.ts';
+import {
+  checkMediaType,
+  errorResponse,
+  type HttpResponse,
+  jsonResponse,
+  parseRequestTarget,
+  type RequestTarget,
+  readBody,
+  sentHeader,
+} from './http-message.ts';
 import { findRoute, type Route, readsJson } from './routes.ts';
-import { sentHeader } from './sent-headers.ts';
 
-/** The dependencies of signed calls. */
-export interface SignedCallDependencies {
-  readonly calls: Calls;
-  readonly routes: readonly Route[];
-}
-
-/** Responds to a signed call. Rejects only with ClientGone. */
+/** Responds to a signed call. Throws BAD_REQUEST_TARGET and ClientGone. */
 export type SignedCalls = (request: IncomingMessage, event: RequestEvent) => Promise<HttpResponse>;
 
-export function createSignedCalls({ calls, routes }: SignedCallDependencies): SignedCalls {
+export function createSignedCalls(calls: Calls, routes: readonly Route[]): SignedCalls {
   return async (request, event) => {
-    let call: RestCall;
-    try {
-      call = new RestCall(request, routes);
-    } catch (error) {
-      return rejected(error, event);
-    }
+    const call = new RestCall(request, routes);
     const result = await calls.signed(call, event);
     if (event.caller === undefined) event.claimedKey = claimedKey(call.credentials);
-    try {
-      return responseOf(result, call, event);
-    } catch (error) {
-      return rejected(error, event);
-    }
+    return responseOf(result, call, event);
   };
 }
 
@@ -92,6 +83,20 @@ function responseOf(
   if (isReplay) http.headers['Idempotent-Replayed'] = 'true';
   if (limits !== undefined) Object.assign(http.headers, rateLimitHeaders(limits));
   return http;
+}
+
+/**
+ * The RateLimit-Policy and RateLimit headers (IETF draft-ietf-httpapi-ratelimit-headers): for each policy its quota q and
+ * window w, the remaining calls r and the seconds t until it resets. A caller without quota has no monthly policy.
+ */
+export function rateLimitHeaders({ rate, quota }: Limits): Record<string, string> {
+  const policy = `"qps";q=${rate.callsPerSecond};w=1`;
+  const left = `"qps";r=${rate.remaining};t=${rate.resetS}`;
+  if (quota.limit === undefined) return { 'RateLimit-Policy': policy, RateLimit: left };
+  return {
+    'RateLimit-Policy': `${policy}, "monthly";q=${quota.limit};w=${quota.monthS}`,
+    RateLimit: `${left}, "monthly";r=${quota.remaining};t=${quota.resetS}`,
+  };
 }
 
 /** The response for an error. The body of a replay has the request id of the original call. */

@@ -10,7 +10,7 @@ import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
 import { WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { rejectViolations } from '../../../src/domain/violation.ts';
 import { strictProtoJson } from '../../../src/http/connect/proto-json.ts';
-import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
+import { parseRequestTarget } from '../../../src/http/rest/http-message.ts';
 import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { apiError } from '../../support/rejected.ts';
 

@@ -6,7 +6,7 @@ import { eventMessage } from '../../../src/api/services/event-message.ts';
 import { webhookMessage } from '../../../src/api/services/webhook-message.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { Event } from '../../../src/domain/event.ts';
-import { writeMessage } from '../../../src/http/rest/message-json.ts';
+import { writeMessage } from '../../../src/http/rest/routes.ts';
 
 const making = { idKey: new Uint8Array(32), timestamp: createCalendar('Asia/Shanghai').timestamp };
 const atMs = Date.parse('2026-11-21T12:00:00Z');

@@ -53,11 +53,11 @@ export async function openBareListener(
   const readiness = { check: async () => [] };
   const verifierPage = readPackaged('docs/verify.html');
   const openRoutes = createOpenRoutes({
-    ...{ openApi, version, readiness, verifierPage },
+    ...{ openApi, version, readiness, verifierPage, notifications },
     ...{ ...nothingPublished, ...published },
   });
   const server = createPublicListener({
-    ...{ signedCalls, notifications, openRoutes, tls },
+    ...{ signedCalls, openRoutes, tls },
     openCalls: createOpenCalls(stalledMs),
     ...{ clientOf: createClientOf(proxies), observer: openObserver('public', log) },
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { checkMediaType } from '../../../src/http/rest/body.ts';
+import { checkMediaType } from '../../../src/http/rest/http-message.ts';
 import { askProvenance, fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
-import { readBody } from '../../../src/http/rest/body.ts';
+import { readBody } from '../../../src/http/rest/http-message.ts';
 import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
-import { readBody } from '../../../src/http/rest/body.ts';
+import { readBody } from '../../../src/http/rest/http-message.ts';
 import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
 import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { fileScope } from '../../support/file-scope.ts';

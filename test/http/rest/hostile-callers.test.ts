@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import { ApiError } from '../../../src/domain/reason.ts';
-import { ClientGone, readBody } from '../../../src/http/rest/body.ts';
+import { ClientGone, readBody } from '../../../src/http/rest/http-message.ts';
 import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
 import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { eventually } from '../../support/eventually.ts';

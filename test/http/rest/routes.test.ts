@@ -23,7 +23,7 @@ import { WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import { type HttpRule, HttpRuleSchema } from '../../../gen/google/api/http_pb.ts';
 import type { ApiError } from '../../../src/domain/reason.ts';
-import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
+import { parseRequestTarget } from '../../../src/http/rest/http-message.ts';
 import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';

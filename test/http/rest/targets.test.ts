@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
+import { parseRequestTarget } from '../../../src/http/rest/http-message.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
