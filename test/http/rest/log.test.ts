@@ -110,7 +110,7 @@ test('a line names the client, and the claimed key if the call was rejected', as
     assert.equal((await lineOfCall({ 'X-Api-Key': claimed })).claimedKey, undefined, claimed);
   }
   const log = service.logLines.join('\n');
-  assert.doesNotMatch(log, /marked|aaaa/);
+  assert.doesNotMatch(log, /marked|a{99}/);
   assert.ok(!log.includes(platform.apiSecret));
 });
 
