@@ -1,11 +1,10 @@
+import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
+import { request } from 'node:http';
 import { isIP, isIPv4, isIPv6, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
-import type { SecureContext } from 'node:tls';
-import type { AddressPolicy } from './addresses.ts';
+import { createSecureContext, getCACertificates, type SecureContext, connect as tlsConnect } from 'node:tls';
 import { DeliveryError } from './delivery-error.ts';
-import type { LookUp } from './lookup.ts';
-import { connectThrough } from './proxy.ts';
-import { knownAddresses } from './target.ts';
+import { type AddressPolicy, hostOf, knownAddresses } from './target.ts';
 
 /** How many addresses of a name may be tried. */
 const addressesMax = 8;
@@ -65,8 +64,120 @@ export function createConnect({ policy, lookUp, proxy, secureContext }: ConnectD
   };
 }
 
+/** Connects by `connect`, then TLS. The certificate has to be valid for the host. */
+export function createSecureConnect(connect: Connect, secureContext: SecureContext): Connect {
+  return async (host, port, signal) =>
+    tlsConnect({
+      ...{ socket: await connect(host, port, signal), host, servername: isIP(host) === 0 ? host : '' },
+      // Explicit, because the environment can turn it off.
+      ...{ ALPNProtocols: ['http/1.1'], secureContext, rejectUnauthorized: true },
+    });
+}
+
 /** Makes sockets try these addresses instead of a lookup. */
 function lookupOf(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_name, _options, callback) => callback(null, all);
+}
+
+/** Returns the addresses of a name, at least one. Rejects with DeliveryError. The signal aborts it. */
+export type LookUp = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** How long a name server may take to respond, in milliseconds, and how often it is queried. */
+const lookUpLimits = { timeout: 2_500, tries: 2 };
+
+/**
+ * Queries name servers, each `address` or `address:port`, by default those of this machine. Does not read /etc/hosts or search
+ * domains: getaddrinfo does, but blocks one of few threads, and two names with silent servers would delay all other lookups.
+ */
+export function createLookUp(servers?: readonly string[]): LookUp {
+  return async (name, signal) => {
+    const resolver = new Resolver(lookUpLimits);
+    if (servers !== undefined) resolver.setServers(servers);
+    const cancel = () => resolver.cancel();
+    signal.addEventListener('abort', cancel, { once: true });
+    const found = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    signal.removeEventListener('abort', cancel);
+    const addresses = found.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+    if (addresses.length > 0) return addresses;
+    throw notFound((found[0] as PromiseRejectedResult).reason);
+  };
+}
+
+function notFound({ code, message }: NodeJS.ErrnoException): DeliveryError {
+  const isKnown = code === 'ENOTFOUND' || code === 'ENODATA';
+  return new DeliveryError(isKnown ? 'its host has no address' : 'its host could not be looked up', message);
+}
+
+/** TLS 1.2 or 1.3, with the certificate authorities that Node trusts and `authorities`, PEM. */
+export function trusting(authorities: string | undefined): SecureContext {
+  const ca = authorities === undefined ? undefined : [...getCACertificates('default'), authorities];
+  return createSecureContext({ minVersion: 'TLSv1.2', ca });
+}
+
+/** The longest head of a response of a proxy, in bytes. */
+const proxyHeadBytesMax = 16_384;
+
+/**
+ * Connects to `target`, an address and a port, through a forward proxy: http: or https:, with its user and password if it needs
+ * them. Rejects with DeliveryError.
+ */
+function connectThrough(
+  proxy: URL,
+  target: string,
+  secureContext: SecureContext,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const fail = (why: string) =>
+    reject(new DeliveryError('the proxy of the server did not connect to it', why));
+  request({
+    method: 'CONNECT',
+    path: target,
+    headers: { host: target, ...authorization(proxy) },
+    createConnection: () => connectToProxy(proxy, secureContext),
+    maxHeaderSize: proxyHeadBytesMax,
+    signal,
+  })
+    .on('connect', ({ statusCode }, socket) => {
+      if (statusCode === 200) return resolve(socket as Socket);
+      socket.destroy();
+      fail(`it answered ${statusCode} to CONNECT ${target}`);
+    })
+    .on('error', ({ message }) => fail(message))
+    .end();
+  return promise;
+}
+
+/**
+ * Connects to a proxy and closes the connection at once. Rejects if the connection fails or the certificate is not valid, and
+ * with the reason of the signal if it is aborted.
+ */
+export async function reachProxy(
+  proxy: URL,
+  secureContext: SecureContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const socket = connectToProxy(proxy, secureContext);
+  try {
+    await once(socket, proxy.protocol === 'https:' ? 'secureConnect' : 'connect', { signal });
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function connectToProxy(proxy: URL, secureContext: SecureContext): Socket {
+  const { protocol, port } = proxy;
+  const host = hostOf(proxy);
+  if (protocol === 'http:') return netConnect({ host, port: Number(port || 80) });
+  const servername = isIP(host) === 0 ? host : '';
+  return tlsConnect({ host, port: Number(port || 443), servername, secureContext, rejectUnauthorized: true });
+}
+
+function authorization({ username, password }: URL): Readonly<Record<string, string>> {
+  if (username === '' && password === '') return {};
+  const credentials = [username, password].map(decodeURIComponent).join(':');
+  return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
 }

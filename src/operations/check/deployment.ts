@@ -3,8 +3,7 @@ import { type Config, readServingConfig, settings, unknownSettings } from '../..
 import { readKeyRing } from '../../config/master-key.ts';
 import { ConfigError } from '../../config/settings.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { reachProxy } from '../../events/webhooks/proxy.ts';
-import { trusting } from '../../events/webhooks/trust.ts';
+import { reachProxy, trusting } from '../../events/webhooks/connect.ts';
 import type { KeyRing, MasterKeyId } from '../../keys/key-ring.ts';
 import {
   countSeals,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAddressPolicy } from '../../../src/events/webhooks/addresses.ts';
+import { createAddressPolicy } from '../../../src/events/webhooks/target.ts';
 import { networksOf } from './receiver.ts';
 
 /** Addresses by kind: the first and the last of each network, and well-known ones. */

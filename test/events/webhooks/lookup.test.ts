@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
-import { createLookUp } from '../../../src/events/webhooks/lookup.ts';
+import { createLookUp } from '../../../src/events/webhooks/connect.ts';
 
 /** What a name server answers: the data of records by their type, a response code, or nothing at all. */
 type Zone = Readonly<

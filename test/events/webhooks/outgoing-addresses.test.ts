@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { type NetConnectOpts, Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import type { LookUp } from '../../../src/events/webhooks/lookup.ts';
+import type { LookUp } from '../../../src/events/webhooks/connect.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { freeAddress } from '../../support/free-address.ts';

@@ -4,8 +4,8 @@ import { createServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
-import type { OutgoingRequest } from '../../../src/events/webhooks/exchange.ts';
-import type { LookUp } from '../../../src/events/webhooks/lookup.ts';
+import type { LookUp } from '../../../src/events/webhooks/connect.ts';
+import type { OutgoingRequest } from '../../../src/events/webhooks/outgoing.ts';
 import {
   createOutgoing,
   type Outgoing,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAddressPolicy } from '../../../src/events/webhooks/addresses.ts';
-import { checkTarget } from '../../../src/events/webhooks/target.ts';
+import { checkTarget, createAddressPolicy } from '../../../src/events/webhooks/target.ts';
 import { networksOf } from './receiver.ts';
 
 const rules = { policy: createAddressPolicy([]), plainLoopback: false };
