@@ -1,5 +1,4 @@
-import { signature } from '../src/api/canonical-request.ts';
-import type { SentCredentials } from '../src/api/credentials.ts';
+import { type SentCredentials, signature } from '../src/api/authentication.ts';
 import type { ServicePrincipal } from '../src/api/principal.ts';
 import type { Actor } from '../src/domain/audit-entry.ts';
 import { platformScopes } from '../src/domain/token.ts';

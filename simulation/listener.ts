@@ -1,7 +1,6 @@
 import { type DescMethodUnary, toBinary, toJson } from '@bufbuild/protobuf';
-import type { SentCredentials } from '../src/api/credentials.ts';
-import type { CallResult, RoutedCall } from '../src/api/incoming-call.ts';
-import type { Calls } from '../src/api/pipeline.ts';
+import type { SentCredentials } from '../src/api/authentication.ts';
+import type { CallResult, Calls, RoutedCall } from '../src/api/pipeline.ts';
 import type { ServicePrincipal } from '../src/api/principal.ts';
 import { ApiError, reasons } from '../src/domain/reason.ts';
 import type { Request } from './requests.ts';

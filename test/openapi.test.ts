@@ -22,7 +22,7 @@ import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/fili
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
 import { WebhookService } from '../gen/artseal/v1/webhook_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
-import { clockDifferenceMaxS, credentialHeaders } from '../src/api/credentials.ts';
+import { clockDifferenceMaxS, credentialHeaders } from '../src/api/authentication.ts';
 import { createPaging, pageSize } from '../src/api/services/paging.ts';
 import type { WebhookEvent } from '../src/client/webhook.ts';
 import { settings } from '../src/config/config.ts';

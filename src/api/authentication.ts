@@ -1,15 +1,117 @@
-import { createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hash, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statusAt } from '../domain/caller.ts';
+import type { Clock } from '../domain/clock.ts';
 import { ApiError, unavailable } from '../domain/reason.ts';
+import { tokenStatusAt } from '../domain/token.ts';
 import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
-import type { StoredKey } from '../store/caller-commands.ts';
+import { isApiKey, tokenHash } from '../keys/mint.ts';
+import type { StoredKey, StoredToken } from '../store/caller-commands.ts';
 import type { NonceClaim, Store } from '../store/store.ts';
-import { type CanonicalRequest, canonicalMessage, signature } from './canonical-request.ts';
-import type { Credentials } from './credentials.ts';
-import type { PlatformPrincipal } from './principal.ts';
+import type { PlatformPrincipal, ServicePrincipal } from './principal.ts';
 
-/** The part of a request that the signature covers. */
-export type SignedRequest = Pick<CanonicalRequest, 'method' | 'target' | 'body'>;
+/** The four headers that identify and sign a call. */
+export const credentialHeaders = {
+  apiKey: 'X-Api-Key',
+  timestamp: 'X-Timestamp',
+  nonce: 'X-Nonce',
+  signature: 'X-Signature',
+} as const;
+
+/** The values of the four headers. */
+export type Credentials = { readonly [Part in keyof typeof credentialHeaders]: string };
+
+/** All values sent for each header. */
+export type SentCredentials = { readonly [Part in keyof Credentials]: readonly string[] };
+
+/** Largest accepted difference between the client's and the server's clock, in seconds. */
+export const clockDifferenceMaxS = 300;
+
+/** The form of each header. `checkTimestamp` checks the timestamp, which has its own error code. */
+const shapes: { readonly [Part in keyof Credentials]?: { pattern: RegExp; rule: string } } = {
+  apiKey: { pattern: /^[\x21-\x7e]{1,128}$/, rule: 'must be the key as issued' },
+  nonce: { pattern: /^[A-Za-z0-9._~+/=-]{1,64}$/, rule: 'must be 1 to 64 of A-Z a-z 0-9 . _ ~ + / = -' },
+  signature: { pattern: /^[0-9a-f]{64}$/, rule: 'must be 64 lower-case hex digits' },
+};
+
+const unixSeconds = /^[1-9][0-9]{9}$/;
+
+const parts = Object.keys(credentialHeaders) as (keyof Credentials)[];
+
+/**
+ * Reads the four headers. Throws AUTH_HEADER_MISSING for the first one that is absent or empty, then AUTH_HEADER_INVALID for
+ * the first one that is repeated or malformed.
+ */
+export function readCredentials(sent: SentCredentials): Credentials {
+  for (const part of parts) {
+    if (sent[part].every((value) => value === '')) {
+      throw new ApiError('AUTH_HEADER_MISSING', `The header ${credentialHeaders[part]} is required.`);
+    }
+  }
+  for (const part of parts) {
+    const { length, 0: value = '' } = sent[part];
+    const shape = shapes[part];
+    const repeated = length > 1 && 'was sent more than once';
+    const broken = repeated || (shape !== undefined && !shape.pattern.test(value) && shape.rule);
+    if (broken) throw new ApiError('AUTH_HEADER_INVALID', `The header ${credentialHeaders[part]} ${broken}.`);
+  }
+  const [apiKey = ''] = sent.apiKey;
+  const [timestamp = ''] = sent.timestamp;
+  const [nonce = ''] = sent.nonce;
+  const [signature = ''] = sent.signature;
+  return { apiKey, timestamp, nonce, signature };
+}
+
+/** The API key in the header, for the log; undefined if the value does not look like a key, because it may be a secret. */
+export function claimedKey({ apiKey: [value = '', ...more] }: SentCredentials): string | undefined {
+  return more.length === 0 && isApiKey(value) ? value : undefined;
+}
+
+/** Throws TIMESTAMP_EXPIRED unless the timestamp is Unix seconds within `clockDifferenceMaxS` of now. */
+export function checkTimestamp(timestamp: string, nowMs: number): void {
+  const serverTimeS = Math.floor(nowMs / 1000);
+  const sent = unixSeconds.test(timestamp);
+  if (sent && Math.abs(Number(timestamp) - serverTimeS) <= clockDifferenceMaxS) return;
+  const rule = sent
+    ? `differs from the server's clock (${serverTimeS}) by more than ${clockDifferenceMaxS} seconds`
+    : `must be Unix time in whole seconds, ten digits; the server's clock is ${serverTimeS}`;
+  throw new ApiError('TIMESTAMP_EXPIRED', `The header ${credentialHeaders.timestamp} ${rule}.`, {
+    serverTimeS,
+  });
+}
+
+/** Throws UNAVAILABLE for a request that the original registry may have run after the backup that was restored; see `NonceGap`. */
+export function checkNonceGap(timestamp: string, untilS: number, nowMs: number): void {
+  if (Number(timestamp) > untilS) return;
+  const retryAfterS = untilS + 1 - Math.floor(nowMs / 1000);
+  throw new ApiError(
+    'UNAVAILABLE',
+    `The registry was restored from a backup. It rejects requests with X-Timestamp up to ${untilS}, ` +
+      'because they may have been carried out before. Nothing was stored; sign the request again after that time.',
+    { retryAfterS: Math.max(1, retryAfterS) },
+  );
+}
+
+/** The parts of a request that its signature covers. */
+export interface CanonicalRequest {
+  /** Upper case. */
+  readonly method: string;
+  /** The raw request target as sent, query included. */
+  readonly target: string;
+  readonly body: Uint8Array;
+  /** Unix seconds, ten digits. */
+  readonly timestamp: string;
+  readonly nonce: string;
+}
+
+/** The signed message: method, target, hex SHA-256 of the raw body, timestamp and nonce, without separators. */
+export function canonicalMessage({ method, target, body, timestamp, nonce }: CanonicalRequest): string {
+  return `${method}${target}${hash('sha256', body, 'hex')}${timestamp}${nonce}`;
+}
+
+/** HMAC-SHA256 of the canonical message in lower-case hex. The key is the UTF-8 bytes of the whole issued secret. */
+export function signature(request: CanonicalRequest, secret: string | KeyObject): string {
+  return createHmac('sha256', secret).update(canonicalMessage(request)).digest('hex');
+}
 
 /** A platform identified by its signature, and the nonce that its call uses. */
 export interface Authenticated {
@@ -18,16 +120,14 @@ export interface Authenticated {
 }
 
 /** Verifies the signature of a call at `nowS`, Unix seconds. Throws SIGNATURE_INVALID, KEY_SUSPENDED, UNAVAILABLE. */
-export type Authenticate = (credentials: Credentials, request: SignedRequest, nowS: number) => Authenticated;
-
-/** The dependencies of authentication. */
-export interface AuthenticationDependencies {
-  readonly store: Pick<Store, 'findKey'>;
-  readonly keyRing: KeyRing;
-}
+export type Authenticate = (
+  credentials: Credentials,
+  request: Pick<CanonicalRequest, 'method' | 'target' | 'body'>,
+  nowS: number,
+) => Authenticated;
 
 /** Authenticates platforms against the keys that the store has in memory. It reads and writes nothing on disk. */
-export function createAuthentication({ store, keyRing }: AuthenticationDependencies): Authenticate {
+export function createAuthentication(store: Pick<Store, 'findKey'>, keyRing: KeyRing): Authenticate {
   const secretOf = createSecretCache(keyRing);
   // An unknown key is verified too: otherwise the response time would show which keys exist.
   const decoySecret = createSecretKey(randomBytes(32));
@@ -55,7 +155,7 @@ export function createAuthentication({ store, keyRing }: AuthenticationDependenc
 }
 
 /** The error for a caller whose platform is suspended. */
-export const platformSuspended = (): ApiError =>
+const platformSuspended = (): ApiError =>
   new ApiError('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
 
 /** The error for a signature that does not match. It shows only what the caller sent, so it does not reveal whether the key exists. */
@@ -83,5 +183,40 @@ function createSecretCache(keyRing: KeyRing): (key: StoredKey) => KeyObject {
       if (error instanceof SecretNotOpened) throw unavailable(cannotVerify, error);
       throw error;
     }
+  };
+}
+
+const bearer = /^Bearer (it_[\x21-\x7e]{1,252})$/i;
+
+/**
+ * Identifies an internal system by the value of its Authorization header. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID;
+ * KEY_SUSPENDED for a token of a suspended platform.
+ */
+export type BearerCheck = (authorization: string | null) => ServicePrincipal;
+
+/** Checks tokens against those that the store has in memory, and their expiry against the clock. */
+export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<Clock, 'nowMs'>): BearerCheck {
+  function findValid(text: string): StoredToken | undefined {
+    const found = store.findToken(tokenHash(text));
+    return found && tokenStatusAt(found, clock.nowMs() / 1000) === 'VALID' ? found : undefined;
+  }
+
+  return (authorization) => {
+    if (authorization === null || authorization === '') {
+      throw new ApiError('AUTH_HEADER_MISSING', 'The header Authorization is required: Bearer it_….');
+    }
+    const token = bearer.exec(authorization)?.[1];
+    const found = token === undefined ? undefined : findValid(token);
+    if (found === undefined) {
+      throw new ApiError(
+        'AUTH_HEADER_INVALID',
+        'The header Authorization must be Bearer and a token of this service that is neither revoked nor expired.',
+      );
+    }
+    const { tokenId, scopes, platform } = found;
+    if (platform?.status === 'SUSPENDED') throw platformSuspended();
+    const { callerId, caller } = platform ?? found;
+    const filingCap = platform?.filingCap ?? undefined;
+    return { kind: 'service', tokenId, scopes, callerId, caller, isPlatform: platform !== null, filingCap };
   };
 }

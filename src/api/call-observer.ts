@@ -1,8 +1,96 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { CallMetrics, ListenerName } from './call-metrics.ts';
-import { logCall, type RequestEvent } from './request-event.ts';
-import type { CallTracer, TraceHeaders } from './tracing.ts';
+import { type ApiError, type Reason, reasons } from '../domain/reason.ts';
+import {
+  createDistribution,
+  type Distribution,
+  type DistributionData,
+  durationBoundsS,
+} from '../lib/distribution.ts';
+
+/** The listener that takes a call. */
+export type ListenerName = 'public' | 'internal';
+
+/** The trace span of a call. */
+export interface CallSpan {
+  /** 32 hex digits, the same in every span of the trace. */
+  readonly traceId: string;
+  /** Runs the work of the call, so that its store and provider requests become child spans. */
+  run<T>(work: () => T): T;
+  /** Ends the span with the data of the call and its HTTP status. */
+  end(event: RequestEvent, status: number): void;
+}
+
+/** What is known of a call so far. Its log line is made from this, so it never holds a secret, signature, nonce or body. */
+export interface RequestEvent {
+  /** UUIDv7, created by the server. */
+  readonly requestId: string;
+  /** The client's address; `unix` over a Unix socket. */
+  readonly client?: string | undefined;
+  /** Name of the authenticated caller; set by `setCaller`. */
+  caller?: string | undefined;
+  /** The open call, whose memory `setCaller` counts for the caller. */
+  open?: { identify(caller: string): void };
+  /** Public id of the token of an authenticated call. */
+  tokenId?: string | undefined;
+  /** The API key in the header of a call that was rejected before authentication. */
+  claimedKey?: string | undefined;
+  /** Full name of the RPC or route. */
+  operation?: string;
+  apiError?: ApiError;
+  /** Whether the operator must fix the error, because the operator configured the client. */
+  isForOperator?: boolean;
+  /** Whether this is a health probe. */
+  isProbe?: boolean;
+  /** Whether the route is public and reads the store, so that UNAVAILABLE under load is expected. */
+  isForAnybody?: boolean;
+  /** Whether the call ended because the process is stopping. */
+  isStopping?: boolean;
+  readonly span?: CallSpan | undefined;
+}
+
+/** Sets the caller of a call after authentication. */
+export function setCaller(event: RequestEvent, caller: string): void {
+  event.caller = caller;
+  event.open?.identify(caller);
+}
+
+/** Writes the log line of a finished call. Probes are logged at debug level: readiness logs its own changes. */
+export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
+  const { requestId, client, caller, tokenId, claimedKey, operation, apiError, span } = event;
+  const { isForOperator, isProbe, isForAnybody, isStopping } = event;
+  const ms = Math.round(elapsedMs * 10) / 10;
+  const result = { reason: apiError?.reason, ms, traceId: span?.traceId };
+  const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...result };
+  // Over gRPC the HTTP status is always 200, and 501 can be the caller's fault.
+  const failed = (apiError === undefined ? status : reasons[apiError.reason].http) >= 500;
+  const isExpected = apiError === undefined || ['UNAVAILABLE', 'CANCELLED'].includes(apiError.reason);
+  if (isProbe && isExpected) log.debug(line, 'call');
+  // Reconciliation settles it without the operator.
+  else if (apiError?.reason === 'PAYMENT_PENDING') log.warn(line, 'call');
+  // The caller set the deadline.
+  else if (apiError?.reason === 'TIMEOUT') log.info(line, 'call');
+  else if ((isForAnybody || isStopping) && apiError?.reason === 'UNAVAILABLE') log.info(line, 'call');
+  else if (isForOperator) log.warn({ ...line, why: apiError?.message }, 'call');
+  else if (failed) log.error({ ...line, ...causeOf(apiError) }, 'call');
+  else log.info(line, 'call');
+}
+
+/** The cause for the log: the message for UNAVAILABLE, the whole error with its stack for anything else. */
+function causeOf(apiError: ApiError | undefined): { why?: string; err?: unknown } {
+  const cause = apiError?.cause;
+  if (apiError?.reason === 'UNAVAILABLE' && cause instanceof Error) return { why: cause.message };
+  return { err: cause };
+}
+
+/** Headers by lower-case name, as Node has them. The tracer reads `traceparent` (W3C Trace Context). */
+export type TraceHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Creates the spans of calls. */
+export interface CallTracer {
+  /** Begins the span of a call, as a child of the caller's span if the headers name one. */
+  begin(listener: ListenerName, headers: TraceHeaders): CallSpan;
+}
 
 /** Observes every call of one listener: log line, metrics and span. */
 export interface CallObserver {
@@ -44,4 +132,55 @@ export function createCallObserver(
 /** Runs the work of a call inside its span, if it has one. */
 export function within<T>({ span }: RequestEvent, work: () => T): T {
   return span === undefined ? work() : span.run(work);
+}
+
+/** How a call ended: successfully, or with an error. */
+export type CallEnd = 'OK' | Reason;
+
+/** The duration in seconds of all calls with the same listener, operation and end. */
+export interface CallMetric {
+  readonly listener: ListenerName;
+  /** Name of an RPC or of a route; `none` if the request named neither. */
+  readonly operation: string;
+  readonly end: CallEnd;
+  readonly seconds: DistributionData;
+}
+
+/** Counts the calls of both listeners. */
+export type CallMetrics = ReturnType<typeof createCallMetrics>;
+
+const noOperation = 'none';
+
+export function createCallMetrics() {
+  // Operation, then end. The names are interned, so a lookup compares no text.
+  const counted: Readonly<Record<ListenerName, Map<string, Map<CallEnd, Distribution>>>> = {
+    public: new Map(),
+    internal: new Map(),
+  };
+
+  function distributionOf(listener: ListenerName, operation: string, end: CallEnd): Distribution {
+    const ends = counted[listener].get(operation) ?? new Map<CallEnd, Distribution>();
+    const made = ends.get(end) ?? createDistribution(durationBoundsS);
+    counted[listener].set(operation, ends.set(end, made));
+    return made;
+  }
+
+  return {
+    add: (listener: ListenerName, operation = noOperation, end: CallEnd, seconds: number): void => {
+      const known = counted[listener].get(operation)?.get(end) ?? distributionOf(listener, operation, end);
+      known.add(seconds);
+    },
+    /** An entry for each combination that occurred. */
+    data: (): readonly CallMetric[] =>
+      (Object.keys(counted) as ListenerName[]).flatMap((listener) =>
+        [...counted[listener]].flatMap(([operation, ends]) =>
+          [...ends].map(([end, distribution]) => ({
+            listener,
+            operation,
+            end,
+            seconds: distribution.data(),
+          })),
+        ),
+      ),
+  };
 }

@@ -1,3 +1,4 @@
+import type { Message } from '@bufbuild/protobuf';
 import { ApiError, unavailable } from '../domain/reason.ts';
 import { apiErrorData } from '../domain/violation.ts';
 import { createKeyedLimit } from '../lib/concurrency.ts';
@@ -71,5 +72,45 @@ export function createConcurrencyLimit<Key>({
       return leave;
     },
     taken: limit.taken,
+  };
+}
+
+/** Largest number of open streams: of all tokens together, and of one token. */
+export const streamsMax = { all: 200, ofToken: 20 } as const;
+
+/** Limits the open response streams. */
+export function createStreamLimit() {
+  const limit = createConcurrencyLimit<string>({
+    ofAll: streamsMax.all,
+    ofEach: streamsMax.ofToken,
+    tooMany: `At most ${streamsMax.ofToken} streams at the same time with one token.`,
+    full: 'Too many streams are open.',
+  });
+
+  async function* limited(
+    tokenId: string,
+    responses: AsyncGenerator<Message, void>,
+  ): AsyncGenerator<Message, void> {
+    const leave = limit.enter(tokenId);
+    try {
+      yield* responses;
+    } finally {
+      leave();
+    }
+  }
+
+  return {
+    /**
+     * Opens a stream. Its first message throws UNAVAILABLE or RATE_LIMITED above the limits. The stream ends when the signal is
+     * aborted, even if nobody reads it.
+     */
+    begin: (tokenId: string, responses: AsyncGenerator<Message, void>, signal: AbortSignal) => {
+      const stream = limited(tokenId, responses);
+      // A client that is gone reads no further message, so the generator would never finish by itself.
+      signal.addEventListener('abort', () => void stream.return(), { once: true });
+      return stream;
+    },
+    /** How many streams are open. */
+    open: limit.taken,
   };
 }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import type { Execute } from '../store/store.ts';
-import { clockDifferenceMaxS } from './credentials.ts';
+import { clockDifferenceMaxS } from './authentication.ts';
 
 /**
  * The time after a restore in which the registry cannot detect replays: it does not have the nonces that the original used

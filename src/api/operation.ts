@@ -4,6 +4,7 @@ import type {
   DescMethodServerStreaming,
   DescMethodUnary,
   DescService,
+  Message,
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
@@ -99,6 +100,12 @@ function parseToRun<I extends DescMessage, Input, CallOf, Response>({
     const { input, violations } = parse(message, principal);
     return violations === undefined ? { run: (call) => run(input as Input, call) } : { violations };
   };
+}
+
+/** The message of a call and its violations. A field with a violation keeps its default. */
+export interface Reading {
+  readonly message: Message;
+  readonly violations: readonly Violation[];
 }
 
 /** The name of a method as in its RPC path: `artseal.v1.FilingService/CreateFiling`. */

@@ -1,23 +1,99 @@
-import type { Message } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMethod,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type DescService,
+  type Message,
+} from '@bufbuild/protobuf';
 import type { Calendar } from '../domain/calendar.ts';
 import { tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ApiError, isFinal, toApiError, unavailable } from '../domain/reason.ts';
+import { type Scope, scopeNeeded } from '../domain/token.ts';
+import { rejectViolations, type Violation } from '../domain/violation.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { executorOf, type QuotaClaim, type Store } from '../store/store.ts';
-import { createAuthentication } from './authentication.ts';
-import { CallTransaction } from './call-transaction.ts';
-import { type Credentials, checkTimestamp, readCredentials } from './credentials.ts';
-import type { Dispatcher } from './dispatcher.ts';
-import { createRunningKeys, fingerprintOf, readIdempotencyKey } from './idempotency.ts';
-import type { CallResult, Reading, RoutedCall, SignedCall, StreamedCall } from './incoming-call.ts';
-import { createJumpResistantClock } from './jump-resistant-clock.ts';
-import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
-import { type Call, isWriting, operationName } from './operation.ts';
-import type { Principal, ServicePrincipal } from './principal.ts';
-import { createRateLimit } from './rate-limit.ts';
-import { type RequestEvent, setCaller } from './request-event.ts';
-import { createStreams } from './streams.ts';
+import {
+  CallTransaction,
+  createJumpResistantClock,
+  createRateLimit,
+  createRunningKeys,
+  fingerprintOf,
+  type Limits,
+  quotaClaim,
+  quotaExceeded,
+  quotaStatus,
+  rateLimited,
+  readIdempotencyKey,
+} from './admission.ts';
+import {
+  type Credentials,
+  checkNonceGap,
+  checkTimestamp,
+  createAuthentication,
+  readCredentials,
+  type SentCredentials,
+} from './authentication.ts';
+import { type RequestEvent, setCaller } from './call-observer.ts';
+import { createStreamLimit } from './concurrency-limit.ts';
+import {
+  type Call,
+  type Implementation,
+  isWriting,
+  operationName,
+  type Reading,
+  type StreamCall,
+} from './operation.ts';
+import { type Principal, type ServicePrincipal, scopesOf } from './principal.ts';
+
+/** A signed call before its checks. The pipeline calls its functions in this order, each at most once. */
+export interface SignedCall {
+  /** Upper case. */
+  readonly method: string;
+  /** The raw request target as sent, query included. */
+  readonly target: string;
+  readonly credentials: SentCredentials;
+  /** Reads the body. Throws ApiError; the pipeline passes other errors on. */
+  readBody(): Promise<Uint8Array>;
+  /** Finds the operation. Throws ApiError. */
+  route(body: Uint8Array): RoutedCall;
+}
+
+/** A call that was routed to an operation. */
+export interface RoutedCall {
+  readonly method: DescMethodUnary;
+  /** All values sent for Idempotency-Key. */
+  readonly idempotencyKeys: readonly string[];
+  /** Whether the call does not count against the quota. */
+  readonly isFreeOfQuota?: boolean;
+  /** Called whenever the call begins to wait for another party, such as the payment provider. */
+  onPause?(): void;
+  /** Reads the message. Throws ApiError. */
+  read(): Reading;
+}
+
+/** A call whose response is a stream. */
+export interface StreamedCall {
+  readonly method: DescMethodServerStreaming;
+  readonly message: Message;
+  /** Aborted when the client is gone or the server drains. */
+  readonly signal: AbortSignal;
+}
+
+/** The result of a call. Everything in it is durable. */
+export interface CallResult {
+  readonly response: Message | ApiError;
+  /**
+   * Whether this is the stored result of an earlier call with the same Idempotency-Key. The earlier call itself may have
+   * returned PAYMENT_PENDING, if the result was not yet known.
+   */
+  readonly isReplay: boolean;
+  /** Request id of that call. */
+  readonly originalRequestId?: string | undefined;
+  /** Set for an authenticated platform. */
+  readonly limits?: Limits | undefined;
+}
 
 /** Runs the calls of both APIs: authenticate, limit, admit, run, respond. */
 export interface Calls {
@@ -57,21 +133,22 @@ export function createCalls({
   calendar,
   nonceGapUntilS = () => 0,
 }: CallsDependencies): Calls {
-  const authenticate = createAuthentication({ store, keyRing });
-  const rateLimit = createRateLimit(clock.monotonicMs);
+  const authenticate = createAuthentication(store, keyRing);
+  const takeRate = createRateLimit(clock.monotonicMs);
   const jumpResistantMs = createJumpResistantClock(clock);
   const { limitRunning, pause } = createRunningLimit();
   const runRouted = createRoutedCalls(dispatcher, pause);
-  const streams = createStreams();
+  const streams = createStreamLimit();
 
   /** Checks headers and clock, reads the body, and runs the call. */
   async function signed(call: SignedCall, event: RequestEvent): Promise<CallResult> {
     let credentials: Credentials;
     let body: Uint8Array;
+    const nowMs = clock.nowMs();
     try {
       credentials = readCredentials(call.credentials);
-      checkTimestamp(credentials.timestamp, clock.nowMs());
-      checkNonceGap(credentials.timestamp, nonceGapUntilS(), clock);
+      checkTimestamp(credentials.timestamp, nowMs);
+      checkNonceGap(credentials.timestamp, nonceGapUntilS(), nowMs);
       body = await call.readBody();
     } catch (error) {
       if (error instanceof ApiError) return rejected(error);
@@ -94,7 +171,7 @@ export function createCalls({
     const admission = admissionAt(nowMs);
     const { platform, nonce } = authenticate(credentials, { method, target, body }, admission.nowS);
     setCaller(event, platform.caller);
-    const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
+    const rate = takeRate(platform.callerId, tiers[platform.tier].callsPerSecond);
     const quota = quotaClaim(platform, calendar, nowMs);
     const quotaAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
     const transaction = new CallTransaction(
@@ -104,7 +181,7 @@ export function createCalls({
       (calls) => quotaExceeded(quotaAfter(calls)),
     );
     const response = rate.allowed
-      ? await runRouted(platform, transaction, () => route(call, body, event), event)
+      ? await runRouted(platform, transaction, () => call.route(body), event)
       : rateLimited(rate);
     const calls = transaction.calls ?? (await countedCalls(store, quota));
     const limits = calls === undefined ? undefined : { rate, quota: quotaAfter(calls) };
@@ -135,19 +212,7 @@ export function createCalls({
   return { signed, identified, streamed, openStreams: streams.open };
 }
 
-/** Throws UNAVAILABLE for a request that the original registry may have run after the backup that was restored. */
-function checkNonceGap(timestamp: string, untilS: number, clock: Clock): void {
-  if (Number(timestamp) > untilS) return;
-  const retryAfterS = untilS + 1 - Math.floor(clock.nowMs() / 1000);
-  throw new ApiError(
-    'UNAVAILABLE',
-    `The registry was restored from a backup. It rejects requests with X-Timestamp up to ${untilS}, ` +
-      'because they may have been carried out before. Nothing was stored; sign the request again after that time.',
-    { retryAfterS: Math.max(1, retryAfterS) },
-  );
-}
-
-/** Limits the calls that run. */
+/** Limits the calls that run. Whatever pauses calls limits how many wait. */
 function createRunningLimit() {
   let running = 0;
   return {
@@ -163,7 +228,7 @@ function createRunningLimit() {
         running -= 1;
       }
     },
-    /** Waits without counting as running. Whatever pauses calls limits how many wait. */
+    /** Waits without counting as running. */
     pause: async <T>(wait: () => Promise<T>): Promise<T> => {
       running -= 1;
       try {
@@ -180,22 +245,23 @@ function createRunningLimit() {
  * its admission when this resolves, and everything in the result is durable.
  */
 function createRoutedCalls(dispatcher: Dispatcher, pause: Call['pause']) {
-  const runningKeys = createRunningKeys();
+  const beginKey = createRunningKeys();
   return async (
     principal: Principal,
     transaction: CallTransaction,
     findRoute: () => RoutedCall,
-    { requestId }: RequestEvent,
+    event: RequestEvent,
   ): Promise<Message | ApiError> => {
     let endKey = () => {};
     try {
       const { method, idempotencyKeys, isFreeOfQuota, onPause, read } = findRoute();
+      event.operation = operationName(method);
       const key = isWriting(method) ? readIdempotencyKey(idempotencyKeys) : undefined;
       const reading = readingOrError(read);
       if (key !== undefined) {
-        const { callerId } = principal;
+        const [{ callerId }, { requestId }] = [principal, event];
         const claim = { callerId, key, requestId, fingerprint: fingerprintOf(method, reading) };
-        endKey = runningKeys.begin(claim);
+        endKey = beginKey(claim);
         transaction.claim(claim);
       }
       if (!isFreeOfQuota) transaction.takeQuota();
@@ -228,13 +294,6 @@ async function countedCalls(store: Store, quota: QuotaClaim): Promise<number | u
 
 const noQuota = () => new ApiError('QUOTA_EXCEEDED', 'There is no quota.');
 
-/** Routes a call and records its operation. Throws ApiError. */
-function route(call: SignedCall, body: Uint8Array, event: RequestEvent): RoutedCall {
-  const found = call.route(body);
-  event.operation = operationName(found.method);
-  return found;
-}
-
 const rejected = (response: ApiError): CallResult => ({ response, isReplay: false });
 
 /** The result of a call. An error after which a retry may succeed is not stored, so it is never a replay. */
@@ -252,4 +311,75 @@ function readingOrError(read: () => Reading): Reading | ApiError {
     if (error instanceof ApiError) return error;
     throw error;
   }
+}
+
+/** Finds and calls the operations of methods. */
+export type Dispatcher = ReturnType<typeof createDispatcher>;
+
+export function createDispatcher(implementations: readonly Implementation[]) {
+  const entries = implementations.flatMap(({ scope, operations }) =>
+    [...operations].map(([method, operation]) => {
+      return [method, { needed: scopeNeeded(scope, isWriting(method)), operation }] as const;
+    }),
+  );
+  const served = new Map(entries);
+
+  /** The operation of a method, if the principal may call it. Throws NOT_FOUND, PERMISSION_DENIED. */
+  function allowed(method: DescMethod, principal: Principal) {
+    const found = served.get(method);
+    if (found === undefined) throw new ApiError('NOT_FOUND', `${method.name} is not served.`);
+    checkScope(found.needed, principal, method);
+    return found.operation;
+  }
+
+  return {
+    services: implementations.map(({ service }): DescService => service),
+    /**
+     * Calls the operation of a method. `violations` were found while the message was read; VALIDATION_FAILED names them together
+     * with the operation's own. Throws ApiError, or any other error for a fault of the server.
+     */
+    invoke: async (
+      method: DescMethodUnary,
+      message: Message,
+      call: Call,
+      violations: readonly Violation[] = [],
+    ): Promise<Message> => {
+      const operation = allowed(method, call.principal);
+      if (operation.kind !== 'unary') throw new Error(`${method} is a stream.`);
+      const run = runnable(operation.parse(message, call.principal), violations);
+      return create(method.output, await run(call));
+    },
+    /** Calls the operation of a streaming method. Iterating throws as `invoke` does. */
+    stream: async function* (
+      method: DescMethodServerStreaming,
+      message: Message,
+      call: StreamCall,
+    ): AsyncGenerator<Message, void> {
+      const operation = allowed(method, call.principal);
+      if (operation.kind !== 'server_streaming') throw new Error(`${method} is no stream.`);
+      const run = runnable(operation.parse(message, call.principal), []);
+      for await (const response of run(call)) yield create(method.output, response);
+    },
+  };
+}
+
+/** The function that runs a parsed message. Throws VALIDATION_FAILED. */
+function runnable<Run>(
+  parsed: { readonly violations?: readonly Violation[]; readonly run?: Run },
+  violations: readonly Violation[],
+): Run {
+  // The message names one violation of each field, the first. The reader's come first: they describe what the caller sent.
+  rejectViolations([...violations, ...(parsed.violations ?? [])]);
+  return parsed.run as Run;
+}
+
+/** Throws PERMISSION_DENIED. */
+function checkScope(needed: Scope, principal: Principal, { name }: DescMethod): void {
+  if (scopesOf(principal).includes(needed)) return;
+  const isForPlatform = principal.kind === 'platform' || principal.isPlatform;
+  const remedy =
+    isForPlatform && needed === 'operate'
+      ? 'which tokens of platforms cannot have'
+      : `the operator issues one: artseal token create --name NAME --scopes ${needed}`;
+  throw new ApiError('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${remedy}.`);
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { createCallMetrics } from '../api/call-metrics.ts';
+import { createCallMetrics } from '../api/call-observer.ts';
 import { createCalls } from '../api/pipeline.ts';
 import type { Config } from '../config/config.ts';
 import type { Publication } from '../evidence/log/publication.ts';

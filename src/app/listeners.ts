@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
-import { createBearerCheck } from '../api/bearer.ts';
+import { createBearerCheck } from '../api/authentication.ts';
 import { createCallObserver, type Observers } from '../api/call-observer.ts';
 import type { Calls } from '../api/pipeline.ts';
 import { type Config, settings } from '../config/config.ts';

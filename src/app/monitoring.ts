@@ -1,4 +1,4 @@
-import type { CallMetrics } from '../api/call-metrics.ts';
+import type { CallMetrics } from '../api/call-observer.ts';
 import type { Calls } from '../api/pipeline.ts';
 import { settings } from '../config/config.ts';
 import { createClockPart } from '../health/clock-part.ts';

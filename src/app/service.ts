@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { createDispatcher, type Dispatcher } from '../api/dispatcher.ts';
+import { createDispatcher, type Dispatcher } from '../api/pipeline.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createEscrowService } from '../api/services/escrow-service.ts';
 import { createEventService } from '../api/services/event-service.ts';

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { wantsTraces } from '../api/tracing.ts';
 import type { App } from '../app/app.ts';
 import {
   type Config,
@@ -121,6 +120,13 @@ async function tracesFor(env: NodeJS.ProcessEnv, log: Logger): Promise<Traces | 
     log.error({ why: error instanceof Error ? error.message : String(error) }, 'calls are not traced');
     return undefined;
   }
+}
+
+/** Whether the standard variables of OpenTelemetry enable traces: an endpoint is set, and traces are not turned off. */
+function wantsTraces(env: NodeJS.ProcessEnv): boolean {
+  const isNamed = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none';
+  return Boolean(isNamed) && !isOff;
 }
 
 /** The first and the second signal to stop. */

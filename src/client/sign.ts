@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { signature } from '../api/canonical-request.ts';
-import { credentialHeaders } from '../api/credentials.ts';
+import { credentialHeaders, signature } from '../api/authentication.ts';
 
 /** The credentials of a platform. */
 export interface ApiCredentials {

@@ -1,4 +1,4 @@
-import { clockDifferenceMaxS } from '../api/credentials.ts';
+import { clockDifferenceMaxS } from '../api/authentication.ts';
 import type { Clock } from '../domain/clock.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { nonceRetentionS } from '../store/store.ts';

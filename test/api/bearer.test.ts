@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createBearerCheck } from '../../src/api/bearer.ts';
+import { createBearerCheck } from '../../src/api/authentication.ts';
 import { type Scope, scopes, type TokenTerms } from '../../src/domain/token.ts';
 import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';

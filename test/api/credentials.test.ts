@@ -6,7 +6,7 @@ import {
   credentialHeaders,
   readCredentials,
   type SentCredentials,
-} from '../../src/api/credentials.ts';
+} from '../../src/api/authentication.ts';
 import type { ApiError } from '../../src/domain/reason.ts';
 import { apiError } from '../support/rejected.ts';
 

@@ -14,8 +14,8 @@ import {
   GetProvenanceResponseSchema,
   ProvenanceService,
 } from '../../gen/artseal/v1/provenance_pb.ts';
-import { createDispatcher } from '../../src/api/dispatcher.ts';
 import { implement, operation, parsed, streaming } from '../../src/api/operation.ts';
+import { createDispatcher } from '../../src/api/pipeline.ts';
 import type { Principal } from '../../src/api/principal.ts';
 import type { Scope } from '../../src/domain/token.ts';
 import { apiErrorData, errorOf, ValidationError, type Violation } from '../../src/domain/violation.ts';

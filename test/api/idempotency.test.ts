@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readIdempotencyKey } from '../../src/api/idempotency.ts';
+import { readIdempotencyKey } from '../../src/api/admission.ts';
 import { apiError } from '../support/rejected.ts';
 
 for (const [what, sent] of [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pino from 'pino';
-import { logCall, type RequestEvent } from '../../src/api/request-event.ts';
+import { logCall, type RequestEvent } from '../../src/api/call-observer.ts';
 import { ApiError, type Reason, reasons } from '../../src/domain/reason.ts';
 
 const { debug, info, warn, error } = pino.levels.values;

@@ -2,8 +2,14 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { METHODS } from 'node:http';
 import { test } from 'node:test';
-import { type CanonicalRequest, canonicalMessage, signature } from '../../src/api/canonical-request.ts';
-import { checkTimestamp, clockDifferenceMaxS, readCredentials } from '../../src/api/credentials.ts';
+import {
+  type CanonicalRequest,
+  canonicalMessage,
+  checkTimestamp,
+  clockDifferenceMaxS,
+  readCredentials,
+  signature,
+} from '../../src/api/authentication.ts';
 import { signedHeaders } from '../../src/client/sign.ts';
 import { parseRequestTarget } from '../../src/http/rest/http-message.ts';
 import { createRandom, type Random } from '../support/random.ts';

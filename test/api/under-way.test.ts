@@ -3,10 +3,14 @@ import { type TestContext, test } from 'node:test';
 import { create, type DescMethodUnary } from '@bufbuild/protobuf';
 import { EventService } from '../../gen/artseal/v1/event_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
-import { createDispatcher, type Dispatcher } from '../../src/api/dispatcher.ts';
-import type { CallResult, RoutedCall } from '../../src/api/incoming-call.ts';
 import { type Call, implement, operation, parsed, streaming } from '../../src/api/operation.ts';
-import { createCalls } from '../../src/api/pipeline.ts';
+import {
+  type CallResult,
+  createCalls,
+  createDispatcher,
+  type Dispatcher,
+  type RoutedCall,
+} from '../../src/api/pipeline.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { ApiError } from '../../src/domain/reason.ts';
 import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';

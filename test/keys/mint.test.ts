@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { readCredentials } from '../../src/api/credentials.ts';
+import { readCredentials } from '../../src/api/authentication.ts';
 import { mintKey, mintToken, tokenHash } from '../../src/keys/mint.ts';
 
 for (const [environment, word] of [

@@ -8,7 +8,7 @@ import {
   type Interceptor,
   type StreamRequest,
 } from '@connectrpc/connect';
-import type { RequestEvent } from '../../api/request-event.ts';
+import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError, incomplete, type Reason, toApiError } from '../../domain/reason.ts';
 import type { AnyRequest } from '../listen/any-http.ts';
 import { toConnectError } from './errors.ts';

@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import { type CallObserver, within } from '../../api/call-observer.ts';
-import type { RequestEvent } from '../../api/request-event.ts';
+import { type CallObserver, type RequestEvent, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, reasons } from '../../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import type { ClientOf } from '../listen/clients.ts';

@@ -1,7 +1,7 @@
 import { Code, type ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
-import type { RequestEvent } from '../../api/request-event.ts';
+import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError, reasons } from '../../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import { toConnectError } from './errors.ts';

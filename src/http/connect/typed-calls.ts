@@ -24,10 +24,10 @@ import { file_google_rpc_error_details } from '../../../gen/google/rpc/error_det
 import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { Health } from '../../../gen/health/v1/health_pb.ts';
-import type { BearerCheck } from '../../api/bearer.ts';
+import type { BearerCheck } from '../../api/authentication.ts';
+import { type RequestEvent, setCaller } from '../../api/call-observer.ts';
 import { isStreaming, isUnary, isWriting, operationName } from '../../api/operation.ts';
 import type { Calls } from '../../api/pipeline.ts';
-import { type RequestEvent, setCaller } from '../../api/request-event.ts';
 import { ApiError, cancelled, toApiError, unavailable } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
 import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';

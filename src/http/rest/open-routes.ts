@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { RequestEvent } from '../../api/request-event.ts';
+import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError, toApiError, unavailable } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import {

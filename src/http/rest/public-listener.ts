@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { type CallObserver, within } from '../../api/call-observer.ts';
-import type { RequestEvent } from '../../api/request-event.ts';
+import { type CallObserver, type RequestEvent, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, incomplete, toApiError } from '../../domain/reason.ts';
 import type { ClientOf } from '../listen/clients.ts';
 import { CountedResponse, endWith } from '../listen/counted-response.ts';

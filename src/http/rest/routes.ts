@@ -14,8 +14,7 @@ import {
 import { free_of_quota, may_be_empty, unit } from '../../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../../gen/google/api/http_pb.ts';
-import type { Reading } from '../../api/incoming-call.ts';
-import { isUnary } from '../../api/operation.ts';
+import { isUnary, type Reading } from '../../api/operation.ts';
 import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
 import { integerOf } from '../../lib/json/integer.ts';

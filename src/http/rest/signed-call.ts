@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Message } from '@bufbuild/protobuf';
-import { claimedKey, credentialHeaders, type SentCredentials } from '../../api/credentials.ts';
-import type { CallResult, RoutedCall, SignedCall } from '../../api/incoming-call.ts';
-import type { Limits } from '../../api/limits.ts';
-import type { Calls } from '../../api/pipeline.ts';
-import type { RequestEvent } from '../../api/request-event.ts';
+import type { Limits } from '../../api/admission.ts';
+import { claimedKey, credentialHeaders, type SentCredentials } from '../../api/authentication.ts';
+import type { RequestEvent } from '../../api/call-observer.ts';
+import type { CallResult, Calls, RoutedCall, SignedCall } from '../../api/pipeline.ts';
 import { ApiError, toApiError } from '../../domain/reason.ts';
 import {
   checkMediaType,

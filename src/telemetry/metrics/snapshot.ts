@@ -1,4 +1,4 @@
-import type { CallMetric, ListenerName } from '../../api/call-metrics.ts';
+import type { CallMetric, ListenerName } from '../../api/call-observer.ts';
 import type { ClockFault } from '../../domain/filing-clock.ts';
 import type { BuildInfo } from '../../packaging/build-info.ts';
 import type { RegistryMetrics } from '../../store/metric-commands.ts';

@@ -18,9 +18,7 @@ import {
 } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
-import type { ListenerName } from '../../api/call-metrics.ts';
-import type { RequestEvent } from '../../api/request-event.ts';
-import type { CallTracer, TraceHeaders } from '../../api/tracing.ts';
+import type { CallTracer, ListenerName, RequestEvent, TraceHeaders } from '../../api/call-observer.ts';
 import { reasons } from '../../domain/reason.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
 import { type PaymentProvider, ProviderFailure } from '../../payments/provider.ts';

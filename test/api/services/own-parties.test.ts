@@ -6,7 +6,7 @@ import pino from 'pino';
 import { AdminService, Party_Role } from '../../../gen/artseal/v1/admin_pb.ts';
 import { Escrow_Type, EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
-import { createBearerCheck } from '../../../src/api/bearer.ts';
+import { createBearerCheck } from '../../../src/api/authentication.ts';
 import type { Principal } from '../../../src/api/principal.ts';
 import { createService } from '../../../src/app/service.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import pino from 'pino';
-import type { BearerCheck } from '../../../src/api/bearer.ts';
-import { createDispatcher } from '../../../src/api/dispatcher.ts';
+import type { BearerCheck } from '../../../src/api/authentication.ts';
 import type { Implementation } from '../../../src/api/operation.ts';
-import { createCalls } from '../../../src/api/pipeline.ts';
+import { createCalls, createDispatcher } from '../../../src/api/pipeline.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { ConnectionTimeouts } from '../../../src/http/connect/connections.ts';
 import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';

@@ -5,7 +5,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import type { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { Code } from '@connectrpc/connect';
-import { setCaller } from '../../../src/api/request-event.ts';
+import { setCaller } from '../../../src/api/call-observer.ts';
 import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import { endWith } from '../../../src/http/listen/counted-response.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -6,7 +6,7 @@ import { connect as connectPlain } from 'node:net';
 import type { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
-import { setCaller } from '../../../src/api/request-event.ts';
+import { setCaller } from '../../../src/api/call-observer.ts';
 import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import { endWith } from '../../../src/http/listen/counted-response.ts';
 import { frontOf, makeAuthority } from '../../support/certificates.ts';

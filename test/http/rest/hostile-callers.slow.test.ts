@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import { setCaller } from '../../../src/api/request-event.ts';
+import { setCaller } from '../../../src/api/call-observer.ts';
 import { readBody } from '../../../src/http/rest/http-message.ts';
 import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
 import { loopback } from '../../../src/lib/networks.ts';
