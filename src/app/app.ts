@@ -4,7 +4,7 @@ import { createCalls } from '../api/pipeline.ts';
 import type { Config } from '../config/config.ts';
 import type { Publication } from '../evidence/log/publication.ts';
 import { createClientOf } from '../http/listen/clients.ts';
-import { createOpenCalls } from '../http/listen/open-calls.ts';
+import { OpenCalls } from '../http/listen/open-calls.ts';
 import { openTlsListeners, type TlsListeners } from '../http/listen/tls-listeners.ts';
 import { checkPlainListeners } from '../operations/check/listeners.ts';
 import { openForServing, type Registry, systemClock } from '../operations/registry.ts';
@@ -102,7 +102,7 @@ async function assemble(start: Start, registry: Registry): Promise<Assembly> {
     nonceGapUntilS: nonceGap.untilS,
   });
   const callMetrics = createCallMetrics();
-  const openCalls = createOpenCalls();
+  const openCalls = new OpenCalls();
   const backups = followBackups(start);
   const monitored = { readiness, calls, callMetrics, openCalls, tls, backups };
   const metricsAddress = await listenForMetrics(start, core, monitored);

@@ -85,7 +85,7 @@ export function createListeners(dependencies: ListenerDependencies): Listeners {
     close: async () => {
       draining.abort();
       const closed = [stop(publicListener, log), stop(server, log, destroy)];
-      tls.public?.front.endHandshakes();
+      tls.public?.endHandshakes();
       drain();
       await Promise.all(closed);
     },
@@ -107,7 +107,7 @@ function publicListenerOf(dependencies: ListenerDependencies): Server {
       notifications: service.notifications,
     }),
     ...{ clientOf, openCalls },
-    tls: tls.public?.front,
+    tls: tls.public,
     observer: createCallObserver('public', observers),
   });
 }
@@ -119,7 +119,7 @@ function internalListenerOf(dependencies: ListenerDependencies, draining: AbortS
   return createInternalListener({
     typedCalls: createTypedCalls({ calls, services, bearerCheck, readiness, draining }),
     ...{ clientOf, openCalls },
-    tls: tls.internal?.front,
+    tls: tls.internal,
     observer: createCallObserver('internal', observers),
   });
 }

@@ -67,7 +67,7 @@ export async function listenForMetrics(
   const watch = createProcessWatch();
   const readOthers = () => ({
     certificateEnds: tls.ends(),
-    cutOffs: openCalls.cutOffs(),
+    cutOffs: openCalls.cutOffs,
     access: payments.watch.state(),
     clockFault: filingClock.fault(),
     backups: backups.metrics(),

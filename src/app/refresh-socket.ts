@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import type { Logger } from 'pino';
-import { listenOnUnixSocket, socketPathBytesMax } from '../http/listen/unix-socket.ts';
+import { listenOnUnixSocket, socketPathBytesMax } from '../http/listen/address.ts';
 
 /** The Unix socket in the data folder. A command that connects makes the server read what the command changed. */
 const refreshSocketName = 'admin.sock';

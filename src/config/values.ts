@@ -2,7 +2,7 @@ import { isAbsolute } from 'node:path';
 import { createCalendar } from '../domain/calendar.ts';
 import { readWitnessKey, type Witness } from '../evidence/log/witness.ts';
 import type { ListenAddress, TcpAddress } from '../http/listen/address.ts';
-import { socketPathBytesMax } from '../http/listen/unix-socket.ts';
+import { socketPathBytesMax } from '../http/listen/address.ts';
 import { type Network, parseNetwork } from '../lib/networks.ts';
 import { SettingError } from '../payments/provider.ts';
 

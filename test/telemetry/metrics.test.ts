@@ -9,7 +9,7 @@ import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import pino from 'pino';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
-import { createOpenCalls } from '../../src/http/listen/open-calls.ts';
+import { OpenCalls } from '../../src/http/listen/open-calls.ts';
 import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import type { Access } from '../../src/payments/provider.ts';
 import { metrics } from '../../src/telemetry/metrics/metrics.ts';
@@ -287,7 +287,7 @@ test('metrics are read under the name of the listener', async () => {
   const scrape = async () => 'artseal_ready 1\n';
   const listener = createMetricsListener({
     ...{ scrape, log: pino({ enabled: false }), host: 'Metrics.Example' },
-    openCalls: createOpenCalls(),
+    openCalls: new OpenCalls(),
   });
   fileScope.after(() => listener.close());
   listener.listen(0, '127.0.0.1');

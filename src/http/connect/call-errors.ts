@@ -10,7 +10,7 @@ import {
 } from '@connectrpc/connect';
 import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError, incomplete, type Reason, toApiError } from '../../domain/reason.ts';
-import type { AnyRequest } from '../listen/any-http.ts';
+import type { AnyRequest } from '../listen/open-calls.ts';
 import { toConnectError } from './errors.ts';
 
 /** What a call carries through the Connect library. */

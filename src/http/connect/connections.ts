@@ -1,8 +1,7 @@
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { AnyRequest } from '../listen/any-http.ts';
 import type { ClientOf } from '../listen/clients.ts';
-import type { CountedAnyResponse, OpenCall, OpenCalls } from '../listen/open-calls.ts';
+import type { AnyRequest, CountedAnyResponse, OpenCall, OpenCalls } from '../listen/open-calls.ts';
 import { type Connection, callsPerConnectionMax, cutOff, endWhenIdle } from './connection.ts';
 import { createUnauthenticatedConnections } from './unauthenticated.ts';
 

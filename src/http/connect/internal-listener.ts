@@ -3,10 +3,9 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2St
 import type { Socket } from 'node:net';
 import { type CallObserver, type RequestEvent, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, reasons } from '../../domain/reason.ts';
-import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import type { ClientOf } from '../listen/clients.ts';
 import { CountedHttp2Response } from '../listen/counted-response.ts';
-import type { CountedAnyResponse, OpenCalls } from '../listen/open-calls.ts';
+import type { AnyRequest, AnyResponse, CountedAnyResponse, OpenCalls } from '../listen/open-calls.ts';
 import { framingFault } from '../listen/request-head.ts';
 import type { TlsFront } from '../listen/tls-front.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs, resetsMax } from './connection.ts';

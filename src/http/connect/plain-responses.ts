@@ -3,7 +3,7 @@ import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError, reasons } from '../../domain/reason.ts';
-import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
+import type { AnyRequest, AnyResponse } from '../listen/open-calls.ts';
 import { toConnectError } from './errors.ts';
 
 /** A method as the Connect library serves it. */

@@ -30,9 +30,8 @@ import { isStreaming, isUnary, isWriting, operationName } from '../../api/operat
 import type { Calls } from '../../api/pipeline.ts';
 import { ApiError, cancelled, toApiError, unavailable } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
-import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
 import { inPieces } from '../listen/counted-response.ts';
-import type { OpenCall } from '../listen/open-calls.ts';
+import type { AnyRequest, AnyResponse, OpenCall } from '../listen/open-calls.ts';
 import { callKeys, deadlineOver, explainErrors, explainLibraryError, limitArrival } from './call-errors.ts';
 import { requestMs } from './connection.ts';
 import { shortenDeadline } from './deadline.ts';

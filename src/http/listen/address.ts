@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import type { AddressInfo, Server } from 'node:net';
-import { listenOnUnixSocket } from './unix-socket.ts';
+import { chmodSync, lstatSync, type Stats, unlinkSync } from 'node:fs';
+import { type AddressInfo, connect, type Server } from 'node:net';
 
 /** A host and a port to listen on. */
 export interface TcpAddress {
@@ -41,4 +41,66 @@ export async function listen(server: Server, address: ListenAddress): Promise<st
   await once(server, 'listening');
   const bound = server.address() as AddressInfo;
   return addressText({ host: bound.address, port: bound.port });
+}
+
+/** The user and the group of the process may connect, which takes write permission. */
+const socketMode = 0o660;
+/** The umask while a socket is created, until it has its mode. */
+const closedToAllOthers = 0o177;
+
+/** The longest path of a socket, in bytes: the smallest limit among systems with Unix sockets. */
+export const socketPathBytesMax = 103;
+
+/**
+ * Listens on a Unix socket with mode 0660, which Node removes when the server closes. Replaces the socket of a killed process.
+ * Rejects if another process listens on it, or if the path is another file.
+ */
+export async function listenOnUnixSocket(server: Server, path: string): Promise<void> {
+  try {
+    await bind(server, path);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+    await removeStale(path);
+    await bind(server, path);
+  }
+  chmodSync(path, socketMode);
+}
+
+async function bind(server: Server, path: string): Promise<void> {
+  // The socket is created synchronously. Other threads share the umask, so it is only tightened.
+  const mask = process.umask();
+  process.umask(mask | closedToAllOthers);
+  try {
+    server.listen({ path });
+  } finally {
+    process.umask(mask);
+  }
+  await once(server, 'listening');
+}
+
+/** Removes a socket on which no process listens. Rejects for any other file. */
+async function removeStale(path: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (!found.isSocket()) throw new Error('the path exists and is no socket');
+  if (!(await hasNoListener(path))) throw new Error('another process listens on it');
+  // Another process may have replaced it meanwhile.
+  if (isSame(found, lstatSync(path, { throwIfNoEntry: false }))) unlinkSync(path);
+}
+
+/** Whether no process listens on a socket: only then the system refuses a connection. */
+async function hasNoListener(path: string): Promise<boolean> {
+  const socket = connect({ path });
+  try {
+    await once(socket, 'connect');
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+  } finally {
+    socket.destroy();
+  }
+}
+
+function isSame(one: Stats, other: Stats | undefined): boolean {
+  return one.dev === other?.dev && one.ino === other.ino;
 }

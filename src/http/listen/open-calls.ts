@@ -1,7 +1,14 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { givenNetwork } from '../../lib/networks.ts';
-import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { bodyBytesMax } from './request-head.ts';
+
+/** A request of either HTTP version. */
+export type AnyRequest = IncomingMessage | Http2ServerRequest;
+/** A response of either HTTP version. */
+export type AnyResponse = ServerResponse | Http2ServerResponse;
+/** A response with the call that it belongs to. */
+export type CountedAnyResponse = AnyResponse & { openCall: OpenCall | undefined };
 
 /** Memory for all open calls of the process, in bytes: requests, and response bytes that the kernel has not accepted. */
 const heldBytesMax = 24 * 1_048_576;
@@ -27,35 +34,12 @@ export interface ConnectionRules {
   cutOff(reason: CutOffReason): void;
 }
 
-/** The open calls of a process, on all its listeners. */
-export interface OpenCalls {
-  /** Adds a connection. */
-  connect(rules: ConnectionRules): OpenConnection;
-  /** How often connections were closed for each reason; `stalled` also counts HTTP/2 streams that were reset. */
-  cutOffs(): Readonly<Record<CutOffReason, number>>;
-}
-
 /** A caller, or a client that is not authenticated, and the memory of its calls. */
 interface Holder {
   /** Open calls; the one without progress for longest is first. */
   readonly calls: OpenCall[];
   bytes: number;
 }
-
-/** The shared counts of all connections and calls. */
-interface Ledger {
-  holderOf(name: string): Holder;
-  /** Adds bytes to a holder; a negative number removes them. */
-  count(holder: Holder, bytes: number): void;
-  /** Closes connections until the calls are within `heldBytesMax`. */
-  makeRoom(): void;
-  /** Checks regularly for clients that read nothing, while there are unsent responses. */
-  watch(): void;
-  cutOff(connection: OpenConnection, reason: CutOffReason): void;
-}
-
-/** A response with the call that it belongs to. */
-export type CountedAnyResponse = AnyResponse & { openCall: OpenCall | undefined };
 
 /** A connection and its open calls. */
 export class OpenConnection {
@@ -67,14 +51,15 @@ export class OpenConnection {
   /** Response bytes that the kernel has not accepted. */
   unsentBytes = 0;
   heldBytes = 0;
-  readonly #ledger: Ledger;
+  /** All open calls of the process. */
+  readonly all: OpenCalls;
   #isOver = false;
   #client: string | undefined;
   #unknownName: string;
 
-  constructor(rules: ConnectionRules, ledger: Ledger) {
+  constructor(rules: ConnectionRules, all: OpenCalls) {
     this.rules = rules;
-    this.#ledger = ledger;
+    this.all = all;
     this.#unknownName = unknownAt(rules.listener, undefined);
   }
 
@@ -82,18 +67,12 @@ export class OpenConnection {
   begin(request: AnyRequest, response: CountedAnyResponse): OpenCall | undefined {
     if (this.#isOver) return undefined;
     const client = this.rules.clientOf(request.headers);
-    const call = new OpenCall(
-      this,
-      client,
-      this.#ledger.holderOf(this.#nameOf(client)),
-      response,
-      this.#ledger,
-    );
+    const call = new OpenCall(this, client, this.all.holderOf(this.#nameOf(client)), response);
     this.calls.push(call);
     response.openCall = call;
     response.on('close', endCall);
     call.hold(bytesOf(request));
-    if (this.calls.length > this.rules.callsMax) this.#ledger.cutOff(this, 'requests');
+    if (this.calls.length > this.rules.callsMax) this.all.cutOff(this, 'requests');
     return this.#isOver ? undefined : call;
   }
 
@@ -142,22 +121,16 @@ export class OpenCall {
   movedMs = 0;
   /** Response bytes that the kernel has not accepted. */
   unsentBytes = 0;
-  readonly #ledger: Ledger;
+  readonly #all: OpenCalls;
   #holder: Holder;
   #heldBytes = 0;
   #isOver = false;
 
-  constructor(
-    connection: OpenConnection,
-    client: string | undefined,
-    holder: Holder,
-    response: AnyResponse,
-    ledger: Ledger,
-  ) {
+  constructor(connection: OpenConnection, client: string | undefined, holder: Holder, response: AnyResponse) {
     this.connection = connection;
     this.client = client;
     this.response = response;
-    this.#ledger = ledger;
+    this.#all = connection.all;
     this.#holder = holder;
     holder.calls.push(this);
   }
@@ -165,14 +138,14 @@ export class OpenCall {
   /** Counts the call for its authenticated caller from now on. */
   identify(caller: string): void {
     this.isIdentified = true;
-    if (!this.#isOver) this.#moveTo(this.#ledger.holderOf(caller));
+    if (!this.#isOver) this.#moveTo(this.#all.holderOf(caller));
   }
 
   /** Counts bytes until the call ends or releases them. */
   hold(bytes: number): void {
     if (this.#isOver) return;
     this.#count(bytes);
-    this.#ledger.makeRoom();
+    this.#all.makeRoom();
   }
 
   /** Removes bytes of `hold`. */
@@ -188,7 +161,7 @@ export class OpenCall {
     if (this.connection.unsentBytes === 0) this.connection.movedMs = nowMs;
     this.unsentBytes += bytes;
     this.connection.unsentBytes += bytes;
-    this.#ledger.watch();
+    this.#all.watch();
     this.hold(bytes);
   }
 
@@ -213,16 +186,16 @@ export class OpenCall {
   /** Moves the call to the end of a holder's list. */
   #moveTo(holder: Holder): void {
     remove(this.#holder.calls, this);
-    this.#ledger.count(this.#holder, -this.#heldBytes);
+    this.#all.count(this.#holder, -this.#heldBytes);
     this.#holder = holder;
-    this.#ledger.count(holder, this.#heldBytes);
+    this.#all.count(holder, this.#heldBytes);
     holder.calls.push(this);
   }
 
   #count(bytes: number): void {
     this.#heldBytes += bytes;
     this.connection.heldBytes += bytes;
-    this.#ledger.count(this.#holder, bytes);
+    this.#all.count(this.#holder, bytes);
   }
 }
 
@@ -242,98 +215,110 @@ function remove(calls: OpenCall[], call: OpenCall): boolean {
 }
 
 /**
- * Limits the memory that clients can use, whatever they send and however slowly they read.
+ * The open calls of a process, on all its listeners. Limits the memory that clients can use, whatever they send and however
+ * slowly they read.
  * - A connection is closed when its client reads nothing of a response for `stalledMs`. Over HTTP/2 only the stream is reset
  *   if the client reads others.
  * - Above `heldBytesMax` the caller with most memory loses its largest connection. Calls that are not authenticated count for
  *   their client, a `givenNetwork`, which loses the connection without progress for longest: otherwise no other client at its
  *   address could send a large request. Rejecting new calls instead would let one client lock out all others.
  */
-export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCalls {
-  const holders = new Map<string, Holder>();
+export class OpenCalls {
+  /** How often connections were closed for each reason; `stalled` also counts HTTP/2 streams that were reset. */
+  readonly cutOffs: Record<CutOffReason, number> = { stalled: 0, memory: 0, requests: 0 };
+  readonly #stalledMs: number;
+  readonly #holders = new Map<string, Holder>();
   /** With more holders than this, those without calls are forgotten. */
-  let holdersMax = holdersMin;
-  const counts: Record<CutOffReason, number> = { stalled: 0, memory: 0, requests: 0 };
-  let heldBytes = 0;
-  let isWatching = false;
+  #holdersMax = holdersMin;
+  #heldBytes = 0;
+  #isWatching = false;
 
-  function forgetIdle(): void {
-    for (const [name, { calls }] of holders) if (calls.length === 0) holders.delete(name);
-    holdersMax = Math.max(holdersMin, 2 * holders.size);
+  constructor(stalledMs: number = timeouts.stalledMs) {
+    this.#stalledMs = stalledMs;
   }
 
-  function largestHolder(): Holder | undefined {
+  /** Adds a connection. */
+  connect(rules: ConnectionRules): OpenConnection {
+    return new OpenConnection(rules, this);
+  }
+
+  holderOf(name: string): Holder {
+    const known = this.#holders.get(name);
+    if (known !== undefined) return known;
+    if (this.#holders.size >= this.#holdersMax) this.#forgetIdle();
+    const holder = { calls: [], bytes: 0 };
+    this.#holders.set(name, holder);
+    return holder;
+  }
+
+  #forgetIdle(): void {
+    for (const [name, { calls }] of this.#holders) if (calls.length === 0) this.#holders.delete(name);
+    this.#holdersMax = Math.max(holdersMin, 2 * this.#holders.size);
+  }
+
+  /** Adds bytes to a holder; a negative number removes them. */
+  count(holder: Holder, bytes: number): void {
+    this.#heldBytes += bytes;
+    holder.bytes += bytes;
+  }
+
+  /** Closes connections until the calls are within `heldBytesMax`. */
+  makeRoom(): void {
+    while (this.#heldBytes > heldBytesMax) {
+      const connection = firstToGo(this.#largestHolder()?.calls ?? []);
+      if (connection === undefined) return;
+      this.cutOff(connection, 'memory');
+    }
+  }
+
+  #largestHolder(): Holder | undefined {
     let largest: Holder | undefined;
-    for (const holder of holders.values()) {
+    for (const holder of this.#holders.values()) {
       if (holder.bytes > (largest?.bytes ?? 0)) largest = holder;
     }
     return largest;
   }
 
-  /** The connection that a holder of these calls loses. */
-  function firstToGo(calls: readonly OpenCall[]): OpenConnection | undefined {
-    if (calls[0]?.isIdentified === false) return calls[0].connection;
-    let largest: OpenConnection | undefined;
-    for (const { connection } of calls) {
-      if (largest === undefined || connection.heldBytes > largest.heldBytes) largest = connection;
-    }
-    return largest;
+  cutOff(connection: OpenConnection, reason: CutOffReason): void {
+    this.cutOffs[reason] += 1;
+    for (const call of connection.calls) call.cutOffReason = reason;
+    connection.end();
+    connection.rules.cutOff(reason);
   }
 
-  const ledger: Ledger = {
-    holderOf: (name) => {
-      const known = holders.get(name);
-      if (known !== undefined) return known;
-      if (holders.size >= holdersMax) forgetIdle();
-      const holder = { calls: [], bytes: 0 };
-      holders.set(name, holder);
-      return holder;
-    },
-    count: (holder, bytes) => {
-      heldBytes += bytes;
-      holder.bytes += bytes;
-    },
-    makeRoom: () => {
-      while (heldBytes > heldBytesMax) {
-        const connection = firstToGo(largestHolder()?.calls ?? []);
-        if (connection === undefined) return;
-        ledger.cutOff(connection, 'memory');
-      }
-    },
-    watch: () => {
-      if (isWatching) return;
-      isWatching = true;
-      setTimeout(cutOffStalled, Math.min(timeouts.checkEveryMs, stalledMs / 4)).unref();
-    },
-    cutOff: (connection, reason) => {
-      counts[reason] += 1;
-      for (const call of connection.calls) call.cutOffReason = reason;
-      connection.end();
-      connection.rules.cutOff(reason);
-    },
-  };
+  /** Checks regularly for clients that read nothing, while there are unsent responses. */
+  watch(): void {
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    setTimeout(() => this.#cutOffStalled(), Math.min(timeouts.checkEveryMs, this.#stalledMs / 4)).unref();
+  }
 
-  function cutOffStalled(): void {
-    const nowMs = performance.now();
-    isWatching = false;
-    const unsent = [...holders.values()].flatMap(({ calls }) =>
+  #cutOffStalled(): void {
+    const sinceMs = performance.now() - this.#stalledMs;
+    this.#isWatching = false;
+    const unsent = Array.from(this.#holders.values()).flatMap(({ calls }) =>
       calls.filter(({ unsentBytes }) => unsentBytes > 0),
     );
-    if (unsent.length > 0) ledger.watch();
+    if (unsent.length > 0) this.watch();
     for (const call of unsent) {
-      if (call.movedMs > nowMs - stalledMs) continue;
-      if ('stream' in call.response && isInUse(call.connection, nowMs - stalledMs / 2)) {
-        counts.stalled += 1;
+      if (call.movedMs > sinceMs) continue;
+      if ('stream' in call.response && isInUse(call.connection, sinceMs + this.#stalledMs / 2)) {
+        this.cutOffs.stalled += 1;
         call.cutOffReason = 'stalled';
         call.response.stream.destroy();
-      } else if (call.connection.calls.includes(call)) ledger.cutOff(call.connection, 'stalled');
+      } else if (call.connection.calls.includes(call)) this.cutOff(call.connection, 'stalled');
     }
   }
+}
 
-  return {
-    connect: (rules) => new OpenConnection(rules, ledger),
-    cutOffs: () => counts,
-  };
+/** The connection that a holder of these calls loses. */
+function firstToGo(calls: readonly OpenCall[]): OpenConnection | undefined {
+  if (calls[0]?.isIdentified === false) return calls[0].connection;
+  let largest: OpenConnection | undefined;
+  for (const { connection } of calls) {
+    if (largest === undefined || connection.heldBytes > largest.heldBytes) largest = connection;
+  }
+  return largest;
 }
 
 /** Whether a client has read some of a response since then, or has a call with nothing to read. */

@@ -23,6 +23,11 @@ export interface TlsMaterial {
   readonly endsAtMs: number;
 }
 
+/** A certificate expires soon if it has less than this left, in milliseconds, … */
+const soonMs = 30 * 86_400_000;
+/** … and less than this part of its lifetime: some are valid for six days and renewed after three. */
+const soonPart = 1 / 3;
+
 /** The rule for the content of each file. */
 const contents: Readonly<Record<keyof TlsFiles, string>> = {
   certificate: 'must name a file with a certificate in PEM, followed by the certificates of its chain',
@@ -62,6 +67,16 @@ export function readTlsFiles(files: TlsFiles): TlsMaterial {
 /** The paths of TLS files. */
 export function pathsOf({ certificate, key, clientCa }: TlsFiles): readonly string[] {
   return clientCa === undefined ? [certificate, key] : [certificate, key, clientCa];
+}
+
+/** How close a certificate is to its expiry. */
+export type CertificateAge = 'GOOD' | 'EXPIRES_SOON' | 'EXPIRED';
+
+/** How close a certificate is to its expiry at `nowMs`, in Unix milliseconds. */
+export function certificateAge({ beginsAtMs, endsAtMs }: TlsMaterial, nowMs: number): CertificateAge {
+  const leftMs = endsAtMs - nowMs;
+  if (leftMs <= 0) return 'EXPIRED';
+  return leftMs < Math.min(soonMs, soonPart * (endsAtMs - beginsAtMs)) ? 'EXPIRES_SOON' : 'GOOD';
 }
 
 function readText(file: keyof TlsFiles, path: string): string {

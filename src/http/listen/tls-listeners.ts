@@ -1,32 +1,31 @@
+import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
-import { watchCertificate } from './certificate-watch.ts';
+import { utcTimestamp } from '../../domain/utc.ts';
+import { refuseChangeableByOthers } from '../../lib/file-access.ts';
 import type { ClientOf } from './clients.ts';
-import { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
+import {
+  type CertificateAge,
+  certificateAge,
+  pathsOf,
+  readTlsFiles,
+  type TlsFiles,
+  type TlsMaterial,
+} from './tls-files.ts';
 import { createTlsFront, type TlsFront } from './tls-front.ts';
+
+/** How often the files are checked, in milliseconds. */
+const checkEveryMs = 2_000;
 
 type ListenerName = 'public' | 'internal';
 
-/** The TLS of a listener, with the current certificate of its files. */
-interface TlsListener {
-  readonly front: TlsFront;
-  /** The current certificate in PEM, followed by its chain. */
-  certificate(): string;
-  /** When it expires, in Unix milliseconds. */
-  endsAtMs(): number;
-  /** Reads the files now. */
-  reload(): void;
-  /** Stops watching the files. */
-  end(): void;
-}
-
 /** The TLS of both listeners; undefined for plain HTTP. */
 export interface TlsListeners {
-  readonly public: TlsListener | undefined;
-  readonly internal: TlsListener | undefined;
+  readonly public: TlsFront | undefined;
+  readonly internal: TlsFront | undefined;
   /** When the current certificates expire, in Unix milliseconds. */
   ends(): ReadonlyMap<ListenerName, number>;
-  /** Reads all files now. */
+  /** Reads all files now, changed or not. */
   reload(): void;
   /** Stops watching the files. */
   end(): void;
@@ -40,31 +39,100 @@ export function openTlsListeners(
   filesOf: Readonly<Record<ListenerName, TlsFiles | undefined>>,
   { clientOf, clock, log }: { readonly clientOf: ClientOf; readonly clock: Clock; readonly log: Logger },
 ): TlsListeners {
-  const opened = new Map<ListenerName, TlsListener>();
-  function open(listener: ListenerName, protocols: readonly string[]): TlsListener | undefined {
+  const watches = new Map<ListenerName, CertificateWatch>();
+  function open(listener: ListenerName, protocols: readonly string[]): TlsFront | undefined {
     const files = filesOf[listener];
     if (files === undefined) return undefined;
-    let material = readTlsFiles(files);
     const ownLog = log.child({ listener });
+    const material = readTlsFiles(files);
     const front = createTlsFront({ material, protocols, clientOf, log: ownLog });
-    const use = (renewed: TlsMaterial) => {
-      front.use(renewed);
-      material = renewed;
-    };
-    const watch = watchCertificate({ files, material, use, clock, log: ownLog });
-    const tls = { front, certificate: () => material.certificate, ...watch };
-    opened.set(listener, tls);
-    return tls;
+    watches.set(listener, watchCertificate(files, { material, front, clock, log: ownLog }));
+    return front;
   }
   return {
     public: open('public', ['http/1.1']),
     internal: open('internal', ['h2', 'http/1.1']),
-    ends: () => new Map(Array.from(opened, ([listener, { endsAtMs }]) => [listener, endsAtMs()])),
+    ends: () => new Map(Array.from(watches, ([listener, { endsAtMs }]) => [listener, endsAtMs()])),
     reload: () => {
-      for (const { reload } of opened.values()) reload();
+      for (const { reload } of watches.values()) reload();
     },
     end: () => {
-      for (const { end } of opened.values()) end();
+      for (const { end } of watches.values()) end();
     },
   };
+}
+
+type CertificateWatch = ReturnType<typeof watchCertificate>;
+
+/**
+ * Checks the files of a certificate every two seconds, links included, and uses them when they have changed. If they cannot be
+ * used, it logs an error once and keeps the current certificate. It also logs, once each, that a certificate expires soon and
+ * that it has expired.
+ */
+function watchCertificate(
+  files: TlsFiles,
+  options: {
+    readonly material: TlsMaterial;
+    readonly front: TlsFront;
+    readonly clock: Clock;
+    readonly log: Logger;
+  },
+) {
+  const { front, clock, log } = options;
+  let current = options.material;
+  let seen = stateOf(files);
+  let tried = seen;
+  let loggedAge: CertificateAge | undefined;
+  let cancel = () => {};
+
+  function reload(): void {
+    tried = stateOf(files);
+    try {
+      refuseChangeableByOthers(pathsOf(files));
+      const material = readTlsFiles(files);
+      front.use(material);
+      current = material;
+      loggedAge = undefined;
+      log.info({ endsAt: utcTimestamp(current.endsAtMs) }, 'the certificate was reloaded');
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      log.error({ why, ...files }, 'the new certificate cannot be used: the current one is kept');
+    }
+  }
+
+  function logAge(): void {
+    const age = certificateAge(current, clock.nowMs());
+    if (age === loggedAge) return;
+    loggedAge = age;
+    const endsAt = utcTimestamp(current.endsAtMs);
+    if (age === 'EXPIRES_SOON') log.warn({ endsAt }, 'the certificate expires soon: renew it');
+    if (age === 'EXPIRED') log.error({ endsAt }, 'the certificate has expired: clients reject it');
+  }
+
+  function check(): void {
+    const state = stateOf(files);
+    // Certificate and key are written one after the other, so wait until nothing changes any more.
+    if (state === seen && state !== tried) reload();
+    seen = state;
+    logAge();
+    cancel = clock.after(checkEveryMs, check);
+  }
+
+  check();
+  return { endsAtMs: () => current.endsAtMs, reload, end: () => cancel() };
+}
+
+/** A text that changes whenever one of the files does. */
+function stateOf(files: TlsFiles): string {
+  return pathsOf(files).map(stateOfFile).join(' ');
+}
+
+function stateOfFile(path: string): string {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);
+    return [dev, ino, size, mtimeMs, ctimeMs].join();
+  } catch (error) {
+    // The file is missing or its folder is closed: reading it reports that.
+    return String(error);
+  }
 }

@@ -3,8 +3,7 @@ import { isIP } from 'node:net';
 import { type Config, settings } from '../../config/config.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
 import { addressText, type ListenAddress } from '../../http/listen/address.ts';
-import { certificateAge } from '../../http/listen/certificate-watch.ts';
-import { readTlsFiles, type TlsFiles } from '../../http/listen/tls-files.ts';
+import { certificateAge, readTlsFiles, type TlsFiles } from '../../http/listen/tls-files.ts';
 import { isLoopback } from '../../lib/networks.ts';
 import { type Finding, findingsOf } from './finding.ts';
 

@@ -8,9 +8,8 @@ import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { ConnectionTimeouts } from '../../../src/http/connect/connections.ts';
 import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';
 import { createTypedCalls, type TypedCalls } from '../../../src/http/connect/typed-calls.ts';
-import type { AnyResponse } from '../../../src/http/listen/any-http.ts';
 import { createClientOf } from '../../../src/http/listen/clients.ts';
-import { createOpenCalls } from '../../../src/http/listen/open-calls.ts';
+import { type AnyResponse, OpenCalls } from '../../../src/http/listen/open-calls.ts';
 import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
 import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
@@ -40,7 +39,7 @@ export async function openBareListener(
   const listener = createInternalListener({
     ...{ typedCalls, tls, ...timeouts },
     clientOf: createClientOf([]),
-    openCalls: createOpenCalls(stalledMs),
+    openCalls: new OpenCalls(stalledMs),
     observer: openObserver('internal', log),
   });
   const { server } = listener;

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
 import { createClientOf } from '../../../src/http/listen/clients.ts';
-import { createOpenCalls } from '../../../src/http/listen/open-calls.ts';
+import { OpenCalls } from '../../../src/http/listen/open-calls.ts';
 import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
 import { createOpenRoutes, type OpenRouteDependencies } from '../../../src/http/rest/open-routes.ts';
 import { createPublicListener } from '../../../src/http/rest/public-listener.ts';
@@ -58,7 +58,7 @@ export async function openBareListener(
   });
   const server = createPublicListener({
     ...{ signedCalls, openRoutes, tls },
-    openCalls: createOpenCalls(stalledMs),
+    openCalls: new OpenCalls(stalledMs),
     ...{ clientOf: createClientOf(proxies), observer: openObserver('public', log) },
   });
   if (requestMs !== undefined) {
