@@ -15,11 +15,10 @@ import type { Calendar } from '../domain/calendar.ts';
 import type { Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { membersOf, type PartyRules } from '../domain/party.ts';
-import { createFeed } from '../events/feed.ts';
-import { createPolls } from '../events/polls.ts';
+import { createFeed, createPolls } from '../events/feed.ts';
 import { createAttempts } from '../events/webhooks/attempt.ts';
 import { createOutgoing } from '../events/webhooks/outgoing.ts';
-import { createSender, type SenderMetrics } from '../events/webhooks/sender.ts';
+import { Sender, type SenderMetrics } from '../events/webhooks/sender.ts';
 import { checkTarget, createAddressPolicy } from '../events/webhooks/target.ts';
 import { createBundles } from '../evidence/log/bundle.ts';
 import { createOpenReads } from '../evidence/log/open-reads.ts';
@@ -112,7 +111,7 @@ export function createService(parts: ServiceParts): Service {
   const targets = { ...parts.webhooks, policy: createAddressPolicy(parts.webhooks.networks) };
   const outgoing = createOutgoing({ ...parts.webhooks, clock });
   const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
-  const sender = createSender({
+  const sender = new Sender({
     ...{
       execute: executorOf(store, shares.webhooks),
       onEvents: store.onEvents,

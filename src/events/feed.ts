@@ -5,23 +5,7 @@ import type { Store } from '../store/store.ts';
 export const wakeEveryMs = 50;
 
 /** Wakes listeners when there may be events. */
-export interface Feed {
-  /** Listens for events of a caller, or of all callers if undefined. Aborting the signal ends waiting. */
-  listen(callerId: number | undefined, signal: AbortSignal): Listener;
-  /** Whether `end` was called. */
-  isEnded(): boolean;
-  /** Ends all waiting, now and later: the process stops. */
-  end(): void;
-}
-
-/** Waits for events until it is disposed of. */
-export interface Listener extends Disposable {
-  /**
-   * Resolves when an event has become durable since the last call resolved, or since `listen`. Resolves after `ms`, or when
-   * waiting ends, without one. May resolve without one at any time. One call at a time.
-   */
-  wait(ms: number): Promise<void>;
-}
+export type Feed = ReturnType<typeof createFeed>;
 
 interface ListenerState {
   readonly callerId: number | undefined;
@@ -31,7 +15,7 @@ interface ListenerState {
   wake: () => void;
 }
 
-export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'after'>): Feed {
+export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'after'>) {
   const listeners = new Set<ListenerState>();
   /** Callers with events that no listener was woken for; undefined for all callers. */
   const changed = new Set<number | undefined>();
@@ -71,24 +55,67 @@ export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'a
   }
 
   return {
-    listen: (callerId, signal) => {
+    /** Listens for events of a caller, or of all callers if undefined. Aborting the signal ends waiting. */
+    listen: (callerId: number | undefined, signal: AbortSignal) => {
       const listener: ListenerState = { callerId, signal, hasEvents: false, wake: () => {} };
       const end = () => listener.wake();
       signal.addEventListener('abort', end);
       listeners.add(listener);
       return {
-        wait: (ms) => wait(listener, ms),
+        /**
+         * Resolves when an event has become durable since the last call resolved, or since `listen`. Resolves after `ms`,
+         * or when waiting ends, without one. May resolve without one at any time. One call at a time.
+         */
+        wait: (ms: number) => wait(listener, ms),
+        /** Ends listening. */
         [Symbol.dispose]: () => {
           signal.removeEventListener('abort', end);
           listeners.delete(listener);
         },
       };
     },
+    /** Whether `end` was called. */
     isEnded: () => isEnded,
-    end: () => {
+    /** Ends all waiting, now and later: the process stops. */
+    end: (): void => {
       isEnded = true;
       stopListening();
       for (const { wake } of listeners) wake();
     },
+  };
+}
+
+/** The most calls that wait for events at once: of all callers, and of one. */
+export const pollsMax = { all: 1_000, ofCaller: 10 } as const;
+
+/** Limits the calls that wait for events. */
+export type Polls = ReturnType<typeof createPolls>;
+
+export function createPolls() {
+  /** Oldest first. */
+  const waiting = new Map<AbortController, number>();
+
+  function endOldest(among: Iterable<AbortController>): void {
+    const [oldest] = among;
+    if (oldest === undefined) return;
+    waiting.delete(oldest);
+    oldest.abort();
+  }
+
+  return {
+    /**
+     * Adds a call, until it is disposed of. Above a limit, the signal of the oldest call is aborted, of this caller or of all:
+     * it has to respond with the events that there are.
+     */
+    begin: (callerId: number) => {
+      const controller = new AbortController();
+      waiting.set(controller, callerId);
+      const own = [...waiting].flatMap(([each, owner]) => (owner === callerId ? [each] : []));
+      if (own.length > pollsMax.ofCaller) endOldest(own);
+      else if (waiting.size > pollsMax.all) endOldest(waiting.keys());
+      return { signal: controller.signal, [Symbol.dispose]: () => waiting.delete(controller) };
+    },
+    /** How many calls wait. */
+    waiting: () => waiting.size,
   };
 }

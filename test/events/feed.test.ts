@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createFeed, wakeEveryMs } from '../../src/events/feed.ts';
-import { createPolls, pollsMax } from '../../src/events/polls.ts';
+import { createFeed, createPolls, pollsMax, wakeEveryMs } from '../../src/events/feed.ts';
 import type { EventListener } from '../../src/store/store.ts';
 import { createManualClock } from '../support/clock.ts';
 

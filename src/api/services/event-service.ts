@@ -3,8 +3,7 @@ import { EventService, type WatchEventsResponseSchema } from '../../../gen/artse
 import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { ValidationError, type Violation } from '../../domain/violation.ts';
-import type { Feed } from '../../events/feed.ts';
-import type { Polls } from '../../events/polls.ts';
+import type { Feed, Polls } from '../../events/feed.ts';
 import type { EventPage, EventWithCaller } from '../../store/event-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import {

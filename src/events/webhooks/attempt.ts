@@ -1,9 +1,9 @@
 import type { Clock } from '../../domain/clock.ts';
+import { retryDelaysS, retryJitter } from '../../domain/webhook.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
 import { openUrl } from '../../keys/webhook-urls.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import type { Outgoing } from './outgoing.ts';
-import { readRetryAfter } from './retry.ts';
 import { signatureHeaders } from './signature.ts';
 
 /** The body that an endpoint is sent, and its id. */
@@ -65,15 +65,15 @@ export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDep
       [url, headers] = [openUrl(keyRing, webhook), headersOf(webhook, message)];
     } catch (error) {
       if (!(error instanceof SecretNotOpened)) throw error;
-      return failed({ error: 'the server cannot sign it now', detail: error.message });
+      return failedAttempt({ error: 'the server cannot sign it now', detail: error.message });
     }
     const response = await outgoing.post({ url, headers, body: message.body, signal });
-    if (response.kind === 'FAILED') return failed({ error: response.why, detail: response.detail });
+    if (response.kind === 'FAILED') return failedAttempt({ error: response.why, detail: response.detail });
     const { status, body, retryAfter } = response;
     const answered = { httpStatus: status, answer: body };
     if (status >= 200 && status < 300) return { isDelivered: true, ...answered, error: null, isGone: false };
     const retryAfterS = readRetryAfter(retryAfter, clock.nowMs());
-    return failed({ ...answered, error: errorOf(status), retryAfterS, isGone: status === 410 });
+    return failedAttempt({ ...answered, error: errorOf(status), retryAfterS, isGone: status === 410 });
   };
 }
 
@@ -86,16 +86,53 @@ function validSecrets(
   return isPreviousValid ? [sealedSecret, previousSecret] : [sealedSecret];
 }
 
-const failed = (
-  result: Partial<AttemptResult> & Pick<AttemptResult, 'error'>,
-): AttemptResult & { readonly isDelivered: false } => ({
-  ...{ httpStatus: null, answer: null, isGone: false },
-  ...result,
-  isDelivered: false,
-});
+/** The result of an attempt that failed, by default without a response. */
+export function failedAttempt(result: Partial<AttemptResult> & Pick<AttemptResult, 'error'>): AttemptResult {
+  return { httpStatus: null, answer: null, isGone: false, ...result, isDelivered: false };
+}
 
 function errorOf(status: number): string {
   if (status === 410) return 'it answered 410 Gone';
   const isRedirect = status >= 300 && status < 400;
   return isRedirect ? `it answered ${status}, and redirections are not followed` : `it answered ${status}`;
+}
+
+/** The longest Retry-After that is honored, in seconds: a day. */
+const retryAfterMaxS = 86_400;
+
+/** An attempt that failed. */
+export interface FailedAttempt {
+  /** How often the event was sent, this time included. */
+  readonly attempts: number;
+  /** When the attempt ended, Unix milliseconds. */
+  readonly atMs: number;
+  /** Seconds from then, from the Retry-After header; undefined for none. */
+  readonly retryAfterS: number | undefined;
+}
+
+/**
+ * Returns when an event is sent again, Unix milliseconds; null after the last attempt. A Retry-After header can delay the
+ * attempt, up to a day, and never makes it earlier. `random` returns a number from 0 to 1.
+ */
+export function retryAtMs(
+  { attempts, atMs, retryAfterS = 0 }: FailedAttempt,
+  random: () => number,
+): number | null {
+  const delayS = retryDelaysS[attempts - 1];
+  if (delayS === undefined) return null;
+  const jitteredS = delayS * (1 + retryJitter * random());
+  return atMs + Math.round(1_000 * Math.max(jitteredS, Math.min(retryAfterS, retryAfterMaxS)));
+}
+
+/** Reads a Retry-After header, seconds or an HTTP date, as seconds from `nowMs`; undefined unless it names a later time. */
+export function readRetryAfter(text: string | undefined, nowMs: number): number | undefined {
+  const value = text?.trim() ?? '';
+  const seconds = /^\d+$/.test(value) ? Number(value) : (dateMs(value) - nowMs) / 1_000;
+  return seconds > 0 ? seconds : undefined;
+}
+
+/** Parses an HTTP date as Unix milliseconds; NaN if it is none. The oldest of the three formats does not name GMT. */
+function dateMs(text: string): number {
+  if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return Number.NaN;
+  return Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`);
 }

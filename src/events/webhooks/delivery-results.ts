@@ -2,19 +2,10 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Execute } from '../../store/store.ts';
 import type { DeliveryResult, WebhookCommands } from '../../store/webhook-commands.ts';
 import type { SendingLimits } from './limits.ts';
-import type { StoreBackoff } from './store-backoff.ts';
+import type { StoreBackoff } from './throttle.ts';
 
 /** What recording results led to. */
 export type RecordedResults = WebhookCommands['RecordAttempts']['gives'];
-
-/** Records the results of attempts, many in one transaction. While the store fails, results wait in memory. */
-export interface DeliveryResults {
-  add(result: DeliveryResult): void;
-  /** How many are not recorded. */
-  count(): number;
-  /** Records all that are left, unless the store fails. */
-  stop(): Promise<void>;
-}
 
 interface DeliveryResultsDependencies {
   readonly execute: Execute;
@@ -24,13 +15,9 @@ interface DeliveryResultsDependencies {
   readonly onRecorded: (results: readonly DeliveryResult[], led: RecordedResults) => void;
 }
 
-export function createDeliveryResults({
-  execute,
-  clock,
-  store,
-  limits,
-  onRecorded,
-}: DeliveryResultsDependencies): DeliveryResults {
+/** Records the results of attempts, many in one transaction. While the store fails, results wait in memory. */
+export function createDeliveryResults(dependencies: DeliveryResultsDependencies) {
+  const { execute, clock, store, limits, onRecorded } = dependencies;
   const waiting: DeliveryResult[] = [];
   let recording: Promise<unknown> | undefined;
   let isStopped = false;
@@ -69,12 +56,14 @@ export function createDeliveryResults({
   }
 
   return {
-    add: (result) => {
+    add: (result: DeliveryResult): void => {
       waiting.push(result);
       plan();
     },
+    /** How many are not recorded. */
     count: () => waiting.length,
-    stop: async () => {
+    /** Records all that are left, unless the store fails. */
+    stop: async (): Promise<void> => {
       isStopped = true;
       cancel?.();
       await recording;

@@ -31,32 +31,11 @@ export interface EndpointQueue {
   cancelTimer: () => void;
 }
 
-/** The queues of all endpoints that are sent to. */
-export interface EndpointQueues {
-  get(id: number): EndpointQueue | undefined;
-  /** Those that exist of these ids. */
-  some(ids: readonly number[]): readonly EndpointQueue[];
-  all(): Iterable<EndpointQueue>;
-  ofCaller(callerId: number): Iterable<EndpointQueue>;
-  /** Adds an endpoint as it was listed, or updates it. */
-  put(webhook: SendingWebhook): EndpointQueue;
-  remove(queue: EndpointQueue): void;
-  /** Adds claimed deliveries. */
-  push(queue: EndpointQueue, deliveries: readonly DueDelivery[]): void;
-  /** Removes and returns the first delivery. */
-  shift(queue: EndpointQueue): DueDelivery | undefined;
-  /** Returns deliveries that were not started to the store: the next claim returns them again. */
-  unclaim(queue: EndpointQueue): void;
-  /** Ends the claims of recorded deliveries. Returns the queues that they are of. */
-  release(recorded: readonly DeliveryResult[]): ReadonlySet<EndpointQueue>;
-  /** Counts a failed attempt at `nowMs` and delays the next one. */
-  pause(queue: EndpointQueue, nowMs: number): void;
-  /** How many deliveries are claimed and not started, of all endpoints and of one caller. */
-  length(): number;
-  lengthOfCaller(callerId: number): number;
-}
+/** See `createEndpointQueues`. */
+export type EndpointQueues = ReturnType<typeof createEndpointQueues>;
 
-export function createEndpointQueues(backoff: Backoff): EndpointQueues {
+/** The queues of all endpoints that are sent to. */
+export function createEndpointQueues(backoff: Backoff) {
   const queues = new Map<number, EndpointQueue>();
   const byCaller = new Map<number, Set<EndpointQueue>>();
   const lengths = createCounts<number>();
@@ -67,6 +46,7 @@ export function createEndpointQueues(backoff: Backoff): EndpointQueues {
     lengths.add(callerId, by);
   }
 
+  /** Returns deliveries that were not started to the store: the next claim returns them again. */
   function unclaim(queue: EndpointQueue): void {
     const { deliveries, claimed } = queue;
     for (const { event } of deliveries) claimed.delete(event.sequence);
@@ -85,16 +65,18 @@ export function createEndpointQueues(backoff: Backoff): EndpointQueues {
   }
 
   return {
-    get: (id) => queues.get(id),
-    some: (ids) => ids.flatMap((id) => queues.get(id) ?? []),
+    get: (id: number) => queues.get(id),
+    /** Those that exist of these ids. */
+    some: (ids: readonly number[]) => ids.flatMap((id) => queues.get(id) ?? []),
     all: () => queues.values(),
-    ofCaller: (callerId) => byCaller.get(callerId) ?? [],
-    put: (webhook) => {
+    ofCaller: (callerId: number): Iterable<EndpointQueue> => byCaller.get(callerId) ?? [],
+    /** Adds an endpoint as it was listed, or updates it. */
+    put: (webhook: SendingWebhook): EndpointQueue => {
       const queue = queues.get(webhook.id) ?? add(webhook);
       update(queue, webhook);
       return queue;
     },
-    remove: (queue) => {
+    remove: (queue: EndpointQueue): void => {
       queue.cancelTimer();
       unclaim(queue);
       queues.delete(queue.id);
@@ -102,18 +84,20 @@ export function createEndpointQueues(backoff: Backoff): EndpointQueues {
       own?.delete(queue);
       if (own?.size === 0) byCaller.delete(queue.callerId);
     },
-    push: (queue, deliveries) => {
+    /** Adds claimed deliveries. */
+    push: (queue: EndpointQueue, deliveries: readonly DueDelivery[]): void => {
       for (const { event } of deliveries) queue.claimed.add(event.sequence);
       queue.deliveries.push(...deliveries);
       count(queue, deliveries.length);
     },
-    shift: (queue) => {
+    /** Removes and returns the first delivery. */
+    shift: (queue: EndpointQueue): DueDelivery | undefined => {
       const delivery = queue.deliveries.shift();
       if (delivery !== undefined) count(queue, -1);
       return delivery;
     },
-    unclaim,
-    release: (recorded) => {
+    /** Ends the claims of recorded deliveries. Returns the queues that they are of. */
+    release: (recorded: readonly DeliveryResult[]): ReadonlySet<EndpointQueue> => {
       const changed = recorded.flatMap(({ id, sequence, retryAtMs }) => {
         const queue = queues.get(id);
         queue?.claimed.delete(sequence);
@@ -122,12 +106,14 @@ export function createEndpointQueues(backoff: Backoff): EndpointQueues {
       });
       return new Set(changed);
     },
-    pause: (queue, nowMs) => {
+    /** Counts a failed attempt at `nowMs` and delays the next one. */
+    pause: (queue: EndpointQueue, nowMs: number): void => {
       // A failing endpoint gets one delivery at a time, beginning with the first.
       if (!isFailing(queue)) unclaim(queue);
       queue.failures += 1;
       queue.sendAtMs = nowMs + backoffMs(queue.failures, backoff);
     },
+    /** How many deliveries are claimed and not started, of all endpoints and of one caller. */
     length: () => length,
     lengthOfCaller: lengths.of,
   };

@@ -9,20 +9,8 @@ export interface Permit {
   readonly isFailing: boolean;
 }
 
-/**
- * Limits concurrent requests and shares them fairly: callers take turns, and so do the endpoints of a caller. Failing
- * endpoints have a pool of their own, so that endpoints that never respond do not delay the others.
- */
-export interface FairPool {
-  /** Adds an endpoint to those that want permits, until it is cancelled. */
-  request(permit: Permit): void;
-  cancel(endpoint: Pick<Permit, 'id' | 'callerId'>): void;
-  /** Returns the next permit; undefined if no endpoint that wants one may have one. */
-  take(): Permit | undefined;
-  release(permit: Permit): void;
-  /** How many permits are taken. */
-  taken(): number;
-}
+/** See `createFairPool`. */
+export type FairPool = ReturnType<typeof createFairPool>;
 
 interface Pool {
   readonly isFailing: boolean;
@@ -32,11 +20,21 @@ interface Pool {
   readonly waiting: Map<number, Set<number>>;
 }
 
+/**
+ * Limits concurrent requests and shares them fairly: callers take turns, and so do the endpoints of a caller. Failing
+ * endpoints have a pool of their own, so that endpoints that never respond do not delay the others.
+ */
 export function createFairPool(
   limits: Pick<SendingLimits, 'atOnce' | 'atOnceFailing' | 'atOncePerEndpoint' | 'atOncePerCaller'>,
-): FairPool {
-  const healthy = newPool(false, limits.atOnce, limits.atOncePerEndpoint);
-  const failing = newPool(true, limits.atOnceFailing, 1);
+) {
+  const { atOnce, atOnceFailing, atOncePerEndpoint, atOncePerCaller } = limits;
+  const healthy: Pool = {
+    isFailing: false,
+    perEndpoint: atOncePerEndpoint,
+    free: atOnce,
+    waiting: new Map(),
+  };
+  const failing: Pool = { isFailing: true, perEndpoint: 1, free: atOnceFailing, waiting: new Map() };
   const pools = [healthy, failing];
   const takenByEndpoint = createCounts<number>();
   const takenByCaller = createCounts<number>();
@@ -52,7 +50,7 @@ export function createFairPool(
   function takeFrom({ isFailing, perEndpoint, free, waiting }: Pool): Permit | undefined {
     if (free === 0) return undefined;
     for (const [callerId, own] of waiting) {
-      if (takenByCaller.of(callerId) >= limits.atOncePerCaller) continue;
+      if (takenByCaller.of(callerId) >= atOncePerCaller) continue;
       const id = own.values().find((id) => takenByEndpoint.of(id) < perEndpoint);
       if (id === undefined) continue;
       // Both go to the end of their line.
@@ -72,7 +70,8 @@ export function createFairPool(
   }
 
   return {
-    request: ({ id, callerId, isFailing }) => {
+    /** Adds an endpoint to those that want permits, until it is cancelled. */
+    request: ({ id, callerId, isFailing }: Permit): void => {
       const { waiting } = isFailing ? failing : healthy;
       if (waiting.get(callerId)?.has(id)) return;
       cancel({ id, callerId });
@@ -81,7 +80,8 @@ export function createFairPool(
       else own.add(id);
     },
     cancel,
-    take: () => {
+    /** Returns the next permit; undefined if no endpoint that wants one may have one. */
+    take: (): Permit | undefined => {
       // The pools alternate: the throttle limits how many permits are taken, and one pool could use all of them.
       pools.reverse();
       const [first, second] = pools as [Pool, Pool];
@@ -89,12 +89,8 @@ export function createFairPool(
       if (permit !== undefined) count(permit, 1);
       return permit;
     },
-    release: (permit) => count(permit, -1),
-    taken: () => limits.atOnce - healthy.free + limits.atOnceFailing - failing.free,
+    release: (permit: Permit) => count(permit, -1),
+    /** How many permits are taken. */
+    taken: () => atOnce - healthy.free + atOnceFailing - failing.free,
   };
 }
-
-const newPool = (isFailing: boolean, free: number, perEndpoint: number): Pool => ({
-  ...{ isFailing, free, perEndpoint },
-  waiting: new Map(),
-});

@@ -5,8 +5,14 @@ import type { EventWithCaller } from '../../store/event-commands.ts';
 import { allOf } from '../../store/paging.ts';
 import type { Execute, Store } from '../../store/store.ts';
 import type { DeliveryResult, DueDelivery, WebhookWork } from '../../store/webhook-commands.ts';
-import type { Attempt, AttemptResult, WebhookMessage } from './attempt.ts';
-import { createDeliveryResults, type DeliveryResults, type RecordedResults } from './delivery-results.ts';
+import {
+  type Attempt,
+  type AttemptResult,
+  failedAttempt,
+  retryAtMs,
+  type WebhookMessage,
+} from './attempt.ts';
+import { createDeliveryResults, type RecordedResults } from './delivery-results.ts';
 import {
   createEndpointQueues,
   type EndpointQueue,
@@ -16,9 +22,7 @@ import {
 } from './endpoint-queue.ts';
 import { createFairPool, type FairPool, type Permit } from './fair-pool.ts';
 import { type SendingLimits, sendingLimits } from './limits.ts';
-import { retryAtMs } from './retry.ts';
-import { createStoreBackoff, type StoreBackoff } from './store-backoff.ts';
-import { createThrottle, type Throttle } from './throttle.ts';
+import { createStoreBackoff, createThrottle, type StoreBackoff } from './throttle.ts';
 
 /** Counted since the start of the process. */
 export interface SenderMetrics {
@@ -46,22 +50,19 @@ export interface SenderDependencies {
   readonly limits?: SendingLimits | undefined;
 }
 
-/** Creates a sender that sends nothing yet. */
-export const createSender = (dependencies: SenderDependencies): Sender => new Sender(dependencies);
-
 /**
  * Sends events to the endpoints of their callers: each event at least once, the events of one resource in their order, with
  * retries. Deliveries are in the store; a bounded number of them is in memory. Each endpoint has a next step, a request or a
- * claim of due deliveries. Both have limits, so an endpoint waits until `#run` starts its step.
+ * claim of due deliveries. Both have limits, so an endpoint waits until `#run` starts its step. Sends nothing until `start`.
  */
 export class Sender {
   readonly #dependencies: SenderDependencies;
   readonly #limits: SendingLimits;
   readonly #queues: EndpointQueues;
   readonly #pool: FairPool;
-  readonly #throttle: Throttle;
+  readonly #throttle: ReturnType<typeof createThrottle>;
   readonly #store: StoreBackoff;
-  readonly #results: DeliveryResults;
+  readonly #results: ReturnType<typeof createDeliveryResults>;
   /** Lists all endpoints again and again, to find what another process changed. */
   readonly #listing: Repetition;
   readonly #counts = { delivered: 0, failed: 0, disabled: 0 };
@@ -282,7 +283,7 @@ export class Sender {
       return await attempt(webhook, message(event), this.#aborted.signal);
     } catch (error) {
       log.error({ err: error, webhookId: webhook.webhookId }, 'an attempt to send a webhook broke off');
-      return brokenOff;
+      return failedAttempt({ error: 'the server failed to send it' });
     }
   }
 
@@ -325,12 +326,6 @@ export class Sender {
 const namesOf = ({ webhook: { webhookId, caller, origin } }: EndpointQueue) => ({
   ...{ webhookId, platform: caller, host: new URL(origin).host },
 });
-
-/** The result of an attempt that an internal error ended. */
-const brokenOff: AttemptResult = {
-  ...{ isDelivered: false, httpStatus: null, answer: null, isGone: false },
-  error: 'the server failed to send it',
-};
 
 /** What is recorded of an attempt. */
 function resultOf(

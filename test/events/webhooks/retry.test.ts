@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { retryDelaysS } from '../../../src/domain/webhook.ts';
-import { readRetryAfter, retryAtMs } from '../../../src/events/webhooks/retry.ts';
+import { readRetryAfter, retryAtMs } from '../../../src/events/webhooks/attempt.ts';
 
 const atMs = Date.parse('2026-11-21T12:00:00Z');
 const dayMs = 86_400_000;

@@ -5,7 +5,7 @@ import { webhookMessage } from '../../../src/api/services/webhook-message.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { Attempt, WebhookMessage } from '../../../src/events/webhooks/attempt.ts';
 import { type SendingLimits, sendingLimits } from '../../../src/events/webhooks/limits.ts';
-import { createSender, type Sender } from '../../../src/events/webhooks/sender.ts';
+import { Sender } from '../../../src/events/webhooks/sender.ts';
 import { createKeyRing } from '../../../src/keys/key-ring.ts';
 import { sealUrl } from '../../../src/keys/webhook-urls.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
@@ -120,7 +120,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
       attempts += by;
     });
   const log: Record<string, unknown>[] = [];
-  const sender = createSender({
+  const sender = new Sender({
     ...{ execute, attempt, random, message: options.message ?? messageOf },
     requestsInFlight: options.requestsInFlight ?? store.requestsInFlight,
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
