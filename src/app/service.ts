@@ -29,12 +29,10 @@ import type { KeyRing } from '../keys/key-ring.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
-import { createHoldWarnings } from '../payments/reconciliation/hold-warnings.ts';
 import type { ReconciliationLimits } from '../payments/reconciliation/limits.ts';
 import { createNotifications, type Notifications } from '../payments/reconciliation/notifications.ts';
 import { createReconciler } from '../payments/reconciliation/reconciler.ts';
 import { createRecovery } from '../payments/reconciliation/recovery.ts';
-import { createReleasedLookUps } from '../payments/reconciliation/released-lookups.ts';
 import { executorOf, type Store, shares } from '../store/store.ts';
 
 /** What the service works with. */
@@ -99,8 +97,6 @@ export function createService(parts: ServiceParts): Service {
   const parties = membersOf(parts.partyRules);
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
-  const releasedLookUps = createReleasedLookUps({ ...parts, execute, reconciler });
-  const holdWarnings = createHoldWarnings(execute, clock, parts.log);
   const openReads = createOpenReads(executorOf(store, shares.publicReads));
   const tiles = createTiles({ execute: openReads, publication });
   const bundles = createBundles(publication);
@@ -146,8 +142,6 @@ export function createService(parts: ServiceParts): Service {
     sharedEvidence: createSharedEvidence({ bundles, linkTokens, clock, execute: openReads }),
     start: async () => {
       await recovery.start();
-      await holdWarnings.start();
-      releasedLookUps.start();
       await sender.start();
     },
     refresh: () => sender.look(),
@@ -155,8 +149,6 @@ export function createService(parts: ServiceParts): Service {
     waitingCalls: polls.waiting,
     sending: () => sender.metrics(),
     stop: async () => {
-      holdWarnings.stop();
-      releasedLookUps.stop();
       recovery.stop();
       await Promise.all([reconciler.stop(), sender.stop()]);
       outgoing.close();

@@ -2,18 +2,21 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
-import { every } from '../../lib/timing.ts';
+import { every, type Repetition } from '../../lib/timing.ts';
 import type { DueOrder } from '../../store/reconciliation-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import type { ReconciliationLimits } from './limits.ts';
 import { reasonOf } from './order-updates.ts';
 import type { Reconciler } from './reconciler.ts';
 
-/** Recovers the orders that are due until nothing is left to do for them. */
+/** What reconciles orders without a call. */
 export interface Recovery {
-  /** Makes all orders with an open instruction due, and polls from now on. */
+  /**
+   * Makes all orders with an open instruction due, and polls from now on. Warns of holds that end soon, and looks up released
+   * orders.
+   */
   start(): Promise<void>;
-  /** Starts no further recovery. */
+  /** Starts nothing further. */
   stop(): void;
 }
 
@@ -26,9 +29,38 @@ export interface RecoveryDependencies {
   readonly log: Logger;
 }
 
-/** Polls, because a notification, another process and time can make an order due. */
+/** How often to look for holds that end within a day, in milliseconds. */
+const warnEveryMs = 60_000;
+/** Orders of one store request that warns of ending holds. Other requests wait for it. */
+const warningsMax = 200;
+/** How long the turn of each share of the released orders lasts, in milliseconds. */
+const turnMs = 60_000;
+/** How often to check for a new turn, in milliseconds: missed turns are made up for at twice the pace. */
+const turnCheckMs = turnMs / 2;
+
+/** Creates the recovery. Its three parts share nothing, so no order that is due waits for a released one. */
 export function createRecovery(dependencies: RecoveryDependencies): Recovery {
-  const { execute, reconciler, clock, limits, log } = dependencies;
+  const { execute, clock } = dependencies;
+  const stopping = new AbortController();
+  const polls = pollDue(dependencies);
+  const warnings = warnOfEndingHolds(dependencies, stopping.signal);
+  const turns = lookUpReleased(dependencies, stopping.signal);
+  return {
+    start: async () => {
+      await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
+      await polls.start();
+      await warnings.start();
+      void turns.start();
+    },
+    stop: () => {
+      stopping.abort();
+      for (const part of [polls, warnings, turns]) void part.stop();
+    },
+  };
+}
+
+/** Recovers the orders that are due. It polls, because a notification, another process and time can make an order due. */
+function pollDue({ execute, reconciler, clock, limits, log }: RecoveryDependencies): Repetition {
   /** Orders that have not failed have slots of their own, so that none of them waits for an order that failed before. */
   const queues = [false, true].map((hasFailed) => ({
     hasFailed,
@@ -85,23 +117,77 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     }
   }
 
-  async function poll(): Promise<void> {
-    try {
-      await startDue();
-      noteFault();
-    } catch (error) {
-      noteFault(error);
+  return every(
+    clock,
+    () => limits.pollMs,
+    () => startDue().then(() => noteFault(), noteFault),
+  );
+}
+
+/** Sends the events that warn callers of holds that end soon. */
+function warnOfEndingHolds({ execute, clock, log }: RecoveryDependencies, stopping: AbortSignal): Repetition {
+  async function warn(): Promise<void> {
+    let warned: number;
+    do {
+      warned = await execute({ kind: 'WarnOfEndingHolds', nowMs: clock.nowMs(), limit: warningsMax });
+    } while (warned === warningsMax && !stopping.aborted);
+  }
+
+  return every(
+    clock,
+    () => warnEveryMs,
+    () =>
+      warn().catch((error) =>
+        log.warn({ why: reasonOf(error) }, 'holds that end soon cannot be read now; it is tried again'),
+      ),
+  );
+}
+
+/**
+ * Looks up RELEASED orders rarely, one after the other, to find a dispute or a return whose notification was lost. The wall
+ * clock alone says which share of the orders has its turn, so a restart neither begins again nor needs to know what was done
+ * before.
+ */
+function lookUpReleased(
+  { execute, reconciler, clock, limits, log }: RecoveryDependencies,
+  stopping: AbortSignal,
+): Repetition {
+  const shares = Math.ceil(limits.releasedLookUpMs / turnMs);
+  const turnNow = () => Math.floor(clock.nowMs() / turnMs);
+  let next = turnNow();
+
+  async function takeTurn(turn: number): Promise<void> {
+    const sinceMs = clock.nowMs() - limits.releasedLookUpsMs;
+    for (const escrowId of await execute({ kind: 'ListReleased', share: turn % shares, shares, sinceMs })) {
+      if (stopping.aborted) return;
+      try {
+        await reconciler.lookUpReleased(escrowId);
+      } catch (error) {
+        log.info(
+          { escrowId, why: reasonOf(error) },
+          'a released order could not be looked up; it is looked up again at its next turn',
+        );
+      }
     }
   }
 
-  const polls = every(clock, () => limits.pollMs, poll);
-  return {
-    start: async () => {
-      await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
-      await polls.start();
-    },
-    stop: () => void polls.stop(),
-  };
+  async function takeNextTurn(): Promise<void> {
+    const now = turnNow();
+    // At most one round is made up for, whatever the clock is set to and however long the machine was suspended.
+    next = Math.max(Math.min(next, now + 1), now - shares + 1);
+    if (next > now) return;
+    await takeTurn(next);
+    next += 1;
+  }
+
+  return every(
+    clock,
+    () => turnCheckMs,
+    () =>
+      takeNextTurn().catch((error) =>
+        log.warn({ why: reasonOf(error) }, 'the released orders cannot be read now; it is tried again'),
+      ),
+  );
 }
 
 /** The first order of each caller, then the second one of each, and so on. */

@@ -10,7 +10,6 @@ import {
 } from '../../../src/payments/reconciliation/limits.ts';
 import { createReconciler } from '../../../src/payments/reconciliation/reconciler.ts';
 import { createRecovery } from '../../../src/payments/reconciliation/recovery.ts';
-import { createReleasedLookUps } from '../../../src/payments/reconciliation/released-lookups.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { Instruction } from '../../../src/store/escrow-commands.ts';
 import type { EscrowCase } from '../../../src/store/reconciliation-commands.ts';
@@ -119,16 +118,10 @@ export async function openKit(
       limits: { ...kitLimits, ...limits },
     };
     const reconciler = createReconciler(parts);
-    const recovery = createRecovery({ ...parts, reconciler });
-    return { reconciler, recovery, releasedLookUps: createReleasedLookUps({ ...parts, reconciler }) };
+    return { reconciler, recovery: createRecovery({ ...parts, reconciler }) };
   };
-  let { reconciler, recovery, releasedLookUps } = begin();
-  const start = async () => {
-    await recovery.start();
-    releasedLookUps.start();
-  };
+  let { reconciler, recovery } = begin();
   const end = async () => {
-    releasedLookUps.stop();
     recovery.stop();
     await reconciler.stop();
   };
@@ -141,7 +134,7 @@ export async function openKit(
     return execute({ kind: 'AddPlatform', by: tester, platform, key: newKey() });
   };
   const platform = await addPlatform('gallery');
-  await start();
+  await recovery.start();
   const ordered = ({ callerId, caller } = platform) => ({
     ...{ at: now(), work: { callerId, caller, instructionId: newInstructionId() }, owner: undefined },
   });
@@ -211,8 +204,8 @@ export async function openKit(
     },
     restart: async () => {
       await end();
-      ({ reconciler, recovery, releasedLookUps } = begin());
-      await start();
+      ({ reconciler, recovery } = begin());
+      await recovery.start();
     },
   };
 }
