@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
-import type { MangopaySettings } from '../../src/payments/mangopay/http.ts';
+import type { MangopaySettings } from '../../src/payments/mangopay/client.ts';
 import { mangopay } from '../../src/payments/mangopay/settings.ts';
 import { naming } from '../support/config-error.ts';
 

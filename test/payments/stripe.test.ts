@@ -10,7 +10,7 @@ import type {
   PaymentProvider,
   SentNotification,
 } from '../../src/payments/provider.ts';
-import { apiVersion } from '../../src/payments/stripe/api-version.ts';
+import { apiVersion } from '../../src/payments/stripe/client.ts';
 import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
 import { cards, type Fault } from '../support/stripe-stand-in.ts';
 import { httpSuite } from './http-suite.ts';

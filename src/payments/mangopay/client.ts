@@ -1,6 +1,17 @@
 import { type Declined, unexplainedWords } from '../../domain/payment.ts';
 import { ProviderFailure } from '../provider.ts';
-import { type Answer, createHttp, failure, type MangopaySettings, rejections } from './http.ts';
+
+/** The settings of the provider at Mangopay. */
+export interface MangopaySettings {
+  readonly clientId: string;
+  readonly apiKey: string;
+  /** The user who owns the wallets of orders. */
+  readonly escrowUser: string;
+  /** The secret in the URL of every hook. */
+  readonly hookSecret: string;
+  /** Origin of the API: Mangopay or a stand-in. */
+  readonly url: string;
+}
 
 /** Mangopay's API over HTTP. */
 export interface MangopayClient {
@@ -39,6 +50,48 @@ export type Posted<T> =
   /** An earlier request ended in an error at Mangopay, and the key is used up: a look-up has to find what was done. */
   | { readonly kind: 'LOST' };
 
+/** Mangopay does not show a wallet before its owner has authenticated. */
+export class OwnerHasToAuthenticate extends ProviderFailure {
+  constructor(what: string) {
+    const why = 'is the user of ARTSEAL_MANGOPAY_ESCROW_USER of the category PLATFORM?';
+    super('FAILED', `Mangopay: ${what}, the owner of the wallet has to authenticate first: ${why}`);
+  }
+}
+
+/** What a request may have besides its path. */
+interface Content {
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: object;
+  /** The idempotency key. */
+  readonly key?: string;
+}
+
+/** A response. */
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed JSON; undefined if it is none. */
+  readonly body: unknown;
+}
+
+type Request = (signal: AbortSignal, method: string, path: string, content?: Content) => Promise<Answer>;
+
+/** The timeout of one request in milliseconds, if the signal of the call allows more. */
+const requestTimeoutMs = 20_000;
+/** How long before its end a token is no longer used, in milliseconds. Mangopay recommends half of that. */
+const tokenMarginMs = 60_000;
+/** The largest response in bytes. A page of a hundred transactions has some 80 kB. */
+const answerBytesMax = 1_048_576;
+/** Statuses that reject a request: bad request, forbidden, not found, unprocessable. */
+const rejections: readonly number[] = [400, 403, 404, 422];
+/** How much of a request id is kept, in characters. */
+const requestIdMax = 64;
+const version = 'v2.01';
+
+interface Token {
+  readonly value: string;
+  readonly untilMs: number;
+}
 /** How much of Mangopay's text is kept, in characters: a reason, and a code. */
 const keptMax = { reason: 500, code: 64 } as const;
 
@@ -50,22 +103,140 @@ interface ErrorBody {
 }
 
 /**
+ * Returns how to send an authorised request; `path` follows the ClientId. It rejects with a ProviderFailure if there is no
+ * response. `closing` ends the requests for tokens, which calls share.
+ */
+function createRequests(
+  { clientId, apiKey, url }: MangopaySettings,
+  nowMs: () => number,
+  closing: AbortSignal,
+): Request {
+  let token: Token | undefined;
+  let requested: Promise<Token> | undefined;
+
+  async function send(what: string, target: URL, init: RequestInit, signal: AbortSignal): Promise<Answer> {
+    const ends = AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]);
+    try {
+      // A redirect would send the request with its credentials to another server.
+      const response = await fetch(target, { ...init, redirect: 'error', signal: ends });
+      const secrets = token === undefined ? [apiKey] : [apiKey, token.value];
+      return { status: response.status, headers: response.headers, body: await readJson(response, secrets) };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new ProviderFailure('UNREACHABLE', `Mangopay: ${what}, ${causeOf(error)}`);
+    }
+  }
+
+  async function requestToken(): Promise<Token> {
+    const basic = Buffer.from(`${clientId}:${apiKey}`).toString('base64');
+    const init = {
+      method: 'POST',
+      headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
+      body: 'grant_type=client_credentials',
+    };
+    const answer = await send('token', new URL(`${url}/${version}/oauth/token`), init, closing);
+    const { access_token: value, expires_in: seconds } = Object(answer.body);
+    if (rejections.includes(answer.status) || answer.status === 401) {
+      throw new ProviderFailure('CREDENTIALS_REJECTED', 'Mangopay: it refuses the ClientId and API key');
+    }
+    if (answer.status !== 200 || typeof value !== 'string' || typeof seconds !== 'number') {
+      throw failure('token', answer);
+    }
+    return { value, untilMs: nowMs() + seconds * 1000 - tokenMarginMs };
+  }
+
+  /** Returns the current token. Concurrent calls share one request for it. */
+  async function bearer(signal: AbortSignal): Promise<string> {
+    if (token !== undefined && token.untilMs > nowMs()) return token.value;
+    requested ??= requestToken().finally(() => {
+      requested = undefined;
+    });
+    token = await unlessAborted(requested, signal);
+    return token.value;
+  }
+
+  return async (signal, method, path, { query, body, key } = {}) => {
+    const what = `${method} ${path}`;
+    const target = new URL(`${url}/${version}/${clientId}${path}`);
+    for (const [name, value] of Object.entries(query ?? {})) target.searchParams.set(name, value);
+    const headers = {
+      authorization: `Bearer ${await bearer(signal)}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+    };
+    const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+    const answer = await send(what, target, init, signal);
+    if (answer.status !== 401) return answer;
+    if (isAboutOwner(answer)) throw new OwnerHasToAuthenticate(what);
+    // The token may have been withdrawn early: the next request gets another.
+    token = undefined;
+    return answer;
+  };
+}
+
+/** Whether a 401 is about the owner of a wallet, who has to authenticate, and not about the credentials. */
+function isAboutOwner({ headers }: Answer): boolean {
+  return /redirecturl/i.test(headers.get('www-authenticate') ?? '');
+}
+
+/** Returns the error of a response that is neither a success nor a rejection. */
+function failure(what: string, { status, body }: Answer): ProviderFailure {
+  const kind = status === 401 ? 'CREDENTIALS_REJECTED' : status === 429 ? 'OVERLOADED' : 'FAILED';
+  const { Id } = Object(body);
+  const request = typeof Id === 'string' ? `, request ${Id.slice(0, requestIdMax)}` : '';
+  return new ProviderFailure(kind, `Mangopay: ${what}, status ${status}${request}`);
+}
+
+/** Reads a JSON body without the secrets that it repeats; undefined if it is not JSON. */
+async function readJson(response: Response, secrets: readonly string[]): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > answerBytesMax) throw new Error(`an answer of more than ${answerBytesMax} bytes`);
+    chunks.push(chunk);
+  }
+  try {
+    const text = Buffer.concat(chunks).toString();
+    return JSON.parse(secrets.reduce((left, secret) => left.replaceAll(secret, '…'), text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the code of a network error, such as ECONNREFUSED, or else its message. */
+function causeOf(error: unknown): string {
+  const { cause, message } = Object(error);
+  const { code } = Object(cause);
+  return typeof code === 'string' ? `cause ${code}` : String(message);
+}
+
+/** Waits for a promise until the signal is aborted. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/**
  * Opens a client. It replaces Mangopay's mangopay4-nodejs-sdk, which accepts no signal, follows redirects and, if a connection
  * is refused or breaks, throws where nobody can catch it, so that the process ends. Tests compare both.
  */
-export function createMangopayClient(
-  settings: Pick<MangopaySettings, 'clientId' | 'apiKey' | 'url'>,
-  nowMs: () => number,
-): MangopayClient {
+export function createMangopayClient(settings: MangopaySettings, nowMs: () => number): MangopayClient {
   const closing = new AbortController();
-  const http = createHttp(settings, nowMs, closing.signal);
+  const request = createRequests(settings, nowMs, closing.signal);
 
   function apiOf(signal: AbortSignal): MangopayApi {
     const find = async <T>(
       path: string,
       query: Readonly<Record<string, string>> = {},
     ): Promise<T | undefined> => {
-      const answer = await http.request(signal, 'GET', path, { query });
+      const answer = await request(signal, 'GET', path, { query });
       return answer.status === 404 ? undefined : doneOf<T>(`GET ${path}`, answer);
     };
 
@@ -89,11 +260,11 @@ export function createMangopayClient(
       },
       post: async <T>(path: string, body: object, key: string) => {
         const what = `POST ${path}`;
-        const answer = await http.request(signal, 'POST', path, { body, key });
+        const answer = await request(signal, 'POST', path, { body, key });
         return answer.status === 409 ? stored<T>(what, key) : posted<T>(what, answer, false);
       },
       put: async (path, body) => {
-        doneOf(`PUT ${path}`, await http.request(signal, 'PUT', path, { body }));
+        doneOf(`PUT ${path}`, await request(signal, 'PUT', path, { body }));
       },
     };
   }

@@ -4,16 +4,13 @@ import { type PaymentOrder, ProviderFailure } from '../provider.ts';
 import type { MangopayApi } from './client.ts';
 import type { OrderLedger, Transfer } from './snapshot.ts';
 
-/** The wallets of orders with their transactions. An order has at most one. */
-export interface Ledgers {
-  /** Finds the wallet of an order, by its reference or else among the wallets of the escrow user. */
-  find(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | undefined>;
-  /** Finds or creates the wallet of an order. Returns why Mangopay creates none. */
-  open(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | { readonly declined: Declined }>;
-  /** Reads the transactions of a wallet again. Adds one that a response had, since the list may not have it yet. */
-  again(api: MangopayApi, ledger: OrderLedger, answered?: Transfer): Promise<OrderLedger>;
-  /** Marks a wallet at Mangopay: no more money may come in. */
-  close(api: MangopayApi, order: PaymentOrder, walletId: string): Promise<void>;
+/** A call about an order at Mangopay. */
+export interface OrderCall<Order = PaymentOrder> {
+  readonly api: MangopayApi;
+  readonly order: Order;
+  /** The user who owns the wallets of orders. An order has at most one. */
+  readonly escrowUser: string;
+  readonly nowMs: () => number;
 }
 
 /** The members of a wallet that are read. */
@@ -49,67 +46,72 @@ const noWallet: Declined = {
 const closedTag = ({ holdId }: PaymentOrder) => `${holdId}${closed}`;
 const closed = ' closed';
 
-/** Returns the wallets that belong to the escrow user. */
-export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers {
-  async function search(api: MangopayApi, order: PaymentOrder): Promise<Wallet | undefined> {
-    const sinceS = Math.floor(order.openedAtMs / 1000) - clockDifferenceS;
-    const { wallets, perPage } = listLimits;
-    for (let page = 1; page <= wallets / perPage; page += 1) {
-      const query = { page: `${page}`, per_page: `${perPage}`, Sort: 'CreationDate:DESC' };
-      const found = await api.get<readonly Wallet[]>(`/users/${escrowUser}/wallets`, query);
-      // The search ends by the order of the list: in another order it could miss a wallet.
-      const isNewer = ({ CreationDate }: Wallet, place: number) =>
-        CreationDate > (found[place - 1]?.CreationDate ?? CreationDate);
-      if (found.some(isNewer)) {
-        throw new ProviderFailure(
-          'FAILED',
-          'Mangopay: its list of wallets is not in the order that was asked for',
-        );
-      }
-      const own = found.find(({ Tag }) => Tag === order.holdId || Tag === closedTag(order));
-      const isPast = found.some(({ CreationDate }) => CreationDate < sinceS);
-      if (own !== undefined || isPast || found.length < perPage) return own;
-    }
-    throw new ProviderFailure('FAILED', `Mangopay: more than ${wallets} wallets since the order`);
+/** Finds the wallet of an order, by its reference or else among the wallets of the escrow user. */
+export async function findLedger(call: OrderCall): Promise<OrderLedger | undefined> {
+  const { api, order } = call;
+  if (order.reference === undefined) {
+    const wallet = await search(call);
+    return wallet && read(api, wallet);
   }
-
-  const read = (api: MangopayApi, { Id, Tag }: Wallet): Promise<OrderLedger> =>
-    listed(api, { walletId: Id, isClosed: Tag?.endsWith(closed) ?? false });
-
-  return {
-    again: listed,
-    find: async (api, order) => {
-      if (order.reference !== undefined) {
-        const hold = await api.get<Transfer>(`/transfers/${order.reference}`);
-        return listed(api, { walletId: walletOf(hold), isClosed: false }, hold);
-      }
-      const wallet = await search(api, order);
-      return wallet && read(api, wallet);
-    },
-    open: async (api, order) => {
-      const isOld = nowMs() - order.openedAtMs > keyTrustedMs;
-      const found = isOld ? await search(api, order) : undefined;
-      if (found !== undefined) return read(api, found);
-      const body = {
-        Owners: [escrowUser],
-        Description: `Artseal ${order.escrowId}`,
-        Currency: order.currency,
-        Tag: order.holdId,
-      };
-      const made = await api.post<Wallet>('/wallets', body, keyOf('wallet', order.holdId));
-      if (made.kind === 'REJECTED') return { declined: made.declined };
-      if (made.kind === 'DONE' && !made.isStored) {
-        return { walletId: made.resource.Id, isClosed: false, transfers: [] };
-      }
-      if (made.kind === 'DONE') return read(api, await api.get<Wallet>(`/wallets/${made.resource.Id}`));
-      const despite = await search(api, order);
-      return despite === undefined ? { declined: noWallet } : read(api, despite);
-    },
-    close: (api, order, walletId) => api.put(`/wallets/${walletId}`, { Tag: closedTag(order) }),
-  };
+  const hold = await api.get<Transfer>(`/transfers/${order.reference}`);
+  return readAgain(api, { walletId: walletOf(hold), isClosed: false }, hold);
 }
 
-async function listed(
+/** Finds or creates the wallet of an order. Returns why Mangopay creates none. */
+export async function openLedger(call: OrderCall): Promise<OrderLedger | { readonly declined: Declined }> {
+  const { api, order, escrowUser, nowMs } = call;
+  const isOld = nowMs() - order.openedAtMs > keyTrustedMs;
+  const found = isOld ? await search(call) : undefined;
+  if (found !== undefined) return read(api, found);
+  const body = {
+    Owners: [escrowUser],
+    Description: `Artseal ${order.escrowId}`,
+    Currency: order.currency,
+    Tag: order.holdId,
+  };
+  const made = await api.post<Wallet>('/wallets', body, keyOf('wallet', order.holdId));
+  if (made.kind === 'REJECTED') return { declined: made.declined };
+  if (made.kind === 'DONE' && !made.isStored) {
+    return { walletId: made.resource.Id, isClosed: false, transfers: [] };
+  }
+  if (made.kind === 'DONE') return read(api, await api.get<Wallet>(`/wallets/${made.resource.Id}`));
+  const despite = await search(call);
+  return despite === undefined ? { declined: noWallet } : read(api, despite);
+}
+
+/** Marks the wallet of an order at Mangopay: no more money may come in. */
+export function closeWallet({ api, order }: OrderCall, walletId: string): Promise<void> {
+  return api.put(`/wallets/${walletId}`, { Tag: closedTag(order) });
+}
+
+async function search({ api, order, escrowUser }: OrderCall): Promise<Wallet | undefined> {
+  const sinceS = Math.floor(order.openedAtMs / 1000) - clockDifferenceS;
+  const { wallets, perPage } = listLimits;
+  for (let page = 1; page <= wallets / perPage; page += 1) {
+    const query = { page: `${page}`, per_page: `${perPage}`, Sort: 'CreationDate:DESC' };
+    const found = await api.get<readonly Wallet[]>(`/users/${escrowUser}/wallets`, query);
+    // The search ends by the order of the list: in another order it could miss a wallet.
+    const isNewer = ({ CreationDate }: Wallet, place: number) =>
+      CreationDate > (found[place - 1]?.CreationDate ?? CreationDate);
+    if (found.some(isNewer)) {
+      throw new ProviderFailure(
+        'FAILED',
+        'Mangopay: its list of wallets is not in the order that was asked for',
+      );
+    }
+    const own = found.find(({ Tag }) => Tag === order.holdId || Tag === closedTag(order));
+    const isPast = found.some(({ CreationDate }) => CreationDate < sinceS);
+    if (own !== undefined || isPast || found.length < perPage) return own;
+  }
+  throw new ProviderFailure('FAILED', `Mangopay: more than ${wallets} wallets since the order`);
+}
+
+function read(api: MangopayApi, { Id, Tag }: Wallet): Promise<OrderLedger> {
+  return readAgain(api, { walletId: Id, isClosed: Tag?.endsWith(closed) ?? false });
+}
+
+/** Reads the transactions of a wallet. Adds one that a response had, since the list may not have it yet. */
+export async function readAgain(
   api: MangopayApi,
   { walletId, isClosed }: Pick<OrderLedger, 'walletId' | 'isClosed'>,
   answered?: Transfer,

@@ -1,17 +1,24 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
 import {
   type Access,
+  type Notification,
   type NotificationSubject,
   type PaymentProvider,
   ProviderFailure,
+  type SentNotification,
   type Terms,
 } from '../provider.ts';
-import { createMangopayClient, type MangopayApi, type MangopayClient } from './client.ts';
+import {
+  createMangopayClient,
+  type MangopayApi,
+  type MangopayClient,
+  type MangopaySettings,
+} from './client.ts';
 import { ordersOfDispute, paymentOf } from './disputes.ts';
-import type { MangopaySettings } from './http.ts';
-import { createInstructions } from './instructions.ts';
-import { createLedgers } from './ledgers.ts';
-import { readHook } from './notification.ts';
+import { carryOut } from './instructions.ts';
+import { findLedger } from './ledgers.ts';
 import type { Transfer } from './snapshot.ts';
 
 /** Amounts are JSON numbers at Mangopay. */
@@ -37,17 +44,16 @@ const amountMax = BigInt(Number.MAX_SAFE_INTEGER);
  */
 export function createMangopayProvider(settings: MangopaySettings, nowMs: () => number): PaymentProvider {
   const client = createMangopayClient(settings, nowMs);
-  const ledgers = createLedgers(settings.escrowUser, nowMs);
-  const carryOut = createInstructions(ledgers, settings.escrowUser, nowMs);
+  const { escrowUser } = settings;
   return {
     notificationMethod: 'GET',
-    checkAccess: (signal) => checkAccess(client, settings.escrowUser, signal),
+    checkAccess: (signal) => checkAccess(client, escrowUser, signal),
     check,
-    instruct: (instruction, signal) =>
-      client.call(signal, (api) => carryOut[instruction.kind](api, instruction)),
+    instruct: (order, signal) =>
+      client.call(signal, (api) => carryOut[order.kind]({ api, order, escrowUser, nowMs })),
     lookUp: (order, signal) =>
       client.call(signal, async (api) => {
-        const ledger = await ledgers.find(api, order);
+        const ledger = await findLedger({ api, order, escrowUser, nowMs });
         return ledger === undefined ? { status: 'ABSENT' } : paymentOf(api, ledger, order);
       }),
     readNotification: (sent) => readHook(sent, settings.hookSecret),
@@ -89,4 +95,48 @@ async function subjectOf(api: MangopayApi, resource: string): Promise<Notificati
   const initialId = refund?.InitialTransactionId;
   const initial = initialId === undefined ? undefined : await api.find<Transfer>(`/transfers/${initialId}`);
   return initial?.Tag ? { holdId: initial.Tag } : undefined;
+}
+
+/** The form of ids at Mangopay. */
+const idPattern = /^[A-Za-z0-9_-]{1,128}$/;
+const eventPattern = /^[A-Z0-9_]{1,64}$/;
+
+/**
+ * Reads a hook. Mangopay does not sign hooks: the secret in the URL proves them. It repeats them for long with their old date,
+ * so none is too old. It does not number them: kind, resource and time identify an event. Throws SIGNATURE_INVALID,
+ * INVALID_JSON.
+ */
+function readHook({ query }: SentNotification, secret: string): Notification {
+  // Mangopay does not document how it extends a URL that has a query. Ids and secrets contain no question mark.
+  const params = new URLSearchParams(query.replaceAll('?', '&'));
+  const [given = '', ...more] = params.getAll('secret');
+  if (more.length > 0 || !isSame(given, secret)) {
+    throw new ApiError('SIGNATURE_INVALID', 'The query must have the secret of the hooks.');
+  }
+  const eventType = one(params, 'EventType', eventPattern);
+  // Mangopay spells it like this.
+  const id = one(params, 'RessourceId', idPattern);
+  const date = one(params, 'Date', /^\d{1,12}$/);
+  return { eventId: `${eventType} ${id} ${date}`, about: aboutOf(eventType, id) };
+}
+
+function aboutOf(eventType: string, id: string): Notification['about'] {
+  if (eventType.startsWith('TRANSFER_NORMAL_')) return { reference: id };
+  if (eventType.startsWith('TRANSFER_REFUND_')) return { resource: `/refunds/${id}` };
+  const isDispute = eventType.startsWith('DISPUTE_') && !eventType.startsWith('DISPUTE_DOCUMENT_');
+  return isDispute ? { resource: `/disputes/${id}` } : undefined;
+}
+
+function one(params: URLSearchParams, name: string, pattern: RegExp): string {
+  const [value = '', ...more] = params.getAll(name);
+  if (more.length > 0 || !pattern.test(value)) {
+    throw new ApiError('INVALID_JSON', `The notification has no ${name} of the known form.`);
+  }
+  return value;
+}
+
+/** Compares in constant time, whatever the lengths. */
+function isSame(given: string, secret: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(secret));
 }

@@ -2,7 +2,7 @@ import type { Environment } from '../../domain/caller.ts';
 import type { ProviderIdRule } from '../../domain/party.ts';
 import { type ProviderKind, SettingError } from '../provider.ts';
 import { matching, readOrigin } from '../setting-readers.ts';
-import type { MangopaySettings } from './http.ts';
+import type { MangopaySettings } from './client.ts';
 
 const origins = {
   sandbox: 'https://api.sandbox.mangopay.com',

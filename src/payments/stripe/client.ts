@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import Stripe from 'stripe';
 import type { Declined } from '../../domain/payment.ts';
 import { type FailureKind, ProviderFailure } from '../provider.ts';
-import { apiVersion } from './api-version.ts';
 import { declinedFor, type StripeReason } from './declined.ts';
 
 /** The settings of the provider at Stripe. */
@@ -27,6 +26,14 @@ export interface StripeClient {
   call<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>;
   /** Aborts all calls; later ones reject. */
   close(): void;
+}
+
+/** The version of Stripe's API that each request names and notifications must have. The library is made for it. */
+export const apiVersion = '2026-10-28.endive';
+
+/** Returns the release of a version. Versions of one release only add to each other. */
+export function releaseOf(version: string): string {
+  return version.slice(version.indexOf('.') + 1);
 }
 
 /** The timeout of one request in milliseconds, if the signal of the call allows more. */

@@ -1,9 +1,8 @@
 import Stripe from 'stripe';
 import { ApiError } from '../../domain/reason.ts';
 import type { Notification, NotificationSubject, SentNotification } from '../provider.ts';
-import { apiVersion, releaseOf } from './api-version.ts';
-import type { StripeSettings } from './client.ts';
-import { referenceOf } from './reference.ts';
+import { apiVersion, releaseOf, type StripeSettings } from './client.ts';
+import { referenceOf } from './snapshot.ts';
 
 /** The metadata that ties a PaymentIntent to its order. */
 export const holdKey = 'artseal_hold';

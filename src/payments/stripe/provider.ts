@@ -1,7 +1,7 @@
+import type Stripe from 'stripe';
 import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
 import type { Access, PaymentInstruction, PaymentOrder, PaymentProvider } from '../provider.ts';
 import { checkAmount } from './amounts.ts';
-import type { StripeSettings } from './client.ts';
 import {
   createStripeClient,
   credentialsError,
@@ -10,13 +10,21 @@ import {
   isSavedResponse,
   reasonOf,
   type StripeClient,
+  type StripeSettings,
 } from './client.ts';
 import { declinedFor } from './declined.ts';
-import { createIntents, type Intents } from './intents.ts';
+import {
+  authorise,
+  cancel,
+  capture,
+  findIntent,
+  retrieveIntent,
+  snapshotWithDisputes,
+  useUpKey,
+} from './intents.ts';
 import { readStripeNotification } from './notification.ts';
 import { idsOf } from './parties.ts';
-import { type IntentPlace, placeOf } from './reference.ts';
-import type { FoundIntent } from './snapshot.ts';
+import { type FoundIntent, type IntentPlace, placeOf } from './snapshot.ts';
 
 /**
  * Age of an order, in milliseconds, from which a FREEZE looks up the payment first. Stripe keeps idempotency keys for 24
@@ -47,16 +55,16 @@ export function createStripeProvider(
   nowMs: () => number = Date.now,
 ): PaymentProvider {
   const client = createStripeClient(settings);
-  const intents = createIntents(client.stripe, settings.returnUrl);
-  const carryOut = createInstructions(intents, nowMs);
+  const { stripe } = client;
+  const carryOut = createInstructions(stripe, settings.returnUrl, nowMs);
   return {
     checkAccess: (signal) => checkAccess(client, signal),
     check: checkAmount,
     instruct: (instruction, signal) => client.call(signal, () => carryOut[instruction.kind](instruction)),
     lookUp: (order, signal) =>
       client.call(signal, async () => {
-        const found = await intents.find(order);
-        return (found && (await intents.snapshot(found))) ?? { status: 'ABSENT' };
+        const found = await findIntent(stripe, order);
+        return (found && (await snapshotWithDisputes(stripe, found))) ?? { status: 'ABSENT' };
       }),
     notificationMethod: 'POST',
     readNotification: (sent) => readStripeNotification(sent, settings),
@@ -86,21 +94,21 @@ async function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal):
 /** Why a PaymentIntent is cancelled that waits for a buyer who has no page to act on. */
 const authenticationRequired: Declined = declinedFor({ code: 'authentication_required' });
 
-function createInstructions(intents: Intents, nowMs: () => number) {
+function createInstructions(stripe: Stripe, returnUrl: string | undefined, nowMs: () => number) {
   /** Returns where the money is. Cancels a PaymentIntent that holds none, so that it never will. */
   async function settled(found: FoundIntent, why?: Declined): Promise<PaymentSnapshot> {
-    const payment = await intents.snapshot(found);
+    const payment = await snapshotWithDisputes(stripe, found);
     if (payment !== undefined) return because(payment, why);
     const { intent, place } = found;
     const asksBuyer = intent.status === 'requires_action' ? authenticationRequired : undefined;
     const { last_payment_error: last } = intent;
     const reason = why ?? (last ? declinedFor(last) : asksBuyer);
-    return because(await intents.cancel(place), reason);
+    return because(await cancel(stripe, place), reason);
   }
 
   async function freeze(order: PaymentOrder, repeated = false): Promise<PaymentSnapshot> {
     try {
-      return await settled(await intents.authorise(order));
+      return await settled(await authorise(stripe, order, returnUrl));
     } catch (error) {
       const why = reasonOf(error);
       const found = await madeDespite(error, order);
@@ -109,22 +117,22 @@ function createInstructions(intents: Intents, nowMs: () => number) {
       // Each later FREEZE gets this response too.
       if (isSavedResponse(error.headers)) return because({ status: 'VOID' }, why);
       // The next response shows whether this one was saved. If not, the key is still free.
-      return repeated ? because(await useUpKey(order), why) : freeze(order, true);
+      return repeated ? because(await keyUsedUp(order), why) : freeze(order, true);
     }
   }
 
   /** Returns the PaymentIntent that exists although a FREEZE failed: that of the decline, or of a CANCEL. */
   async function madeDespite(error: unknown, order: PaymentOrder): Promise<FoundIntent | undefined> {
-    if (isKeyInOtherUse(error)) return intents.find(order);
+    if (isKeyInOtherUse(error)) return findIntent(stripe, order);
     const left = isRejectedByStripe(error) ? error.payment_intent : undefined;
     if (left === undefined) return undefined;
-    return intents.retrieve({ account: idsOf(order).account, intentId: left.id });
+    return retrieveIntent(stripe, { account: idsOf(order).account, intentId: left.id });
   }
 
   /** If Stripe rejects even an unconfirmed PaymentIntent, none can be created. */
-  async function useUpKey(order: PaymentOrder): Promise<PaymentSnapshot> {
+  async function keyUsedUp(order: PaymentOrder): Promise<PaymentSnapshot> {
     try {
-      return await intents.useUpKey(order);
+      return await useUpKey(stripe, order);
     } catch (error) {
       if (isRejectedByStripe(error)) return { status: 'VOID' };
       throw error;
@@ -133,27 +141,27 @@ function createInstructions(intents: Intents, nowMs: () => number) {
 
   async function locate(order: PaymentOrder): Promise<IntentPlace | undefined> {
     if (order.reference !== undefined) return placeOf(order.reference);
-    return (await intents.find(order))?.place;
+    return (await findIntent(stripe, order))?.place;
   }
 
   return {
     FREEZE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       // With a reference there is a PaymentIntent, which may wait for the buyer.
       const mayBeThere = order.reference !== undefined || nowMs() - order.openedAtMs > keyTrustedMs;
-      const found = mayBeThere ? await intents.find(order) : undefined;
+      const found = mayBeThere ? await findIntent(stripe, order) : undefined;
       return found === undefined ? freeze(order) : settled(found);
     },
     RELEASE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const place = await locate(order);
-      return place === undefined ? { status: 'ABSENT' } : intents.capture(place, order.amount);
+      return place === undefined ? { status: 'ABSENT' } : capture(stripe, place, order.amount);
     },
     REFUND: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const place = await locate(order);
-      return place === undefined ? { status: 'ABSENT' } : intents.cancel(place);
+      return place === undefined ? { status: 'ABSENT' } : cancel(stripe, place);
     },
     CANCEL: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const place = await locate(order);
-      return place === undefined ? intents.useUpKey(order) : intents.cancel(place);
+      return place === undefined ? useUpKey(stripe, order) : cancel(stripe, place);
     },
   };
 }

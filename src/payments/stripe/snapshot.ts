@@ -2,7 +2,24 @@ import type Stripe from 'stripe';
 import { isPage } from '../../domain/address.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { declinedFor } from './declined.ts';
-import { type IntentPlace, referenceOf } from './reference.ts';
+
+/** Where a PaymentIntent is. */
+export interface IntentPlace {
+  /** The seller's connected account. */
+  readonly account: string;
+  readonly intentId: string;
+}
+
+/** Returns `acct_…/pi_…`, which becomes PaymentSnapshot.reference. */
+export function referenceOf({ account, intentId }: IntentPlace): string {
+  return `${account}/${intentId}`;
+}
+
+/** Reads what `referenceOf` wrote. */
+export function placeOf(reference: string): IntentPlace {
+  const [account = '', intentId = ''] = reference.split('/');
+  return { account, intentId };
+}
 
 /** A PaymentIntent with its latest_charge expanded, and where it is. */
 export interface FoundIntent {
