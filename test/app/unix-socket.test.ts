@@ -16,7 +16,7 @@ import { fileScope } from '../support/file-scope.ts';
 import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { bearer, sending, typedClients, typedRefusal } from '../support/typed-clients.ts';
+import { bearer, sending, typedClients, typedError } from '../support/typed-clients.ts';
 
 const at = (path: string) => ({ ARTSEAL_INTERNAL_ADDR: `unix:${path}` });
 const socketIn = (t: Pick<TestContext, 'after'>) => join(temporaryFolder(t), 'internal.sock');
@@ -50,7 +50,7 @@ for (const [name, transport] of Object.entries(transports)) {
 
 test('the Unix socket requires a token', async () => {
   const { filings } = typedClients(createTypedTransport(service.internalUrl, 'it_any'));
-  await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_INVALID');
+  await typedError(filings.listFilings({}), 'AUTH_HEADER_INVALID');
 });
 
 test('only the user and the group of the process may connect', () => {

@@ -35,7 +35,7 @@ export function assertGood({ code, errors }: ArtsealResult): void {
 }
 
 /** Asserts that the command printed only an error. */
-export function assertRefused(
+export function assertRejected(
   { code, printed, errors }: ArtsealResult,
   exitCode: number,
   error: RegExp,

@@ -4,7 +4,7 @@ import { type ArtsealResult, runHere } from '../support/artseal.ts';
 import { escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { assertRefused } from '../support/rejected.ts';
+import { assertRejected } from '../support/rejected.ts';
 import { startService } from '../support/service.ts';
 import { openTestProvider, type Report } from '../support/simulator.ts';
 
@@ -34,7 +34,7 @@ const open = async () => openEscrow(service, platform, (await fileArtwork(servic
 async function openInReview(): Promise<string> {
   provider.report(oneMissing);
   const pending = await open();
-  assertRefused(pending, 503, 'PAYMENT_PENDING');
+  assertRejected(pending, 503, 'PAYMENT_PENDING');
   return escrowIdIn(pending);
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { begunS, commit, filingAt, SmallLog, smallLog, transferAt } from '../evidence/verifier/small-log.ts';
 import { publicationOf } from '../evidence/verifier/small-publication.ts';
-import { assertGood, assertRefused, auditedAtS, auditor } from './auditor.ts';
+import { assertGood, assertRejected, auditedAtS, auditor } from './auditor.ts';
 
 /** Findings of an audit beyond numbers and times, and which leaves it reads. */
 
@@ -53,7 +53,7 @@ for (const [name, [message, ...details]] of Object.entries(erasures)) {
   test(`an erasure ${name}: exit code 7`, async (t) => {
     const own = agedLog();
     for (const detail of details) erase(own, detail);
-    assertRefused(await (await auditor(t, own)).audit(), 7, message);
+    assertRejected(await (await auditor(t, own)).audit(), 7, message);
   });
 }
 
@@ -67,7 +67,7 @@ test('an erasure of records that were kept long enough is valid, and a later aud
   assertGood(await audit('--pin', pin));
   erase(own, { records: 1, leaves: '3' });
   publish();
-  assertRefused(
+  assertRejected(
     await audit('--pin', pin),
     7,
     /leaf 8 of the log erases leaf 3, which is not a record or was/,
@@ -131,7 +131,7 @@ test('a log with another name than its last fork announces contradicts itself', 
   const own = smallLog(3);
   own.act('LOG_FORKED', { origin: `${own.origin}/2`, previous: '' });
   own.addKeys();
-  assertRefused(
+  assertRejected(
     await (await auditor(t, own)).audit(),
     7,
     /checkpoint is of the log log\.example\/artworks, and leaf 4 says that it continues as "log\.example\/artworks\/2"/,
@@ -170,7 +170,7 @@ test('--number prints all records of a filing, and fails with 5 if there is none
     { leaf: 8, kind: 'FILING', sequence: 1, time: '2026-11-21T01:15:08Z' },
     { leaf: 303, kind: 'TRANSFER', sequence: 2, time: '2026-11-21T01:21:41Z' },
   ]);
-  assertRefused(await audit('--number', 'AS-2026-000301'), 5, /the log has no record of AS-2026-000301$/);
+  assertRejected(await audit('--number', 'AS-2026-000301'), 5, /the log has no record of AS-2026-000301$/);
 });
 
 test('--full reads all leaves again, and finds changes since the earlier audit', async (t) => {
@@ -184,5 +184,5 @@ test('--full reads all leaves again, and finds changes since the earlier audit',
   publish();
   publication.set('tile/entries/000', changed);
   assertGood(await audit('--pin', pin));
-  assertRefused(await audit('--pin', pin, '--full'), 4, /leaf 10 of the log does not match its tile/);
+  assertRejected(await audit('--pin', pin, '--full'), 4, /leaf 10 of the log does not match its tile/);
 });

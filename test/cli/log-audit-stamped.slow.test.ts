@@ -8,7 +8,7 @@ import { publicationOf } from '../evidence/verifier/small-publication.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { checkpointTextOf } from '../support/note-keys.ts';
 import { endedStampS, startTimeStampAuthority } from '../support/time-stamp-authority.ts';
-import { assertGood, assertRefused, auditor } from './auditor.ts';
+import { assertGood, assertRejected, auditor } from './auditor.ts';
 
 /** Audits with time stamps of openssl. */
 
@@ -52,9 +52,9 @@ test('an audit fails with 7 if the log does not continue the stamped tree, or is
   for (const place of [10, 11]) rewritten.record(filingAt(endedStampS, place));
   const { audit, pin, publish } = await auditor(t, rewritten);
   const words = stampWords(pin, bundle);
-  assertRefused(await audit(...words), 7, /the first 7 leaves are not those of the time stamp/);
+  assertRejected(await audit(...words), 7, /the first 7 leaves are not those of the time stamp/);
   publish(publicationOf(stamped, 6));
-  assertRefused(await audit(...words), 7, /has 6 leaves, and had 11 in the checkpoint of the bundle/);
+  assertRejected(await audit(...words), 7, /has 6 leaves, and had 11 in the checkpoint of the bundle/);
 
   // The record is older than the stamp; the last stamped leaf is not.
   const late = smallLog(3, endedStampS - dayS).addKeys();
@@ -63,7 +63,7 @@ test('an audit fails with 7 if the log does not continue the stamped tree, or is
   const token = await tokenOver(checkpointTextOf(proof), authority);
   const lateAuditor = await auditor(t, late);
   const lateWords = stampWords(lateAuditor.pin, { ...late.bundle(3), timeStamp: { proof, token } });
-  assertRefused(
+  assertRejected(
     await lateAuditor.audit(...lateWords),
     7,
     /leaf 5 of the log is dated 2020-06-21.*, after the time stamp of CN=authority/,

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { begunS, filingAt, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
 import { publicationOf } from '../evidence/verifier/small-publication.ts';
 import { noteKey, witnessKey } from '../support/note-keys.ts';
-import { assertGood, assertRefused, auditedAtS, auditor } from './auditor.ts';
+import { assertGood, assertRejected, auditedAtS, auditor } from './auditor.ts';
 
 /** Audits with keys, witnesses, time stamps and a maximum age. */
 
@@ -48,7 +48,7 @@ for (const [name, [keys, events, fault]] of Object.entries(lifetimes)) {
     const { audit } = await auditor(t, keyedLog(keys, events));
     const found = await audit();
     if (fault === undefined) assert.equal(found.code, 0, found.errors.join());
-    else assertRefused(found, 6, fault);
+    else assertRejected(found, 6, fault);
   });
 }
 
@@ -59,12 +59,12 @@ test('a later audit remembers which keys were retired', async (t) => {
   own.keys.pop();
   own.record(filingAt(begunS + 9, 4));
   publish();
-  assertRefused(await audit('--pin', pin), 6, /retired by leaf 6/);
+  assertRejected(await audit('--pin', pin), 6, /retired by leaf 6/);
 });
 
 test('an event that names no key is a contradiction', async (t) => {
   const own = keyedLog([old], (log) => log.act('KEY_ADDED', { key: old.vkey }));
-  assertRefused(await (await auditor(t, own)).audit(), 7, /leaf 4 of the log does not name a key/);
+  assertRejected(await (await auditor(t, own)).audit(), 7, /leaf 4 of the log does not name a key/);
 });
 
 const [one, two] = [witnessKey('one.example/w'), witnessKey('two.example/w')];
@@ -88,7 +88,7 @@ test('an audit names the witnesses that cosigned, and fails with 6 if they are t
     found.printed.includes(`cosigned by ${one.vkey} at 2026-11-21T01:16:00Z`),
     found.printed.join('\n'),
   );
-  assertRefused(
+  assertRejected(
     await audit(...given, '--witnesses-required', '2'),
     6,
     /cosigned by 1 of the given witnesses .*2 are required/,
@@ -101,7 +101,7 @@ test('an audit fails with 7 if leaves are dated after a cosignature, unless the 
     ahead.record(filingAt(begunS + aheadS, aheadS > 100 * dayS ? 1 : 6));
     const cosign = () => one.cosign(`${ahead.checkpoint().split('\n\n')[0]}\n`, begunS + 60);
     const { audit } = await cosignedAuditor(t, ahead, cosign());
-    assertRefused(
+    assertRejected(
       await audit('--witness', one.vkey),
       7,
       /leaf 7 of the log is dated 202.*, after the cosignature of one\.example\/w/,
@@ -117,7 +117,7 @@ test('an audit fails with 8 if nothing shows that the checkpoint is new', async 
   const ageS = auditedAtS - log.newestS;
   const hours = (s: number) => `${Math.floor(s / 3600)}h`;
   assertGood(await audit('--max-age', hours(ageS + 3600)));
-  assertRefused(
+  assertRejected(
     await audit('--max-age', hours(ageS)),
     8,
     /NOT VERIFIED \(TOO_OLD\): nothing later than 2026-11-21T01:15:05Z shows the age of the checkpoint of 7 leaves/,
@@ -127,13 +127,17 @@ test('an audit fails with 8 if nothing shows that the checkpoint is new', async 
   // The log has not grown, and a witness saw it an hour ago.
   const { audit: auditCosigned } = await cosignedAuditor(t, log, one.cosign(text, auditedAtS - 3600));
   assertGood(await auditCosigned('--max-age', '2h', '--witness', one.vkey));
-  assertRefused(await auditCosigned('--max-age', '59m', '--witness', one.vkey), 8, /nothing later than 2027/);
+  assertRejected(
+    await auditCosigned('--max-age', '59m', '--witness', one.vkey),
+    8,
+    /nothing later than 2027/,
+  );
 });
 
 test('a leaf from the future does not show that the checkpoint is new', async (t) => {
   const ahead = smallLog(5).addKeys();
   ahead.record(filingAt(auditedAtS + dayS, 1));
-  assertRefused(
+  assertRejected(
     await (await auditor(t, ahead)).audit('--max-age', '1d'),
     8,
     /^NOT VERIFIED \(TOO_OLD\): nothing shows/,

@@ -11,7 +11,7 @@ import {
   transferAt,
 } from '../evidence/verifier/small-log.ts';
 import { type Publication, publicationOf } from '../evidence/verifier/small-publication.ts';
-import { assertGood, assertRefused, auditor } from './auditor.ts';
+import { assertGood, assertRejected, auditor } from './auditor.ts';
 
 /** A log of 700 leaves: three bundles, and a full tile on each lower level. */
 const log = smallLog(698).addKeys();
@@ -148,7 +148,7 @@ for (const [name, [exitCode, error, change]] of Object.entries(served)) {
   test(`${name}: exit code ${exitCode}`, async (t) => {
     const publication = publicationOf(log);
     change(publication);
-    assertRefused(await (await auditor(t, log, publication)).audit(), exitCode, error);
+    assertRejected(await (await auditor(t, log, publication)).audit(), exitCode, error);
   });
 }
 
@@ -174,7 +174,7 @@ for (const [name, [error, change]] of Object.entries(rewritten)) {
     const lying = sameLog();
     change(lying.leaves);
     publish(publicationOf(lying));
-    assertRefused(await audit('--pin', pin), 7, error);
+    assertRejected(await audit('--pin', pin), 7, error);
     assert.equal(readFileSync(pin, 'utf8'), log.checkpoint());
   });
 }
@@ -185,14 +185,18 @@ test('a smaller tree with another leaf is a fork', async (t) => {
   const lying = sameLog();
   lying.leaves.splice(300, 400, commit(filingAt(begunS + 300, 300)).data);
   publish(publicationOf(lying));
-  assertRefused(await audit('--pin', pin), 7, /the log has 301 leaves, and had 700/);
+  assertRejected(await audit('--pin', pin), 7, /the log has 301 leaves, and had 700/);
 });
 
 test('leaves and tiles that agree with each other, but not with the signed tree, are a fork', async (t) => {
   const lying = sameLog();
   lying.leaves.splice(10, 1, commit(filingAt(begunS + 10, 10)).data);
   const publication = publicationOf(lying).set('checkpoint', Buffer.from(log.checkpoint()));
-  assertRefused(await (await auditor(t, log, publication)).audit(), 7, /do not make the tree that it signed/);
+  assertRejected(
+    await (await auditor(t, log, publication)).audit(),
+    7,
+    /do not make the tree that it signed/,
+  );
 });
 
 /** Leaves after LOG_BEGUN and three filings that make a log wrong. */
@@ -249,7 +253,7 @@ for (const [name, [error, leaves]] of Object.entries(contents)) {
   test(`${name}: exit code 7`, async (t) => {
     const own = smallLog(3);
     own.leaves.push(...leaves);
-    assertRefused(await (await auditor(t, own)).audit(), 7, error);
+    assertRejected(await (await auditor(t, own)).audit(), 7, error);
   });
 }
 
@@ -287,7 +291,7 @@ test('records older than the log may have times in any order, and LOG_BEGUN coun
   own.record(transferAt(begunS + 60, 'AS-2026-000001', 2));
   const { audit, publish } = await auditor(t, own, new Map());
   publish();
-  assertRefused(await audit(), 7, /no leaf of the log says that it was begun/);
+  assertRejected(await audit(), 7, /no leaf of the log says that it was begun/);
   own.append(actAt('LOG_BEGUN', begunS + 100, 1, { adopted: 4 }));
   own.record(filingAt(begunS + 100, 4));
   own.addKeys();
@@ -295,7 +299,7 @@ test('records older than the log may have times in any order, and LOG_BEGUN coun
   assertGood(await audit());
   own.leaves.splice(3, 1);
   publish();
-  assertRefused(await audit(), 7, /says that 4 records are from before/);
+  assertRejected(await audit(), 7, /says that 4 records are from before/);
 });
 
 test('a malformed leaf, or one of another version, is rejected', async (t) => {
@@ -308,7 +312,7 @@ test('a malformed leaf, or one of another version, is rejected', async (t) => {
   ]) {
     const own = smallLog(3);
     own.append(data);
-    assertRefused(await (await auditor(t, own)).audit(), 3, /leaf|version/);
+    assertRejected(await (await auditor(t, own)).audit(), 3, /leaf|version/);
   }
 });
 
@@ -329,7 +333,7 @@ test('a later audit continues from the earlier one, and moves the pin', async (t
   // The results of the earlier audit still count.
   own.record(transferAt(begunS + 701, 'AS-2026-000007', 2));
   publish();
-  assertRefused(await audit('--pin', pin), 7, /is record 2 of AS-2026-000007, after record 2/);
+  assertRejected(await audit('--pin', pin), 7, /is record 2 of AS-2026-000007, after record 2/);
 });
 
 test('if the state is damaged, the audit starts from the beginning', async (t) => {

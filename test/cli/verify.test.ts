@@ -27,7 +27,7 @@ function verifyWith(folder: string, bundle: unknown, words: readonly string[]): 
   return runHere(['verify', file, ...words], {});
 }
 
-function assertRefused({ code, printed, errors }: ArtsealResult, exitCode: number, message: RegExp): void {
+function assertRejected({ code, printed, errors }: ArtsealResult, exitCode: number, message: RegExp): void {
   assert.deepEqual([code, printed], [exitCode, []], errors.join('\n'));
   assert.match(errors.join('\n'), message);
 }
@@ -82,7 +82,7 @@ test('a log that is shorter than the bundle or the pin went back', async (t) => 
   const cutOff = writePublication(join(folder, 'cut'), publicationOf(log, 100));
   const whole = writePublication(join(folder, 'log'), publicationOf(log));
   for (const words of [[], ['--pin', pin]]) {
-    assertRefused(
+    assertRejected(
       await verify(good, '--log', cutOff, ...words),
       7,
       /FORKED.*the log has 100 leaves, and had 301 in the checkpoint of the bundle: it went back/,
@@ -91,7 +91,7 @@ test('a log that is shorter than the bundle or the pin went back', async (t) => 
   assert.ok(!existsSync(pin));
   assert.equal((await verify(good, '--log', whole, '--pin', pin)).code, 0);
   const older = log.bundle(7, 100);
-  assertRefused(
+  assertRejected(
     await verify(older, '--log', cutOff, '--pin', pin),
     7,
     /FORKED.*the log has 100 leaves, and had 301 in the checkpoint of the pin/,
@@ -103,7 +103,7 @@ test('a log that is shorter than the bundle or the pin went back', async (t) => 
 test('a log whose checkpoint no given key signed proves nothing', async (t) => {
   const { verify, folder } = verifier(t);
   const copy = writePublication(join(folder, 'log'), publicationOf(otherLog()));
-  assertRefused(await verify(good, '--log', copy), 6, /no given key signed the checkpoint of the log/);
+  assertRejected(await verify(good, '--log', copy), 6, /no given key signed the checkpoint of the log/);
 });
 
 test('verify detects a log that shows another tree than the pinned one', async (t) => {
@@ -118,21 +118,21 @@ test('verify detects a log that shows another tree than the pinned one', async (
   assert.equal(forked.record(filingAt(begunS + 300, 300, { author: 'Zhang Daqian' })), other);
   const bundle = forked.bundle(other);
   const twoTrees = /FORKED.*two different trees of 301 leaves/;
-  assertRefused(await verify(bundle, '--log', own), 7, twoTrees);
+  assertRejected(await verify(bundle, '--log', own), 7, twoTrees);
   const copy = join(folder, 'forked');
   writePublication(copy, publicationOf(forked));
-  assertRefused(await verify(bundle, '--pin', pin, '--log', copy), 7, twoTrees);
+  assertRejected(await verify(bundle, '--pin', pin, '--log', copy), 7, twoTrees);
   // With one more leaf the log cannot prove that it continues the pin.
   forked.record(filingAt(begunS + 301, 301));
   writePublication(copy, publicationOf(forked));
-  assertRefused(
+  assertRejected(
     await verify(forked.bundle(301), '--pin', pin, '--log', copy),
     7,
     /FORKED.*does not begin with the one of 301 of the pin/,
   );
   // An older tree than the pinned one, signed again with another leaf.
   const resigned = { ...log.bundle(7, 100), ...rewritten() };
-  assertRefused(await verify(resigned, '--pin', pin, '--log', own), 7, /FORKED.*100 of the bundle/);
+  assertRejected(await verify(resigned, '--pin', pin, '--log', own), 7, /FORKED.*100 of the bundle/);
   assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(301));
 });
 
@@ -153,7 +153,7 @@ test('a log with another name is another log', async (t) => {
   const bundle = { ...good, proof: next.proof(7) };
   const copy = writePublication(join(folder, 'next'), publicationOf(next));
   const words = [...next.keyWords, '--pin', pin, '--log', copy];
-  assertRefused(
+  assertRejected(
     await verifyWith(folder, bundle, words),
     7,
     /the pin is of the log log\.example\/artworks, this/,
@@ -221,14 +221,14 @@ test('an error says that the file is missing, a folder, too long, or no text', a
   const { folder } = verifier(t);
   const file = join(folder, 'bundle');
   const run = () => runHere(['verify', file, ...log.keyWords], {});
-  assertRefused(await run(), 1, /bundle does not exist/);
+  assertRejected(await run(), 1, /bundle does not exist/);
   mkdirSync(file);
-  assertRefused(await run(), 1, /bundle is a folder, not a file/);
+  assertRejected(await run(), 1, /bundle is a folder, not a file/);
   rmdirSync(file);
   writeFileSync(file, Buffer.alloc(5 * 2 ** 20, ' '));
-  assertRefused(await run(), 3, /MALFORMED.*longer than/);
+  assertRejected(await run(), 3, /MALFORMED.*longer than/);
   writeFileSync(file, Buffer.from(JSON.stringify(good).replace('Qi Baishi', 'Qi\u00ff'), 'latin1'));
-  assertRefused(await run(), 3, /MALFORMED.*UTF-8/);
+  assertRejected(await run(), 3, /MALFORMED.*UTF-8/);
 });
 
 test('--key takes several keys, a line each', async (t) => {
@@ -250,7 +250,7 @@ test('an error quotes the beginning of a file that is no bundle', async (t) => {
   ] as const) {
     writeFileSync(file, content);
     const result = await runHere(['verify', file, ...log.keyWords], {});
-    assertRefused(result, 3, /\(MALFORMED\): this is not an evidence bundle/);
+    assertRejected(result, 3, /\(MALFORMED\): this is not an evidence bundle/);
     assert.ok(result.errors.join().includes(message), result.errors.join());
   }
 });

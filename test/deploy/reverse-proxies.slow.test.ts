@@ -13,7 +13,7 @@ import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { openLedger } from '../support/ledger.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../support/raw-http.ts';
-import { assertRefused } from '../support/rejected.ts';
+import { assertRejected } from '../support/rejected.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
@@ -141,7 +141,7 @@ for (const proxy of Object.values(reverseProxies)) {
     for (const bytes of [bodyBytesMax + 1, 200_000]) {
       await t.test(`a body of ${bytes} bytes gets the error of the service`, async () => {
         const answer = await sendSigned(url, '/api/v1/filing', ' '.repeat(bytes));
-        assertRefused(answer, 413, 'BODY_TOO_LARGE');
+        assertRejected(answer, 413, 'BODY_TOO_LARGE');
       });
     }
 

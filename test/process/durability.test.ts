@@ -12,7 +12,7 @@ import {
   storedFilings,
 } from '../support/filing-load.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
-import { assertRefused } from '../support/rejected.ts';
+import { assertRejected } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
@@ -67,7 +67,7 @@ async function noncesAreSpent(publicUrl: string, answered: readonly Answered[]):
   await each(answered, async (sent) => {
     const answer = await post(agent, publicUrl, sent);
     assert.ok(answer);
-    assertRefused(answer, 401, 'NONCE_REUSED');
+    assertRejected(answer, 401, 'NONCE_REUSED');
   });
   agent.destroy();
 }
@@ -125,7 +125,7 @@ test('an answered call is on disk: kill -9 under load loses none', { timeout: 30
   const killed = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   const timestamp = String(Math.floor(Date.now() / 1000));
   const invalid = { target, body: '{}', nonce: 'n-1', timestamp };
-  assertRefused(await send(killed.publicUrl, platform, invalid), 400, 'VALIDATION_FAILED');
+  assertRejected(await send(killed.publicUrl, platform, invalid), 400, 'VALIDATION_FAILED');
   let isKilled = false;
   const onAnswer = (answer: Answered) => {
     answered.push(answer);
@@ -142,7 +142,7 @@ test('an answered call is on disk: kill -9 under load loses none', { timeout: 30
   await t.test('every filing that was answered is there', () => allAreThere(dataDir, again, token, answered));
   await t.test('the nonce of every answered call is spent', async () => {
     await noncesAreSpent(again.publicUrl, answered);
-    assertRefused(await send(again.publicUrl, platform, invalid), 401, 'NONCE_REUSED');
+    assertRejected(await send(again.publicUrl, platform, invalid), 401, 'NONCE_REUSED');
   });
   await t.test('the numbers are consecutive', () => numbersAreConsecutive(dataDir, answered.length));
   await t.test('the rest is filed, and every retry of a lost filing files once', async () => {

@@ -8,7 +8,7 @@ import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
-import { assertRefused } from '../support/rejected.ts';
+import { assertRejected } from '../support/rejected.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { newNonce, type RestAnswer, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -298,7 +298,7 @@ suite('kill -9 at each step of an instruction: order and money agree after a res
           service = await serveUntil(t, dataDir, deaths[place + 1]);
           const isWritten = points[point].status !== undefined;
           await assertRecovers(dataDir, sent, asked, isWritten);
-          if (isWritten) assertRefused(await post(service.publicUrl, platform, sent), 401, 'NONCE_REUSED');
+          if (isWritten) assertRejected(await post(service.publicUrl, platform, sent), 401, 'NONCE_REUSED');
           await assertRepeatable(service.publicUrl, platform, sent, asked, dataDir);
         });
       }

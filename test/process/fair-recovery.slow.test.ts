@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { issueInto } from '../support/issued.ts';
-import { assertRefused } from '../support/rejected.ts';
+import { assertRejected } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched } from '../support/watched-command.ts';
@@ -18,7 +18,7 @@ test('150 orders without a response do not delay those of another platform', asy
   const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   const opened = async () => {
     const { filingNo } = (await fileArtwork(service, silent)).json;
-    assertRefused(
+    assertRejected(
       await openEscrow(service, silent, filingNo, { buyerId: 'sim-silent' }),
       503,
       'PAYMENT_PENDING',
@@ -29,7 +29,7 @@ test('150 orders without a response do not delay those of another platform', asy
   for (let count = 0; count < 3; count += 1) {
     const { filingNo } = (await fileArtwork(service, fair)).json;
     const pending = await openEscrow(service, fair, filingNo, { buyerId: 'sim-lost-answer' });
-    assertRefused(pending, 503, 'PAYMENT_PENDING');
+    assertRejected(pending, 503, 'PAYMENT_PENDING');
     const [escrowId = assert.fail()] = /ES-\d+-\w+/.exec(pending.json.message) ?? [];
     await eventually(`${escrowId} is FROZEN`, fairMs, async () => {
       const { json } = await send(service.publicUrl, fair, { target: `/api/v1/escrow/${escrowId}` });

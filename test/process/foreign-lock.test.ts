@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
-import { assertRefused } from '../support/rejected.ts';
+import { assertRejected } from '../support/rejected.ts';
 import { artwork } from '../support/samples.ts';
 import { newNonce, type SignedRequest, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -72,7 +72,7 @@ test('another process that holds the write lock blocks only writes', {
       let isRefused = false;
       const refused = file(aFiling('refused')).then((answer) => {
         isRefused = true;
-        assertRefused(answer, 503, 'UNAVAILABLE', /nothing was stored/);
+        assertRejected(answer, 503, 'UNAVAILABLE', /nothing was stored/);
       });
       await readOpenApi(service.publicUrl, requests);
       const isInTime = !isRefused;
@@ -89,7 +89,7 @@ test('another process that holds the write lock blocks only writes', {
     assert.equal((await get(filingNo)).json.filing.author, 'before');
     const [{ json }, refused] = await Promise.all([get(filingNo), file(aFiling('beside'))]);
     assert.equal(json.filing.author, 'before');
-    assertRefused(refused, 503, 'UNAVAILABLE');
+    assertRejected(refused, 503, 'UNAVAILABLE');
   });
 
   await t.test('concurrent writes are rejected together, and none is stored', async () => {
@@ -97,7 +97,7 @@ test('another process that holds the write lock blocks only writes', {
     const beganMs = performance.now();
     const answers = await Promise.all(burst.map(file));
     const tookMs = performance.now() - beganMs;
-    for (const answer of answers) assertRefused(answer, 503, 'UNAVAILABLE', /nothing was stored/);
+    for (const answer of answers) assertRejected(answer, 503, 'UNAVAILABLE', /nothing was stored/);
     assert.ok(tookMs < 20 * busyWaitMs, `50 refusals took ${tookMs} ms`);
     t.diagnostic(`50 refusals took ${Math.round(tookMs)} ms`);
   });
@@ -105,12 +105,12 @@ test('another process that holds the write lock blocks only writes', {
   await t.test('a rejected write used up nothing: its retry succeeds when the lock is free', async () => {
     const filing = aFiling('again');
     const refused = await file(filing);
-    assertRefused(refused, 503, 'UNAVAILABLE', /nothing was stored/);
+    assertRejected(refused, 503, 'UNAVAILABLE', /nothing was stored/);
     assert.equal(refused.headers['retry-after'], '1');
     unlock();
     assert.deepEqual(authors(), ['before']);
     assert.equal((await file(filing)).status, 200);
-    assertRefused(await file(filing), 401, 'NONCE_REUSED');
+    assertRejected(await file(filing), 401, 'NONCE_REUSED');
     assert.deepEqual(authors(), ['before', 'again']);
   });
 

@@ -6,7 +6,7 @@ import { askProvenance, escrowIdIn, fileArtwork, openEscrow } from '../support/c
 import { eventually } from '../support/eventually.ts';
 import { issueInto } from '../support/issued.ts';
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
-import { assertRefused } from '../support/rejected.ts';
+import { assertRejected } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { runCommand, serveWatched } from '../support/watched-command.ts';
@@ -111,9 +111,9 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
   await t.test('declined for want of money, and refused with parties that nobody knows', async () => {
     const filingNo = await service.file();
     const declined = await service.open(filingNo, { buyerId: 'buyer-2' });
-    assertRefused(declined, 402, 'PAYMENT_DECLINED', /wallet does not hold enough money/);
+    assertRejected(declined, 402, 'PAYMENT_DECLINED', /wallet does not hold enough money/);
     const unknown = await service.open(filingNo, { buyerId: 'nobody', sellerId: 'no one' });
-    assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
+    assertRejected(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
   });
 
   await t.test(
@@ -122,7 +122,7 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
       const filingNo = await service.file();
       const before = balance('buyer-1');
       const wrong = await service.open(filingNo, { sellerId: 'mistyped' });
-      assertRefused(wrong, 402, 'PAYMENT_DECLINED', /seller's wallet wlt_m_\w+ is not a wallet of the user/);
+      assertRejected(wrong, 402, 'PAYMENT_DECLINED', /seller's wallet wlt_m_\w+ is not a wallet of the user/);
       assert.equal((await service.order(escrowIdIn(wrong))).state, 'CLOSED');
       assert.equal(balance('buyer-1'), before);
       const { escrowId } = (await service.open(filingNo)).json;
@@ -133,7 +133,7 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
   await t.test('a look-up finds what a lost response said', async () => {
     standIn.failNext(holdRequest, 'lose-answer');
     const pending = await service.open(await service.file());
-    assertRefused(pending, 503, 'PAYMENT_PENDING');
+    assertRejected(pending, 503, 'PAYMENT_PENDING');
     const escrowId = escrowIdIn(pending);
     await service.becomes(escrowId, 'FROZEN');
     assert.equal((await service.resolve(escrowId, 'refund')).json.state, 'REFUNDED');
@@ -196,7 +196,7 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
         return stdout.includes(escrowId) && /DISPUTED/.test(stdout);
       });
       const refused = await service.resolve(open, 'release');
-      assertRefused(refused, 402, 'PAYMENT_DECLINED', /The buyer contests a payment/);
+      assertRejected(refused, 402, 'PAYMENT_DECLINED', /The buyer contests a payment/);
       standIn.endDispute(dispute, 'WON');
       assert.equal((await service.hook('DISPUTE_CLOSED', dispute)).status, 200);
       assert.equal((await service.resolve(open, 'release')).json.state, 'RELEASED');
@@ -222,7 +222,7 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
     assert.equal((await service.hook('TRANSFER_NORMAL_SUCCEEDED', looked.hold.Id)).status, 200);
     await eventually('the order stops', settledWithinMs, () => needsPerson(looked.escrowId));
     const refused = await service.resolve(released.escrowId, 'release');
-    assertRefused(refused, 402, 'PAYMENT_DECLINED', /left its wallet by other means than this service/);
+    assertRejected(refused, 402, 'PAYMENT_DECLINED', /left its wallet by other means than this service/);
     assert.equal(await needsPerson(released.escrowId), true);
     for (const { filingNo, escrowId } of [looked, released]) {
       assert.equal((await service.order(escrowId)).state, 'FROZEN');

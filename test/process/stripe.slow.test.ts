@@ -7,7 +7,7 @@ import { askProvenance, escrowIdIn, fileArtwork, openEscrow } from '../support/c
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { issueInto } from '../support/issued.ts';
-import { assertRefused } from '../support/rejected.ts';
+import { assertRejected } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -122,19 +122,19 @@ test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
     'declines in words for the buyer, and at once where Stripe knows no such customer',
     async () => {
       const stolen = await open({ buyerId: 'buyer-2' });
-      assertRefused(stolen, 402, 'PAYMENT_DECLINED', /declined the FREEZE/, /without saying why/);
+      assertRejected(stolen, 402, 'PAYMENT_DECLINED', /declined the FREEZE/, /without saying why/);
       assert.doesNotMatch(stolen.text, /stolen|cus_|4242/);
       const gone = await open({ buyerId: 'buyer-4' });
-      assertRefused(gone, 402, 'PAYMENT_DECLINED', /does not take this payment/);
+      assertRejected(gone, 402, 'PAYMENT_DECLINED', /does not take this payment/);
     },
   );
 
   await t.test("rejects amounts outside Stripe's bounds before any request", async () => {
     const before = standIn.requests.length;
     const unknown = await open({ buyerId: 'nobody', sellerId: 'no one' });
-    assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
+    assertRejected(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
     const tooMuch = await open({ amount: 100_000_000 });
-    assertRefused(tooMuch, 400, 'VALIDATION_FAILED', /amount must be from 1 to 99999999/);
+    assertRejected(tooMuch, 400, 'VALIDATION_FAILED', /amount must be from 1 to 99999999/);
     assert.equal(standIn.requests.length, before);
   });
 
@@ -161,12 +161,12 @@ test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
       standIn.failNext(/^POST .*payment_intents$/, 'lose-answer');
       const made = standIn.intents.length;
       const pending = await open();
-      assertRefused(pending, 503, 'PAYMENT_PENDING');
+      assertRejected(pending, 503, 'PAYMENT_PENDING');
       const escrowId = escrowIdIn(pending);
       await becomes(escrowId, 'FROZEN');
       assert.equal(standIn.intents.length, made + 1);
       standIn.failNext(/capture$/, 'fail-and-save');
-      assertRefused(await resolve(escrowId, 'release'), 503, 'PAYMENT_PENDING');
+      assertRejected(await resolve(escrowId, 'release'), 503, 'PAYMENT_PENDING');
       await becomes(escrowId, 'RELEASED');
       assert.equal(intentOf(escrowId).amount_received, amount);
     },
@@ -208,7 +208,7 @@ test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
         return records.map(({ event }: { event: string }) => event);
       };
       assert.deepEqual(await events(), ['SUBMITTED']);
-      assertRefused(
+      assertRejected(
         await resolve(escrowId, 'release'),
         409,
         'ESCROW_STATE_CONFLICT',
@@ -301,12 +301,12 @@ test('an order whose account at Stripe is gone is ended by an operator, with evi
   standIn.accounts.delete('acct_1');
 
   for (const { end, filingNo, escrowId } of sales) {
-    assertRefused(await resolve(escrowId, 'refund'), 503, 'PAYMENT_PENDING');
+    assertRejected(await resolve(escrowId, 'refund'), 503, 'PAYMENT_PENDING');
     assert.equal((await decide(escrowId, '--stop')).code, 0);
     assert.match((await decide(escrowId, '--accept')).stderr, /has not reported a status of/);
     assert.match((await decide(escrowId, '--close')).stderr, /only an UNPAID order can be closed/);
     const again = await openEscrow(service, platform, filingNo, { amount, sellerId: 'seller-2' });
-    assertRefused(again, 409, 'ESCROW_ACTIVE');
+    assertRejected(again, 409, 'ESCROW_ACTIVE');
 
     const ended = await decide(escrowId, '--end', end, '--evidence', letter);
     assert.equal(ended.code, 0, ended.stderr);
@@ -368,7 +368,7 @@ test('a platform charges its own parties alone, from the moment that they are re
   const open = (buyerId = 'buyer-1', sellerId = 'seller-1') =>
     openEscrow(service, other, filingNo, { amount, buyerId, sellerId });
   const foreign = await open();
-  assertRefused(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
+  assertRejected(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
   assert.equal((await open('nobody', 'no one')).json.message, foreign.json.message);
   // Whether the key is accepted is asked by a list of nobody's.
   assert.deepEqual(
@@ -397,5 +397,5 @@ test('a platform charges its own parties alone, from the moment that they are re
   const target = `/api/v1/escrow/${opened.json.escrowId}/release`;
   const released = await send(service.publicUrl, other, { method: 'POST', target, body: '' });
   assert.equal(released.json.state, 'RELEASED', released.text);
-  assertRefused(await open(), 400, 'VALIDATION_FAILED', /^buyerId is not known/);
+  assertRejected(await open(), 400, 'VALIDATION_FAILED', /^buyerId is not known/);
 });

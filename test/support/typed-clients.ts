@@ -35,7 +35,7 @@ export function sending(headers: Record<string, string>): Interceptor {
 export const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 /** The error of a rejected call. */
-export interface TypedRefusal {
+export interface TypedError {
   readonly message: string;
   readonly requestId: string;
   readonly retryAfter: string | null;
@@ -58,11 +58,11 @@ export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
  * Asserts that a call is rejected with a reason: the status code of the reason, and one ErrorInfo with the reason and the
  * request id of the response. `code` is for calls to which gRPC gives another status code.
  */
-export async function typedRefusal(
+export async function typedError(
   call: Promise<unknown>,
   reason: Reason,
   code: string = reasons[reason].code,
-): Promise<TypedRefusal> {
+): Promise<TypedError> {
   const error = await errorOf(call);
   const [info, ...more] = error.findDetails(ErrorInfoSchema);
   assert.ok(info !== undefined && more.length === 0, `no ErrorInfo: ${error}`);

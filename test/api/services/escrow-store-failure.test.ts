@@ -4,7 +4,7 @@ import type { InstructionKind } from '../../../src/domain/escrow.ts';
 import { onBadDisk } from '../../support/bad-disk.ts';
 import { escrowIdIn, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { becomes, startApis } from '../../support/escrow-apis.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 
 /** Recovery that does not wait, and a timeout that outlasts the test. */
@@ -88,7 +88,7 @@ for (const stored of [0, 1, 2]) {
     disk.heal();
     const [{ escrowId } = assert.fail()] = provider.instructions;
     if (response.status !== 200) {
-      assertRefused(response, 503, 'PAYMENT_PENDING');
+      assertRejected(response, 503, 'PAYMENT_PENDING');
       assert.equal(escrowIdIn(response), escrowId);
     }
     await becomes(apis.REST, escrowId, 'FROZEN');

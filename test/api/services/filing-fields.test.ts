@@ -5,7 +5,7 @@ import { createFilingService, type FilingDependencies } from '../../../src/api/s
 import { fileArtwork, jsonWith } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
-import { apiError, assertRefused } from '../../support/rejected.ts';
+import { apiError, assertRejected } from '../../support/rejected.ts';
 import { requestReader } from '../../support/request-reader.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
@@ -176,7 +176,7 @@ test('an invalid filing over REST gets 400, stores nothing and uses no number', 
     ['colour', '"red"', /^colour is not part/],
   ] as const) {
     const answer = await fileArtwork(service, platform, { body: jsonWith(artwork, field, json) });
-    assertRefused(answer, 400, 'VALIDATION_FAILED', message);
+    assertRejected(answer, 400, 'VALIDATION_FAILED', message);
   }
   assert.deepEqual(ledger.holdings(), before);
   assert.match((await fileArtwork(service, platform)).json.filingNo, /-000001$/);

@@ -11,7 +11,7 @@ import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 const url = 'https://ledger.example/hooks';
 const hex = () => randomBytes(32).toString('hex');
@@ -53,7 +53,7 @@ test('an internal system has its own endpoints and sees all; a token for a platf
     forGallery.listDeliveries({ webhookId }),
     forGallery.redeliver({ webhookId, sequence: 1n }),
   ])
-    await typedRefusal(rejected, 'WEBHOOK_NOT_FOUND');
+    await typedError(rejected, 'WEBHOOK_NOT_FOUND');
   const disabled = await ledger.updateWebhook({
     webhookId: theirs.webhookId,
     status: Webhook_Status.DISABLED,
@@ -80,10 +80,10 @@ test('calls that read need only the scope read, calls that write only webhook', 
   const listed = (await reader.listWebhooks({})).webhooks.find((webhook) => webhook.webhookId === webhookId);
   assert.equal(listed?.url, origin);
   assert.equal(shown(await reader.getWebhook({ webhookId })).url, origin);
-  await typedRefusal(writer.getWebhook({ webhookId }), 'PERMISSION_DENIED');
-  await typedRefusal(reader.deleteWebhook({ webhookId }), 'PERMISSION_DENIED');
+  await typedError(writer.getWebhook({ webhookId }), 'PERMISSION_DENIED');
+  await typedError(reader.deleteWebhook({ webhookId }), 'PERMISSION_DENIED');
   const operator = await webhooksOf('office', others('webhook'));
-  await typedRefusal(operator.testWebhook({ webhookId }), 'PERMISSION_DENIED');
+  await typedError(operator.testWebhook({ webhookId }), 'PERMISSION_DENIED');
 });
 
 test('unknown status numbers are rejected, and omitted members stay', async () => {
@@ -92,15 +92,15 @@ test('unknown status numbers are rejected, and omitted members stay', async () =
   assert.deepEqual(shown(await ledger.updateWebhook({ webhookId })), created);
   assert.deepEqual(shown(await ledger.updateWebhook({ webhookId, description: '' })).description, '');
   for (const status of [3, -1] as Webhook_Status[]) {
-    const { message } = await typedRefusal(ledger.updateWebhook({ webhookId, status }), 'VALIDATION_FAILED');
+    const { message } = await typedError(ledger.updateWebhook({ webhookId, status }), 'VALIDATION_FAILED');
     assert.match(message, /^status must be ENABLED or DISABLED/);
   }
   const status = 9 as Delivery_Status;
-  const { message } = await typedRefusal(ledger.listDeliveries({ webhookId, status }), 'VALIDATION_FAILED');
+  const { message } = await typedError(ledger.listDeliveries({ webhookId, status }), 'VALIDATION_FAILED');
   assert.match(message, /^status must be PENDING or WAITING/);
   const sequence = 2n ** 62n;
-  await typedRefusal(ledger.redeliver({ webhookId, sequence }), 'VALIDATION_FAILED');
-  await typedRefusal(ledger.rotateWebhookSecret({ webhookId, overlapSeconds: -1 }), 'VALIDATION_FAILED');
+  await typedError(ledger.redeliver({ webhookId, sequence }), 'VALIDATION_FAILED');
+  await typedError(ledger.rotateWebhookSecret({ webhookId, overlapSeconds: -1 }), 'VALIDATION_FAILED');
 });
 
 test('a replay of adding an endpoint shows its secret after re-encryption', async (t) => {

@@ -8,7 +8,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
 import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 const { TRIAL, STANDARD, ENTERPRISE, TIER_UNSPECIFIED } = Key_Tier;
 const noon = Date.parse('2026-11-21T12:00:00Z');
@@ -89,7 +89,7 @@ const brokenAgreements: readonly (readonly [fields: string, request: object])[] 
 
 test('CreateKey names the fields of an agreement that break a rule, and creates nothing', async () => {
   for (const [fields, request] of brokenAgreements) {
-    const { message } = await typedRefusal(admin.createKey(request), 'VALIDATION_FAILED');
+    const { message } = await typedError(admin.createKey(request), 'VALIDATION_FAILED');
     assert.equal(fieldsIn(message), fields, message);
   }
   assert.deepEqual(await keysOf('museum'), []);
@@ -131,10 +131,10 @@ test('keys, platforms and usage are listed oldest first, page by page', async (t
   assert.deepEqual(first.usages[1]?.platform, suspended);
   const otherMonth = { month: '2026-11', pageSize: 2, pageToken: first.nextPageToken };
   for (const request of [{ month: '2026-13' }, { pageSize: 101 }, otherMonth]) {
-    await typedRefusal(office.listUsage(request), 'VALIDATION_FAILED');
+    await typedError(office.listUsage(request), 'VALIDATION_FAILED');
   }
-  await typedRefusal(office.listKeys({ pageSize: -1 }), 'VALIDATION_FAILED');
-  await typedRefusal(office.listPlatforms({ pageToken: 'x' }), 'VALIDATION_FAILED');
+  await typedError(office.listKeys({ pageSize: -1 }), 'VALIDATION_FAILED');
+  await typedError(office.listPlatforms({ pageToken: 'x' }), 'VALIDATION_FAILED');
 });
 
 test('SuspendKey, ResumeKey and RevokeKey return the key with its new status', async () => {
@@ -168,8 +168,8 @@ test('SuspendPlatform and ResumePlatform return the platform, and its keys show 
 test('calls about an unknown platform get NOT_FOUND', async () => {
   const { caller } = await createGallery();
   for (const name of ['', caller.toUpperCase(), 'ledger']) {
-    await typedRefusal(admin.getPlatform({ caller: name }), 'NOT_FOUND');
-    await typedRefusal(admin.getUsage({ caller: name }), 'NOT_FOUND');
+    await typedError(admin.getPlatform({ caller: name }), 'NOT_FOUND');
+    await typedError(admin.getUsage({ caller: name }), 'NOT_FOUND');
   }
 });
 
@@ -200,7 +200,7 @@ test('UpdatePlatform names the field that breaks a rule, and changes nothing', a
     [{ tier: STANDARD, reason: 'a\nb' }, /^reason must have no control characters/],
   ];
   for (const [change, expected] of rejected) {
-    const { message } = await typedRefusal(admin.updatePlatform({ caller, ...change }), 'VALIDATION_FAILED');
+    const { message } = await typedError(admin.updatePlatform({ caller, ...change }), 'VALIDATION_FAILED');
     assert.match(message, expected);
   }
   const { platform } = await admin.getPlatform({ caller });
@@ -219,7 +219,7 @@ test('RotateKey issues a further key and gives the old one an end', async () => 
   await admin.rotateKey({ keyId, overlapSeconds: 60 });
   assert.equal(await endOfOld(), '2026-11-21T12:01:00+00:00');
   const tooLong = admin.rotateKey({ keyId, overlapSeconds: 2_592_001 });
-  assert.match((await typedRefusal(tooLong, 'VALIDATION_FAILED')).message, /^overlapSeconds .*2592000/);
+  assert.match((await typedError(tooLong, 'VALIDATION_FAILED')).message, /^overlapSeconds .*2592000/);
   assert.equal((await keysOf(caller)).length, 3);
 });
 
@@ -252,7 +252,7 @@ test('usage counts the calls of a platform in a month of the business time zone'
     ['gallery', '2026-12', 3n, 1_000n],
   );
   assert.equal((await office.getUsage({ caller: 'gallery', month: '2026-11' })).calls, 0n);
-  await typedRefusal(office.getUsage({ caller: 'gallery', month: '2026-13' }), 'VALIDATION_FAILED');
+  await typedError(office.getUsage({ caller: 'gallery', month: '2026-13' }), 'VALIDATION_FAILED');
   const of = async (request: object) => {
     const { month, usages } = await office.listUsage(request);
     return [month, ...usages.map(({ platform, calls, remaining }) => [platform?.caller, calls, remaining])];

@@ -6,7 +6,7 @@ import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { operatorTerms } from '../../support/tokens.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 const noon = Date.parse('2026-11-21T12:00:00Z');
 
@@ -50,7 +50,7 @@ test('every call that changes something stores its reason, and rejects one that 
     (reason) => admin.resumePlatform({ caller, reason }),
   ];
   for (const [place, change] of changes.entries()) {
-    const { message } = await typedRefusal(change('a\nb'), 'VALIDATION_FAILED');
+    const { message } = await typedError(change('a\nb'), 'VALIDATION_FAILED');
     assert.match(message, /\breason must /);
     await change(`why ${place}`);
     const [entry] = (await admin.listAuditLog({ pageSize: 1 })).entries;
@@ -73,9 +73,9 @@ test('entries are listed newest first, page by page, from a time on', async () =
     ['15', '14', '13'],
   );
   assert.equal(second.nextPageToken, '');
-  await typedRefusal(admin.listAuditLog({ pageSize: 2, pageToken }), 'VALIDATION_FAILED');
+  await typedError(admin.listAuditLog({ pageSize: 2, pageToken }), 'VALIDATION_FAILED');
   for (const wrong of ['2026-11-21', 'yesterday', '2026-11-21T21:00:00']) {
-    const { message } = await typedRefusal(admin.listAuditLog({ since: wrong }), 'VALIDATION_FAILED');
+    const { message } = await typedError(admin.listAuditLog({ since: wrong }), 'VALIDATION_FAILED');
     assert.match(message, /^since must be RFC 3339/);
   }
 });

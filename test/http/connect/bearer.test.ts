@@ -12,7 +12,7 @@ import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { operatorTerms, tokenTerms } from '../../support/tokens.ts';
-import { bearer, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { bearer, typedClients, typedError } from '../../support/typed-clients.ts';
 import { connectOverHttp1 } from './transports.ts';
 
 const service = await startService(fileScope);
@@ -25,7 +25,7 @@ const revoke = (tokenId: string) =>
 /** test/api/bearer.test.ts has all cases. */
 test('a call without Authorization is rejected with what to send', async () => {
   const { filings } = typedClients(createConnectTransport({ baseUrl: internalUrl, httpVersion: '1.1' }));
-  const { message } = await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_MISSING');
+  const { message } = await typedError(filings.listFilings({}), 'AUTH_HEADER_MISSING');
   assert.match(message, /Authorization/);
 });
 
@@ -36,7 +36,7 @@ test('a revoked token is rejected from the next call, even on an open connection
   );
   for (const { filings } of clients) await filings.listFilings({});
   await revoke(stored.tokenId);
-  for (const { filings } of clients) await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_INVALID');
+  for (const { filings } of clients) await typedError(filings.listFilings({}), 'AUTH_HEADER_INVALID');
 });
 
 /** Sends the head of a call; returns how to send its message and get the response. */
@@ -126,7 +126,7 @@ test('the log line of a call has the id of the token, and no line has a token', 
   );
   assert.deepEqual([line.caller, line.operation], ['ledger', 'artseal.v1.FilingService/ListFilings']);
   const wrong = typedClients(connectOverHttp1(internalUrl, `${token}0`));
-  const { message } = await typedRefusal(wrong.filings.listFilings({}), 'AUTH_HEADER_INVALID');
+  const { message } = await typedError(wrong.filings.listFilings({}), 'AUTH_HEADER_INVALID');
   assert.ok(!message.includes(token));
   assert.ok(!service.logLines.join('').includes(token));
 });

@@ -13,7 +13,7 @@ import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { bearer, errorOf, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { bearer, errorOf, typedClients, typedError } from '../../support/typed-clients.ts';
 import { openOperations } from './bare-listener.ts';
 import { overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from './raw-call.ts';
 import { transports } from './transports.ts';
@@ -49,7 +49,7 @@ for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2']) {
     const run = () => Promise.reject(new TypeError('SELECT secret FROM vault'));
     const { baseUrl, logged } = await openListener(t, { run });
     const { provenance } = typedClients(transport(baseUrl, 'it_any'));
-    const { message, requestId } = await typedRefusal(provenance.getProvenance({}), 'INTERNAL');
+    const { message, requestId } = await typedError(provenance.getProvenance({}), 'INTERNAL');
     assert.doesNotMatch(message, /SELECT|vault|TypeError|\.ts/);
     const { err } = JSON.parse(await logged(requestId));
     assert.match(err?.message ?? '', /SELECT secret FROM vault/);
@@ -61,7 +61,7 @@ for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2']) {
       stored: () => Promise.reject(unavailable('The disk is full.')),
     });
     const { provenance } = typedClients(transport(baseUrl, 'it_any'));
-    const { retryAfter } = await typedRefusal(provenance.getProvenance({}), 'UNAVAILABLE');
+    const { retryAfter } = await typedError(provenance.getProvenance({}), 'UNAVAILABLE');
     assert.match(retryAfter ?? '', /^[1-9]\d*$/);
   });
 }
@@ -91,8 +91,8 @@ test('all calls get UNAVAILABLE once the store is closed', async (t) => {
   const { filings } = typedClients(createTypedTransport(closed.internalUrl, await closed.token()));
   await filings.listFilings({});
   await closed.store.close();
-  await typedRefusal(filings.listFilings({}), 'UNAVAILABLE');
-  await typedRefusal(filings.createFiling({ ...artwork, price: 1n }), 'UNAVAILABLE');
+  await typedError(filings.listFilings({}), 'UNAVAILABLE');
+  await typedError(filings.createFiling({ ...artwork, price: 1n }), 'UNAVAILABLE');
 });
 
 for (const [name, transport] of Object.entries(transports)) {
@@ -100,7 +100,7 @@ for (const [name, transport] of Object.entries(transports)) {
     const { unary } = transport(service.internalUrl, token);
     const mistaken = { ...FilingService.method.getFiling, input: Int32ValueSchema };
     const call = unary(mistaken, undefined, undefined, {}, { value: 100 });
-    await typedRefusal(call, name.includes('JSON') ? 'INVALID_JSON' : 'VALIDATION_FAILED');
+    await typedError(call, name.includes('JSON') ? 'INVALID_JSON' : 'VALIDATION_FAILED');
   });
 }
 
@@ -108,7 +108,7 @@ test('a message over 64 KiB is rejected over every protocol, and the next call i
   for (const [name, transport] of Object.entries(transports)) {
     const { filings } = typedClients(transport(service.internalUrl, token));
     const large = { ...artwork, price: 1n, condition: 'x'.repeat(70_000) };
-    const { message } = await typedRefusal(filings.createFiling(large), 'BODY_TOO_LARGE');
+    const { message } = await typedError(filings.createFiling(large), 'BODY_TOO_LARGE');
     assert.match(message, /65536/, name);
     assert.deepEqual((await filings.listFilings({})).filings, []);
   }

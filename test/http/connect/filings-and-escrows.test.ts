@@ -6,7 +6,7 @@ import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 const painting = { ...artwork, price: BigInt(artwork.price) };
 const service = await startService(fileScope);
@@ -64,18 +64,18 @@ test('escrows are listed newest first, page by page', async () => {
 
 test('a rejected filing or order names all fields that break a rule', async () => {
   const [newest] = (await filings.listFilings({ pageSize: 1 })).filings;
-  const bare = await typedRefusal(filings.createFiling({}), 'VALIDATION_FAILED');
+  const bare = await typedError(filings.createFiling({}), 'VALIDATION_FAILED');
   for (const field of Object.keys(artwork)) {
     assert.match(bare.message, new RegExp(`(^|; )${field} is required`));
   }
   const terms = { filingNo: '', type: 9 as Escrow_Type, amount: 0n, buyerId: 'same', sellerId: 'same' };
-  const { message } = await typedRefusal(escrows.createEscrow(terms), 'VALIDATION_FAILED');
+  const { message } = await typedError(escrows.createEscrow(terms), 'VALIDATION_FAILED');
   assert.deepEqual(
     message.split('; ').map((sentence) => sentence.split(' ')[0]),
     ['filingNo', 'type', 'amount', 'sellerId'],
   );
   for (const price of [2n ** 53n, 2n ** 63n - 1n, -1n]) {
-    await typedRefusal(filings.createFiling({ ...painting, price }), 'VALIDATION_FAILED');
+    await typedError(filings.createFiling({ ...painting, price }), 'VALIDATION_FAILED');
   }
   assert.deepEqual((await filings.listFilings({ pageSize: 1 })).filings, [newest]);
 });

@@ -10,7 +10,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
 import { startService } from '../../support/service.ts';
-import { typedRefusal } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 import { openWithoutOperations } from './bare-listener.ts';
 import { closingOf } from './closing-support.ts';
 import { enveloped } from './raw-call.ts';
@@ -41,7 +41,7 @@ for (const [name, transport] of Object.entries(transports)) {
     for (const service of ['', ...services]) {
       assert.equal((await health.check({ service })).status, Status.SERVING);
     }
-    await typedRefusal(health.check({ service: 'artseal.v1.NoSuchService' }), 'NOT_FOUND');
+    await typedError(health.check({ service: 'artseal.v1.NoSuchService' }), 'NOT_FOUND');
     const { statuses } = await health.list({});
     const listed = Object.entries(statuses).map(([service, { status }]) => [service, status]);
     assert.deepEqual(
@@ -74,7 +74,7 @@ for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2']) {
     const health = createClient(Health, transport(shared.internalUrl, 'it_unknown'));
     // A client that knew its deadline would end the call itself.
     const headers = { 'grpc-timeout': '300m', 'Connect-Timeout-Ms': '300' };
-    await typedRefusal(Array.fromAsync(health.watch({}, { headers })), 'TIMEOUT');
+    await typedError(Array.fromAsync(health.watch({}, { headers })), 'TIMEOUT');
   });
 
   test(`Check, List and Watch show faults while they last: ${name}`, async (t) => {
@@ -101,7 +101,7 @@ test('a connection has at most six Watch streams at a time', async () => {
   const health = onConnection();
   const watches = Array.from({ length: 6 }, () => watching(health, ''));
   for (const watch of watches) assert.equal(await watch.next(), Status.SERVING);
-  const { message, retryAfter } = await typedRefusal(watching(health, '').next(), 'RATE_LIMITED');
+  const { message, retryAfter } = await typedError(watching(health, '').next(), 'RATE_LIMITED');
   assert.match(message, /At most 6 Watch/);
   assert.equal(retryAfter, '1');
   const other = watching(onConnection(), '');

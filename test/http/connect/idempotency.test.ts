@@ -17,7 +17,7 @@ import { startService, type TestService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { tokenTerms } from '../../support/tokens.ts';
-import { errorOf, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { errorOf, typedClients, typedError } from '../../support/typed-clients.ts';
 import { transports } from './transports.ts';
 
 const painting = { ...artwork, price: BigInt(artwork.price) };
@@ -74,11 +74,11 @@ for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2', 'gRPC-Web over 
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     const key = newKey();
     const call = (message: object) => filings.createFiling(message, keyed(key).options);
-    const { message } = await typedRefusal(call({}), 'VALIDATION_FAILED');
+    const { message } = await typedError(call({}), 'VALIDATION_FAILED');
     const again = await errorOf(call({}));
     assert.equal(again.rawMessage, message);
     assert.equal(again.metadata.get('Idempotent-Replayed'), 'true');
-    await typedRefusal(call(painting), 'IDEMPOTENCY_KEY_REUSED');
+    await typedError(call(painting), 'IDEMPOTENCY_KEY_REUSED');
   });
 }
 
@@ -92,9 +92,9 @@ test('a repetition is aborted while the first call runs, and then gets its respo
   const first = open();
   await provider.instructed('FREEZE');
   const error = await errorOf(open());
-  await typedRefusal(Promise.reject(error), 'IDEMPOTENCY_IN_PROGRESS', 'aborted');
+  await typedError(Promise.reject(error), 'IDEMPOTENCY_IN_PROGRESS', 'aborted');
   assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n);
-  await typedRefusal(open(1n), 'IDEMPOTENCY_KEY_REUSED');
+  await typedError(open(1n), 'IDEMPOTENCY_KEY_REUSED');
   await provider.answer();
   const opened = await first;
   assert.deepEqual(await open(), opened);
@@ -152,7 +152,7 @@ test('different callers can use the same key, at both APIs', async () => {
 test('a malformed key is rejected by calls that write, and ignored by calls that read', async () => {
   const { filings, escrows } = await clientsAt(service);
   const malformed = keyed('a b').options;
-  await typedRefusal(filings.createFiling(painting, malformed), 'IDEMPOTENCY_KEY_INVALID');
+  await typedError(filings.createFiling(painting, malformed), 'IDEMPOTENCY_KEY_INVALID');
   await filings.listFilings({}, malformed);
   await escrows.listEscrows({}, malformed);
   const key = newKey();
@@ -184,7 +184,7 @@ test('a repeated CreateKey creates one platform and returns the same secret, whi
     assert.ok(bytes.length > 0);
     for (const secret of [apiSecret, rotated.apiSecret]) assert.ok(!bytes.includes(secret), file);
   }
-  await typedRefusal(
+  await typedError(
     admin.createKey({ name: 'Another', tier: Key_Tier.TRIAL }, keyed(key).options),
     'IDEMPOTENCY_KEY_REUSED',
   );

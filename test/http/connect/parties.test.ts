@@ -5,10 +5,10 @@ import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 const { BUYER, SELLER } = Party_Role;
 const buyer = { role: BUYER, partyId: 'buyer-1', providerIds: { customer: 'cus_1', paymentMethod: 'pm_1' } };
@@ -48,7 +48,7 @@ test('a party is registered, listed, replaced and removed', async () => {
   assert.deepEqual(await partiesOf(caller), ['seller-1', 'buyer-1']);
   const removed = await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
   assert.deepEqual(removed.party?.providerIds, providerIds);
-  await typedRefusal(admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' }), 'NOT_FOUND');
+  await typedError(admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' }), 'NOT_FOUND');
 });
 
 test('a rejected party names the fields that break a rule', async () => {
@@ -64,16 +64,16 @@ test('a rejected party names the fields that break a rule', async () => {
     [{ ...seller, reason: 'x'.repeat(501) }, 'reason'],
   ];
   for (const [request, ...fields] of wrong) {
-    const { message } = await typedRefusal(admin.addParty({ caller, ...request }), 'VALIDATION_FAILED');
+    const { message } = await typedError(admin.addParty({ caller, ...request }), 'VALIDATION_FAILED');
     assert.deepEqual(
       message.split('; ').map((sentence) => sentence.split(' ')[0]),
       fields,
     );
   }
-  await typedRefusal(admin.addParty({ caller: 'nobody', ...buyer }), 'NOT_FOUND');
-  await typedRefusal(admin.removeParty({ caller, partyId: 'buyer-1' }), 'VALIDATION_FAILED');
-  await typedRefusal(admin.listParties({ caller, role: 9 as Party_Role }), 'VALIDATION_FAILED');
-  await typedRefusal(admin.listParties({ caller: 'nobody' }), 'NOT_FOUND');
+  await typedError(admin.addParty({ caller: 'nobody', ...buyer }), 'NOT_FOUND');
+  await typedError(admin.removeParty({ caller, partyId: 'buyer-1' }), 'VALIDATION_FAILED');
+  await typedError(admin.listParties({ caller, role: 9 as Party_Role }), 'VALIDATION_FAILED');
+  await typedError(admin.listParties({ caller: 'nobody' }), 'NOT_FOUND');
   assert.deepEqual(await partiesOf(caller), []);
 });
 
@@ -122,7 +122,7 @@ test('an import registers all parties or none, and names every field that breaks
     { caller: gallery.caller, ...seller, partyId: 's', providerIds: {} },
     { caller: other.caller, ...buyer },
   ];
-  const { message } = await typedRefusal(admin.importParties({ parties: wrong }), 'VALIDATION_FAILED');
+  const { message } = await typedError(admin.importParties({ parties: wrong }), 'VALIDATION_FAILED');
   assert.deepEqual(
     message.split('; ').map((sentence) => sentence.split(' ')[0]),
     ['parties[4].providerIds.account', 'parties[5]', 'parties[3].caller'],
@@ -137,7 +137,7 @@ test('an order needs parties of its own platform, and the provider gets no other
   const { filingNo } = (await fileArtwork(service, other)).json;
   const open = () => openEscrow(service, other, filingNo);
   const foreign = await open();
-  assertRefused(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
+  assertRejected(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
   assert.deepEqual([provider.instructions, provider.lookUps], [[], []]);
   const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
   for (const party of [{ ...buyer, providerIds }, seller]) await admin.addParty({ caller, ...party });
@@ -168,7 +168,7 @@ test('an open order is paid out to the parties that it was opened for', async ()
 test('the simulated provider needs no registered parties, and rejects them', async (t) => {
   const simulated = await started(t, { ...stripe, ARTSEAL_PAYMENT_PROVIDER: 'simulated' });
   const gallery = await simulated.service.platform();
-  const { message } = await typedRefusal(
+  const { message } = await typedError(
     simulated.admin.addParty({ caller: gallery.caller, ...seller }),
     'VALIDATION_FAILED',
   );

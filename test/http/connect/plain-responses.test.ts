@@ -10,7 +10,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
 import { startService } from '../../support/service.ts';
-import { bearer, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { bearer, typedClients, typedError } from '../../support/typed-clients.ts';
 import { openBareListener } from './bare-listener.ts';
 import {
   connectAnswer,
@@ -63,7 +63,7 @@ for (const type of ['application/grpc', 'application/grpc-web+proto']) {
 for (const [name, transport] of Object.entries(transports)) {
   test(`an unknown method or service is UNIMPLEMENTED, with its reason: ${name}`, async () => {
     const { provenance } = typedClients(transport(`${baseUrl}/elsewhere`, token));
-    await typedRefusal(provenance.getProvenance({}), 'NOT_FOUND', 'unimplemented');
+    await typedError(provenance.getProvenance({}), 'NOT_FOUND', 'unimplemented');
   });
 }
 

@@ -7,7 +7,7 @@ import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 import { transports } from './transports.ts';
 
 const service = await startService(fileScope);
@@ -42,14 +42,14 @@ for (const [name, transport] of Object.entries(transports)) {
 
   test(`an error has its status code, its reason and the request id: ${name}`, async () => {
     const { filings } = typedClients(transport(service.internalUrl, token));
-    await typedRefusal(filings.getFiling({ filingNo: 'AS-1999-000001' }), 'FILING_NOT_FOUND');
-    const { message } = await typedRefusal(
+    await typedError(filings.getFiling({ filingNo: 'AS-1999-000001' }), 'FILING_NOT_FOUND');
+    const { message } = await typedError(
       filings.createFiling({ ...artwork, price: -1n }),
       'VALIDATION_FAILED',
     );
     assert.match(message, /^price must be a whole number of minor units \(fen, cents\) from 0/);
     const unknown = typedClients(transport(service.internalUrl, 'it_sandbox_unknown'));
-    await typedRefusal(unknown.filings.listFilings({}), 'AUTH_HEADER_INVALID');
+    await typedError(unknown.filings.listFilings({}), 'AUTH_HEADER_INVALID');
   });
 
   test(`every response has a request id of its own: ${name}`, async () => {

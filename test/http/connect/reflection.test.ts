@@ -12,7 +12,7 @@ import {
 import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
-import { bearer, sending, typedRefusal } from '../../support/typed-clients.ts';
+import { bearer, sending, typedError } from '../../support/typed-clients.ts';
 import { closingOf } from './closing-support.ts';
 
 const shared = await startService(fileScope);
@@ -128,7 +128,7 @@ test('reflection needs a token', async () => {
   const client = createClient(ServerReflection, createGrpcTransport({ baseUrl: shared.internalUrl }));
   async function* nothing() {}
   const answers = client.serverReflectionInfo(nothing())[Symbol.asyncIterator]();
-  await typedRefusal(answers.next(), 'AUTH_HEADER_MISSING');
+  await typedError(answers.next(), 'AUTH_HEADER_MISSING');
 });
 
 for (const version of Object.keys(versions)) {
@@ -160,7 +160,7 @@ for (const version of Object.keys(versions)) {
     }
     const service = versions[version] as typeof ServerReflection;
     const answers = createClient(service, transport).serverReflectionInfo(open());
-    await typedRefusal(Array.fromAsync(answers), 'TIMEOUT');
+    await typedError(Array.fromAsync(answers), 'TIMEOUT');
   });
 }
 

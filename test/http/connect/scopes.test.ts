@@ -15,7 +15,7 @@ import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
 import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 const service = await startService(fileScope);
 const painting = { ...artwork, price: BigInt(artwork.price) };
@@ -92,7 +92,7 @@ test('every RPC needs its scope, and no other', async () => {
       const { only, others } = transports.get(needed) ?? assert.fail(needed);
       const callWith = (transport: Transport): Promise<unknown> =>
         firstResponse(clientOf(transport)[method.localName] ?? assert.fail(method.localName));
-      const { message } = await typedRefusal(callWith(others), 'PERMISSION_DENIED');
+      const { message } = await typedError(callWith(others), 'PERMISSION_DENIED');
       assert.equal(
         message,
         `${method.name} needs a token with the scope ${needed}; the operator issues one: ` +
@@ -121,12 +121,12 @@ test('a token for a platform files and reads only as that platform', async () =>
   const overRest = await send(service.publicUrl, gallery, { target: `/api/v1/filing/${filingNo}` });
   assert.equal(overRest.status, 200);
 
-  await typedRefusal(filings.getFiling({ filingNo: others }), 'FILING_NOT_FOUND');
-  await typedRefusal(escrows.getEscrow({ escrowId: othersOrder }), 'ESCROW_NOT_FOUND');
-  await typedRefusal(escrows.releaseEscrow({ escrowId: othersOrder }), 'ESCROW_NOT_FOUND');
-  await typedRefusal(escrows.refundEscrow({ escrowId: othersOrder }), 'ESCROW_NOT_FOUND');
+  await typedError(filings.getFiling({ filingNo: others }), 'FILING_NOT_FOUND');
+  await typedError(escrows.getEscrow({ escrowId: othersOrder }), 'ESCROW_NOT_FOUND');
+  await typedError(escrows.releaseEscrow({ escrowId: othersOrder }), 'ESCROW_NOT_FOUND');
+  await typedError(escrows.refundEscrow({ escrowId: othersOrder }), 'ESCROW_NOT_FOUND');
   const terms = (no: string) => ({ ...escrowTerms(no), type: Escrow_Type.GUARANTEE, amount: 5n });
-  await typedRefusal(escrows.createEscrow(terms(others)), 'PERMISSION_DENIED');
+  await typedError(escrows.createEscrow(terms(others)), 'PERMISSION_DENIED');
   assert.equal((await provenance.getProvenance({ filingNo: others })).filingNo, others);
 
   const { escrowId } = await escrows.createEscrow(terms(filingNo));
@@ -153,7 +153,7 @@ test('a token for a platform is rejected while the platform is suspended', async
   const { admin } = await clientsOf({ scopes: ['operate'] });
   const { escrows } = await clientsOf({});
   await admin.suspendPlatform({ caller });
-  await typedRefusal(suspended.listEscrows({}), 'KEY_SUSPENDED');
+  await typedError(suspended.listEscrows({}), 'KEY_SUSPENDED');
   await escrows.listEscrows({});
   await admin.resumePlatform({ caller });
   assert.deepEqual((await suspended.listEscrows({})).escrows, []);

@@ -13,7 +13,7 @@ import { eventually } from '../../support/eventually.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
 import { ledger } from '../../support/tokens.ts';
-import { bearer, typedRefusal } from '../../support/typed-clients.ts';
+import { bearer, typedError } from '../../support/typed-clients.ts';
 import { openOperations } from './bare-listener.ts';
 import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
@@ -111,7 +111,7 @@ for (const [name, transport] of Object.entries(transports)) {
     });
     const stream = watch(transport(baseUrl, 'it_1'));
     assert.equal((await stream.next()).value?.next, 1n);
-    const { message } = await typedRefusal(stream.next(), 'EVENTS_EXPIRED');
+    const { message } = await typedError(stream.next(), 'EVENTS_EXPIRED');
     assert.equal(message, 'They are gone.');
     assert.equal((await logged()).reason, 'EVENTS_EXPIRED');
   });
@@ -126,7 +126,7 @@ test('an unknown error ends a stream with INTERNAL, and only the log has its mes
   });
   const stream = watch(grpc(baseUrl, 'it_1'));
   await stream.next();
-  const { message } = await typedRefusal(stream.next(), 'INTERNAL');
+  const { message } = await typedError(stream.next(), 'INTERNAL');
   assert.doesNotMatch(message, /SELECT/);
   assert.match(JSON.stringify((await logged()).err), /SELECT secret/);
 });
@@ -136,7 +136,7 @@ test('draining ends a stream with UNAVAILABLE, logged as information', async (t)
   const stream = watch(grpc(baseUrl, 'it_1'));
   await stream.next();
   draining.abort();
-  const { message, retryAfter } = await typedRefusal(stream.next(), 'UNAVAILABLE');
+  const { message, retryAfter } = await typedError(stream.next(), 'UNAVAILABLE');
   assert.match(message, /Open the stream again/);
   assert.equal(retryAfter, '1');
   assert.equal(watched.open, 0);
@@ -151,7 +151,7 @@ test('a token that is revoked while its stream is open ends the stream before it
   for (const each of [stream, other]) assert.equal((await each.next()).value?.next, 0n);
   revoke('it_1');
   send();
-  await typedRefusal(stream.next(), 'AUTH_HEADER_INVALID');
+  await typedError(stream.next(), 'AUTH_HEADER_INVALID');
   assert.equal((await other.next()).value?.next, 1n);
   assert.equal(watched.open, 1);
 });
@@ -166,14 +166,14 @@ test('all streams and those of one token have limits, and a stream that ends mak
     open.push(broken);
   };
   for (let of = 0; of < streamsMax.ofToken; of += 1) await begin('it_0');
-  const { message, retryAfter } = await typedRefusal(begin('it_0'), 'RATE_LIMITED');
+  const { message, retryAfter } = await typedError(begin('it_0'), 'RATE_LIMITED');
   assert.match(message, /^At most 20 streams at the same time with one token/);
   assert.equal(retryAfter, '1');
   for (let of = streamsMax.ofToken; of < streamsMax.all; of += 1) {
     await begin(`it_${Math.floor(of / streamsMax.ofToken)}`);
   }
   assert.equal(watched.open, streamsMax.all);
-  await typedRefusal(begin('it_other'), 'UNAVAILABLE');
+  await typedError(begin('it_other'), 'UNAVAILABLE');
   open[0]?.abort();
   await eventually('room for another stream', 60_000, () => watched.open < streamsMax.all);
   await begin('it_0');
@@ -189,7 +189,7 @@ for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2']) {
     const headers = { 'grpc-timeout': '300m', 'Connect-Timeout-Ms': '300' };
     const stream = watch(transport(baseUrl, 'it_1'), { headers });
     await stream.next();
-    await typedRefusal(stream.next(), 'TIMEOUT');
+    await typedError(stream.next(), 'TIMEOUT');
     assert.equal(watched.open, 0);
   });
 

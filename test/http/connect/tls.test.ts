@@ -14,7 +14,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { holdsNone } from '../../support/local-server.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { bearer, errorOf, sending, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { bearer, errorOf, sending, typedClients, typedError } from '../../support/typed-clients.ts';
 import { openBareListener } from './bare-listener.ts';
 import { closingOf } from './closing-support.ts';
 
@@ -57,7 +57,7 @@ for (const [name, make] of Object.entries(makers)) {
   });
 
   test(`a client with only the certificate is rejected: ${name}`, async () => {
-    await typedRefusal(typedClients(make(known, 'it_any')).filings.listFilings({}), 'AUTH_HEADER_INVALID');
+    await typedError(typedClients(make(known, 'it_any')).filings.listFilings({}), 'AUTH_HEADER_INVALID');
   });
 
   test(`a client with only the token, or a certificate of another authority, gets no response: ${name}`, async () => {

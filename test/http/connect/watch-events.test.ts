@@ -11,7 +11,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { createRandom } from '../../support/random.ts';
 import { startService } from '../../support/service.ts';
 import { tokenTerms } from '../../support/tokens.ts';
-import { typedRefusal } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 import { closingOf } from './closing-support.ts';
 import { type TransportMaker, transports } from './transports.ts';
 
@@ -74,7 +74,7 @@ test('closing ends a stream with UNAVAILABLE, and does not wait for its client',
   const closing = await startService(t);
   const stream = watching(grpc(closing.internalUrl, await closing.token()), {});
   await stream.next();
-  const rejected = typedRefusal(stream.next(), 'UNAVAILABLE');
+  const rejected = typedError(stream.next(), 'UNAVAILABLE');
   assert.equal(await closingOf(t, closing), 'by itself');
   await rejected;
 });
@@ -152,7 +152,7 @@ test('a token that another process revokes ends its stream, even if no event hap
   const words = ['token', 'revoke', ending.stored.tokenId];
   const { code, errors } = await runHere(words, { ARTSEAL_DATA_DIR: still.dataDir });
   assert.equal(code, 0, errors.join());
-  await asTimePasses(clock, typedRefusal(takeToTheEnd(stream), 'AUTH_HEADER_INVALID'));
+  await asTimePasses(clock, typedError(takeToTheEnd(stream), 'AUTH_HEADER_INVALID'));
   assert.equal((await asTimePasses(clock, other.next())).event, undefined);
   other.break();
 });

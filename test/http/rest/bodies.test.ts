@@ -7,7 +7,7 @@ import { askProvenance, fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
-import { apiError, assertRefused } from '../../support/rejected.ts';
+import { apiError, assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, send } from '../../support/signed-request.ts';
@@ -32,13 +32,13 @@ const badBodies: readonly (readonly [body: string | Uint8Array, message: RegExp]
 test('an invalid body is rejected and files nothing', async () => {
   const before = ledger.holdings();
   for (const [sent, message] of badBodies)
-    assertRefused(await fileArtwork(service, platform, { body: sent }), 400, 'INVALID_JSON', message);
+    assertRejected(await fileArtwork(service, platform, { body: sent }), 400, 'INVALID_JSON', message);
   assert.deepEqual(ledger.holdings(), before);
 });
 
 test('the error never shows the body', async () => {
   const answer = await fileArtwork(service, platform, { body: '{"author":"confidential' });
-  assertRefused(answer, 400, 'INVALID_JSON');
+  assertRejected(answer, 400, 'INVALID_JSON');
   assert.doesNotMatch(answer.json.message, /confidential/);
 });
 
@@ -68,7 +68,7 @@ test('a body of 65,536 bytes is accepted, whole or in chunks', async () => {
 
 test('the limit counts bytes, not characters', async () => {
   const han = JSON.stringify({ ...artwork, condition: '石'.repeat(22_000) });
-  assertRefused(await fileArtwork(service, platform, { body: han }), 413, 'BODY_TOO_LARGE', /65536 bytes/);
+  assertRejected(await fileArtwork(service, platform, { body: han }), 413, 'BODY_TOO_LARGE', /65536 bytes/);
 });
 
 const announced = (length: string, sent?: string) => {
@@ -87,7 +87,7 @@ for (const [what, bytes] of Object.entries({
   test(`a body is too large and ends the connection: ${what}`, async () => {
     const before = { ...ledger.holdings(), nonces: ledger.nonces() };
     const answer = await rawAnswer(service.publicUrl, bytes());
-    assertRefused(answer, 413, 'BODY_TOO_LARGE', /65536 bytes/);
+    assertRejected(answer, 413, 'BODY_TOO_LARGE', /65536 bytes/);
     assert.equal(answer.headers.connection, 'close');
     assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
   });
@@ -137,7 +137,7 @@ test('a filing with another content type or encoding gets 415, and stores nothin
     [type, /Content-Type/],
     [encoding, /Content-Encoding/],
   ] as const) {
-    assertRefused(await fileArtwork(service, platform, options), 415, 'UNSUPPORTED_MEDIA_TYPE', message);
+    assertRejected(await fileArtwork(service, platform, options), 415, 'UNSUPPORTED_MEDIA_TYPE', message);
   }
   assert.deepEqual(ledger.holdings(), before);
 });
@@ -148,7 +148,7 @@ test('a read needs no content type, and has no body', async () => {
   const request = { method: 'GET', target: `/api/v1/provenance/${filingNo}`, body: '{}' };
   const headers = { Host: 'x', 'Content-Length': '2', ...headersOf(platform, request) };
   const answer = await rawAnswer(service.publicUrl, rawRequest('GET', request.target, headers, '{}'));
-  assertRefused(answer, 400, 'VALIDATION_FAILED', /body must be empty/);
+  assertRejected(answer, 400, 'VALIDATION_FAILED', /body must be empty/);
 });
 
 const call = (sent: object) =>
@@ -162,18 +162,18 @@ test('an operation without members takes no body, or an empty object', async () 
   const headers = { 'Content-Type': 'application/json; charset=utf-8' };
   const untyped = { body: '', headers: { 'Content-Type': 'text/plain' } };
   for (const sent of [{}, { body: '' }, { body: '{}' }, { body: '\r\n { }\t', headers }, untyped]) {
-    assertRefused(await call(sent), 404, 'ESCROW_NOT_FOUND');
+    assertRejected(await call(sent), 404, 'ESCROW_NOT_FOUND');
   }
 });
 
 test('an operation without members rejects any other body', async () => {
-  for (const [sent] of badBodies.slice(1)) assertRefused(await call({ body: sent }), 400, 'INVALID_JSON');
+  for (const [sent] of badBodies.slice(1)) assertRejected(await call({ body: sent }), 400, 'INVALID_JSON');
   const members = await call({ body: '{"escrowId":"ES-2026-0000","reason":null}' });
   const named = [/^escrowId is not part of this request/, /reason is not part of this request/];
-  assertRefused(members, 400, 'VALIDATION_FAILED', ...named);
+  assertRejected(members, 400, 'VALIDATION_FAILED', ...named);
   for (const type of [undefined, 'text/plain']) {
     const answer = await call({ body: '{}', headers: { 'Content-Type': type } });
-    assertRefused(answer, 415, 'UNSUPPORTED_MEDIA_TYPE', /Content-Type/);
+    assertRejected(answer, 415, 'UNSUPPORTED_MEDIA_TYPE', /Content-Type/);
   }
 });
 

@@ -8,7 +8,7 @@ import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, newNonce } from '../../support/signed-request.ts';
@@ -35,7 +35,7 @@ for (const [what, timestamp, message] of [
     const before = state();
     const nonce = newNonce();
     const answer = await file({ timestamp: timestamp(), nonce });
-    assertRefused(answer, 401, 'TIMESTAMP_EXPIRED', /X-Timestamp/, message);
+    assertRejected(answer, 401, 'TIMESTAMP_EXPIRED', /X-Timestamp/, message);
     assert.equal(answer.headers['x-server-time'], String(nowS()));
     assert.deepEqual(state(), before);
     assert.equal((await file({ nonce })).status, 200);
@@ -47,7 +47,7 @@ test('a replayed request is rejected and files nothing', async () => {
   assert.equal((await file(request)).status, 200);
   const before = ledger.holdings();
   const calls = ledger.calls(platform.caller);
-  assertRefused(await file(request), 401, 'NONCE_REUSED', /nonce/);
+  assertRejected(await file(request), 401, 'NONCE_REUSED', /nonce/);
   assert.deepEqual(ledger.holdings(), before);
   assert.equal(ledger.calls(platform.caller), calls);
 });
@@ -56,8 +56,8 @@ test('a used nonce is rejected with another timestamp, body and route, too', asy
   const nonce = newNonce();
   assert.equal((await file({ nonce })).status, 200);
   clock.advance(1_000);
-  assertRefused(await file({ nonce }), 401, 'NONCE_REUSED');
-  assertRefused(
+  assertRejected(await file({ nonce }), 401, 'NONCE_REUSED');
+  assertRejected(
     await askProvenance(service, platform, 'x', { nonce, timestamp: stamp() }),
     401,
     'NONCE_REUSED',
@@ -70,10 +70,10 @@ test('a request dated 300 s ahead is never accepted twice while its timestamp is
   assert.equal((await file(request)).status, 200);
   for (let elapsedS = 0; elapsedS < 600; elapsedS += 100) {
     clock.advance(100_000);
-    assertRefused(await file(request), 401, 'NONCE_REUSED');
+    assertRejected(await file(request), 401, 'NONCE_REUSED');
   }
   clock.advance(1_000);
-  assertRefused(await file(request), 401, 'TIMESTAMP_EXPIRED');
+  assertRejected(await file(request), 401, 'TIMESTAMP_EXPIRED');
 });
 
 test('a request is rejected if its timestamp expires before its body arrives', async (t) => {

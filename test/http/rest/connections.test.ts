@@ -9,7 +9,7 @@ import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { openBareListener } from './bare-listener.ts';
 
 /** What a request differs in from `POST /call` with the body. */
@@ -140,7 +140,7 @@ for (const [over, tls] of [
         const { answers } = await rawExchange(baseUrl, bytes);
         assert.equal(answers.length, 1);
         const [answer = assert.fail()] = answers;
-        assertRefused(answer, 400, 'BAD_REQUEST_TARGET');
+        assertRejected(answer, 400, 'BAD_REQUEST_TARGET');
         // The listener keeps the connection of a request that is HTTP, but lacks one Host.
         if (!/Host/.test(answer.json.message)) assert.equal(answer.headers.connection, 'close');
         assert.deepEqual(takeCalls(), []);
@@ -153,7 +153,7 @@ for (const [over, tls] of [
           count: 2,
         });
         assert.equal(answers.length, 1);
-        assertRefused(answers[0] ?? assert.fail(), 400, 'BAD_REQUEST_TARGET');
+        assertRejected(answers[0] ?? assert.fail(), 400, 'BAD_REQUEST_TARGET');
         assert.equal(answers[0]?.headers.connection, 'close');
         assert.ok(closed);
         assert.deepEqual(takeCalls(), []);
@@ -171,7 +171,7 @@ for (const [over, tls] of [
 
     test('the error names the limit of headers', async () => {
       const answer = await rawAnswer(baseUrl, request({ headers: padding(101) }));
-      assertRefused(answer, 400, 'BAD_REQUEST_TARGET', /more than 100 headers/);
+      assertRejected(answer, 400, 'BAD_REQUEST_TARGET', /more than 100 headers/);
     });
 
     test('HTTP/1.0 closes the connection', async () => {

@@ -6,7 +6,7 @@ import { fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, newNonce, type RestAnswer, send } from '../../support/signed-request.ts';
@@ -41,7 +41,7 @@ for (const [what, name, values, code] of [
   test(`a credential header that is ${what} is rejected by name, and changes nothing`, async () => {
     await changingNothing(async () => {
       const headers = { [name]: Array.isArray(values) ? [...values] : (values as string | undefined) };
-      assertRefused(await fileArtwork(service, platform, { headers }), 401, code, new RegExp(name));
+      assertRejected(await fileArtwork(service, platform, { headers }), 401, code, new RegExp(name));
     });
   });
 }
@@ -75,7 +75,7 @@ test('an unknown key, a wrong secret, a revoked key and a rotated key get the sa
     const sent = { nonce: newNonce(), timestamp: String(Math.floor(Date.now() / 1_000)) };
     for (const credentials of [unknownKey, wrongSecret, revoked, rotated, revokedWrongSecret]) {
       const answer = await fileArtwork(service, credentials, sent);
-      assertRefused(answer, 401, 'SIGNATURE_INVALID');
+      assertRejected(answer, 401, 'SIGNATURE_INVALID');
       rejected.push(answer);
     }
     for (const answer of rejected) assert.deepEqual(visible(answer), visible(rejected[0] as RestAnswer));
@@ -100,7 +100,7 @@ for (const [what, method, target, body] of [
       { ...platform, apiKey: 'unknown' },
     ]) {
       const answer = await send(service.publicUrl, credentials, sent);
-      assertRefused(answer, 401, 'SIGNATURE_INVALID');
+      assertRejected(answer, 401, 'SIGNATURE_INVALID');
       assert.ok(answer.json.message.endsWith(`: ${expected}`), answer.json.message);
       assert.ok(answer.json.message.length < expected.length + 200);
     }
@@ -126,7 +126,7 @@ test('a signature for any other request is rejected, and changes nothing', async
     await changingNothing(async () => {
       const signed = Object.fromEntries(names.map((name) => [name, headers[name] as string]));
       const answer = await send(service.publicUrl, platform, { target, body, headers: signed });
-      assertRefused(answer, 401, 'SIGNATURE_INVALID');
+      assertRejected(answer, 401, 'SIGNATURE_INVALID');
     });
   }
 });
@@ -140,7 +140,7 @@ test('a signature for another nonce or timestamp is rejected', async () => {
   ]) {
     const headers = { ...signed, ...changed };
     const answer = await send(service.publicUrl, platform, { target, body, headers });
-    assertRefused(answer, 401, 'SIGNATURE_INVALID');
+    assertRejected(answer, 401, 'SIGNATURE_INVALID');
   }
 });
 

@@ -6,7 +6,7 @@ import { evidenceHash } from '../../../src/domain/filing.ts';
 import { executorOf } from '../../../src/store/store.ts';
 import { askProvenance, fileArtwork, openEscrow } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
@@ -36,7 +36,7 @@ async function assertDamaged(
   for (const call of calls) {
     const [counted, logged] = [await damaged(), service.logLines.length];
     const response = await call();
-    assertRefused(response, 500, 'RECORD_DAMAGED');
+    assertRejected(response, 500, 'RECORD_DAMAGED');
     assert.doesNotMatch(response.text, /AS-20|forged/);
     assert.equal(await damaged(), counted + 1);
     const lines = service.logLines.slice(logged).filter((line) => JSON.parse(line).level === 50);

@@ -16,7 +16,7 @@ import { askProvenance, fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { listenLocally } from '../../support/local-server.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { newNonce } from '../../support/signed-request.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -35,7 +35,7 @@ test('on a disk that fails, signed reads are rejected because of their nonces, a
   const nonce = newNonce();
   const timestamp = String(Math.floor(Date.now() / 1000));
   const read = () => askProvenance(service, platform, filingNo, { nonce, timestamp });
-  assertRefused(await read(), 503, 'UNAVAILABLE');
+  assertRejected(await read(), 503, 'UNAVAILABLE');
   assert.equal(ledger.nonces(), nonces);
   assert.equal((await filings.getFiling({ filingNo })).filing?.filingNo, filingNo);
 
@@ -81,9 +81,9 @@ test('a restored backup rejects every request that may have run after it was tak
   const takenFrom = utcTimestamp(clock.nowMs() + 301_000);
   const notReady = [503, `Not ready: restored (signed calls are rejected until ${takenFrom}).`];
   assert.deepEqual(await ready(first), notReady);
-  assertRefused(await fileArtwork(first, platform, late), 503, 'UNAVAILABLE');
+  assertRejected(await fileArtwork(first, platform, late), 503, 'UNAVAILABLE');
   const rejected = await fileArtwork(first, platform, request);
-  assertRefused(rejected, 503, 'UNAVAILABLE');
+  assertRejected(rejected, 503, 'UNAVAILABLE');
   assert.equal(rejected.headers['retry-after'], '301');
   assert.equal((await fileArtwork(first, platform, { timestamp: timestampIn(0) })).status, 503);
   const { filings } = typedClients(createTypedTransport(first.internalUrl, token));
@@ -94,12 +94,12 @@ test('a restored backup rejects every request that may have run after it was tak
   clock.advance(300_000);
   const second = await startService(t, { clock, dataDir: into });
   assert.deepEqual(await ready(second), notReady);
-  assertRefused(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
-  assertRefused(await fileArtwork(second, platform, { timestamp: timestampIn(0) }), 503, 'UNAVAILABLE');
+  assertRejected(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
+  assertRejected(await fileArtwork(second, platform, { timestamp: timestampIn(0) }), 503, 'UNAVAILABLE');
   clock.advance(1_000);
   assert.deepEqual(await ready(second), [200, undefined]);
   assert.equal((await fileArtwork(second, platform, { timestamp: timestampIn(0) })).status, 200);
-  assertRefused(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
+  assertRejected(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
 });
 
 test('a key encrypted under a master key that was added to the variable is rejected until a restart', async (t) => {
@@ -113,7 +113,7 @@ test('a key encrypted under a master key that was added to the variable is rejec
   await store.close();
   const platform = { apiKey: key.apiKey, apiSecret };
 
-  assertRefused(await fileArtwork(running, platform), 503, 'UNAVAILABLE', /cannot be verified/);
+  assertRejected(await fileArtwork(running, platform), 503, 'UNAVAILABLE', /cannot be verified/);
   await running.close();
   const restarted = await startService(t, { dataDir, env: both });
   assert.equal((await fileArtwork(restarted, platform)).status, 200);

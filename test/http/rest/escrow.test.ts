@@ -7,7 +7,7 @@ import { fileArtwork, jsonWith, openEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
-import { apiError, assertRefused } from '../../support/rejected.ts';
+import { apiError, assertRejected } from '../../support/rejected.ts';
 import { requestReader } from '../../support/request-reader.ts';
 import { escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
@@ -34,7 +34,7 @@ async function assertNotOpened(
   ...message: RegExp[]
 ): Promise<void> {
   const before = ledger.holdings();
-  assertRefused(await call(), status, code, ...message);
+  assertRejected(await call(), status, code, ...message);
   assert.deepEqual(ledger.holdings(), before);
 }
 
@@ -122,7 +122,7 @@ test('the provider gets the terms as sent once the order is stored; its error is
   const pending = await opening;
   const { holdId, instructionId, openedAtMs, escrowId, ...rest } =
     provider.instructions[sent] ?? assert.fail();
-  assertRefused(pending, 503, 'PAYMENT_PENDING', new RegExp(escrowId));
+  assertRejected(pending, 503, 'PAYMENT_PENDING', new RegExp(escrowId));
   assert.doesNotMatch(pending.text, /4711|bank/);
   const unknown = { reference: undefined, buyer: undefined, seller: undefined };
   assert.deepEqual(rest, { kind: 'FREEZE', ...parties, amount: 7n, currency: 'CNY', ...unknown });

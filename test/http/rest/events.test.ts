@@ -4,7 +4,7 @@ import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
 import { closingOf } from '../connect/closing-support.ts';
@@ -88,7 +88,7 @@ test('listing uses no quota, even if it fails, and reports how much is left', as
 
   await fileArtwork(service, gallery);
   await fileArtwork(service, gallery);
-  assertRefused(await fileArtwork(service, gallery), 429, 'QUOTA_EXCEEDED');
+  assertRejected(await fileArtwork(service, gallery), 429, 'QUOTA_EXCEEDED');
   assert.deepEqual(await left(''), [200, '0']);
   assert.deepEqual(await left('?after=-1'), [400, '0']);
   assert.equal(ledger.calls(gallery.caller), 2);
@@ -108,5 +108,5 @@ test('a wrong parameter is named', async () => {
     ['?waitSeconds=soon', /^waitSeconds must be a whole number/],
     ['?after=-1&waitSeconds=31', /^after must be .*; waitSeconds must be /],
   ] as const)
-    assertRefused(await list(gallery, query), 400, 'VALIDATION_FAILED', message);
+    assertRejected(await list(gallery, query), 400, 'VALIDATION_FAILED', message);
 });

@@ -14,12 +14,12 @@ import { forgeIn } from '../../support/forging.ts';
 import { assertDocumented } from '../../support/openapi.ts';
 import { publishAll } from '../../support/publication.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
 import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 const clock = createManualClock();
 const service = await startService(fileScope, { clock });
@@ -114,8 +114,8 @@ test('more calls than may run at a time wait for the checkpoint of what was just
 test('only the owner and internal systems with the scope read get evidence', async () => {
   const { filingNo } = await file();
   const other = await service.platform();
-  assertRefused(await askEvidence(filingNo, '', other), 404, 'FILING_NOT_FOUND');
-  assertRefused(await share(filingNo, {}, other), 404, 'FILING_NOT_FOUND');
+  assertRejected(await askEvidence(filingNo, '', other), 404, 'FILING_NOT_FOUND');
+  assertRejected(await share(filingNo, {}, other), 404, 'FILING_NOT_FOUND');
   const tokenFor = async (over: object) =>
     (await service.issuance.issueToken(tokenTerms('court', over), tester)).token;
   const clientFor = async (over: object) =>
@@ -126,7 +126,7 @@ test('only the owner and internal systems with the scope read get evidence', asy
   const { $typeName, timeStamp, ...members } = bundle ?? assert.fail();
   assert.equal(timeStamp, undefined);
   assert.equal(proven(members, await vkey()).leaf.number, filingNo);
-  await typedRefusal(reader.createEvidenceLink({ filingNo }), 'PERMISSION_DENIED');
+  await typedError(reader.createEvidenceLink({ filingNo }), 'PERMISSION_DENIED');
   const sharer = await clientFor({ scopes: ['link'] });
   const { path, linkId } = await sharer.createEvidenceLink({ filingNo });
   assert.equal((await open(path)).json.record, members.record);
@@ -134,35 +134,35 @@ test('only the owner and internal systems with the scope read get evidence', asy
     (await reader.listEvidenceLinks({ filingNo })).links.map((link) => link.linkId),
     [linkId],
   );
-  await typedRefusal(reader.revokeEvidenceLink({ filingNo, linkId }), 'PERMISSION_DENIED');
-  await typedRefusal(sharer.getEvidence({ filingNo }), 'PERMISSION_DENIED');
+  await typedError(reader.revokeEvidenceLink({ filingNo, linkId }), 'PERMISSION_DENIED');
+  await typedError(sharer.getEvidence({ filingNo }), 'PERMISSION_DENIED');
 
   const [own, others] = [{ platform: platform.caller }, { platform: other.caller }];
   assert.equal((await (await clientFor(own)).getEvidence({ filingNo })).bundle?.record, members.record);
-  await typedRefusal((await clientFor(others)).getEvidence({ filingNo }), 'FILING_NOT_FOUND');
+  await typedError((await clientFor(others)).getEvidence({ filingNo }), 'FILING_NOT_FOUND');
   const otherSharer = await clientFor({ ...others, scopes: ['link'] });
-  await typedRefusal(otherSharer.createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
-  await typedRefusal(otherSharer.revokeEvidenceLink({ filingNo, linkId }), 'LINK_NOT_FOUND');
+  await typedError(otherSharer.createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
+  await typedError(otherSharer.revokeEvidenceLink({ filingNo, linkId }), 'LINK_NOT_FOUND');
   await sharer.revokeEvidenceLink({ filingNo, linkId });
-  assertRefused(await open(path), 404, 'NOT_FOUND', /revoked/);
-  await typedRefusal((await clientFor({ scopes: ['file'] })).getEvidence({ filingNo }), 'PERMISSION_DENIED');
+  assertRejected(await open(path), 404, 'NOT_FOUND', /revoked/);
+  await typedError((await clientFor({ scopes: ['file'] })).getEvidence({ filingNo }), 'PERMISSION_DENIED');
 });
 
 test('a request that names no record is rejected with the reason', async () => {
   const { filingNo } = await file();
   for (const query of ['?sequence=0', '?sequence=10002', '?sequence=x'])
-    assertRefused(await askEvidence(filingNo, query), 400, 'VALIDATION_FAILED', /^sequence /);
-  assertRefused(await askEvidence(filingNo, '?record=2'), 400, 'VALIDATION_FAILED', /^record /);
-  assertRefused(await askEvidence(filingNo, '?sequence=2'), 404, 'FILING_NOT_FOUND', /sequence/);
-  assertRefused(await askEvidence('AS-1999-000001'), 404, 'FILING_NOT_FOUND');
+    assertRejected(await askEvidence(filingNo, query), 400, 'VALIDATION_FAILED', /^sequence /);
+  assertRejected(await askEvidence(filingNo, '?record=2'), 400, 'VALIDATION_FAILED', /^record /);
+  assertRejected(await askEvidence(filingNo, '?sequence=2'), 404, 'FILING_NOT_FOUND', /sequence/);
+  assertRejected(await askEvidence('AS-1999-000001'), 404, 'FILING_NOT_FOUND');
   for (const [terms, field] of [
     [{ sequence: 0 }, /^sequence must be an integer from 1 to 10001$/],
     [{ expiresInSeconds: 59 }, /^expiresInSeconds must be an integer from 60 to 7776000$/],
     [{ expires: 60 }, /^expires /],
   ] as const)
-    assertRefused(await share(filingNo, terms), 400, 'VALIDATION_FAILED', field);
-  assertRefused(await share(filingNo, { sequence: 2 }), 404, 'FILING_NOT_FOUND', /sequence/);
-  assertRefused(await share('AS-1999-000001'), 404, 'FILING_NOT_FOUND');
+    assertRejected(await share(filingNo, terms), 400, 'VALIDATION_FAILED', field);
+  assertRejected(await share(filingNo, { sequence: 2 }), 404, 'FILING_NOT_FOUND', /sequence/);
+  assertRejected(await share('AS-1999-000001'), 404, 'FILING_NOT_FOUND');
 });
 
 test('a link returns the same evidence as a file, and no log has its token', async () => {
@@ -203,7 +203,7 @@ test('an altered link opens nothing', async () => {
     `${path}=`,
     'x'.repeat(9_000),
   ])
-    assertRefused(await open(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
+    assertRejected(await open(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
   assert.equal((await open(path)).status, 200);
 });
 
@@ -221,10 +221,10 @@ test('a link is listed without its token, and a revoked one is like an unknown o
   const revoke = (linkId: string, by = platform) =>
     send(service.publicUrl, by, { method: 'DELETE', target: `${target}/${linkId}` });
   const other = await service.platform();
-  assertRefused(await revoke(gone.linkId, other), 404, 'LINK_NOT_FOUND');
-  assertRefused(await listed(other), 404, 'FILING_NOT_FOUND');
+  assertRejected(await revoke(gone.linkId, other), 404, 'LINK_NOT_FOUND');
+  assertRejected(await listed(other), 404, 'FILING_NOT_FOUND');
   for (const unknown of ['el_0123456789abcdef', 'x'])
-    assertRefused(await revoke(unknown), 404, 'LINK_NOT_FOUND');
+    assertRejected(await revoke(unknown), 404, 'LINK_NOT_FOUND');
   assert.equal((await open(gone.path)).status, 200);
   for (let times = 0; times < 2; times += 1) assert.equal((await revoke(gone.linkId)).text, '{}');
   const [revoked, unknown] = [await open(gone.path), await open('/evidence/unknown')];
@@ -258,7 +258,7 @@ test('the operator lists and revokes links of any platform by command', async ()
   assert.match(printed.join('\n'), new RegExp(`^${linkId}  ${filingNo}/1  created .*  expires `));
   const revoked = await runHere(['evidence', 'revoke-link', linkId, '--reason', 'leaked', '--json'], env);
   assert.equal(JSON.parse(revoked.printed.join()).linkId, linkId);
-  assertRefused(await open(path), 404, 'NOT_FOUND', /revoked/);
+  assertRejected(await open(path), 404, 'NOT_FOUND', /revoked/);
   const unknown = await runHere(['evidence', 'revoke-link', 'el_0'], env);
   assert.deepEqual([unknown.code, unknown.errors], [1, ['artseal: LINK_NOT_FOUND: LINK_ID names no link.']]);
 });
@@ -270,8 +270,8 @@ test('a record that was changed in the database is not served as evidence, and t
     client.prepare("UPDATE filing SET author = 'X' WHERE filing_no = ?").run(filingNo),
   );
   const before = service.logLines.length;
-  assertRefused(await askEvidence(filingNo), 500, 'RECORD_DAMAGED', /operator/);
-  assertRefused(await open(path), 500, 'RECORD_DAMAGED');
+  assertRejected(await askEvidence(filingNo), 500, 'RECORD_DAMAGED', /operator/);
+  assertRejected(await open(path), 500, 'RECORD_DAMAGED');
   const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
   const errors = lines.filter(({ reason }) => reason === 'RECORD_DAMAGED');
   assert.deepEqual(
@@ -301,9 +301,9 @@ test('an expired link opens nothing, and the evidence of an erased filing says t
   past.leap(Date.parse(short.expiresAt) - 1 - past.nowMs());
   assert.equal((await open(short.path, old)).status, 200);
   past.advance(1);
-  assertRefused(await open(short.path, old), 404, 'NOT_FOUND', /expired/);
+  assertRejected(await open(short.path, old), 404, 'NOT_FOUND', /expired/);
   assert.equal((await open(long.path, old)).status, 200);
-  assertRefused(await open(long.path), 404, 'NOT_FOUND', /expired/);
+  assertRejected(await open(long.path), 404, 'NOT_FOUND', /expired/);
 
   const now = { ...tester, atS: Math.floor(Date.parse('2025-04-01T12:00:00Z') / 1_000) };
   await perform(old.store, { kind: 'AcceptClock', by: now });
@@ -314,5 +314,5 @@ test('an expired link opens nothing, and the evidence of an erased filing says t
     await call(target, '{}'),
     await open(long.path, old),
   ])
-    assertRefused(answer, 404, 'FILING_NOT_FOUND', /erased/);
+    assertRejected(answer, 404, 'FILING_NOT_FOUND', /erased/);
 });

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { askProvenance, fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 
@@ -73,7 +73,7 @@ test('the business time zone decides time, number, provenance date and quota mon
   const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
   const before = (await fileArtwork(shanghai, by, now())).json;
   assert.deepEqual([before.filingNo, before.timestamp], ['AS-2026-000001', '2026-12-31T23:59:59+08:00']);
-  assertRefused(await fileArtwork(shanghai, by, now()), 429, 'QUOTA_EXCEEDED', /2026-12/);
+  assertRejected(await fileArtwork(shanghai, by, now()), 429, 'QUOTA_EXCEEDED', /2026-12/);
   clock.advance(1);
   const after = (await fileArtwork(shanghai, by, now())).json;
   assert.deepEqual([after.filingNo, after.timestamp], ['AS-2027-000001', '2027-01-01T00:00:00+08:00']);

@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { askProvenance, fileArtwork, openEscrow } from '../../support/calls.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { writeTransfers } from '../../support/transfers.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 test('neither API opens an order for a filing with 10,000 transfers, and its provenance shows them all', async (t) => {
   const service = await startService(t);
@@ -15,10 +15,10 @@ test('neither API opens an order for a filing with 10,000 transfers, and its pro
   const { filingNo } = (await fileArtwork(service, platform)).json;
   await writeTransfers(service.dataDir, filingNo, 10_000);
   const answer = await openEscrow(service, platform, filingNo);
-  assertRefused(answer, 409, 'TRANSFERS_EXHAUSTED', /10000 transfers/);
+  assertRejected(answer, 409, 'TRANSFERS_EXHAUSTED', /10000 transfers/);
   const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
   const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
-  await typedRefusal(escrows.createEscrow(terms), 'TRANSFERS_EXHAUSTED');
+  await typedError(escrows.createEscrow(terms), 'TRANSFERS_EXHAUSTED');
   const { records } = (await askProvenance(service, platform, filingNo)).json;
   assert.equal(records.length, 10_001);
 });

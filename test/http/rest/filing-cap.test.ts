@@ -6,11 +6,11 @@ import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { scrape } from '../../support/metrics.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 /** Ten minutes before the year ends in Shanghai, eight hours before it ends in UTC. */
 const startMs = Date.UTC(2026, 11, 31, 15, 50);
@@ -31,7 +31,7 @@ test('concurrent filings of a platform stop at its cap of the year, and continue
   const answers = await Promise.all(Array.from({ length: 9 }, () => fileArtwork(service, capped, now())));
   assert.equal(answers.filter(({ status }) => status === 200).length, 5);
   const rejected = await fileArtwork(service, capped, { ...now(), headers });
-  assertRefused(rejected, 429, 'FILING_CAP_REACHED', /^All 5 filings of 2026 /);
+  assertRejected(rejected, 429, 'FILING_CAP_REACHED', /^All 5 filings of 2026 /);
   assert.equal(rejected.headers['retry-after'], '600');
   clock.advance(1_001);
   assert.equal(await ratio(), 1);
@@ -40,11 +40,11 @@ test('concurrent filings of a platform stop at its cap of the year, and continue
   // The cap also applies to tokens of the platform.
   const token = await service.issuance.issueToken(tokenTerms('office', { platform: capped.caller }), tester);
   const { filings } = typedClients(createTypedTransport(service.internalUrl, token.token));
-  await typedRefusal(filings.createFiling(painting), 'FILING_CAP_REACHED');
+  await typedError(filings.createFiling(painting), 'FILING_CAP_REACHED');
 
   await admin.updatePlatform({ caller: capped.caller, filingCap: 6n });
   assert.equal((await fileArtwork(service, capped, now())).status, 200);
-  assertRefused(await fileArtwork(service, capped, now()), 429, 'FILING_CAP_REACHED');
+  assertRejected(await fileArtwork(service, capped, now()), 429, 'FILING_CAP_REACHED');
   clock.advance(600_000);
   const next = await fileArtwork(service, capped, { ...now(), headers });
   assert.equal(next.json.filingNo, 'AS-2027-000001');

@@ -5,7 +5,7 @@ import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { scrape } from '../../support/metrics.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 
 const noonMs = Date.UTC(2026, 5, 10, 12);
@@ -46,7 +46,7 @@ test('filings are rejected while the clock is behind the newest record; other ca
   const second = (await file()).json.filingNo;
   setBy(-100);
   const answer = await file();
-  assertRefused(answer, 503, 'UNAVAILABLE', /the clock is 100 s behind the newest record/, /clock accept/);
+  assertRejected(answer, 503, 'UNAVAILABLE', /the clock is 100 s behind the newest record/, /clock accept/);
   assert.equal(answer.headers['retry-after'], '60');
   setBy(90);
   assert.equal((await file()).headers['retry-after'], '10');
@@ -69,7 +69,7 @@ test('filings are accepted within a second after an operator accepts the clock, 
   await noted(accepting, 2);
   assert.equal((await file()).status, 200);
   setBy(-40 * dayS);
-  assertRefused(await file(), 503, 'UNAVAILABLE', /behind the newest record/);
+  assertRejected(await file(), 503, 'UNAVAILABLE', /behind the newest record/);
   await accept();
   await passUntil('filings are accepted', async () => (await file()).status === 200);
   const metrics = await passUntil('the metrics', async () => {
@@ -89,6 +89,6 @@ test('after a start more than 366 days ahead of the newest filing, filings are r
   const in2036 = await startService(fileScope, { clock: clockOf2036, dataDir: later.dataDir });
   const by = { timestamp: String(Date.UTC(2036, 0, 1) / 1_000) };
   const answer = await fileArtwork(in2036, issued, by);
-  assertRefused(answer, 503, 'UNAVAILABLE', /the clock is \d+ s \(\d+ days\) ahead of the newest filing/);
+  assertRejected(answer, 503, 'UNAVAILABLE', /the clock is \d+ s \(\d+ days\) ahead of the newest filing/);
   assert.ok(in2036.logLines.some((line) => rejecting.test(line)));
 });

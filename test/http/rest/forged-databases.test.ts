@@ -15,7 +15,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../../support/forgeries.ts';
 import { appendForged, type FilingRow, forgeIn, leafOfFiling, rewriteLeaf } from '../../support/forging.ts';
 import { publishAll } from '../../support/publication.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -261,7 +261,7 @@ test('a release over a deleted TRANSFER is rejected before any money moves', asy
   const escrowId = await open();
   forgeIn(join(service.dataDir, 'artseal.db'), (client) => client.exec('DELETE FROM provenance_record'));
   const { size } = await perform(service.store, { kind: 'GetTree' });
-  assertRefused(await releaseEscrow(service, platform, escrowId), 500, 'RECORD_DAMAGED');
+  assertRejected(await releaseEscrow(service, platform, escrowId), 500, 'RECORD_DAMAGED');
   const { state, pending } = (await getEscrow(service, platform, escrowId)).json;
   assert.deepEqual([state, pending], ['FROZEN', undefined]);
   assert.equal((await perform(service.store, { kind: 'GetTree' })).size, size);

@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { headersOf, send } from '../../support/signed-request.ts';
 import { startWeighedService } from '../../support/weighed-service.ts';
@@ -97,7 +97,7 @@ for (const [name, [toSend, peers]] of Object.entries(attacks)) {
     assert.ok(held - before.held <= heldBytesMax, `${held - before.held} bytes more are alive`);
     // The one that has only begun is not the one that goes.
     const whole = await rawAnswer(publicUrl, request(65_536, 65_536));
-    assertRefused(whole, 401, 'SIGNATURE_INVALID');
+    assertRejected(whole, 401, 'SIGNATURE_INVALID');
     await leave(sockets);
   });
 }
@@ -111,7 +111,7 @@ test('requests that are rejected before their bodies arrive leave no memory in u
         end: true,
       },
     );
-    assertRefused(answer, 401, 'AUTH_HEADER_MISSING');
+    assertRejected(answer, 401, 'AUTH_HEADER_MISSING');
   };
   await refuse();
   const before = await weigh();

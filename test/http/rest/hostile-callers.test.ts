@@ -10,7 +10,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { heldConnections, holdsNone } from '../../support/local-server.ts';
 import { rawAnswer, rawExchange } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { type BareListener, openBareListener } from './bare-listener.ts';
 
 /** The longest wait for something that has to happen. */
@@ -122,7 +122,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       test(`${what} returns INTERNAL, and its cause is in the log`, async (t) => {
         const listener = await openListener(t, signedCalls);
         const answer = await rawAnswer(listener.baseUrl, anyCall);
-        assertRefused(answer, 500, 'INTERNAL');
+        assertRejected(answer, 500, 'INTERNAL');
         assert.doesNotMatch(answer.text, /secret/);
         const { requestId, status, err } = JSON.parse(listener.logLines[0] ?? '{}');
         assert.deepEqual([requestId, status], [answer.json.requestId, 500]);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { newNonce, type RestAnswer, send } from '../../support/signed-request.ts';
@@ -79,7 +79,7 @@ test('a key with another body or route is rejected', async () => {
     body: filingBody,
     headers: { 'Idempotency-Key': 'k' },
   });
-  for (const rejected of [otherBody, otherRoute]) assertRefused(rejected, 422, 'IDEMPOTENCY_KEY_REUSED');
+  for (const rejected of [otherBody, otherRoute]) assertRejected(rejected, 422, 'IDEMPOTENCY_KEY_REUSED');
 });
 
 test('another spelling of the same request is the same request', async () => {
@@ -127,7 +127,7 @@ test('an invalid request is identified by its faults, too', async () => {
     assertReplays(await file(service, platform, key, { body }), first);
     for (const other of [...mistakes, filingBody].filter((one) => one !== body)) {
       const rejected = await file(service, platform, key, { body: other });
-      assertRefused(rejected, 422, 'IDEMPOTENCY_KEY_REUSED');
+      assertRejected(rejected, 422, 'IDEMPOTENCY_KEY_REUSED');
     }
   }
 });
@@ -135,12 +135,12 @@ test('an invalid request is identified by its faults, too', async () => {
 test('errors of the operation are stored; errors before it are not', async () => {
   const platform = await service.platform();
   const invalid = await file(service, platform, 'bad', { body: '{}' });
-  assertRefused(invalid, 400, 'VALIDATION_FAILED');
+  assertRejected(invalid, 400, 'VALIDATION_FAILED');
   assertReplays(await file(service, platform, 'bad', { body: '{}' }), invalid);
   const open = () =>
     openEscrow(service, platform, 'AS-2026-999999', {}, { headers: { 'Idempotency-Key': 'none' } });
   const missing = await open();
-  assertRefused(missing, 404, 'FILING_NOT_FOUND');
+  assertRejected(missing, 404, 'FILING_NOT_FOUND');
   assertReplays(await open(), missing);
   const headers = { 'Content-Type': 'text/plain', 'Idempotency-Key': 'media' };
   const request = { target: '/api/v1/filing', body: filingBody };
@@ -152,5 +152,5 @@ test('errors of the operation are stored; errors before it are not', async () =>
 test('a malformed or repeated key is rejected', async () => {
   const platform = await service.platform();
   for (const key of ['a b', ['a', 'b']])
-    assertRefused(await file(service, platform, key), 400, 'IDEMPOTENCY_KEY_INVALID');
+    assertRejected(await file(service, platform, key), 400, 'IDEMPOTENCY_KEY_INVALID');
 });

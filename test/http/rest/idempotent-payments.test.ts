@@ -11,7 +11,7 @@ import {
   releaseEscrow,
 } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
 import { openTestProvider, type Treatments } from '../../support/simulator.ts';
@@ -64,7 +64,7 @@ function untilSettled(escrowId: string, call: () => Promise<RestAnswer>): Promis
   return eventually(`${escrowId} is settled`, timeoutMs, async () => {
     const answer = await call();
     if (answer.json.code !== 'PAYMENT_PENDING') return answer;
-    assertRefused(answer, 503, 'PAYMENT_PENDING');
+    assertRejected(answer, 503, 'PAYMENT_PENDING');
     assert.equal(answer.headers['idempotent-replayed'], undefined);
     assert.equal(escrowIdIn(answer), escrowId);
     return undefined;
@@ -79,7 +79,7 @@ async function twenty(call: () => Promise<RestAnswer>): Promise<RestAnswer> {
   assert.equal(new Set(done.map(({ text }) => text)).size, 1);
   assert.equal(done.filter(({ headers }) => headers['idempotent-replayed'] === undefined).length, 1);
   for (const answer of answers) {
-    if (answer.status !== 200) assertRefused(answer, 409, 'IDEMPOTENCY_IN_PROGRESS');
+    if (answer.status !== 200) assertRejected(answer, 409, 'IDEMPOTENCY_IN_PROGRESS');
   }
   return done[0] ?? assert.fail();
 }
@@ -93,7 +93,7 @@ test('the same release sent twenty times at once under one key pays once', async
   assertReplays(await call(), first);
   assert.equal(provider.carriedOut('RELEASE'), 1);
   // Without the key it is another call, which comes too late.
-  assertRefused(await releaseEscrow(service, platform, escrowId), 409, 'ESCROW_STATE_CONFLICT');
+  assertRejected(await releaseEscrow(service, platform, escrowId), 409, 'ESCROW_STATE_CONFLICT');
 });
 
 for (const [kind, resolve, state] of [
@@ -104,7 +104,7 @@ for (const [kind, resolve, state] of [
     const { provider, service, platform, filingNo } = await start(t, { [kind]: 'SILENT' });
     const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
     const call = () => resolve(service, platform, escrowId, keyed('k'));
-    for (const _ of ['first', 'second']) assertRefused(await call(), 503, 'PAYMENT_PENDING');
+    for (const _ of ['first', 'second']) assertRejected(await call(), 503, 'PAYMENT_PENDING');
     provider.treat({ [kind]: 'CONFIRMED' });
     const settled = await untilSettled(escrowId, call);
     assert.equal(settled.status, 200, settled.text);
@@ -119,7 +119,7 @@ test('after PAYMENT_PENDING the key of a release keeps that it was declined', as
   const { provider, service, platform, filingNo } = await start(t, { RELEASE: 'LOST' });
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
   const call = () => releaseEscrow(service, platform, escrowId, keyed('k'));
-  assertRefused(await call(), 503, 'PAYMENT_PENDING');
+  assertRejected(await call(), 503, 'PAYMENT_PENDING');
   provider.treat({ RELEASE: 'DECLINED' });
   const declined = await untilSettled(escrowId, call);
   assertDeclined(declined, 'RELEASE', escrowId, providerWords);
@@ -133,19 +133,19 @@ test('after PAYMENT_PENDING the key of a release keeps that it was declined', as
 test('after PAYMENT_PENDING the key of an escrow continues its order, and keeps its result', async (t) => {
   const { provider, service, platform, open } = await start(t, { FREEZE: 'SILENT' });
   const pending = await open();
-  assertRefused(pending, 503, 'PAYMENT_PENDING');
+  assertRejected(pending, 503, 'PAYMENT_PENDING');
   const escrowId = escrowIdIn(pending);
   const again = await open();
-  assertRefused(again, 503, 'PAYMENT_PENDING');
+  assertRejected(again, 503, 'PAYMENT_PENDING');
   assert.equal(escrowIdIn(again), escrowId);
-  assertRefused(await open({ amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(await open({ amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
   provider.treat({ FREEZE: 'CONFIRMED' });
   const settled = await untilSettled(escrowId, open);
   assert.equal(settled.status, 200, settled.text);
   const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
   assert.deepEqual(settled.json, { escrowId, state: 'FROZEN', clearing, amount: 128_000_000 });
   assertReplays(await open(), settled);
-  assertRefused(await open({ amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(await open({ amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
   assert.equal(provider.carriedOut('FREEZE'), 1);
   await releaseEscrow(service, platform, escrowId);
   assertReplays(await open(), settled);
@@ -156,7 +156,7 @@ test('the key of a RELEASE does not return the decision of an operator, but the 
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
   provider.report((_, truth) => ({ ...truth, amount: 1n }));
   const release = () => releaseEscrow(service, platform, escrowId, keyed('k'));
-  assertRefused(await release(), 503, 'PAYMENT_PENDING');
+  assertRejected(await release(), 503, 'PAYMENT_PENDING');
   await eventually('the order needs a review', timeoutMs, async () => {
     const found = await service.execute({ kind: 'FindCase', escrowId });
     return found?.review !== undefined;
@@ -170,7 +170,7 @@ test('the key of a RELEASE does not return the decision of an operator, but the 
   } as const;
   await service.execute({ ...returning, nowMs: Date.now() });
   await provider.instructed('REFUND');
-  assertRefused(await release(), 503, 'PAYMENT_PENDING');
+  assertRejected(await release(), 503, 'PAYMENT_PENDING');
   provider.report();
   await provider.answer();
   const released = await untilSettled(escrowId, release);
@@ -230,7 +230,7 @@ test('a late hold is pending under its key while it is cancelled, and then decli
   const asked = provider.lookUps.length;
   // Twice: the first of the two may have been under way before the hold was made.
   await eventually('a look-up has found the hold', timeoutMs, () => provider.lookUps.length >= asked + 2);
-  assertRefused(await open(), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
+  assertRejected(await open(), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
   provider.treat({ CANCEL: 'CONFIRMED' });
   const declined = await untilSettled(escrowId, open);
   assertDeclined(declined, 'FREEZE', escrowId);
@@ -246,9 +246,9 @@ test('a pending key continues after a restart, and keeps its result after anothe
   await first.service.close();
 
   const second = await startService(t, { provider, limits: hasty, dataDir });
-  assertRefused(await openAt(second), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
+  assertRejected(await openAt(second), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
   const reused = await openEscrow(second, platform, filingNo, { amount: 1 }, keyed('k'));
-  assertRefused(reused, 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(reused, 422, 'IDEMPOTENCY_KEY_REUSED');
   provider.treat({ FREEZE: 'CONFIRMED' });
   const settled = await untilSettled(escrowId, () => openAt(second));
   assert.equal(settled.status, 200, settled.text);
@@ -264,12 +264,12 @@ test('a key identifies one operation on one order', async (t) => {
   const { service, platform, filingNo } = await start(t);
   const { escrowId } = (await openEscrow(service, platform, filingNo, {}, keyed('k'))).json;
   for (const resolve of [releaseEscrow, refundEscrow]) {
-    assertRefused(await resolve(service, platform, escrowId, keyed('k')), 422, 'IDEMPOTENCY_KEY_REUSED');
+    assertRejected(await resolve(service, platform, escrowId, keyed('k')), 422, 'IDEMPOTENCY_KEY_REUSED');
   }
   await releaseEscrow(service, platform, escrowId, keyed('r'));
-  assertRefused(await refundEscrow(service, platform, escrowId, keyed('r')), 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(await refundEscrow(service, platform, escrowId, keyed('r')), 422, 'IDEMPOTENCY_KEY_REUSED');
   const another = await releaseEscrow(service, platform, 'ES-2026-0000', keyed('r'));
-  assertRefused(another, 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(another, 422, 'IDEMPOTENCY_KEY_REUSED');
 });
 
 test('a pending order counts against the quota once, and its result does not', async (t) => {
@@ -280,7 +280,7 @@ test('a pending order counts against the quota once, and its result does not', a
   const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
   const left = ({ headers }: RestAnswer) => /"monthly";r=(\d+)/.exec(String(headers.ratelimit))?.[1];
   const pending = await open();
-  assertRefused(pending, 503, 'PAYMENT_PENDING');
+  assertRejected(pending, 503, 'PAYMENT_PENDING');
   assert.equal(left(pending), '98');
   provider.treat({ FREEZE: 'CONFIRMED' });
   const escrowId = escrowIdIn(pending);

@@ -10,12 +10,12 @@ import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { apiError, assertRefused } from '../../support/rejected.ts';
+import { apiError, assertRejected } from '../../support/rejected.ts';
 import { requestReader } from '../../support/request-reader.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
-import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
 
 /** test/store/promises has which filings and orders a filter selects, and in which order; paging.test.ts the tokens. */
 const clock = createManualClock(Date.UTC(2026, 11, 31, 12));
@@ -154,14 +154,14 @@ for (const [target, read, queries] of [
 
 test('an invalid query gets 400, over REST and from the internal API', async () => {
   const gallery = await service.platform();
-  assertRefused(await get(gallery, '/api/v1/filing?year=10000'), 400, 'VALIDATION_FAILED', /^year must be/);
+  assertRejected(await get(gallery, '/api/v1/filing?year=10000'), 400, 'VALIDATION_FAILED', /^year must be/);
   const { filings, escrows } = await typed();
   for (const [list, message] of [
     [filings.listFilings({ year: -1 }), /^year must be an integer from 1 to 9999/],
     [escrows.listEscrows({ state: 99 as Escrow_State }), /^state must be/],
     [escrows.listEscrows({ filingNo: 'AS-2026-1' }), /^filingNo must be AS-/],
   ] as const) {
-    assert.match((await typedRefusal(list, 'VALIDATION_FAILED')).message, message);
+    assert.match((await typedError(list, 'VALIDATION_FAILED')).message, message);
   }
 });
 
@@ -178,15 +178,15 @@ test('a page token is valid for its list and its caller, at both APIs and after 
     [other, 'filing'],
     [one, 'escrow'],
   ] as const) {
-    assertRefused(await get(by, `/api/v1/${list}${query}`, first), 400, 'VALIDATION_FAILED', invalid);
+    assertRejected(await get(by, `/api/v1/${list}${query}`, first), 400, 'VALIDATION_FAILED', invalid);
   }
   assert.equal((await get(one, '/api/v1/filing?pageToken=', first)).json.filings.length, 3, 'the first page');
   const clientOf = async () =>
     typedClients(createTypedTransport(first.internalUrl, await first.token())).filings;
   const [own, foreign] = [await clientOf(), await clientOf()];
-  await typedRefusal(own.listFilings({ pageToken: nextPageToken }), 'VALIDATION_FAILED');
+  await typedError(own.listFilings({ pageToken: nextPageToken }), 'VALIDATION_FAILED');
   const { nextPageToken: pageToken } = await own.listFilings({ pageSize: 1 });
-  await typedRefusal(foreign.listFilings({ pageToken }), 'VALIDATION_FAILED');
+  await typedError(foreign.listFilings({ pageToken }), 'VALIDATION_FAILED');
   assert.equal((await own.listFilings({ pageToken })).filings.length, 2);
   await first.close();
   const again = await startService(t, { clock, dataDir: first.dataDir });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { unavailable } from '../../../src/domain/reason.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { openBareListener } from './bare-listener.ts';
 
 const note = 'example.com/log\n1\nAAAA\n\n— example.com/log AAAA\n';
@@ -66,10 +66,10 @@ test('they accept only GET and HEAD, and no query', async () => {
   for (const path of ['/log/checkpoint', '/log/vkey', '/log/tile/0/000', '/evidence/good']) {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
       const rejected = await ask(path, method);
-      assertRefused(rejected, 405, 'METHOD_NOT_ALLOWED');
+      assertRejected(rejected, 405, 'METHOD_NOT_ALLOWED');
       assert.equal(rejected.headers.allow, 'GET, HEAD');
     }
-    assertRefused(await ask(`${path}?x=1`), 400, 'VALIDATION_FAILED');
+    assertRejected(await ask(`${path}?x=1`), 400, 'VALIDATION_FAILED');
   }
 });
 
@@ -85,7 +85,7 @@ test('an unknown path is an ordinary error, also for pages of other origins, and
   ];
   for (const path of [...paths, 'nothing', 'checkpoint/', 'checkpoint%2e', 'vkey.txt']) {
     const rejected = await ask(`/log/${path}`);
-    assertRefused(rejected, 404, 'NOT_FOUND', /evidence log/);
+    assertRejected(rejected, 404, 'NOT_FOUND', /evidence log/);
     assert.equal(rejected.headers['access-control-allow-origin'], '*');
     assert.equal(rejected.headers['cache-control'], 'no-store');
   }
@@ -94,21 +94,21 @@ test('an unknown path is an ordinary error, also for pages of other origins, and
     paths.map((path) => path.slice('tile/'.length)),
   );
   for (const token of ['', 'bad', 'good/', 'good%20', '../log/checkpoint'])
-    assertRefused(await ask(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
+    assertRejected(await ask(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
 });
 
 test('before the first checkpoint the path is not found', async () => {
   isPublished = false;
-  assertRefused(await ask('/log/checkpoint'), 404, 'NOT_FOUND');
+  assertRejected(await ask('/log/checkpoint'), 404, 'NOT_FOUND');
   isPublished = true;
 });
 
 test('while too many read, the response says when to try again', async () => {
   const rejected = await ask('/log/tile/busy');
-  assertRefused(rejected, 503, 'UNAVAILABLE');
+  assertRejected(rejected, 503, 'UNAVAILABLE');
   assert.equal(rejected.headers['retry-after'], '1');
   assert.equal(rejected.headers['access-control-allow-origin'], '*');
-  assertRefused(await ask('/log/tile/broken'), 500, 'INTERNAL');
+  assertRejected(await ask('/log/tile/broken'), 500, 'INTERNAL');
 });
 
 test('the log names the route of a link, and never its token', async () => {

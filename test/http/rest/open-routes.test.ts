@@ -7,7 +7,7 @@ import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { assertDocumented, openApi } from '../../support/openapi.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
 
@@ -29,7 +29,7 @@ async function failing(): Promise<string[]> {
   const answer = await ask('/readyz');
   assertDocumented('GET', '/readyz', answer);
   if (answer.status === 200) return [];
-  assertRefused(answer, 503, 'UNAVAILABLE');
+  assertRejected(answer, 503, 'UNAVAILABLE');
   assert.equal(answer.headers['retry-after'], '1');
   return /^Not ready: (.+)\.$/.exec(answer.json.message)?.[1]?.split(', ') ?? [];
 }
@@ -64,11 +64,11 @@ for (const path of routes) {
   test(`${path} takes no other method and no query`, async () => {
     for (const method of ['POST', 'DELETE', 'OPTIONS']) {
       const rejected = await ask(path, method);
-      assertRefused(rejected, 405, 'METHOD_NOT_ALLOWED');
+      assertRejected(rejected, 405, 'METHOD_NOT_ALLOWED');
       assert.equal(rejected.headers.allow, 'GET, HEAD');
     }
-    assertRefused(await ask(`${path}?verbose=1`), 400, 'VALIDATION_FAILED');
-    assertRefused(await ask(`${path}/`), 401, 'AUTH_HEADER_MISSING');
+    assertRejected(await ask(`${path}?verbose=1`), 400, 'VALIDATION_FAILED');
+    assertRejected(await ask(`${path}/`), 401, 'AUTH_HEADER_MISSING');
   });
 }
 

@@ -12,7 +12,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { assertDocumented } from '../../support/openapi.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, newNonce, type RestAnswer, type SignedRequest } from '../../support/signed-request.ts';
@@ -118,7 +118,7 @@ const pairs: readonly Case[] = [
 for (const [what, by, request, code] of pairs) {
   test(`checks run in this order: ${what} (${code})`, async () => {
     const before = ledger.holdings();
-    assertRefused(await sendRaw(by, request), reasons[code].http, code);
+    assertRejected(await sendRaw(by, request), reasons[code].http, code);
     assert.deepEqual(ledger.holdings(), before);
   });
 }
@@ -138,9 +138,9 @@ test('a call that is rejected before admission stores nothing, and its bytes can
   const written = () => ({ nonces: ledger.nonces(), calls: ledger.calls(trial.caller), log: log() });
   const before = written();
   for (let call = 0; call < 20; call += 1) {
-    assertRefused(await sendRaw(trial, sent), 429, 'RATE_LIMITED');
-    assertRefused(await sendRaw(suspended, sent), 403, 'KEY_SUSPENDED');
-    assertRefused(
+    assertRejected(await sendRaw(trial, sent), 429, 'RATE_LIMITED');
+    assertRejected(await sendRaw(suspended, sent), 403, 'KEY_SUSPENDED');
+    assertRejected(
       await sendRaw(suspended, { ...sent, signature: forged.signature }),
       401,
       'SIGNATURE_INVALID',
@@ -149,7 +149,7 @@ test('a call that is rejected before admission stores nothing, and its bytes can
   assert.deepEqual(written(), before);
   clock.advance(1_000);
   assert.equal((await sendRaw(trial, sent)).status, 200);
-  assertRefused(await sendRaw(trial, sent), 401, 'NONCE_REUSED');
+  assertRejected(await sendRaw(trial, sent), 401, 'NONCE_REUSED');
   assert.notEqual(log(), before.log);
   await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'ACTIVE' });
   assert.equal((await sendRaw(suspended, sent)).status, 200);
@@ -186,7 +186,7 @@ const afterNonce: readonly Case[] = [
 for (const [what, by, request, code] of afterNonce) {
   test(`an error consumes the nonce: ${what}`, async () => {
     const sent = { ...request, nonce: newNonce(), timestamp: stamp() };
-    assertRefused(await sendRaw(by, sent), reasons[code].http, code);
-    assertRefused(await sendRaw(by, sent), 401, 'NONCE_REUSED');
+    assertRejected(await sendRaw(by, sent), reasons[code].http, code);
+    assertRejected(await sendRaw(by, sent), 401, 'NONCE_REUSED');
   });
 }

@@ -7,7 +7,7 @@ import { reasonHelp } from '../../../src/domain/reason-help.ts';
 import { exampleCheckpoint, exampleKey, exampleOrigin } from '../../support/evidence-example.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
 import { openBareListener } from './bare-listener.ts';
@@ -43,10 +43,10 @@ for (const path of ['/', '/docs/errors', '/verify', '/log/']) {
   });
 
   test(`${path} takes no other method and no query`, async () => {
-    assertRefused(await ask(`${path}?key=1`), 400, 'VALIDATION_FAILED');
+    assertRejected(await ask(`${path}?key=1`), 400, 'VALIDATION_FAILED');
     if (path === '/') return;
     const rejected = await ask(path, 'POST');
-    assertRefused(rejected, 405, 'METHOD_NOT_ALLOWED');
+    assertRejected(rejected, 405, 'METHOD_NOT_ALLOWED');
     assert.equal(rejected.headers.allow, 'GET, HEAD');
   });
 }
@@ -84,7 +84,7 @@ test('/ describes the service, and its links work', async (t) => {
     assert.equal(answer.status, 200, link);
   }
   const signed = await rawAnswer(service.publicUrl, rawRequest('POST', '/', { Host: 'x' }));
-  assertRefused(signed, 401, 'AUTH_HEADER_MISSING');
+  assertRejected(signed, 401, 'AUTH_HEADER_MISSING');
 });
 
 test('/verify is docs/verify.html, with the policy that it states itself', async () => {

@@ -8,7 +8,7 @@ import type { PaymentProvider } from '../../../src/payments/provider.ts';
 import { fileArtwork, getEscrow, openEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
 import { openTestProvider, type SignedNotification } from '../../support/simulator.ts';
@@ -99,9 +99,9 @@ test('a forged or unreadable notification is rejected and not stored', async () 
   const escrowId = await open();
   const before = stored();
   const forged = provider.notification(escrowId, { secret: Buffer.from('guessed') });
-  assertRefused(await post(forged), 401, 'SIGNATURE_INVALID');
-  assertRefused(await post({ body: Buffer.from('\u0000🖌<xml/>') }), 401, 'SIGNATURE_INVALID');
-  assertRefused(await post(provider.notification(escrowId, { claims: '{' })), 400, 'INVALID_JSON');
+  assertRejected(await post(forged), 401, 'SIGNATURE_INVALID');
+  assertRejected(await post({ body: Buffer.from('\u0000🖌<xml/>') }), 401, 'SIGNATURE_INVALID');
+  assertRejected(await post(provider.notification(escrowId, { claims: '{' })), 400, 'INVALID_JSON');
   assert.equal(stored(), before);
   await nothingMoreIsDue();
   assert.equal(lookUpsOf(escrowId), 0);
@@ -120,13 +120,13 @@ test('a notification has its own method and path', async () => {
   const before = stored();
   for (const method of ['GET', 'PUT', 'OPTIONS']) {
     const answer = await post(notification, method);
-    assertRefused(answer, 405, 'METHOD_NOT_ALLOWED', /POST/);
+    assertRejected(answer, 405, 'METHOD_NOT_ALLOWED', /POST/);
     assert.equal(answer.headers.allow, 'POST');
   }
   const head = await post(notification, 'HEAD');
   assert.deepEqual([head.status, head.headers.allow, head.text], [405, 'POST', '']);
   for (const target of [`${path}/`, `${path}?a=1`, '/payment/Notifications', '/payment']) {
-    assertRefused(await post(notification, 'POST', target), 401, 'AUTH_HEADER_MISSING');
+    assertRejected(await post(notification, 'POST', target), 401, 'AUTH_HEADER_MISSING');
   }
   assert.equal(stored(), before);
 });
@@ -149,14 +149,14 @@ test('a provider that notifies with GET has its data in the query, which no log 
   assert.equal((await get('secret=marked&order')).status, 200);
   await own.lookedUp(escrowId);
   assert.equal((await get('secret=marked&other')).status, 200);
-  assertRefused(await get('secret=marked&silent'), 503, 'UNAVAILABLE', /Send it again/);
-  for (const query of ['secret=forged&order', '']) assertRefused(await get(query), 401, 'SIGNATURE_INVALID');
-  assertRefused(await own.post({}, 'GET'), 401, 'SIGNATURE_INVALID');
+  assertRejected(await get('secret=marked&silent'), 503, 'UNAVAILABLE', /Send it again/);
+  for (const query of ['secret=forged&order', '']) assertRejected(await get(query), 401, 'SIGNATURE_INVALID');
+  assertRejected(await own.post({}, 'GET'), 401, 'SIGNATURE_INVALID');
   assert.equal(own.stored(), 1);
   for (const target of [path, `${path}?secret=marked&order`]) {
     assert.equal((await own.post({}, 'POST', target)).headers.allow, 'GET');
   }
-  assertRefused(await own.post({}, 'GET', `${path}/?secret=marked&order`), 401, 'AUTH_HEADER_MISSING');
+  assertRejected(await own.post({}, 'GET', `${path}/?secret=marked&order`), 401, 'AUTH_HEADER_MISSING');
   const lines = own.service.logLines.filter((line) => !line.includes('no answer'));
   assert.doesNotMatch(lines.join('\n'), /marked/);
 });
@@ -169,7 +169,7 @@ test('a notification has at most as many bytes as any body', async () => {
     const padding = 'x'.repeat(bytes - bare.body.length);
     return provider.notification(escrowId, { eventId: 'e', claims: { padding } });
   };
-  assertRefused(await post(padded(bodyBytesMax + 1)), 413, 'BODY_TOO_LARGE', /65536/);
+  assertRejected(await post(padded(bodyBytesMax + 1)), 413, 'BODY_TOO_LARGE', /65536/);
   assert.equal(stored(), before);
   assert.equal((await post(padded(bodyBytesMax))).status, 200);
   assert.equal(stored(), before + 1);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { askProvenance, fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 
 const service = await startService(fileScope);
@@ -16,7 +16,7 @@ test('a number in any form that names no filing is not found', async () => {
     ...['%27%20OR%201%3D1--', '__proto__', '%F0%9F%96%8C', '%0D%0ASet-Cookie:%20a=b', 'x'.repeat(2_000)],
   ];
   for (const number of numbers)
-    assertRefused(await askProvenance(service, platform, number), 404, 'FILING_NOT_FOUND', /filingNo/);
+    assertRejected(await askProvenance(service, platform, number), 404, 'FILING_NOT_FOUND', /filingNo/);
 });
 
 test('each released escrow adds one TRANSFER, dated by its release, after the earlier records', async (t) => {

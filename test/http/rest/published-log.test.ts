@@ -10,7 +10,7 @@ import { fileScope } from '../../support/file-scope.ts';
 import { writeLeaves } from '../../support/leaves.ts';
 import { assertDocumented } from '../../support/openapi.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -75,7 +75,7 @@ test('a tile that the newest checkpoint does not cover, or with another path, is
     'entries',
     '',
   ])
-    assertRefused(await ask(`/log/tile/${tile}`), 404, 'NOT_FOUND');
+    assertRejected(await ask(`/log/tile/${tile}`), 404, 'NOT_FOUND');
   for (const path of ['/log/checkpoint', '/log/vkey']) assertDocumented('GET', path, await ask(path));
 });
 

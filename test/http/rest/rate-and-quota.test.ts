@@ -9,7 +9,7 @@ import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
 
@@ -41,7 +41,7 @@ test('a TRIAL platform may send ten calls at once; the eleventh gets Retry-After
   }
   const before = ledger.holdings();
   const rejected = await file(trial);
-  assertRefused(rejected, 429, 'RATE_LIMITED', /10 calls a second/);
+  assertRejected(rejected, 429, 'RATE_LIMITED', /10 calls a second/);
   assert.equal(rejected.headers['retry-after'], '1');
   assert.match(String(rejected.headers.ratelimit), /^"qps";r=0;t=1, "monthly";r=990;t=\d+$/);
   assert.deepEqual(ledger.holdings(), before);
@@ -56,7 +56,7 @@ test('the rate does not follow the wall clock', async () => {
   const wallMs = clock.nowMs();
   for (const jumpMs of [3_600_000, -3_600_000]) {
     clock.setWall(wallMs + jumpMs);
-    assertRefused(await file(trial), 429, 'RATE_LIMITED');
+    assertRejected(await file(trial), 429, 'RATE_LIMITED');
   }
   clock.setWall(wallMs);
 });
@@ -71,7 +71,7 @@ test('the keys of a caller share its rate and its quota, and other callers have 
   }
   for (const by of [trial, second]) {
     const rejected = await file(by);
-    assertRefused(rejected, 429, 'RATE_LIMITED');
+    assertRejected(rejected, 429, 'RATE_LIMITED');
     assert.match(String(rejected.headers.ratelimit), /"monthly";r=990/);
   }
   assert.equal((await file(await service.platform('TRIAL'))).status, 200);
@@ -86,10 +86,11 @@ test('the headers of a STANDARD platform have its limits, those of an unlimited 
 
 test('a call beyond the quota is rejected until the month ends', async () => {
   const platform = await service.platform('ENTERPRISE', 3);
-  for (let call = 0; call < 3; call += 1) assertRefused(await ask(platform, 'none'), 404, 'FILING_NOT_FOUND');
+  for (let call = 0; call < 3; call += 1)
+    assertRejected(await ask(platform, 'none'), 404, 'FILING_NOT_FOUND');
   const before = ledger.holdings();
   const rejected = await file(platform);
-  assertRefused(rejected, 429, 'QUOTA_EXCEEDED', /3 calls of 2026-06/);
+  assertRejected(rejected, 429, 'QUOTA_EXCEEDED', /3 calls of 2026-06/);
   assert.equal(rejected.headers['retry-after'], String(secondsToMonthEnd()));
   assert.match(String(rejected.headers.ratelimit), new RegExp(`"monthly";r=0;t=${secondsToMonthEnd()}$`));
   assert.deepEqual(ledger.holdings(), before);
@@ -97,7 +98,7 @@ test('a call beyond the quota is rejected until the month ends', async () => {
 
   clock.leap(monthEndMs - clock.nowMs() - 1);
   const lastMoment = await file(platform);
-  assertRefused(lastMoment, 429, 'QUOTA_EXCEEDED');
+  assertRejected(lastMoment, 429, 'QUOTA_EXCEEDED');
   assert.equal(lastMoment.headers['retry-after'], '1');
   clock.advance(1);
   const nextMonth = await file(platform);
@@ -130,7 +131,7 @@ test('a call counts even if its operation fails, also with PAYMENT_PENDING', asy
     assert.match(String(answer.headers.ratelimit), new RegExp(`"monthly";r=${left};`), answer.text);
     assert.equal(ledger.calls(platform.caller), 6 - left);
   }
-  assertRefused(await ask(platform, filingNo), 429, 'QUOTA_EXCEEDED');
+  assertRejected(await ask(platform, filingNo), 429, 'QUOTA_EXCEEDED');
   assert.equal(ledger.calls(platform.caller), 6);
 });
 
@@ -150,7 +151,7 @@ for (const [what, kept, call, code, left] of [
 
     disk.failCommits(kept);
     const lost = await call(badDisk, platform, filingNo);
-    assertRefused(lost, 503, code);
+    assertRejected(lost, 503, code);
     assert.match(
       String(lost.headers.ratelimit),
       new RegExp(`^"qps";r=\\d+;t=1, "monthly";r=${left};t=\\d+$`),
@@ -189,7 +190,7 @@ test('a replay and a reused key do not count, and their responses have the limit
   const first = await file(platform, { headers });
   assert.equal(first.status, 200);
   const other = await file(platform, { headers, body: '{}' });
-  assertRefused(other, 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(other, 422, 'IDEMPOTENCY_KEY_REUSED');
   const replay = await file(platform, { headers });
   assert.equal(replay.headers['idempotent-replayed'], 'true');
   for (const { headers } of [first, other, replay]) assert.match(String(headers.ratelimit), /"monthly";r=1;/);
@@ -197,13 +198,13 @@ test('a replay and a reused key do not count, and their responses have the limit
   // Even if the quota is used up.
   assert.equal((await file(platform)).status, 200);
   assert.equal((await file(platform, { headers })).text, first.text);
-  assertRefused(await file(platform, { headers, body: '{}' }), 422, 'IDEMPOTENCY_KEY_REUSED');
-  assertRefused(await file(platform), 429, 'QUOTA_EXCEEDED');
+  assertRejected(await file(platform, { headers, body: '{}' }), 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(await file(platform), 429, 'QUOTA_EXCEEDED');
 });
 
 test('a call that is rejected before authentication gets no limits', async () => {
   const platform = await service.platform();
   const answer = await file({ ...platform, apiSecret: 'wrong' });
-  assertRefused(answer, 401, 'SIGNATURE_INVALID');
+  assertRejected(answer, 401, 'SIGNATURE_INVALID');
   assert.deepEqual(limits(answer), { policy: undefined, standing: undefined });
 });

@@ -8,7 +8,7 @@ import { createManualClock } from '../../support/clock.ts';
 import { copyFolder } from '../../support/copy-folder.ts';
 import { eventually } from '../../support/eventually.ts';
 import { scrape } from '../../support/metrics.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -88,7 +88,12 @@ test('a registry that was set back rejects filings from its first moment, until 
   const outdated = await serve(older);
   const { size } = await outdated.execute({ kind: 'GetTree' });
   const rejected = await file(outdated);
-  assertRefused(rejected, 503, 'UNAVAILABLE', /^Nothing can be filed now: a witness .* Nothing was stored, /);
+  assertRejected(
+    rejected,
+    503,
+    'UNAVAILABLE',
+    /^Nothing can be filed now: a witness .* Nothing was stored, /,
+  );
   assert.equal(rejected.headers['retry-after'], '60');
   const [status, text] = await readiness(outdated);
   assert.equal(status, 503);
@@ -154,7 +159,7 @@ test('a filing that is rejected because the log was rolled back is not counted, 
   const file = () => fileArtwork(service, platform, { headers: { 'Idempotency-Key': 'one' } });
   for (const _ of ['first', 'again']) {
     const rejected = await file();
-    assertRefused(rejected, 503, 'UNAVAILABLE', /evidence log/, /Nothing was stored/);
+    assertRejected(rejected, 503, 'UNAVAILABLE', /evidence log/, /Nothing was stored/);
     assert.match(String(rejected.headers.ratelimit), /"monthly";r=1000;/);
   }
   giveKey(service);

@@ -28,7 +28,7 @@ import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { rawExchange, rawRequest } from '../../support/raw-http.ts';
-import { apiError, assertRefused } from '../../support/rejected.ts';
+import { apiError, assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, send } from '../../support/signed-request.ts';
 
@@ -87,7 +87,7 @@ test('a wrong method gets 405 with Allow over REST, and stores nothing', async (
   const before = ledger.holdings();
   for (const method of ['PUT', 'OPTIONS', 'DELETE']) {
     const answer = await send(service.publicUrl, platform, { method, target: '/api/v1/filing' });
-    assertRefused(answer, 405, 'METHOD_NOT_ALLOWED', /GET, POST/);
+    assertRejected(answer, 405, 'METHOD_NOT_ALLOWED', /GET, POST/);
     assert.equal(answer.headers.allow, 'GET, POST', method);
   }
   assert.deepEqual(ledger.holdings(), before);
@@ -108,8 +108,8 @@ test('HEAD is answered without a body, and the connection stays open', async () 
 test('an unknown route gets 404 over REST, and 401 without a signature', async () => {
   const call = (headers: Record<string, string | undefined>) =>
     send(service.publicUrl, platform, { target: '/nowhere', headers });
-  assertRefused(await call({}), 404, 'NOT_FOUND', /route/);
-  assertRefused(await call({ 'X-Nonce': undefined }), 401, 'AUTH_HEADER_MISSING');
+  assertRejected(await call({}), 404, 'NOT_FOUND', /route/);
+  assertRejected(await call({ 'X-Nonce': undefined }), 401, 'AUTH_HEADER_MISSING');
 });
 
 /** The properties of a method of a test schema. */

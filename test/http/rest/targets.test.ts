@@ -4,7 +4,7 @@ import { parseRequestTarget } from '../../../src/http/rest/http-message.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
-import { apiError, assertRefused } from '../../support/rejected.ts';
+import { apiError, assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { headersOf, type RestAnswer } from '../../support/signed-request.ts';
@@ -58,21 +58,21 @@ test('a request with a bad target gets 400, and stores nothing', async () => {
     ...[`${provenance}/../filing`, '/api//v1/filing', 'http://example.com/api/v1/filing', '*'],
     ...['x#y', '\u00e9', 'a b', 'a\u0001', 'a\tb'].map((segment) => `${provenance}/${segment}`),
   ]) {
-    assertRefused(await sendTo(target), 400, 'BAD_REQUEST_TARGET');
+    assertRejected(await sendTo(target), 400, 'BAD_REQUEST_TARGET');
   }
   assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
 });
 
 test('the error names the rule of a target, and the limit of its length', async () => {
   const dots = await sendTo('/api/v1/../x');
-  assertRefused(dots, 400, 'BAD_REQUEST_TARGET', /dot segments/);
-  assertRefused(await sendTo(`/${'x'.repeat(2_048)}`), 400, 'BAD_REQUEST_TARGET', /2048 bytes/);
+  assertRejected(dots, 400, 'BAD_REQUEST_TARGET', /dot segments/);
+  assertRejected(await sendTo(`/${'x'.repeat(2_048)}`), 400, 'BAD_REQUEST_TARGET', /2048 bytes/);
 });
 
 test('a target of 2,048 bytes is accepted', async () => {
   const prefix = `${provenance}/`;
   const answer = await sendTo(prefix + 'x'.repeat(2_048 - prefix.length));
-  assertRefused(answer, 404, 'FILING_NOT_FOUND');
+  assertRejected(answer, 404, 'FILING_NOT_FOUND');
 });
 
 test('each segment is decoded once: %69 is i, and %2569 stays %69', async () => {
@@ -82,12 +82,12 @@ test('each segment is decoded once: %69 is i, and %2569 stays %69', async () => 
   const asked = await sendTo(`${provenance}/${filingNo.replace('-', '%2D')}`);
   assert.equal(asked.status, 200, asked.text);
   assert.equal(asked.json.filingNo, filingNo);
-  assertRefused(await sendTo('/api/v1/fil%2569ng', 'POST', '{}'), 404, 'NOT_FOUND');
-  assertRefused(await sendTo(`${provenance}/${filingNo.replace('-', '%252D')}`), 404, 'FILING_NOT_FOUND');
+  assertRejected(await sendTo('/api/v1/fil%2569ng', 'POST', '{}'), 404, 'NOT_FOUND');
+  assertRejected(await sendTo(`${provenance}/${filingNo.replace('-', '%252D')}`), 404, 'FILING_NOT_FOUND');
 });
 
 test('an escaped question mark belongs to the path', async () => {
-  assertRefused(await sendTo(`${provenance}/a%3Fb=1`), 404, 'FILING_NOT_FOUND');
+  assertRejected(await sendTo(`${provenance}/a%3Fb=1`), 404, 'FILING_NOT_FOUND');
 });
 
 test('a query is signed as sent, and unknown parameters are rejected by name', async () => {
@@ -100,7 +100,7 @@ test('a query is signed as sent, and unknown parameters are rejected by name', a
     ['filingNo=AS-2026-000001', /^filingNo (is not part|was given more than once)/],
     ['%F0%9F%96%8C=1', /^🖌 is not/],
   ] as const) {
-    assertRefused(await sendTo(`${provenance}/x?${query}`), 400, 'VALIDATION_FAILED', name);
+    assertRejected(await sendTo(`${provenance}/x?${query}`), 400, 'VALIDATION_FAILED', name);
   }
 });
 
@@ -108,7 +108,7 @@ test('a parameter without a name has its own message, next to those of other fie
   const lists = '/api/v1/filing';
   for (const query of ['?&', '?pageSize=2&', '?&pageSize=2', '?pageSize=2&&caller=a', '?=1']) {
     const answer = await sendTo(lists + query);
-    assertRefused(
+    assertRejected(
       answer,
       400,
       'VALIDATION_FAILED',
@@ -116,7 +116,7 @@ test('a parameter without a name has its own message, next to those of other fie
     );
     assert.equal(answer.json.message.match(/without a name/g).length, 1);
   }
-  assertRefused(await sendTo(`${lists}?&a=1`), 400, 'VALIDATION_FAILED', /without a name.*; a is not part/);
+  assertRejected(await sendTo(`${lists}?&a=1`), 400, 'VALIDATION_FAILED', /without a name.*; a is not part/);
   for (const query of ['?', '?pageSize=2']) assert.equal((await sendTo(lists + query)).status, 200);
 });
 

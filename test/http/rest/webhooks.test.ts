@@ -11,7 +11,7 @@ import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { assertRefused } from '../../support/rejected.ts';
+import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { type ServiceOptions, startService, type TestService } from '../../support/service.ts';
 import { type RestAnswer, type SignedRequest, send } from '../../support/signed-request.ts';
@@ -95,8 +95,8 @@ test('a platform adds, reads, lists, changes and deletes an endpoint, and its se
 
   const deleted = await call(`/${webhookId}`, { method: 'DELETE' });
   assert.deepEqual([deleted.status, deleted.text], [200, '{}']);
-  assertRefused(await call(`/${webhookId}`), 404, 'WEBHOOK_NOT_FOUND');
-  assertRefused(await call(`/${webhookId}`, { method: 'DELETE' }), 404, 'WEBHOOK_NOT_FOUND');
+  assertRejected(await call(`/${webhookId}`), 404, 'WEBHOOK_NOT_FOUND');
+  assertRejected(await call(`/${webhookId}`, { method: 'DELETE' }), 404, 'WEBHOOK_NOT_FOUND');
   assert.deepEqual((await call('')).json, { webhooks: [], nextPageToken: '' });
 });
 
@@ -115,7 +115,7 @@ test('a platform sees only its own endpoints, and has ten at most', async () => 
     [`${path}/deliveries`, {}],
     [`${path}/redeliver`, json({ sequence: 1 })],
   ] as const) {
-    assertRefused(await call(target, sent, other), 404, 'WEBHOOK_NOT_FOUND');
+    assertRejected(await call(target, sent, other), 404, 'WEBHOOK_NOT_FOUND');
     const unknown = target.replace(webhook.webhookId, 'wh_0000000000000000');
     const [others, unknowns] = [await call(target, sent, other), await call(unknown, sent, other)];
     assert.equal(others.json.message, unknowns.json.message);
@@ -123,7 +123,7 @@ test('a platform sees only its own endpoints, and has ten at most', async () => 
   assert.deepEqual((await call('', {}, other)).json.webhooks, []);
   assert.deepEqual((await call(path)).json, webhook);
   for (let count = 1; count < webhooksMax; count += 1) await create();
-  assertRefused(await post('', { url }), 409, 'WEBHOOKS_EXHAUSTED', /10 webhooks/);
+  assertRejected(await post('', { url }), 409, 'WEBHOOKS_EXHAUSTED', /10 webhooks/);
   await create({ url }, other);
   await call(path, { method: 'DELETE' });
   await create();
@@ -158,22 +158,22 @@ test('a wrong member is named, and nothing changes', async () => {
   const { webhook } = await create();
   for (const [target, body, message] of wrong) {
     const answer = await post(target.replace('ID', webhook.webhookId), body);
-    assertRefused(answer, 400, 'VALIDATION_FAILED', message);
+    assertRejected(answer, 400, 'VALIDATION_FAILED', message);
   }
   for (const [change, message] of [
     [{ status: 'PAUSED' }, /^status must be ENABLED or DISABLED/],
     [{ url: 'https://10.0.0.1/' }, /^url must have a host at a public address/],
     [{ eventTypes: ['webhook.test'] }, /^eventTypes must be of/],
   ] as const) {
-    assertRefused(await patch(`/${webhook.webhookId}`, change), 400, 'VALIDATION_FAILED', message);
+    assertRejected(await patch(`/${webhook.webhookId}`, change), 400, 'VALIDATION_FAILED', message);
   }
-  assertRefused(await call(`/${webhook.webhookId}/deliveries?status=LOST`), 400, 'VALIDATION_FAILED');
-  assertRefused(await call(`/${webhook.webhookId}/deliveries?pageToken=abc`), 400, 'VALIDATION_FAILED');
-  assertRefused(await call('?pageSize=101'), 400, 'VALIDATION_FAILED', /^pageSize/);
-  assertRefused(await call(`/${webhook.webhookId}?full=1`), 400, 'VALIDATION_FAILED', /^full is not part/);
+  assertRejected(await call(`/${webhook.webhookId}/deliveries?status=LOST`), 400, 'VALIDATION_FAILED');
+  assertRejected(await call(`/${webhook.webhookId}/deliveries?pageToken=abc`), 400, 'VALIDATION_FAILED');
+  assertRejected(await call('?pageSize=101'), 400, 'VALIDATION_FAILED', /^pageSize/);
+  assertRejected(await call(`/${webhook.webhookId}?full=1`), 400, 'VALIDATION_FAILED', /^full is not part/);
   const [body, headers] = ['{"url":1}', { 'Content-Length': '9' }];
   const withBody = await call(`/${webhook.webhookId}`, { method: 'DELETE', body, headers });
-  assertRefused(withBody, 400, 'VALIDATION_FAILED', /^url is not part/);
+  assertRejected(withBody, 400, 'VALIDATION_FAILED', /^url is not part/);
   assert.deepEqual((await call('')).json.webhooks, [webhook]);
 });
 
@@ -271,7 +271,7 @@ test('a platform runs two tests at a time, and another once one of them has ende
   const first = [tried(), tried()];
   await Promise.all(came.slice(0, 2).map(({ promise }) => promise));
   const rejected = await tried();
-  assertRefused(rejected, 429, 'RATE_LIMITED', /2 tests of webhooks/);
+  assertRejected(rejected, 429, 'RATE_LIMITED', /2 tests of webhooks/);
   assert.equal(rejected.headers['retry-after'], '1');
 
   const other = await service.platform();
@@ -310,8 +310,8 @@ test('missed events are sent again since a time or one by one, and listed with t
   assert.deepEqual((await redelivered({ sequence: 1 })).json, { count: 1 });
   assert.deepEqual((await redelivered({ since: '2026-11-21T13:00:00+01:00' })).json, { count: 3 });
   assert.deepEqual((await redelivered({ since: '2027-01-01T00:00:00Z' })).json, { count: 0 });
-  assertRefused(await redelivered({ since: '2026-10-01T00:00:00Z' }), 410, 'EVENTS_EXPIRED', /^since must/);
-  assertRefused(await redelivered({ sequence: 4 }), 400, 'VALIDATION_FAILED', /^sequence must be at most 3/);
+  assertRejected(await redelivered({ since: '2026-10-01T00:00:00Z' }), 410, 'EVENTS_EXPIRED', /^since must/);
+  assertRejected(await redelivered({ sequence: 4 }), 400, 'VALIDATION_FAILED', /^sequence must be at most 3/);
 
   const { json } = await call(`${path}/deliveries?pageSize=2`);
   assert.deepEqual(
@@ -337,7 +337,7 @@ test('missed events are sent again since a time or one by one, and listed with t
   );
 
   await managing.patch(path, { status: 'DISABLED' });
-  assertRefused(await redelivered({ sequence: 1 }), 409, 'WEBHOOK_DISABLED');
+  assertRejected(await redelivered({ sequence: 1 }), 409, 'WEBHOOK_DISABLED');
 });
 
 test('one call at a time sends many events of an endpoint again; a replay of an earlier call is answered meanwhile', async () => {
@@ -368,12 +368,12 @@ test('one call at a time sends many events of an endpoint again; a replay of an 
       redeliver({}, `/${other.webhook.webhookId}`),
       redeliver({ 'Idempotency-Key': 'earlier' }),
     ]);
-    assertRefused(byStranger, 404, 'WEBHOOK_NOT_FOUND');
+    assertRejected(byStranger, 404, 'WEBHOOK_NOT_FOUND');
     assert.equal(ofOther.status, 200, ofOther.text);
     assert.equal(replay.text, earlier.text);
     const rejected = [first, second].find(({ status }) => status !== 200);
     if (rejected === undefined) return undefined;
-    assertRefused(rejected, 429, 'RATE_LIMITED', /^Another call is sending events of this webhook again/);
+    assertRejected(rejected, 429, 'RATE_LIMITED', /^Another call is sending events of this webhook again/);
     assert.equal(rejected.headers['retry-after'], '1');
     return true;
   });
