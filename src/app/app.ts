@@ -1,23 +1,25 @@
 import type { Logger } from 'pino';
 import { createCallMetrics } from '../api/call-observer.ts';
 import { createCalls } from '../api/pipeline.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, settings } from '../config/config.ts';
 import type { Publication } from '../evidence/log/publication.ts';
+import { createClockPart } from '../health/clock-part.ts';
+import { createReadiness } from '../health/readiness.ts';
+import { createStorePart, findDamage } from '../health/store-part.ts';
 import { createClientOf } from '../http/listen/clients.ts';
 import { OpenCalls } from '../http/listen/open-calls.ts';
-import { openTlsListeners, type TlsListeners } from '../http/listen/tls-listeners.ts';
+import { openTlsListeners } from '../http/listen/tls-listeners.ts';
+import type { BackupSchedule } from '../operations/backup/schedule.ts';
+import { watchBackups } from '../operations/backup/standing.ts';
 import { checkPlainListeners } from '../operations/check/listeners.ts';
 import { openForServing, type Registry, systemClock } from '../operations/registry.ts';
 import { createServingRecordPublisher, type ServingRecordPublisher } from '../operations/serving-record.ts';
+import type { RegularBackupMetrics } from '../telemetry/metrics/definition.ts';
+import { createMetricsListener } from '../telemetry/metrics/metrics-listener.ts';
+import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
+import { createScrape } from '../telemetry/metrics/scrape.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
-import { createListeners, type ListenerAddresses, type Listeners } from './listeners.ts';
-import {
-  type Backups,
-  type DrainableReadiness,
-  followBackups,
-  listenForMetrics,
-  openReadiness,
-} from './monitoring.ts';
+import { type CallParts, createListeners, type ListenerAddresses, listenAt } from './listeners.ts';
 import { listenForRefreshes } from './refresh-socket.ts';
 import { createReload, type Reload } from './reload.ts';
 import { type Core, isDamaged, openCore, type Simulated, type Start } from './start.ts';
@@ -41,16 +43,6 @@ export interface App extends Registry, ListenerAddresses {
   close(): Promise<void>;
 }
 
-/** All parts of a service that is about to listen. */
-interface Assembly {
-  readonly core: Core;
-  readonly readiness: DrainableReadiness;
-  readonly tls: TlsListeners;
-  readonly listeners: Listeners;
-  readonly metricsAddress: string | undefined;
-  readonly backups: Backups;
-}
-
 /**
  * Starts serving with an opened registry. Resolves when both listeners accept connections. Closing the app closes the
  * registry, as does a failed start.
@@ -66,15 +58,15 @@ export async function startApp(
   const { clock = systemClock } = simulated;
   const start: Start = { config, log, clock, simulated, traces, opened };
   const registry = await opening;
-  const assembly = await assemble(start, registry);
-  const { core, readiness, tls, metricsAddress } = assembly;
-  const { publication } = core;
-  const addresses = await openListeners(start, assembly);
+  const core = await openCore(start, registry);
+  const assembly = await assemble(start, core);
+  const { readiness, tls, metricsAddress } = assembly;
+  const addresses = await openListeners(start, core, assembly);
   const serving = await joinCommands(start, core, { ...addresses, metricsAddress });
   const running = opened.move();
   return {
-    ...{ ...registry, ...addresses, metricsAddress, publication },
-    reload: createReload({ registry, tls, serving, clock, log }),
+    ...{ ...registry, ...addresses, metricsAddress, publication: core.publication },
+    reload: createReload(start, registry, tls, serving),
     drain: () => {
       readiness.drain();
       // Notifies those who watch the health now.
@@ -85,10 +77,9 @@ export async function startApp(
 }
 
 /** Creates all parts. Only metrics are served after it, so that they are served until the other listeners are closed. */
-async function assemble(start: Start, registry: Registry): Promise<Assembly> {
-  const { config, log, clock, traces, opened } = start;
-  const core = await openCore(start, registry);
-  const { store, calendar, service, nonceGap } = core;
+async function assemble(start: Start, core: Core) {
+  const { config, log, clock, opened } = start;
+  const { store, registry, calendar, service } = core;
   const clientOf = createClientOf(config.trustedProxies);
   const tls = openTlsListeners(
     { public: config.publicTls, internal: config.internalTls },
@@ -96,38 +87,34 @@ async function assemble(start: Start, registry: Registry): Promise<Assembly> {
   );
   opened.defer(tls.end);
   const readiness = await openReadiness(start, core);
-  const { dispatcher } = service;
+  const { keyRing } = registry;
   const calls = createCalls({
-    ...{ store, keyRing: registry.keyRing, clock, calendar, dispatcher },
-    nonceGapUntilS: nonceGap.untilS,
+    ...{ store, keyRing, clock, calendar, dispatcher: service.dispatcher },
+    nonceGapUntilS: core.nonceGap.untilS,
   });
-  const callMetrics = createCallMetrics();
   const openCalls = new OpenCalls();
+  const parts = { calls, callMetrics: createCallMetrics(), readiness, clientOf, openCalls, tls };
   const backups = followBackups(start);
-  const monitored = { readiness, calls, callMetrics, openCalls, tls, backups };
-  const metricsAddress = await listenForMetrics(start, core, monitored);
-  const listeners = createListeners({
-    ...{ store, clock, service, calls, readiness, clientOf, openCalls, tls },
-    observers: { log, metrics: callMetrics, tracer: traces },
-    startedAt: calendar.timestamp(clock.nowMs()),
-  });
+  const metricsAddress = await listenForMetrics(start, core, parts, backups);
+  const listeners = createListeners(start, core, parts);
   opened.defer(() => {
     readiness.drain();
     service.endWaiting();
     return listeners.close();
   });
-  return { core, readiness, tls, listeners, metricsAddress, backups };
+  return { readiness, tls, listeners, metricsAddress, backups };
 }
 
 /** Accepts calls, and starts what works in the background. Before that, waits a moment until the service is ready. */
 async function openListeners(
   { config, log }: Start,
-  { core, readiness, listeners, backups }: Assembly,
+  core: Core,
+  { readiness, listeners, backups }: Awaited<ReturnType<typeof assemble>>,
 ): Promise<ListenerAddresses> {
   const verifying = core.logVerification.start(verificationTimeoutMs);
   await Promise.all([core.payments.watch.answeredWithin(providerTimeoutMs), verifying]);
   await readiness.start();
-  const addresses = await listeners.open(config);
+  const addresses = await listeners.open();
   await core.nonceGap.served();
   await core.service.start();
   await backups.start();
@@ -140,12 +127,14 @@ async function openListeners(
 async function joinCommands(
   { config: { dataDir }, log, clock, opened }: Start,
   { store, registry, filingClock, publication, service }: Core,
-  listening: Pick<App, 'publicAddress' | 'internalAddress' | 'metricsAddress'>,
+  {
+    publicAddress,
+    internalAddress,
+    metricsAddress,
+  }: Pick<App, 'publicAddress' | 'internalAddress' | 'metricsAddress'>,
 ): Promise<ServingRecordPublisher> {
-  const { publicAddress, internalAddress, metricsAddress } = listening;
-  const addresses = [publicAddress, internalAddress, metricsAddress].filter(
-    (address) => address !== undefined,
-  );
+  const bound = [publicAddress, internalAddress, metricsAddress];
+  const addresses = bound.filter((address) => address !== undefined);
   const serving = createServingRecordPublisher({
     ...{ dataDir, keyRing: registry.keyRing, addresses, clock, log },
   });
@@ -161,4 +150,85 @@ async function joinCommands(
   // A command that found neither the socket nor the record did not wait.
   await refresh();
   return serving;
+}
+
+/** Creates the readiness of all parts. After `drain` the server is not ready any more. */
+async function openReadiness({ log, clock, opened }: Start, core: Core) {
+  const { store, registry, payments, nonceGap, logVerification, findRollback } = core;
+  const { datedS } = await registry.execute({ kind: 'ReadLogClock' });
+  let isDraining = false;
+  const parts = [
+    createStorePart(store, clock),
+    { name: 'database', findFault: () => findDamage(store) },
+    createClockPart(clock, datedS && datedS * 1_000),
+    { name: 'payment_provider', findFault: payments.watch.findFault },
+    { name: 'evidence', findFault: logVerification.findFault },
+    { name: 'witnesses', findFault: findRollback },
+    { name: 'restored', isPublic: true, findFault: nonceGap.findFault },
+    { name: 'draining', findFault: () => (isDraining ? 'the server is stopping' : undefined) },
+  ];
+  const readiness = createReadiness(parts, clock, log);
+  opened.defer(readiness.stop);
+  payments.watch.onChange(() => void readiness.check());
+  opened.defer(store.onStorageError(() => void readiness.check()));
+  const drain = () => {
+    isDraining = true;
+  };
+  return { ...readiness, drain };
+}
+
+/** Serves metrics at the address of the settings. Returns the address as bound; undefined if metrics are off. */
+async function listenForMetrics(
+  { config, clock, log, opened }: Start,
+  core: Core,
+  { readiness, calls, callMetrics, openCalls, tls }: CallParts,
+  backups: ReturnType<typeof followBackups>,
+): Promise<string | undefined> {
+  if (config.metricsAddress === undefined) return undefined;
+  const { store, calendar, payments, filingClock, publication, service } = core;
+  const watch = createProcessWatch();
+  const readOthers = () => ({
+    certificateEnds: tls.ends(),
+    cutOffs: openCalls.cutOffs,
+    access: payments.watch.state(),
+    clockFault: filingClock.fault(),
+    backups: backups.metrics(),
+    evidenceLog: publication.metrics(),
+    feed: { streams: calls.openStreams(), polls: service.waitingCalls() },
+    sending: service.sending(),
+    calls: callMetrics.data(),
+    provider: payments.metrics.data(),
+    process: watch.read(),
+  });
+  const scrape = createScrape({ store, readiness, clock, calendar, readOthers });
+  const listener = createMetricsListener({ scrape, openCalls, log, host: config.metricsAddress.host });
+  opened.defer(() => {
+    watch.stop();
+    listener.close();
+    listener.closeAllConnections();
+  });
+  return listenAt(listener, config.metricsAddress, settings.metricsAddress);
+}
+
+/** Watches the backups. `start` begins to take them if the settings name a folder. */
+function followBackups({ config, clock, log, opened }: Start) {
+  const { dataDir, environment } = config;
+  const { folder, everyMs, keep } = config.backups;
+  const isRequired = environment === 'production';
+  const watch = watchBackups({ dataDir, folder, everyMs, isRequired }, clock, log);
+  opened.defer(watch.stop);
+  let schedule: BackupSchedule | undefined;
+  return {
+    metrics: (): RegularBackupMetrics | undefined => {
+      const known = watch.standing();
+      return known && { everyMs, last: known.last, failure: schedule?.failure() ?? known.failure };
+    },
+    start: async () => {
+      if (folder === undefined) return;
+      // Few deployments need this module.
+      const { inChild, startBackups } = await import('../operations/backup/schedule.ts');
+      schedule = startBackups(inChild(dataDir, { folder, everyMs, keep }), everyMs, clock, log);
+      opened.defer(schedule.stop);
+    },
+  };
 }

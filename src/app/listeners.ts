@@ -2,12 +2,11 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { createBearerCheck } from '../api/authentication.ts';
-import { createCallObserver, type Observers } from '../api/call-observer.ts';
+import { type CallMetrics, createCallObserver } from '../api/call-observer.ts';
 import type { Calls } from '../api/pipeline.ts';
-import { type Config, settings } from '../config/config.ts';
-import type { Clock } from '../domain/clock.ts';
+import { settings } from '../config/config.ts';
 import type { Readiness } from '../health/readiness.ts';
-import { createInternalListener, type InternalListener } from '../http/connect/internal-listener.ts';
+import { createInternalListener } from '../http/connect/internal-listener.ts';
 import { createTypedCalls } from '../http/connect/typed-calls.ts';
 import { addressText, type ListenAddress, listen, urlOf } from '../http/listen/address.ts';
 import type { ClientOf } from '../http/listen/clients.ts';
@@ -20,8 +19,7 @@ import { createSignedCalls } from '../http/rest/signed-call.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import { readPackaged } from '../packaging/packaged-files.ts';
 import type { Setting } from '../payments/provider.ts';
-import type { Store } from '../store/store.ts';
-import type { Service } from './service.ts';
+import type { Core, Start } from './start.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
 const drainTimeoutMs = 10_000;
@@ -40,41 +38,59 @@ export interface ListenerAddresses {
   readonly internalUrl: string;
 }
 
-/** Both listeners of a service. */
-export interface Listeners {
-  /** Starts to accept connections. Rejects with a message that names the setting of an address that cannot be used. */
-  open(addresses: Pick<Config, 'publicAddress' | 'internalAddress'>): Promise<ListenerAddresses>;
-  /** Accepts no more connections. Waits at most `drainTimeoutMs` for the calls in flight. */
-  close(): Promise<void>;
-}
-
-/** What the listeners work with. */
-export interface ListenerDependencies {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly service: Pick<Service, 'dispatcher' | 'notifications' | 'publicLog' | 'sharedEvidence'>;
+/** What the listeners work with besides the core. */
+export interface CallParts {
   readonly calls: Calls;
+  readonly callMetrics: CallMetrics;
   readonly readiness: Readiness;
   readonly clientOf: ClientOf;
   readonly openCalls: OpenCalls;
   readonly tls: TlsListeners;
-  readonly observers: Observers;
-  /** RFC 3339; shown at /version. */
-  readonly startedAt: string;
+}
+
+/** Both listeners of a service. */
+export interface Listeners {
+  /** Starts to accept connections. Rejects with a message that names the setting of an address that cannot be used. */
+  open(): Promise<ListenerAddresses>;
+  /** Accepts no more connections. Waits at most `drainTimeoutMs` for the calls in flight. */
+  close(): Promise<void>;
 }
 
 /** Creates both listeners; `open` opens them. */
-export function createListeners(dependencies: ListenerDependencies): Listeners {
-  const { tls, observers } = dependencies;
-  const { log } = observers;
+export function createListeners(start: Start, core: Core, parts: CallParts): Listeners {
+  const { config, clock, log, traces } = start;
+  const { calls, callMetrics, readiness, clientOf, openCalls, tls } = parts;
+  const { dispatcher, notifications, publicLog, sharedEvidence } = core.service;
+  const { services } = dispatcher;
+  const observers = { log, metrics: callMetrics, tracer: traces };
   const draining = new AbortController();
-  const publicListener = publicListenerOf(dependencies);
-  const internalListener = internalListenerOf(dependencies, draining.signal);
-  const { server, destroy, drain } = internalListener;
+  const { version, commit = '' } = buildInfo;
+  const publicListener = createPublicListener({
+    signedCalls: createSignedCalls(calls, createRoutes(services)),
+    openRoutes: createOpenRoutes({
+      openApi: readPackaged('openapi.yaml'),
+      version: { version, commit, startedAt: core.calendar.timestamp(clock.nowMs()) },
+      readiness,
+      log: publicLog,
+      evidence: sharedEvidence,
+      verifierPage: readPackaged('docs/verify.html'),
+      notifications,
+    }),
+    ...{ clientOf, openCalls },
+    tls: tls.public,
+    observer: createCallObserver('public', observers),
+  });
+  const bearerCheck = createBearerCheck(core.store, clock);
+  const { server, destroy, drain } = createInternalListener({
+    typedCalls: createTypedCalls({ calls, services, bearerCheck, readiness, draining: draining.signal }),
+    ...{ clientOf, openCalls },
+    tls: tls.internal,
+    observer: createCallObserver('internal', observers),
+  });
   return {
-    open: async (addresses) => {
-      const publicAddress = await listenAt(publicListener, addresses.publicAddress, settings.publicAddress);
-      const internalAddress = await listenAt(server, addresses.internalAddress, settings.internalAddress);
+    open: async () => {
+      const publicAddress = await listenAt(publicListener, config.publicAddress, settings.publicAddress);
+      const internalAddress = await listenAt(server, config.internalAddress, settings.internalAddress);
       return {
         publicAddress,
         publicUrl: urlOf(publicAddress, tls.public !== undefined),
@@ -90,38 +106,6 @@ export function createListeners(dependencies: ListenerDependencies): Listeners {
       await Promise.all(closed);
     },
   };
-}
-
-function publicListenerOf(dependencies: ListenerDependencies): Server {
-  const { service, calls, readiness, clientOf, openCalls, tls, observers, startedAt } = dependencies;
-  const { version, commit = '' } = buildInfo;
-  return createPublicListener({
-    signedCalls: createSignedCalls(calls, createRoutes(service.dispatcher.services)),
-    openRoutes: createOpenRoutes({
-      openApi: readPackaged('openapi.yaml'),
-      version: { version, commit, startedAt },
-      readiness,
-      log: service.publicLog,
-      evidence: service.sharedEvidence,
-      verifierPage: readPackaged('docs/verify.html'),
-      notifications: service.notifications,
-    }),
-    ...{ clientOf, openCalls },
-    tls: tls.public,
-    observer: createCallObserver('public', observers),
-  });
-}
-
-function internalListenerOf(dependencies: ListenerDependencies, draining: AbortSignal): InternalListener {
-  const { store, clock, service, calls, readiness, clientOf, openCalls, tls, observers } = dependencies;
-  const { services } = service.dispatcher;
-  const bearerCheck = createBearerCheck(store, clock);
-  return createInternalListener({
-    typedCalls: createTypedCalls({ calls, services, bearerCheck, readiness, draining }),
-    ...{ clientOf, openCalls },
-    tls: tls.internal,
-    observer: createCallObserver('internal', observers),
-  });
 }
 
 /** Listens, and returns the address as bound. Rejects with a message that names the setting. */

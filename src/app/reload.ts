@@ -1,28 +1,23 @@
 import { statSync } from 'node:fs';
-import type { Logger } from 'pino';
 import type { MasterKeySource, ReloadableSettings } from '../config/config.ts';
 import { readKeyRing } from '../config/master-key.ts';
-import type { Clock } from '../domain/clock.ts';
 import type { TlsListeners } from '../http/listen/tls-listeners.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import type { Registry } from '../operations/registry.ts';
 import type { ServingRecordPublisher } from '../operations/serving-record.ts';
-
-/** What a running service reloads, and what the new master keys are checked with. */
-export interface Reloaded {
-  readonly registry: Pick<Registry, 'execute' | 'keyRing'>;
-  readonly tls: Pick<TlsListeners, 'reload'>;
-  readonly serving: ServingRecordPublisher;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
+import type { Start } from './start.ts';
 
 /** Reloads certificates and master keys. Logs the result: all of the new keys are used, or none. */
 export type Reload = (settings: ReloadableSettings) => Promise<void>;
 
 /** Returns a reload that runs once at a time. Calls that wait for the same run share it. */
-export function createReload({ registry, tls, serving, clock, log }: Reloaded): Reload {
+export function createReload(
+  { clock, log }: Start,
+  registry: Registry,
+  tls: TlsListeners,
+  serving: ServingRecordPublisher,
+): Reload {
   let running = Promise.resolve();
   let waiting: Promise<void> | undefined;
 

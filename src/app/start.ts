@@ -12,7 +12,7 @@ import { createLogVerification, type LogVerification } from '../evidence/log/ver
 import { createWitnesses } from '../evidence/log/witness.ts';
 import { type FilingClockWatch, watchFilingClock } from '../health/filing-clock-watch.ts';
 import { type ProviderWatch, watchProvider } from '../health/provider-watch.ts';
-import { watchStore } from '../health/store-watch.ts';
+import { watchStore } from '../health/store-part.ts';
 import { readableByOthers } from '../lib/file-access.ts';
 import { confidentialFiles, type Registry } from '../operations/registry.ts';
 import { removeServingRecord } from '../operations/serving-record.ts';

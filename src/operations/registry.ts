@@ -72,21 +72,27 @@ export function confidentialFiles(config: Config): string[] {
   return trustedFiles(config).filter((file) => !shown.includes(file));
 }
 
-/** How a serving process opens the store. */
-export interface Serving {
+/** Options of `openRegistry` that few callers need. */
+export interface RegistryOptions {
   readonly clock?: Clock | undefined;
-  /** Whether the store works in this thread; by default it has its own. */
+  readonly isServing?: boolean;
+  /** Whether the store works in this thread; by default that of a serving process has its own. */
   readonly isStoreInThisThread?: boolean | undefined;
+  /** Whether it is opened although there may be secrets that no master key opens. */
+  readonly isMasterKeyLost?: boolean;
 }
 
 /** Opens the registry for a serving process. Throws ConfigError, and what `openRegistry` throws. */
-export async function openForServing(config: Config, serving: Serving = {}): Promise<Registry> {
+export async function openForServing(
+  config: Config,
+  { clock, isStoreInThisThread }: Pick<RegistryOptions, 'clock' | 'isStoreInThisThread'> = {},
+): Promise<Registry> {
   const faults = faultsForServing(config);
   if (faults.length > 0) throw new ConfigError(faults);
   await refuseWithoutOrigin(config);
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  return openRegistry(config, opening, { clock: serving.clock, serving });
+  return openRegistry(config, opening, { clock, isServing: true, isStoreInThisThread });
 }
 
 /**
@@ -109,15 +115,6 @@ export async function missingOrigin({
   return requiredOrigin(readLogNames(dataDir));
 }
 
-/** Options of `openRegistry` that few commands need. */
-export interface RegistryOptions {
-  readonly clock?: Clock | undefined;
-  /** Set for a serving process. */
-  readonly serving?: Serving | undefined;
-  /** Whether it is opened although there may be secrets that no master key opens. */
-  readonly isMasterKeyLost?: boolean;
-}
-
 /**
  * Opens the store and the parts that issue credentials. Throws FilesExposed if other users may change trusted files,
  * DatabaseError, and MasterKeyError if the master keys do not open the secrets of the store.
@@ -125,14 +122,18 @@ export interface RegistryOptions {
 export async function openRegistry(
   config: Config,
   opening: StoreOptions['opening'],
-  { clock = systemClock, serving, isMasterKeyLost = false }: RegistryOptions = {},
+  {
+    clock = systemClock,
+    isServing = false,
+    isStoreInThisThread = !isServing,
+    isMasterKeyLost = false,
+  }: RegistryOptions = {},
 ): Promise<Registry> {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
-  const isServing = serving !== undefined;
   const wasCutOff = isServing && isServingRecordThere(dataDir);
   const options = { dataDir, environment, currency, opening, serving: isServing, wasCutOff, madeLater };
-  const store = await openStore(options, serving === undefined || serving.isStoreInThisThread === true);
+  const store = await openStore(options, isStoreInThisThread);
   try {
     const execute = executorOf(store);
     const isEmpty = !(await execute({ kind: 'HasCallers' }));

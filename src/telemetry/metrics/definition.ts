@@ -1,5 +1,83 @@
+import type { CallMetric, ListenerName } from '../../api/call-observer.ts';
+import type { ClockFault } from '../../domain/filing-clock.ts';
 import type { DistributionData } from '../../lib/distribution.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { BuildInfo } from '../../packaging/build-info.ts';
+import type { RegistryMetrics } from '../../store/metric-commands.ts';
+import type { StoreMetrics } from '../../store/store.ts';
+import type { ProcessMetrics } from './process-metrics.ts';
+import type { ProviderMetric } from './provider-metrics.ts';
+
+/** Metrics of regular backups. */
+export interface RegularBackupMetrics {
+  readonly everyMs: number;
+  /** The last verified backup; undefined until one is known. */
+  readonly last: { readonly takenAt: string } | undefined;
+  /** Why the last attempt failed, or the next one will; undefined if none. */
+  readonly failure: string | undefined;
+}
+
+/** Metrics of the evidence log. */
+export interface EvidenceLogMetrics {
+  /** The number of leaves at the last check; undefined before the first. */
+  readonly leaves: number | undefined;
+  /** The leaves that the newest checkpoint covers; undefined if there is none. */
+  readonly publishedLeaves: number | undefined;
+  /** When it was published, Unix seconds; undefined if unknown. */
+  readonly publishedAtS: number | undefined;
+  /** Failed attempts to sign. */
+  readonly failures: number;
+  /** The number of witnesses that find the log rolled back. */
+  readonly rolledBack: number;
+}
+
+/** Metrics of the calls that wait for events. */
+export interface FeedMetrics {
+  /** Open event streams. */
+  readonly streams: number;
+  /** Calls that wait for an event. */
+  readonly polls: number;
+}
+
+/** Metrics of webhook sending since the process started. */
+export interface SendingMetrics {
+  /** Attempts that succeeded, and that failed. */
+  readonly delivered: number;
+  readonly failed: number;
+  /** Webhooks that were disabled because they failed. */
+  readonly disabled: number;
+  readonly requestsInFlight: number;
+}
+
+/** All metrics at one moment. */
+export interface Snapshot {
+  /** Unix milliseconds. */
+  readonly nowMs: number;
+  readonly build: BuildInfo;
+  /** Whether each part of readiness works. */
+  readonly readiness: Readonly<Record<string, boolean>>;
+  /** When the certificates of the listeners with TLS expire, in Unix milliseconds. */
+  readonly certificateEnds: ReadonlyMap<ListenerName, number>;
+  /** The state of the credentials at the provider; members are undefined before the first check. */
+  readonly access: {
+    readonly credentials: 'ACCEPTED' | 'REJECTED' | undefined;
+    readonly isReached: boolean | undefined;
+  };
+  /** The fault of the wall clock because of which filings are rejected; undefined if none. */
+  readonly clockFault: ClockFault | undefined;
+  /** The backups, also of commands; undefined if none is known and none is required. */
+  readonly backups: RegularBackupMetrics | undefined;
+  readonly evidenceLog: EvidenceLogMetrics;
+  readonly feed: FeedMetrics;
+  readonly sending: SendingMetrics;
+  /** Connections that were cut off, by reason. */
+  readonly cutOffs: Readonly<Record<string, number>>;
+  readonly calls: readonly CallMetric[];
+  readonly provider: readonly ProviderMetric[];
+  readonly process: ProcessMetrics;
+  /** Undefined if the store did not respond. */
+  readonly store: StoreMetrics | undefined;
+  readonly registry: RegistryMetrics | undefined;
+}
 
 /** Labels of a sample. Each value is of a closed set: no caller chooses it. */
 export type Labels = Readonly<Record<string, string>>;
@@ -22,12 +100,34 @@ export type MetricDefinition = {
 );
 
 /** Returns one sample, or none if the value is not known. */
-export const one = <Value>(value: Value | undefined): Sample<Value>[] =>
-  value === undefined ? [] : [{ value }];
+const one = <Value>(value: Value | undefined): Sample<Value>[] => (value === undefined ? [] : [{ value }]);
 
-/** Returns a sample for each member of a record. */
-export const each = (label: string, values: Readonly<Record<string, number>>): Sample<number>[] =>
-  Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
+const single =
+  (type: 'counter' | 'gauge') =>
+  (name: string, help: string, read: (snapshot: Snapshot) => number | undefined): MetricDefinition => ({
+    ...{ name, help, type },
+    read: (snapshot) => one(read(snapshot)),
+  });
+
+/** A gauge with one value, which is left out while the value is undefined. */
+export const gauge = single('gauge');
+/** A counter with one value, which is left out while the value is undefined. */
+export const counter = single('counter');
+/** A histogram of one distribution, which is left out while it is undefined. */
+export const histogram = (
+  name: string,
+  help: string,
+  read: (snapshot: Snapshot) => DistributionData | undefined,
+): MetricDefinition => ({
+  ...{ name, help, type: 'histogram' },
+  read: (snapshot) => one(read(snapshot)),
+});
+
+/** Returns a sample for each member of a record whose value is known. */
+export const each = (label: string, values: Readonly<Record<string, number | undefined>>): Sample<number>[] =>
+  Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : [{ labels: { [label]: name }, value }],
+  );
 
 /** Returns the seconds from `atMs` to `nowMs`, at least 0. */
 export const secondsSince = (atMs: number, nowMs: number): number => Math.max(0, (nowMs - atMs) / 1_000);

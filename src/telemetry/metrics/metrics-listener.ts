@@ -3,8 +3,7 @@ import type { Logger } from 'pino';
 import { CountedResponse, endWith } from '../../http/listen/counted-response.ts';
 import type { OpenCalls, OpenConnection } from '../../http/listen/open-calls.ts';
 import { framingFault, isOwnHost } from '../../http/listen/request-head.ts';
-import { contentType } from './exposition.ts';
-import type { Scrape } from './scrape.ts';
+import { contentType, type Scrape } from './scrape.ts';
 
 /** What the listener works with. */
 export interface MetricsListenerDependencies {

@@ -1,5 +1,5 @@
 import { countOf } from '../../lib/distribution.ts';
-import { each, type MetricDefinition, one } from './definition.ts';
+import { counter, each, gauge, type MetricDefinition } from './definition.ts';
 import { storeMetrics } from './store-metrics.ts';
 
 /** All metrics, in the order in which they are written. */
@@ -11,12 +11,9 @@ export const metrics: readonly MetricDefinition[] = [
     labels: ['version', 'commit'],
     read: ({ build: { version, commit = 'unknown' } }) => [{ labels: { version, commit }, value: 1 }],
   },
-  {
-    name: 'artseal_ready',
-    help: 'Whether the server is ready, as /readyz reports.',
-    type: 'gauge',
-    read: ({ readiness }) => one(Object.values(readiness).every(Boolean) ? 1 : 0),
-  },
+  gauge('artseal_ready', 'Whether the server is ready, as /readyz reports.', ({ readiness }) =>
+    Object.values(readiness).every(Boolean) ? 1 : 0,
+  ),
   {
     name: 'artseal_ready_part',
     help: 'Whether each part of readiness is ready.',
@@ -54,12 +51,11 @@ export const metrics: readonly MetricDefinition[] = [
     labels: ['reason'],
     read: ({ cutOffs }) => each('reason', cutOffs),
   },
-  {
-    name: 'artseal_filing_clock_wrong',
-    help: 'Whether filings are rejected because the wall clock may be wrong.',
-    type: 'gauge',
-    read: ({ clockFault }) => [{ value: Number(clockFault !== undefined) }],
-  },
+  gauge(
+    'artseal_filing_clock_wrong',
+    'Whether filings are rejected because the wall clock may be wrong.',
+    ({ clockFault }) => Number(clockFault !== undefined),
+  ),
   {
     name: 'artseal_payment_provider_request_duration_seconds',
     help: 'Requests that the provider answered.',
@@ -77,31 +73,23 @@ export const metrics: readonly MetricDefinition[] = [
         Object.entries(failures).map(([kind, value]) => ({ labels: { request, kind }, value })),
       ),
   },
-  {
-    name: 'artseal_payment_provider_reached',
-    help: 'Whether the provider answered the last credential check, which runs every half minute.',
-    type: 'gauge',
-    read: ({ access: { isReached } }) => one(isReached === undefined ? undefined : Number(isReached)),
-  },
-  {
-    name: 'artseal_payment_provider_credentials_rejected',
-    help: 'Whether the provider rejected the credentials when it last answered.',
-    type: 'gauge',
-    read: ({ access: { credentials } }) =>
-      one(credentials === undefined ? undefined : Number(credentials === 'REJECTED')),
-  },
-  {
-    name: 'artseal_event_polls_waiting',
-    help: 'Calls of GET /api/v1/events and ListEvents that wait for an event.',
-    type: 'gauge',
-    read: ({ feed }) => one(feed.polls),
-  },
-  {
-    name: 'artseal_event_streams',
-    help: 'Open streams of WatchEvents.',
-    type: 'gauge',
-    read: ({ feed }) => one(feed.streams),
-  },
+  gauge(
+    'artseal_payment_provider_reached',
+    'Whether the provider answered the last credential check, which runs every half minute.',
+    ({ access: { isReached } }) => (isReached === undefined ? undefined : Number(isReached)),
+  ),
+  gauge(
+    'artseal_payment_provider_credentials_rejected',
+    'Whether the provider rejected the credentials when it last answered.',
+    ({ access: { credentials } }) =>
+      credentials === undefined ? undefined : Number(credentials === 'REJECTED'),
+  ),
+  gauge(
+    'artseal_event_polls_waiting',
+    'Calls of GET /api/v1/events and ListEvents that wait for an event.',
+    ({ feed }) => feed.polls,
+  ),
+  gauge('artseal_event_streams', 'Open streams of WatchEvents.', ({ feed }) => feed.streams),
   {
     name: 'artseal_webhook_attempts_total',
     help: 'Delivery attempts that ended, by result.',
@@ -109,18 +97,16 @@ export const metrics: readonly MetricDefinition[] = [
     labels: ['outcome'],
     read: ({ sending: { delivered, failed } }) => each('outcome', { delivered, failed }),
   },
-  {
-    name: 'artseal_webhook_requests_in_flight',
-    help: 'Delivery attempts in progress.',
-    type: 'gauge',
-    read: ({ sending }) => one(sending.requestsInFlight),
-  },
-  {
-    name: 'artseal_webhook_disabled_total',
-    help: 'Endpoints disabled because they failed for five days or responded 410.',
-    type: 'counter',
-    read: ({ sending }) => one(sending.disabled),
-  },
+  gauge(
+    'artseal_webhook_requests_in_flight',
+    'Delivery attempts in progress.',
+    ({ sending }) => sending.requestsInFlight,
+  ),
+  counter(
+    'artseal_webhook_disabled_total',
+    'Endpoints disabled because they failed for five days or responded 410.',
+    ({ sending }) => sending.disabled,
+  ),
   {
     name: 'artseal_certificate_end_seconds',
     help: 'Expiry of the TLS certificate of a listener, in Unix seconds.',
@@ -129,90 +115,63 @@ export const metrics: readonly MetricDefinition[] = [
     read: ({ certificateEnds }) =>
       Array.from(certificateEnds, ([listener, endMs]) => ({ labels: { listener }, value: endMs / 1_000 })),
   },
-  {
-    name: 'artseal_backup_taken_seconds',
-    help: 'Time of the last verified backup, in Unix seconds; 0 if none is known.',
-    type: 'gauge',
-    read: ({ backups }) =>
-      one(backups && (backups.last === undefined ? 0 : Date.parse(backups.last.takenAt) / 1_000)),
-  },
-  {
-    name: 'artseal_backup_period_seconds',
-    help: 'Backup period: ARTSEAL_BACKUP_EVERY.',
-    type: 'gauge',
-    read: ({ backups }) => one(backups && backups.everyMs / 1_000),
-  },
-  {
-    name: 'artseal_backup_failing',
-    help: 'Whether the last backup failed, the last verified one is missing, or the backup folder cannot be written.',
-    type: 'gauge',
-    read: ({ backups }) => one(backups && Number(backups.failure !== undefined)),
-  },
-  {
-    name: 'artseal_evidence_log_leaves',
-    help: 'Leaves of the evidence log.',
-    type: 'gauge',
-    read: ({ evidenceLog }) => one(evidenceLog.leaves),
-  },
-  {
-    name: 'artseal_evidence_log_published_leaves',
-    help: 'Leaves that the newest checkpoint covers; normally at most a second less than all.',
-    type: 'gauge',
-    read: ({ evidenceLog }) => one(evidenceLog.publishedLeaves),
-  },
-  {
-    name: 'artseal_evidence_log_published_seconds',
-    help: 'Time of the newest checkpoint, in Unix seconds; an idle log keeps an old one.',
-    type: 'gauge',
-    read: ({ evidenceLog }) => one(evidenceLog.publishedAtS),
-  },
-  {
-    name: 'artseal_evidence_log_sign_failures_total',
-    help: 'Failed attempts to sign a checkpoint; one a second while it lasts.',
-    type: 'counter',
-    read: ({ evidenceLog }) => one(evidenceLog.failures),
-  },
-  {
-    name: 'artseal_evidence_log_rolled_back',
-    help: 'Witnesses that report a rollback: the log does not extend what they cosigned.',
-    type: 'gauge',
-    read: ({ evidenceLog }) => [{ value: evidenceLog.rolledBack }],
-  },
-  {
-    name: 'artseal_event_loop_delay_p99_seconds',
-    help: 'Event loop delay of the main thread, 99th percentile since the last scrape.',
-    type: 'gauge',
-    read: ({ process }) => one(process.eventLoopDelay.p99),
-  },
-  {
-    name: 'artseal_event_loop_delay_max_seconds',
-    help: 'Event loop delay of the main thread, maximum since the last scrape.',
-    type: 'gauge',
-    read: ({ process }) => one(process.eventLoopDelay.max),
-  },
-  {
-    name: 'process_resident_memory_bytes',
-    help: 'Resident memory.',
-    type: 'gauge',
-    read: ({ process }) => one(process.residentBytes),
-  },
-  {
-    name: 'process_cpu_seconds_total',
-    help: 'Processor time of all threads.',
-    type: 'counter',
-    read: ({ process }) => one(process.cpuSeconds),
-  },
-  {
-    name: 'process_open_fds',
-    help: 'Open files and sockets.',
-    type: 'gauge',
-    read: ({ process }) => one(process.openFiles),
-  },
-  {
-    name: 'process_start_time_seconds',
-    help: 'When the process started, in Unix seconds.',
-    type: 'gauge',
-    read: ({ process }) => one(process.startedAtS),
-  },
+  gauge(
+    'artseal_backup_taken_seconds',
+    'Time of the last verified backup, in Unix seconds; 0 if none is known.',
+    ({ backups }) => backups && (backups.last === undefined ? 0 : Date.parse(backups.last.takenAt) / 1_000),
+  ),
+  gauge(
+    'artseal_backup_period_seconds',
+    'Backup period: ARTSEAL_BACKUP_EVERY.',
+    ({ backups }) => backups && backups.everyMs / 1_000,
+  ),
+  gauge(
+    'artseal_backup_failing',
+    'Whether the last backup failed, the last verified one is missing, or the backup folder cannot be written.',
+    ({ backups }) => backups && Number(backups.failure !== undefined),
+  ),
+  gauge(
+    'artseal_evidence_log_leaves',
+    'Leaves of the evidence log.',
+    ({ evidenceLog }) => evidenceLog.leaves,
+  ),
+  gauge(
+    'artseal_evidence_log_published_leaves',
+    'Leaves that the newest checkpoint covers; normally at most a second less than all.',
+    ({ evidenceLog }) => evidenceLog.publishedLeaves,
+  ),
+  gauge(
+    'artseal_evidence_log_published_seconds',
+    'Time of the newest checkpoint, in Unix seconds; an idle log keeps an old one.',
+    ({ evidenceLog }) => evidenceLog.publishedAtS,
+  ),
+  counter(
+    'artseal_evidence_log_sign_failures_total',
+    'Failed attempts to sign a checkpoint; one a second while it lasts.',
+    ({ evidenceLog }) => evidenceLog.failures,
+  ),
+  gauge(
+    'artseal_evidence_log_rolled_back',
+    'Witnesses that report a rollback: the log does not extend what they cosigned.',
+    ({ evidenceLog }) => evidenceLog.rolledBack,
+  ),
+  gauge(
+    'artseal_event_loop_delay_p99_seconds',
+    'Event loop delay of the main thread, 99th percentile since the last scrape.',
+    ({ process }) => process.eventLoopDelay.p99,
+  ),
+  gauge(
+    'artseal_event_loop_delay_max_seconds',
+    'Event loop delay of the main thread, maximum since the last scrape.',
+    ({ process }) => process.eventLoopDelay.max,
+  ),
+  gauge('process_resident_memory_bytes', 'Resident memory.', ({ process }) => process.residentBytes),
+  counter('process_cpu_seconds_total', 'Processor time of all threads.', ({ process }) => process.cpuSeconds),
+  gauge('process_open_fds', 'Open files and sockets.', ({ process }) => process.openFiles),
+  gauge(
+    'process_start_time_seconds',
+    'When the process started, in Unix seconds.',
+    ({ process }) => process.startedAtS,
+  ),
   ...storeMetrics,
 ];

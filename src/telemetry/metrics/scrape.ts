@@ -1,10 +1,11 @@
 import { type Calendar, yearOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Readiness } from '../../health/readiness.ts';
+import { countOf } from '../../lib/distribution.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
 import { perform, type Store } from '../../store/store.ts';
-import { expose } from './exposition.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { Labels, MetricDefinition, Snapshot } from './definition.ts';
+import { metrics } from './metrics.ts';
 
 /** What a scrape reads. */
 export interface MetricSources {
@@ -70,4 +71,48 @@ export function createScrape({ store, readiness, clock, calendar, readOthers }: 
     if (latest === undefined || atMs - latest.atMs >= sharedMs) latest = { atMs, text: read() };
     return latest.text;
   };
+}
+
+/** The content type of Prometheus' text format. */
+export const contentType = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** Writes all metrics in Prometheus' text format. A metric without samples is left out. */
+function expose(snapshot: Snapshot): string {
+  return metrics.map((metric) => linesOf(metric, snapshot)).join('');
+}
+
+function linesOf(metric: MetricDefinition, snapshot: Snapshot): string {
+  const { name, help, type } = metric;
+  const lines = type === 'histogram' ? histogramLines(metric, snapshot) : valueLines(metric, snapshot);
+  return lines.length === 0 ? '' : `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+}
+
+function valueLines(metric: Exclude<MetricDefinition, { type: 'histogram' }>, snapshot: Snapshot): string[] {
+  return metric.read(snapshot).map(({ labels = {}, value }) => line(metric.name, labels, value));
+}
+
+function histogramLines(
+  { name, read }: Extract<MetricDefinition, { type: 'histogram' }>,
+  snapshot: Snapshot,
+): string[] {
+  return read(snapshot).flatMap(({ labels = {}, value }) => {
+    const count = countOf(value);
+    let cumulated = 0;
+    const buckets = value.bounds.map((bound, index) => {
+      cumulated += value.counts[index] ?? 0;
+      return line(`${name}_bucket`, { ...labels, le: String(bound) }, cumulated);
+    });
+    return [
+      ...buckets,
+      line(`${name}_bucket`, { ...labels, le: '+Inf' }, count),
+      line(`${name}_sum`, labels, value.sum),
+      line(`${name}_count`, labels, count),
+    ];
+  });
+}
+
+/** Label values need no escaping: they are of closed sets, without quotes, backslashes and newlines. */
+function line(name: string, labels: Labels, value: number): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}\n`;
 }

@@ -9,22 +9,30 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import { type ExportResult, ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import {
   defaultResource,
   detectResources,
   envDetector,
   resourceFromAttributes,
 } from '@opentelemetry/resources';
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import type { CallTracer, ListenerName, RequestEvent, TraceHeaders } from '../../api/call-observer.ts';
 import { reasons } from '../../domain/reason.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
 import { type PaymentProvider, ProviderFailure } from '../../payments/provider.ts';
 import type { Kind, Store, StoreRequest } from '../../store/store.ts';
-import { createExporter } from './exporter.ts';
-import { samplerOf } from './sampler.ts';
 
 /** Makes spans of calls, with child spans for their requests to the store and the payment provider. */
 export interface Traces extends CallTracer {
@@ -156,4 +164,54 @@ function endFailed(span: Span, why: string): void {
   span.setAttribute('error.type', why);
   span.setStatus({ code: SpanStatusCode.ERROR });
   span.end();
+}
+
+/** The samplers of OTEL_TRACES_SAMPLER, by name; the argument is a share from 0 to 1. */
+const samplers: Readonly<Record<string, (share: number) => Sampler>> = {
+  always_on: () => new AlwaysOnSampler(),
+  always_off: () => new AlwaysOffSampler(),
+  traceidratio: (share) => new TraceIdRatioBasedSampler(share),
+  parentbased_always_on: () => new ParentBasedSampler({ root: new AlwaysOnSampler() }),
+  parentbased_always_off: () => new ParentBasedSampler({ root: new AlwaysOffSampler() }),
+  parentbased_traceidratio: (share) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
+};
+
+/**
+ * Returns the sampler of OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG. The default follows the caller's decision, and
+ * samples all traces without one. Throws for invalid values.
+ */
+function samplerOf(env: NodeJS.ProcessEnv): Sampler {
+  const name = env.OTEL_TRACES_SAMPLER || 'parentbased_always_on';
+  const make = samplers[name];
+  if (make === undefined) {
+    throw new Error(`OTEL_TRACES_SAMPLER must be one of ${Object.keys(samplers).join(', ')}, not ${name}`);
+  }
+  const share = Number(env.OTEL_TRACES_SAMPLER_ARG || 1);
+  if (!(share >= 0 && share <= 1)) throw new Error('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1');
+  return make(share);
+}
+
+/**
+ * Sends spans over OTLP/HTTP. The library reads the standard environment variables of OpenTelemetry from the process. Logs
+ * once when sending starts to fail, and once when it works again.
+ */
+function createExporter(log: Logger): SpanExporter {
+  const exporter = new OTLPTraceExporter();
+  let isFailing = false;
+
+  function note({ code, error }: ExportResult): void {
+    const fails = code !== ExportResultCode.SUCCESS;
+    if (fails && !isFailing) log.warn({ why: error?.message }, 'spans cannot be sent to the collector');
+    if (!fails && isFailing) log.info('spans are sent to the collector again');
+    isFailing = fails;
+  }
+
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        note(result);
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+  };
 }
