@@ -1,8 +1,7 @@
 import type { AuditEntry } from '../domain/audit-entry.ts';
-import { allOf } from '../store/paging.ts';
 import { readInstant } from './arguments.ts';
 import type { Command } from './command.ts';
-import { type Session, withRegistry } from './session.ts';
+import { reads, type Session } from './session.ts';
 
 /** `artseal audit-log` */
 export const auditLog: Command = {
@@ -14,33 +13,31 @@ export const auditLog: Command = {
     'Each entry is stored in the transaction of its change. The database rejects changes of entries.',
     '--since takes a day of ARTSEAL_TIME_ZONE (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration (7d).',
   ],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const { execute, show, config } = session;
-      const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
-      for await (const found of allOf((page) => execute({ kind: 'ListAuditLog', sinceS, page }))) {
-        const entry = entryOf(found, session);
-        show(entry, line(entry));
-      }
-    }),
+  run: reads(({ execute, showAll, words, config }) => {
+    const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
+    return showAll((page) => execute({ kind: 'ListAuditLog', sinceS, page }), showEntry);
+  }),
 };
 
-function entryOf(found: AuditEntry, { timestamp }: Session) {
-  const { id, atS, actor, action, subject, reason } = found;
-  const [before, after] = [membersOf(found.before), membersOf(found.after)];
-  return { id, at: timestamp(atS), actor, action, subject, reason, before, after };
+function showEntry(found: AuditEntry, { timestamp, show }: Session): void {
+  const { id, actor, action, subject, reason } = found;
+  const [at, before, after] = [timestamp(found.atS), membersOf(found.before), membersOf(found.after)];
+  const why = reason === undefined ? '' : `: ${reason}`;
+  const columns = [at, action.padEnd(16), subject, changesText(before, after), `by ${actor}${why}`];
+  show({ id, at, actor, action, subject, reason, before, after }, columns.join('  '));
 }
 
-const membersOf = (json: string | undefined): Record<string, unknown> | undefined =>
+type Members = Readonly<Record<string, unknown>>;
+
+const membersOf = (json: string | undefined): Members | undefined =>
   json === undefined ? undefined : JSON.parse(json);
 
-function line(entry: ReturnType<typeof entryOf>): string {
-  const { at, actor, action, subject, reason, before = {}, after = {} } = entry;
+/** The members that differ: `status "ACTIVE" → "REVOKED"`. */
+function changesText(before: Members = {}, after: Members = {}): string {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  const changes = names
+  return names
     .map((name) => [name, JSON.stringify(before[name]), JSON.stringify(after[name])] as const)
     .filter(([, old, now]) => old !== now)
-    .map(([name, old, now]) => (old === undefined ? `${name} ${now}` : `${name} ${old} → ${now ?? 'none'}`));
-  const why = reason === undefined ? '' : `: ${reason}`;
-  return [at, action.padEnd(16), subject, changes.join(', '), `by ${actor}${why}`].join('  ');
+    .map(([name, old, now]) => (old === undefined ? `${name} ${now}` : `${name} ${old} → ${now ?? 'none'}`))
+    .join(', ');
 }

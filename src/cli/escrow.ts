@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { escrowStates, isByOperator } from '../domain/escrow.ts';
 import { type Decision, type OrderEnd, orderEnds } from '../domain/resolution.ts';
-import { allOf } from '../store/paging.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { oneOf } from './arguments.ts';
@@ -32,10 +31,9 @@ const list: Action = {
   ],
   run: async (words, terminal) => {
     const selection = { state: oneOf(words, 'state', escrowStates), needsReview: words.has('review') };
-    return withRegistry(words, terminal, async (session) => {
-      const cases = allOf((page) => session.execute({ kind: 'ListCases', selection, page }));
-      for await (const found of cases) show(found, session);
-    });
+    return withRegistry(words, terminal, ({ execute, showAll }) =>
+      showAll((page) => execute({ kind: 'ListCases', selection, page }), show),
+    );
   },
 };
 

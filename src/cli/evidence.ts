@@ -3,10 +3,16 @@ import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
 import { madeUpOrigin } from '../evidence/log/origin.ts';
 import { hasEnded, isAhead, mintLogKey } from '../evidence/log/signing-keys.ts';
 import type { StoredLink } from '../store/evidence-commands.ts';
-import { allOf } from '../store/paging.ts';
 import { secondsOf } from './arguments.ts';
 import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
-import { changeRegistry, nowS, refuseUnknownToServing, type Session, withRegistry } from './session.ts';
+import {
+  changeRegistry,
+  nowS,
+  reads,
+  refuseUnknownToServing,
+  type Session,
+  withRegistry,
+} from './session.ts';
 
 const noKey = 'the evidence log has no key yet: the first artseal serve creates it';
 const announce =
@@ -18,27 +24,26 @@ const vkey: Action = {
     'Prints the verifier keys that sign checkpoints now, the newest first, then keys that sign later, with their start.',
     'Everybody who checks the log needs them. Publish them by another channel than the service.',
   ],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async ({ execute, timestamp, show }) => {
-      const { keys } = await execute({ kind: 'GetLog' });
-      if (keys.length === 0) throw new Error(noKey);
-      const atS = nowS();
-      const live = keys
-        .filter((key) => !hasEnded(key, atS))
-        .toSorted((one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)));
-      for (const key of live) {
-        const { vkey, addedAtS, signsFromS, endsAtS } = key;
-        show(
-          {
-            vkey,
-            addedAt: timestamp(addedAtS),
-            signsFrom: timestamp(signsFromS ?? addedAtS),
-            endsAt: endsAtS === null ? null : timestamp(endsAtS),
-          },
-          isAhead(key, atS) ? `${vkey} signs from ${timestamp(signsFromS ?? atS)}` : vkey,
-        );
-      }
-    }),
+  run: reads(async ({ execute, timestamp, show }) => {
+    const { keys } = await execute({ kind: 'GetLog' });
+    if (keys.length === 0) throw new Error(noKey);
+    const atS = nowS();
+    const live = keys
+      .filter((key) => !hasEnded(key, atS))
+      .toSorted((one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)));
+    for (const key of live) {
+      const { vkey, addedAtS, signsFromS, endsAtS } = key;
+      show(
+        {
+          vkey,
+          addedAt: timestamp(addedAtS),
+          signsFrom: timestamp(signsFromS ?? addedAtS),
+          endsAt: endsAtS === null ? null : timestamp(endsAtS),
+        },
+        isAhead(key, atS) ? `${vkey} signs from ${timestamp(signsFromS ?? atS)}` : vkey,
+      );
+    }
+  }),
 };
 
 /** How long the earlier keys sign besides a new one. */
@@ -140,22 +145,19 @@ const links: Action = {
   details: [
     'Lists the unexpired links to the evidence of a filing, the newest first, without their secrets.',
   ],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const named = { filingNo: words.required('FILING_NO'), owner: undefined, nowS: nowS() };
-      const found = allOf((page) => session.execute({ kind: 'ListLinks', ...named, page }));
-      for await (const link of found) show(link, session);
-    }),
+  run: reads(({ execute, showAll, words }) => {
+    const named = { filingNo: words.required('FILING_NO'), owner: undefined, nowS: nowS() };
+    return showAll((page) => execute({ kind: 'ListLinks', ...named, page }), show);
+  }),
 };
 
 const revokeLink: Action = {
   usage: 'evidence revoke-link LINK_ID [--reason TEXT] [--json]',
   details: ['Revokes a link to evidence at once, also in a running server.'],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const named = { linkId: words.required('LINK_ID'), filingNo: undefined, owner: undefined };
-      show(await session.execute({ kind: 'RevokeLink', by: session.actor(), ...named }), session);
-    }),
+  run: reads(async (session) => {
+    const named = { linkId: session.words.required('LINK_ID'), filingNo: undefined, owner: undefined };
+    show(await session.execute({ kind: 'RevokeLink', by: session.actor(), ...named }), session);
+  }),
 };
 
 function show({ createdAtS, expiresAtS, revokedAtS, ...link }: StoredLink, session: Session): void {

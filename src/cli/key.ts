@@ -11,10 +11,9 @@ import {
 import { rejectViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
-import { allOf } from '../store/paging.ts';
 import { oneOf, wholeNumber } from './arguments.ts';
 import { type Action, type CommandGroup, fieldLines, type Words } from './command.ts';
-import { changeRegistry, refuseUnknownToServing, type Session, withRegistry } from './session.ts';
+import { changeRegistry, changes, reads, refuseUnknownToServing, type Session } from './session.ts';
 
 /** The tiers in a usage line. */
 export const tierChoice = Object.keys(tiers).join('|');
@@ -41,11 +40,7 @@ const create: Action = {
 const list: Action = {
   usage: 'key list [--json]',
   details: ['Lists all keys, the oldest first.'],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const keys = allOf((page) => session.execute({ kind: 'ListKeys', page }));
-      for await (const found of keys) show(found, session);
-    }),
+  run: reads(({ execute, showAll }) => showAll((page) => execute({ kind: 'ListKeys', page }), show)),
 };
 
 const rotate: Action = {
@@ -59,7 +54,7 @@ const rotate: Action = {
     rejectViolations(checkOverlap(overlap));
     return changeRegistry(words, terminal, async (session) => {
       refuseUnknownToServing(session);
-      const keyId = keyIdOf(session, words);
+      const keyId = keyIdOf(session);
       const rotated = await session.issuance.rotateKey(keyId, overlap, session.actor());
       const { status, platformStatus } = rotated.key;
       showIssued(rotated, session, { status, platformStatus });
@@ -72,11 +67,10 @@ function setting(word: string, status: KeyStatus, detail: string): Action {
   return {
     usage: `key ${word} KEY_ID [--reason TEXT] [--json]`,
     details: [detail],
-    run: (words, terminal) =>
-      changeRegistry(words, terminal, async (session) => {
-        const [by, keyId] = [session.actor(), keyIdOf(session, words)];
-        show(await session.execute({ kind: 'SetKeyStatus', by, keyId, status }), session);
-      }),
+    run: changes(async (session) => {
+      const [by, keyId] = [session.actor(), keyIdOf(session)];
+      show(await session.execute({ kind: 'SetKeyStatus', by, keyId, status }), session);
+    }),
   };
 }
 
@@ -126,7 +120,7 @@ function showIssued(
 }
 
 /** The id of the key that KEY_ID names: an id, or the API key itself. */
-function keyIdOf({ store }: Session, words: Words): string {
+function keyIdOf({ store, words }: Session): string {
   const word = words.required('KEY_ID');
   return store.findKey(word)?.keyId ?? word;
 }

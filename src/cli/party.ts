@@ -3,12 +3,11 @@ import type { PartyRole } from '../domain/escrow-terms.ts';
 import { checkParty, nobodyRegistered, type ProviderIds, partyRoles } from '../domain/party.ts';
 import { rejectViolations, ValidationError } from '../domain/violation.ts';
 import type { ProviderKind } from '../payments/provider.ts';
-import { allOf } from '../store/paging.ts';
 import type { Imported, Party } from '../store/party-commands.ts';
 import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
 import { readBounded } from './files.ts';
 import { partiesPerFileMax, partyFileBytesMax, readPartyFile } from './party-file.ts';
-import { changeRegistry, localActor, type Session, withRegistry } from './session.ts';
+import { changeRegistry, changes, localActor, reads, type Session } from './session.ts';
 
 const add: Action = {
   usage:
@@ -17,36 +16,33 @@ const add: Action = {
     'Registers or replaces the buyer or seller that a platform calls ID. --provider-ids has, for each payment provider:',
     ...providers.flatMap(providerIdsOf),
   ],
-  run: (words, terminal) =>
-    changeRegistry(words, terminal, async (session) => {
-      const { config, actor, execute } = session;
-      const party = { ...partyOf(words), providerIds: providerIdList(words.required('provider-ids')) };
-      const by = actor();
-      rejectViolations(checkParty(party, config.provider.parties));
-      show(await execute({ kind: 'AddParty', by, caller: words.required('platform'), party }), session);
-    }),
+  run: changes(async (session) => {
+    const { config, actor, execute, words } = session;
+    const party = { ...partyOf(words), providerIds: providerIdList(words.required('provider-ids')) };
+    const by = actor();
+    rejectViolations(checkParty(party, config.provider.parties));
+    show(await execute({ kind: 'AddParty', by, caller: words.required('platform'), party }), session);
+  }),
 };
 
 const list: Action = {
   usage: 'party list [--platform NAME] [--role BUYER|SELLER] [--json]',
   details: ['Lists buyers and sellers.'],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const role = words.text('role') === undefined ? undefined : roleOf(words);
-      const filter = { caller: words.text('platform'), role };
-      const parties = allOf((page) => session.execute({ kind: 'ListParties', filter, page }));
-      for await (const found of parties) show(found, session);
-    }),
+  run: reads(({ execute, showAll, words }) => {
+    const role = words.text('role') === undefined ? undefined : roleOf(words);
+    const filter = { caller: words.text('platform'), role };
+    return showAll((page) => execute({ kind: 'ListParties', filter, page }), show);
+  }),
 };
 
 const remove: Action = {
   usage: 'party remove --platform NAME --role BUYER|SELLER --id ID [--reason TEXT] [--json]',
   details: ['Removes a buyer or seller: new orders with it are rejected. Open orders keep it.'],
-  run: (words, terminal) =>
-    changeRegistry(words, terminal, async (session) => {
-      const [by, caller] = [session.actor(), words.required('platform')];
-      show(await session.execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }), session);
-    }),
+  run: changes(async (session) => {
+    const { actor, execute, words } = session;
+    const [by, caller] = [actor(), words.required('platform')];
+    show(await execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }), session);
+  }),
 };
 
 const importing: Action = {

@@ -2,40 +2,30 @@ import { checkMonth, yearOf } from '../domain/calendar.ts';
 import { callsLeft, type PlatformStatus, platformNotFound } from '../domain/caller.ts';
 import { rejectViolations } from '../domain/violation.ts';
 import type { Platform, PlatformUsage } from '../store/caller-commands.ts';
-import { allOf } from '../store/paging.ts';
-import { type Action, type CommandGroup, fieldLines, UsageError, type Words } from './command.ts';
+import { type Action, type CommandGroup, fieldLines, UsageError } from './command.ts';
 import { limitsOf, tierChoice, tierOf } from './key.ts';
-import { changeRegistry, type Session, withRegistry } from './session.ts';
+import { changeRegistry, changes, reads, type Session, withRegistry } from './session.ts';
 
 const list: Action = {
   usage: 'platform list [--json]',
   details: ['Lists all platforms, the oldest first.'],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const platforms = allOf((page) => session.execute({ kind: 'ListPlatforms', page }));
-      for await (const found of platforms) show(found, session);
-    }),
+  run: reads(({ execute, showAll }) => showAll((page) => execute({ kind: 'ListPlatforms', page }), show)),
 };
 
 const showOne: Action = {
   usage: 'platform show NAME [--json]',
   details: ['Shows the agreement of a platform, its calls of this month, and its filings of this year.'],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const { execute } = session;
-      const platform = await execute({ kind: 'FindPlatform', name: words.required('NAME') });
-      if (platform === undefined) throw platformNotFound();
-      const month = currentMonth(session);
-      const { callerId } = platform;
-      const calls = await execute({ kind: 'CountCalls', callerId, month });
-      const filings = await execute({ kind: 'CountFilings', callerId, year: yearOf(month) });
-      const found = {
-        ...shown(platform),
-        ...countedOf(month, { ...platform, calls }),
-        filingsThisYear: filings,
-      };
-      session.show(found, ...fieldLines(found, 15));
-    }),
+  run: reads(async (session) => {
+    const { execute, words } = session;
+    const platform = await execute({ kind: 'FindPlatform', name: words.required('NAME') });
+    if (platform === undefined) throw platformNotFound();
+    const month = currentMonth(session);
+    const { callerId } = platform;
+    const calls = await execute({ kind: 'CountCalls', callerId, month });
+    const filingsThisYear = await execute({ kind: 'CountFilings', callerId, year: yearOf(month) });
+    const found = { ...shown(platform), ...countedOf(month, { ...platform, calls }), filingsThisYear };
+    session.show(found, ...fieldLines(found, 15));
+  }),
 };
 
 const set: Action = {
@@ -63,11 +53,10 @@ function setting(word: string, status: PlatformStatus, ...details: readonly stri
   return {
     usage: `platform ${word} NAME [--reason TEXT] [--json]`,
     details,
-    run: (words, terminal) =>
-      changeRegistry(words, terminal, async (session) => {
-        const [by, name] = [session.actor(), words.required('NAME')];
-        show(await session.execute({ kind: 'SetPlatformStatus', by, name, status }), session);
-      }),
+    run: changes(async (session) => {
+      const [by, name] = [session.actor(), session.words.required('NAME')];
+      show(await session.execute({ kind: 'SetPlatformStatus', by, name, status }), session);
+    }),
   };
 }
 
@@ -78,14 +67,17 @@ const usage: Action = {
     "--csv is for spreadsheets: it puts ' before a name that looks like a formula.",
   ],
   run: async (words, terminal) => {
-    const format = formatOf(words);
+    if (words.has('csv') && words.has('json')) throw new UsageError('takes one of --csv, --json');
     const given = words.text('month');
     rejectViolations(given === undefined ? [] : checkMonth(given));
     return withRegistry(words, terminal, async (session) => {
       const month = given ?? currentMonth(session);
-      const usages = allOf((page) => session.execute({ kind: 'ListUsage', month, page }));
-      for (const line of format.head) session.print(line);
-      for await (const counted of usages) session.print(format.line(month, counted));
+      if (words.has('csv')) session.print(csvLine(usageColumns));
+      else if (!words.has('json')) session.print(tableLine('month', 'calls', 'quota', 'left', 'platform'));
+      await session.showAll(
+        (page) => session.execute({ kind: 'ListUsage', month, page }),
+        (usage) => showUsage({ ...shown(usage), ...countedOf(month, usage) }, session),
+      );
     });
   },
 };
@@ -130,41 +122,22 @@ const countedOf = (month: string, { calls, monthlyQuota }: PlatformUsage) => ({
   ...{ month, calls, left: callsLeft(monthlyQuota, calls) ?? 'unlimited' },
 });
 
-/** A format of the usage table. */
-interface UsageFormat {
-  readonly head: readonly string[];
-  line(month: string, usage: PlatformUsage): string;
+/** The members of a usage in CSV, in order. */
+const usageColumns = ['name', 'tier', 'status', 'month', 'calls', 'monthlyQuota', 'left'] as const;
+
+type Usage = ReturnType<typeof shown> & ReturnType<typeof countedOf>;
+
+/** Shows a usage as a line of CSV, of JSON, or of the table. */
+function showUsage(usage: Usage, { words, show }: Session): void {
+  const { name, status, monthlyQuota, month, calls, left } = usage;
+  const platform = status === 'SUSPENDED' ? `${name}  (suspended)` : name;
+  show(
+    usage,
+    words.has('csv')
+      ? csvLine(usageColumns.map((column) => usage[column]))
+      : tableLine(month, calls, monthlyQuota, left, platform),
+  );
 }
-
-function formatOf(words: Words): UsageFormat {
-  if (words.has('csv') && words.has('json')) throw new UsageError('takes one of --csv, --json');
-  if (words.has('csv')) return csv;
-  return words.has('json') ? jsonLines : table;
-}
-
-const jsonLines: UsageFormat = {
-  head: [],
-  line: (month, usage) => JSON.stringify({ ...shown(usage), ...countedOf(month, usage) }),
-};
-
-const csv: UsageFormat = {
-  head: [csvLine(['name', 'tier', 'status', 'month', 'calls', 'monthlyQuota', 'left'])],
-  line: (month, usage) => {
-    const { name, tier, status, monthlyQuota } = shown(usage);
-    const { calls, left } = countedOf(month, usage);
-    return csvLine([name, tier, status, month, calls, monthlyQuota, left]);
-  },
-};
-
-const table: UsageFormat = {
-  head: [tableLine('month', 'calls', 'quota', 'left', 'platform')],
-  line: (month, usage) => {
-    const { calls, left } = countedOf(month, usage);
-    const { name, monthlyQuota, status } = shown(usage);
-    const platform = status === 'SUSPENDED' ? `${name}  (suspended)` : name;
-    return tableLine(month, calls, monthlyQuota, left, platform);
-  },
-};
 
 function tableLine(month: string, ...columns: readonly (number | string)[]): string {
   const name = columns.at(-1);

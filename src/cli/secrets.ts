@@ -17,7 +17,7 @@ import type { Registry } from '../operations/registry.ts';
 import { allOf } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
 import { type Action, type CommandGroup, fieldLines } from './command.ts';
-import { changeRegistry, nowS, refuseUnknownToServing, withRegistry } from './session.ts';
+import { changes, nowS, reads, refuseUnknownToServing } from './session.ts';
 
 const reseal: Action = {
   usage: 'secrets reseal [--reason TEXT] [--json]',
@@ -26,28 +26,27 @@ const reseal: Action = {
     'key, so that you can remove the others. The server may run, but must have that key: SIGHUP reloads the file. If the command',
     'is interrupted, run it again: it continues.',
   ],
-  run: (words, terminal) =>
-    changeRegistry(words, terminal, async (session) => {
-      const { execute, keyRing, actor, show } = session;
-      const [{ name: masterKey }, ...others] = keyRing.masterKeys;
-      const refuse = () => refuseUnknownToServing(session);
-      const before = await sealsIn(session);
-      const resealed = await reencryptSecrets(execute, keyRing, actor(), refuse);
-      // The server may have been restarted meanwhile, with other keys.
-      refuse();
-      const after = await sealsIn(session);
-      const unused = others.filter(({ name }) => !after.some((seals) => seals.masterKey === name));
-      const names = unused.map(({ name }) => name).join(', ');
-      show(
-        { masterKey, resealed, before, after },
-        `before        ${sealsText(before)}`,
-        `re-encrypted  ${resealed} under ${masterKey}`,
-        `after         ${sealsText(after)}`,
-        ...(unused.length === 0
-          ? []
-          : [`${names} opens no secret any more: remove it from the file, then send SIGHUP to the server`]),
-      );
-    }),
+  run: changes(async (session) => {
+    const { execute, keyRing, actor, show } = session;
+    const [{ name: masterKey }, ...others] = keyRing.masterKeys;
+    const refuse = () => refuseUnknownToServing(session);
+    const before = await sealsIn(session);
+    const resealed = await reencryptSecrets(execute, keyRing, actor(), refuse);
+    // The server may have been restarted meanwhile, with other keys.
+    refuse();
+    const after = await sealsIn(session);
+    const unused = others.filter(({ name }) => !after.some((seals) => seals.masterKey === name));
+    const names = unused.map(({ name }) => name).join(', ');
+    show(
+      { masterKey, resealed, before, after },
+      `before        ${sealsText(before)}`,
+      `re-encrypted  ${resealed} under ${masterKey}`,
+      `after         ${sealsText(after)}`,
+      ...(unused.length === 0
+        ? []
+        : [`${names} opens no secret any more: remove it from the file, then send SIGHUP to the server`]),
+    );
+  }),
 };
 
 const reissue: Action = {
@@ -57,34 +56,31 @@ const reissue: Action = {
     'secrets of webhooks likewise, and disables the webhooks: their URLs are lost, and their owners must set them again. Stop the',
     'server before: a running server still has the lost master key.',
   ],
-  run: (words, terminal) =>
-    withRegistry(
-      words,
-      terminal,
-      async ({ config, actor, show, print, ...registry }) => {
-        if (isServed(config.dataDir))
-          throw new Error('the server runs: stop it first, since it would reject the new keys.');
-        const by = actor();
-        let issued = 0;
-        const showIssued = (replacement: object, ...lines: readonly string[]) => {
-          issued += 1;
-          show(replacement, ...lines);
-        };
-        for (const replaced of await reissueKeys(registry, by))
-          showIssued(replaced, ...fieldLines(replaced, 9));
-        for (const rotated of await reissueWebhookSecrets(registry, by))
-          showIssued(rotated, ...fieldLines(rotated, 9));
-        for (const { replaced, vkey } of await reissueLogKeys(registry, by))
-          showIssued({ replaced, vkey }, `${replaced} → ${vkey}`);
-        if (words.has('json')) return;
-        print(
-          issued === 0
-            ? 'every secret can be opened: there is nothing to replace'
-            : `${issued} replaced. The secrets are shown only once. Hand them over by a secure channel.`,
-        );
-      },
-      { isMasterKeyLost: true },
-    ),
+  run: reads(
+    async ({ config, actor, show, print, words, ...registry }) => {
+      if (isServed(config.dataDir))
+        throw new Error('the server runs: stop it first, since it would reject the new keys.');
+      const by = actor();
+      let issued = 0;
+      const showIssued = (replacement: object, ...lines: readonly string[]) => {
+        issued += 1;
+        show(replacement, ...lines);
+      };
+      for (const replaced of await reissueKeys(registry, by))
+        showIssued(replaced, ...fieldLines(replaced, 9));
+      for (const rotated of await reissueWebhookSecrets(registry, by))
+        showIssued(rotated, ...fieldLines(rotated, 9));
+      for (const { replaced, vkey } of await reissueLogKeys(registry, by))
+        showIssued({ replaced, vkey }, `${replaced} → ${vkey}`);
+      if (words.has('json')) return;
+      print(
+        issued === 0
+          ? 'every secret can be opened: there is nothing to replace'
+          : `${issued} replaced. The secrets are shown only once. Hand them over by a secure channel.`,
+      );
+    },
+    { isMasterKeyLost: true },
+  ),
 };
 
 /** Replaces the API keys whose secrets cannot be opened. */

@@ -11,11 +11,13 @@ import { rejectViolations } from '../domain/violation.ts';
 import { shownName } from '../lib/json/strict-json.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../operations/registry.ts';
 import { isServingRecordThere, readServingRecord } from '../operations/serving-record.ts';
+import { allOf, type Page, type PageQuery } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
-import { exitCodes, show, type Terminal, type Words } from './command.ts';
+import { type Action, exitCodes, show, type Terminal, type Words } from './command.ts';
 
-/** The open database of the deployment, for the duration of a command. */
+/** The open database of the deployment, for the duration of a command, and the words of the command line. */
 export interface Session extends Registry {
+  readonly words: Words;
   readonly config: Config;
   readonly calendar: Calendar;
   /** Formats Unix seconds as RFC 3339 in the business time zone. */
@@ -24,10 +26,27 @@ export interface Session extends Registry {
   actor(): Actor;
   /** Prints a value: as JSON with `--json`, otherwise as lines of text. */
   show(value: object, ...text: readonly string[]): void;
+  /** Shows all items of a list, which is read page by page. */
+  showAll<Item>(
+    list: (page: PageQuery) => Promise<Page<Item>>,
+    showItem: (item: Item, session: Session) => void,
+  ): Promise<void>;
   print(line: string): void;
 }
 
 type Work = (session: Session) => Promise<unknown>;
+
+/** The `run` of an action that reads the registry. */
+export const reads =
+  (work: Work, options?: RegistryOptions): Action['run'] =>
+  (words, terminal) =>
+    withRegistry(words, terminal, work, options);
+
+/** The `run` of an action that changes the registry. */
+export const changes =
+  (work: Work): Action['run'] =>
+  (words, terminal) =>
+    changeRegistry(words, terminal, work);
 
 /** Opens the database of the deployment and runs `work`. */
 export async function withRegistry(
@@ -43,12 +62,16 @@ export async function withRegistry(
   const registry = await openRegistry(config, 'EXISTING', options);
   const calendar = createCalendar(config.timeZone);
   try {
-    await work({
-      ...{ ...registry, config, calendar, print },
+    const session: Session = {
+      ...{ ...registry, config, calendar, words, print },
       timestamp: (atS) => calendar.timestamp(atS * 1_000),
       actor: () => localActor(words, terminal),
       show: (value, ...lines) => show(words, terminal, value, ...lines),
-    });
+      showAll: async (list, showItem) => {
+        for await (const item of allOf(list)) showItem(item, session);
+      },
+    };
+    await work(session);
   } finally {
     await registry.store.close();
   }

@@ -1,9 +1,8 @@
 import { isScope, scopes, type TokenTerms, tokenStatusAt } from '../domain/token.ts';
 import type { StoredToken } from '../store/caller-commands.ts';
-import { allOf } from '../store/paging.ts';
 import { readInstant } from './arguments.ts';
 import { type Action, type CommandGroup, fieldLines, UsageError, type Words } from './command.ts';
-import { changeRegistry, nowS, type Session, withRegistry } from './session.ts';
+import { changeRegistry, changes, nowS, reads, type Session } from './session.ts';
 
 const create: Action = {
   usage:
@@ -39,21 +38,16 @@ const create: Action = {
 const list: Action = {
   usage: 'token list [--json]',
   details: ['Lists all tokens with their status, scopes, platform and end.'],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const tokens = allOf((page) => session.execute({ kind: 'ListTokens', page }));
-      for await (const found of tokens) show(found, session);
-    }),
+  run: reads(({ execute, showAll }) => showAll((page) => execute({ kind: 'ListTokens', page }), show)),
 };
 
 const revoke: Action = {
   usage: 'token revoke TOKEN_ID [--reason TEXT] [--json]',
   details: ['Rejects calls with the token for ever.'],
-  run: (words, terminal) =>
-    changeRegistry(words, terminal, async (session) => {
-      const [by, tokenId] = [session.actor(), words.required('TOKEN_ID')];
-      show(await session.execute({ kind: 'RevokeToken', by, tokenId }), session);
-    }),
+  run: changes(async (session) => {
+    const [by, tokenId] = [session.actor(), session.words.required('TOKEN_ID')];
+    show(await session.execute({ kind: 'RevokeToken', by, tokenId }), session);
+  }),
 };
 
 /** `artseal token` */

@@ -5,8 +5,8 @@ import { redeliver as redeliverAll } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
 import { deleteWebhook } from '../store/webhook-deletion.ts';
 import { firstOf, oneOf, readInstant, readWhole } from './arguments.ts';
-import { type Action, type CommandGroup, fieldLines, UsageError, type Words } from './command.ts';
-import { changeRegistry, type Session, withRegistry } from './session.ts';
+import { type Action, type CommandGroup, fieldLines, UsageError } from './command.ts';
+import { changeRegistry, changes, reads, type Session, withRegistry } from './session.ts';
 
 const list: Action = {
   usage: `webhooks list [--platform NAME] [--status ${webhookStatuses.join('|')}] [--failing] [--json]`,
@@ -31,11 +31,10 @@ const list: Action = {
 const showOne: Action = {
   usage: 'webhooks show WEBHOOK_ID [--json]',
   details: ['Shows a webhook.'],
-  run: (words, terminal) =>
-    withRegistry(words, terminal, async (session) => {
-      const webhook = shown(await session.execute({ kind: 'FindWebhook', ...named(words) }), session);
-      session.show(webhook, ...fieldLines(webhook, 24));
-    }),
+  run: reads(async (session) => {
+    const webhook = shown(await session.execute({ kind: 'FindWebhook', ...named(session) }), session);
+    session.show(webhook, ...fieldLines(webhook, 24));
+  }),
 };
 
 /** An action that sets the status of a webhook. */
@@ -43,23 +42,20 @@ function setting(word: string, status: WebhookStatus, detail: string): Action {
   return {
     usage: `webhooks ${word} WEBHOOK_ID [--reason TEXT] [--json]`,
     details: [detail],
-    run: (words, terminal) =>
-      changeRegistry(words, terminal, async (session) => {
-        const by = session.actor();
-        const changed = { kind: 'ChangeWebhook', by, ...named(words), change: { status } } as const;
-        show(await session.execute(changed), session);
-      }),
+    run: changes(async (session) => {
+      const [by, change] = [session.actor(), { status }];
+      show(await session.execute({ kind: 'ChangeWebhook', by, ...named(session), change }), session);
+    }),
   };
 }
 
 const remove: Action = {
   usage: 'webhooks delete WEBHOOK_ID [--reason TEXT]',
   details: ['Deletes a webhook for good, with its secret and its deliveries.'],
-  run: (words, terminal) =>
-    changeRegistry(words, terminal, async ({ execute, actor, print }) => {
-      await deleteWebhook(execute, { by: actor(), ...named(words) });
-      print(`deleted ${words.required('WEBHOOK_ID')}`);
-    }),
+  run: changes(async ({ execute, actor, print, words }) => {
+    await deleteWebhook(execute, { by: actor(), ...named({ words }) });
+    print(`deleted ${words.required('WEBHOOK_ID')}`);
+  }),
 };
 
 const deliveries: Action = {
@@ -73,9 +69,9 @@ const deliveries: Action = {
     const limit = readWhole(words, 'limit', 1);
     return withRegistry(words, terminal, async (session) => {
       const { store, execute } = session;
-      const { callerId } = await execute({ kind: 'FindWebhook', ...named(words) });
+      const { callerId } = await execute({ kind: 'FindWebhook', ...named(session) });
       const idKey = store.keyFor('event ids');
-      const all = allOf((page) => execute({ kind: 'ListDeliveries', ...named(words), status, page }));
+      const all = allOf((page) => execute({ kind: 'ListDeliveries', ...named(session), status, page }));
       for await (const found of firstOf(all, limit)) {
         const id = eventId(idKey, { callerId, sequence: found.sequence });
         const delivery = { eventId: id, ...deliveryShown(found, session) };
@@ -99,7 +95,7 @@ const redeliver: Action = {
       const [by, nowMs] = [actor(), Date.now()];
       const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
       const which = sequence === undefined ? { sinceMs: Number(sinceS) * 1_000 } : { sequence };
-      const count = await redeliverAll(execute, { by, ...named(words), which, nowMs });
+      const count = await redeliverAll(execute, { by, ...named({ words }), which, nowMs });
       show({ count }, `events to send again: ${count}`);
     });
   },
@@ -129,7 +125,10 @@ export const webhooks: CommandGroup = {
 };
 
 /** The webhook of the command line, of any owner. */
-const named = (words: Words) => ({ webhookId: words.required('WEBHOOK_ID'), owner: undefined });
+const named = ({ words }: Pick<Session, 'words'>) => ({
+  webhookId: words.required('WEBHOOK_ID'),
+  owner: undefined,
+});
 
 function shown(found: StoredWebhook, { timestamp }: Session) {
   const { webhookId, caller, origin, eventTypes = ['*'], description, status, disabledWhy } = found;
