@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import './packaging/module-resolution.ts';
 import { runArtseal } from './cli/artseal.ts';
-import { printable } from './cli/printable.ts';
+import { printable } from './cli/command.ts';
 
 // The name in `ps` and `systemctl status`. It also hides the command line.
 process.title = 'artseal';

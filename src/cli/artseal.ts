@@ -6,25 +6,25 @@ import { sentences, ValidationError, type Violation } from '../domain/violation.
 import { FilesExposed } from '../lib/file-access.ts';
 import { fileErrorText } from '../lib/file-errors.ts';
 import { buildInfo } from '../packaging/build-info.ts';
-import { readWords } from './arguments.ts';
 import {
   type Action,
   type Command,
   type CommandGroup,
   exitCodes,
+  readWords,
   type Terminal,
   UsageError,
 } from './command.ts';
 
 /** The commands. Each is loaded when it is needed. */
 const commands = new Map<string, () => Promise<Command | CommandGroup>>([
-  ['init', async () => (await import('./init.ts')).init],
+  ['init', async () => (await import('./deployment.ts')).init],
   ['serve', async () => (await import('./serve.ts')).serve],
-  ['check', async () => (await import('./check.ts')).check],
+  ['check', async () => (await import('./deployment.ts')).check],
   ['ready', async () => (await import('./client-commands.ts')).ready],
   ['backup', async () => (await import('./backup.ts')).backup],
   ['restore', async () => (await import('./backup.ts')).restore],
-  ['upgrade', async () => (await import('./upgrade.ts')).upgrade],
+  ['upgrade', async () => (await import('./deployment.ts')).upgrade],
   ['platform', async () => (await import('./platform.ts')).platform],
   ['party', async () => (await import('./party.ts')).party],
   ['key', async () => (await import('./key.ts')).key],
@@ -42,33 +42,14 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['verify', async () => (await import('./verify.ts')).verify],
   ['log', async () => (await import('./log-audit.ts')).log],
   ['demo', async () => (await import('./client-commands.ts')).demo],
-  ['licenses', async () => (await import('./licenses.ts')).licenses],
+  ['licenses', async () => (await import('./deployment.ts')).licenses],
 ]);
 
-/** Names of fields on the command line, for violations that the service reports. */
+/** Names of fields on the command line that are not the field's own name, such as `--tier` and `KEY_ID`. */
 const fieldNames: Readonly<Record<string, string>> = {
-  name: '--name',
-  tier: '--tier',
-  monthlyQuota: '--monthly-quota',
-  filingCap: '--filing-cap',
-  month: '--month',
-  overlapSeconds: '--overlap',
   caller: 'NAME',
-  keyId: 'KEY_ID',
-  tokenId: 'TOKEN_ID',
-  escrowId: 'ESCROW_ID',
-  role: '--role',
+  overlapSeconds: '--overlap',
   partyId: '--id',
-  providerIds: '--provider-ids',
-  reason: '--reason',
-  scopes: '--scopes',
-  expires: '--expires',
-  platform: '--platform',
-  webhookId: 'WEBHOOK_ID',
-  filingNo: 'FILING_NO',
-  linkId: 'LINK_ID',
-  after: '--after',
-  sequence: '--sequence',
 };
 
 /** Rules that read otherwise on the command line, where one flag stands for two fields. */
@@ -123,7 +104,7 @@ async function run(name: string, action: Action, words: string[], terminal: Term
     }
     if (error instanceof ConfigError) return fail(terminal, exitCodes.usage, ...error.faults);
     if (error instanceof FilesExposed) return fail(terminal, exitCodes.usage, error.message);
-    return fail(terminal, exitCodes.failed, `${failureOf(error)}${whereToLook(name, error)}`);
+    return fail(terminal, exitCodes.failed, `${failureOf(error, action)}${whereToLook(name, error)}`);
   }
 }
 
@@ -145,10 +126,13 @@ function fail({ printError }: Terminal, exitCode: number, ...messages: readonly 
 }
 
 /** Says in one line what went wrong and what to do. */
-function failureOf(error: unknown): string {
+function failureOf(error: unknown, { usage }: Action): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof ValidationError) {
-    return `${error.reason}: ${sentences(error.violations.map(onCommandLine), error.more)}`;
+    return `${error.reason}: ${sentences(
+      error.violations.map((violation) => onCommandLine(violation, usage)),
+      error.more,
+    )}`;
   }
   const ofFile = fileErrorText(error);
   if (ofFile !== undefined) return ofFile;
@@ -157,10 +141,13 @@ function failureOf(error: unknown): string {
   return error.message.includes(cause) ? error.message : `${error.message}: ${cause}`;
 }
 
-const onCommandLine = ({ field, rule }: Violation): Violation => ({
-  field: fieldNames[field] ?? field,
-  rule: ownRules[rule] ?? rule,
-});
+/** Names the argument of the usage line in place of the field: `--monthly-quota` for monthlyQuota, `KEY_ID` for keyId. */
+function onCommandLine({ field, rule }: Violation, usage: string): Violation {
+  const words = field.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+  const names = [fieldNames[field], `--${words}`, words.replaceAll('-', '_').toUpperCase()];
+  const own = names.find((name) => name !== undefined && usage.includes(name));
+  return { field: own ?? field, rule: ownRules[rule] ?? rule };
+}
 
 /** Says which command lists the ids or names, if one was not found. */
 function whereToLook(name: string, error: unknown): string {

@@ -1,6 +1,5 @@
 import type { AuditEntry } from '../domain/audit-entry.ts';
-import { readInstant } from './arguments.ts';
-import type { Command } from './command.ts';
+import { type Command, readInstant } from './command.ts';
 import { reads, type Session } from './session.ts';
 
 /** `artseal audit-log` */

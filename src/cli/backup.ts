@@ -1,5 +1,5 @@
 import { readDataDir, readRestoreConfig } from '../config/config.ts';
-import { parseBackupsKept, parsePeriod } from '../config/values.ts';
+import { parseBackupPeriod, parseBackupsKept } from '../config/values.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { checkFilingNumber, filingNumber } from '../domain/filing.ts';
 import { utcTimestamp } from '../domain/utc.ts';
@@ -38,7 +38,6 @@ const take: Action = {
       takeBackup({ dataDir, target, nowMs: Date.now(), progress }),
     );
     for (const line of described(target, manifest)) terminal.print(line);
-    return exitCodes.done;
   },
 };
 
@@ -56,7 +55,7 @@ const rotate: Action = {
       dataDir: readDataDir(terminal.env),
       folder: words.required('into'),
       keep: read('--keep', words.required('keep'), parseBackupsKept),
-      everyMs: everyMs === undefined ? undefined : read('--if-older-than', everyMs, parsePeriod),
+      everyMs: everyMs === undefined ? undefined : read('--if-older-than', everyMs, parseBackupPeriod),
       nowMs: Date.now(),
     };
     refuseChangeableByOthers(databaseFiles(order.dataDir));
@@ -68,7 +67,6 @@ const rotate: Action = {
       ...removed.map((name) => `removed: ${name}`),
       ...broken.map((name) => `incomplete backup, look at it and remove it: ${name}`),
     );
-    return exitCodes.done;
   },
 };
 
@@ -94,7 +92,6 @@ const verify: Action = {
     if (faults.length > 0) return exitCodes.failed;
     for (const line of described(file, manifest)) terminal.print(line);
     terminal.print('sound: checksums, indexes, evidence hashes and the evidence log are right');
-    return exitCodes.done;
   },
 };
 
@@ -148,7 +145,6 @@ export const restore: Command = {
       print(`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`);
     if (isPublished) for (const line of forkFirst(into)) print(line);
     print(`next: stop the server that you replace, then run ARTSEAL_DATA_DIR=${into} artseal serve`);
-    return exitCodes.done;
   },
 };
 

@@ -27,7 +27,6 @@ export const sign: Command = {
     const method = words.required('METHOD').toUpperCase();
     const headers = signedHeaders(credentials, { method, target, body: readBody(words.text('body')) });
     for (const [name, value] of Object.entries(headers)) print(`${name}: ${value}`);
-    return exitCodes.done;
   },
 };
 
@@ -83,7 +82,6 @@ export const demo: Command = {
     });
     await send('Release', 'POST', `/api/v1/escrow/${escrowId}/release`);
     await send('Provenance, with the TRANSFER record', 'GET', `/api/v1/provenance/${filingNo}`);
-    return exitCodes.done;
   },
 };
 

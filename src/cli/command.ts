@@ -1,3 +1,7 @@
+import { parseArgs } from 'node:util';
+import { createCalendar, instantOf } from '../domain/calendar.ts';
+import { durationMs } from '../lib/timing.ts';
+
 /** One thing that `artseal` does. */
 export interface Action {
   /** The name and what it takes: shown by the help and read by `readWords`. */
@@ -66,4 +70,201 @@ export function fieldLines(value: object, width: number): string[] {
   return Object.entries(value).flatMap(([name, text]) =>
     text === undefined || text === null ? [] : [`${name.padEnd(width)} ${text}`],
   );
+}
+
+/** Characters that move the cursor, colour text or change its direction; not line ends and tabs. */
+const unprintable = /(?!\n|\t|\r\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+
+/**
+ * Makes untrusted text safe for a terminal: control and direction characters become escapes such as `\u202e`, which mean the
+ * same in JSON.
+ */
+export function printable(text: string): string {
+  return text.replaceAll(unprintable, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** A word or a flag of a usage line. */
+interface Part {
+  readonly name: string;
+  readonly isFlag: boolean;
+  /** The name of the flag's value; undefined for a flag without one. */
+  readonly value: string | undefined;
+  readonly isRepeatable: boolean;
+  readonly isRequired: boolean;
+}
+
+/** `[` if optional, then `--flag`, `--flag VALUE`, `--flag VALUE...` if repeatable, or `WORD`. */
+const partPattern = /(\[?)(?:--([a-z-]+)(?: ([A-Z][^\s\].]*)(\.\.\.)?)?|([A-Z][A-Z_]*))/g;
+
+/** Explains required flags. */
+const whyRequired: Readonly<Record<string, string>> = { reason: ' (the audit log keeps it)' };
+
+/**
+ * Reads the arguments of an action by its usage line, such as `key rotate KEY_ID [--overlap SECONDS] [--json]`. Throws
+ * UsageError with all that is missing or unknown.
+ */
+export function readWords(usage: string, args: string[]): Words {
+  const parts = partsOf(usage);
+  const { given, faults } = match(parts, args);
+  for (const part of parts) {
+    const isMissing = part.isFlag ? !given.has(part.name) : !given.get(part.name)?.[0];
+    if (part.isRequired && isMissing) faults.push(`needs ${shown(part)}${whyRequired[part.name] ?? ''}`);
+  }
+  if (faults.length > 0) throw new UsageError(faults.join(' and '));
+  return {
+    required: (name) => {
+      const value = given.get(name)?.[0];
+      if (value === undefined) throw new Error(`'${usage}' does not require ${name}.`);
+      return value;
+    },
+    text: (name) => given.get(name)?.[0],
+    texts: (name) => given.get(name) ?? [],
+    has: (flag) => given.has(flag),
+  };
+}
+
+/** Assigns each argument to its part, and lists those that fit none. */
+function match(parts: readonly Part[], args: string[]): { given: Map<string, string[]>; faults: string[] } {
+  const flags = new Map(parts.filter(({ isFlag }) => isFlag).map((part) => [part.name, part]));
+  const free = parts.filter(({ isFlag }) => !isFlag);
+  const given = new Map<string, string[]>();
+  const faults: string[] = [];
+  const surplus: string[] = [];
+  for (const token of tokensOf(args, flags)) {
+    if (token.kind === 'option') {
+      const fault = faultOf(token, flags.get(token.name), given.has(token.name));
+      if (fault !== undefined) faults.push(fault);
+      given.set(token.name, [...(given.get(token.name) ?? []), token.value ?? '']);
+    } else if (token.kind === 'positional') {
+      const part = free.shift();
+      if (part === undefined) surplus.push(`'${token.value}'`);
+      else given.set(part.name, [token.value]);
+    }
+  }
+  if (surplus.length > 0) faults.push(`takes no ${surplus.join(', ')} (a value with spaces needs quotes)`);
+  return { given, faults };
+}
+
+/** Reads a flag that takes one of these words; undefined without the flag. Throws UsageError. */
+export function oneOf<Word extends string>(
+  words: Words,
+  flag: string,
+  known: readonly Word[],
+): Word | undefined {
+  const text = words.text(flag);
+  const word = known.find((each) => each === text);
+  if (text !== undefined && word === undefined)
+    throw new UsageError(`takes --${flag} ${known.join('|')}, not '${text}'`);
+  return word;
+}
+
+/** The whole number that a word has as digits; NaN for any other word. */
+export function wholeNumber(word: string): number {
+  return /^\d+$/.test(word) ? Number(word) : Number.NaN;
+}
+
+/** Reads a flag that takes a whole number of at least `min`; undefined without the flag. Throws UsageError. */
+export function readWhole(words: Words, flag: string, min: number): number | undefined {
+  const text = words.text(flag);
+  if (text === undefined) return undefined;
+  const number = wholeNumber(text);
+  if (!Number.isSafeInteger(number) || number < min)
+    throw new UsageError(`takes --${flag} as a whole number of ${min} or more, not '${text}'`);
+  return number;
+}
+
+/** Reads a flag that takes a duration, in seconds; undefined without the flag. Throws UsageError. */
+export function readDuration(
+  words: Words,
+  flag: string,
+  daysMax = Number.POSITIVE_INFINITY,
+): number | undefined {
+  const text = words.text(flag);
+  if (text === undefined) return undefined;
+  const seconds = durationMs(text) / 1_000;
+  if (seconds <= daysMax * 86_400) return seconds;
+  const bound = Number.isFinite(daysMax) ? `, of ${daysMax}d at most,` : ',';
+  throw new UsageError(`takes --${flag} as in 90m, 12h or 7d${bound} not '${text}'`);
+}
+
+/**
+ * Reads a flag that takes a date (its start in the time zone), an RFC 3339 timestamp, or a duration before or after now.
+ * Returns Unix seconds; undefined without the flag. Throws UsageError.
+ */
+export function readInstant(
+  words: Words,
+  flag: string,
+  direction: 'BEFORE' | 'AFTER',
+  timeZone: string,
+): number | undefined {
+  const text = words.text(flag);
+  if (text === undefined) return undefined;
+  const lengthS = durationMs(text) / 1_000;
+  const nowS = Math.floor(Date.now() / 1_000);
+  if (!Number.isNaN(lengthS)) return direction === 'AFTER' ? nowS + lengthS : nowS - lengthS;
+  const atMs = createCalendar(timeZone).startOf(text) ?? instantOf(text);
+  if (atMs === undefined) {
+    const forms = '2026-11-21, 2026-11-21T09:15:00+08:00, 90m, 12h or 7d';
+    throw new UsageError(`takes --${flag} as in ${forms}, not '${text}'`);
+  }
+  return Math.floor(atMs / 1_000);
+}
+
+/** Yields the first `limit` items; all if `limit` is undefined. */
+export async function* firstOf<T>(items: AsyncIterable<T>, limit: number | undefined): AsyncGenerator<T> {
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  for await (const item of items) {
+    yield item;
+    left -= 1;
+    if (left <= 0) return;
+  }
+}
+
+function partsOf(usage: string): Part[] {
+  return [...usage.matchAll(partPattern)].map(([, bracket, flag, value, dots, word = '']) => ({
+    name: flag ?? word,
+    isFlag: flag !== undefined,
+    value,
+    isRepeatable: dots !== undefined,
+    // Flags without a value are choices, which the action checks.
+    isRequired: bracket === '' && (flag === undefined || value !== undefined),
+  }));
+}
+
+/** Not strict: `match` reports all faults at once, in the words of the usage line. */
+function tokensOf(args: string[], flags: ReadonlyMap<string, Part>) {
+  const options = Object.fromEntries(
+    [...flags].map(([name, { value }]) => [
+      name,
+      { type: value === undefined ? ('boolean' as const) : ('string' as const) },
+    ]),
+  );
+  return parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true }).tokens;
+}
+
+interface OptionToken {
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function faultOf(
+  { rawName, value, inlineValue }: OptionToken,
+  flag: Part | undefined,
+  isRepeated: boolean,
+): string | undefined {
+  if (flag === undefined) return `takes no ${rawName}`;
+  if (isRepeated && !flag.isRepeatable) return `takes ${rawName} once`;
+  if (flag.value === undefined) return value === undefined ? undefined : `takes ${rawName} without a value`;
+  // parseArgs took the next flag for the value of this one.
+  const isFlagLike = inlineValue !== true && value !== undefined && /^-./.test(value);
+  return value === undefined || value === '' || isFlagLike
+    ? `needs ${flag.value} after ${rawName}`
+    : undefined;
+}
+
+/** A part in a sentence: `a KEY_ID`, `--name NAME`. */
+function shown({ name, isFlag, value }: Part): string {
+  if (isFlag) return `--${name} ${value}`;
+  return `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`;
 }

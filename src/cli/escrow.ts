@@ -5,8 +5,7 @@ import { escrowStates, isByOperator } from '../domain/escrow.ts';
 import { type Decision, type OrderEnd, orderEnds } from '../domain/resolution.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
 import type { Execute } from '../store/store.ts';
-import { oneOf } from './arguments.ts';
-import { type Action, type CommandGroup, UsageError, type Words } from './command.ts';
+import { type Action, type CommandGroup, oneOf, UsageError, type Words } from './command.ts';
 import { changeRegistry, type Session, withRegistry } from './session.ts';
 
 /** The flags of the decisions. CLOSE and END do without the provider. */

@@ -2,8 +2,7 @@ import { type EventMessageDependencies, eventMessage } from '../api/services/eve
 import { ApiError } from '../domain/reason.ts';
 import type { EventPage, EventWithCaller } from '../store/event-commands.ts';
 import type { Execute } from '../store/store.ts';
-import { firstOf, readInstant, readWhole } from './arguments.ts';
-import { type Command, UsageError, type Words } from './command.ts';
+import { type Command, firstOf, readInstant, readWhole, UsageError, type Words } from './command.ts';
 import { withRegistry } from './session.ts';
 
 /** `artseal events` */
@@ -78,14 +77,9 @@ async function cursorBefore(order: EventOrder, sinceMs: number): Promise<number 
     const [event] = (await pageOrNone(order, cursor))?.events ?? [];
     return event !== undefined && event.atMs < sinceMs;
   };
-  // All events up to `low` are too early.
+  // All events up to `low` are too early, and no event follows `high`.
   let low = order.cursorOf(oldest);
-  let step = 1;
-  while (await isEarly(low + step - 1)) {
-    low += step;
-    step *= 2;
-  }
-  let high = low + step - 1;
+  let high = Number.MAX_SAFE_INTEGER;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
     if (await isEarly(middle)) low = middle + 1;

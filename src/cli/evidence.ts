@@ -3,16 +3,8 @@ import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
 import { madeUpOrigin } from '../evidence/log/origin.ts';
 import { hasEnded, isAhead, mintLogKey } from '../evidence/log/signing-keys.ts';
 import type { StoredLink } from '../store/evidence-commands.ts';
-import { secondsOf } from './arguments.ts';
-import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
-import {
-  changeRegistry,
-  nowS,
-  reads,
-  refuseUnknownToServing,
-  type Session,
-  withRegistry,
-} from './session.ts';
+import { type Action, type CommandGroup, exitCodes, readDuration } from './command.ts';
+import { changeRegistry, nowS, reads, refuseUnknownToServing, type Session } from './session.ts';
 
 const noKey = 'the evidence log has no key yet: the first artseal serve creates it';
 const announce =
@@ -46,9 +38,10 @@ const vkey: Action = {
   }),
 };
 
-/** How long the earlier keys sign besides a new one. */
-const overlapDefault = '30d';
-const durationMaxS = 366 * 86_400;
+/** How long the earlier keys sign besides a new one, in seconds. */
+const overlapDefaultS = 30 * 86_400;
+/** The longest --signs-in and --overlap. */
+const daysMax = 366;
 
 const rotateKey: Action = {
   usage: 'evidence rotate-key [--signs-in DURATION] [--overlap DURATION] [--reason TEXT] [--json]',
@@ -58,8 +51,8 @@ const rotateKey: Action = {
     'erased. A running server uses the new key when the command returns.',
   ],
   run: (words, terminal) => {
-    const signsInS = durationOf(words, 'signs-in', '0s');
-    const overlapS = durationOf(words, 'overlap', overlapDefault);
+    const signsInS = readDuration(words, 'signs-in', daysMax) ?? 0;
+    const overlapS = readDuration(words, 'overlap', daysMax) ?? overlapDefaultS;
     return changeRegistry(words, terminal, async (session) => {
       const { execute, keyRing, timestamp, actor, show } = session;
       refuseUnknownToServing(session);
@@ -91,24 +84,22 @@ const fork: Action = {
     'log. First try to put the right database or file back: everybody who checks the log sees a fork. Stop the server before.',
     'Exit code 3 if there is something to do.',
   ],
-  run: async (words, terminal) => {
-    let code: number = exitCodes.done;
-    await withRegistry(words, terminal, async ({ store, execute, keyRing, config, actor, print }) => {
-      const by = actor();
-      await store.beginServing();
-      const file = createCheckpointFile(config.dataDir);
-      const named = { origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) };
-      const dependencies = { execute, keyRing, file, ...named };
-      const plan = await planFork(dependencies);
-      if (plan === undefined)
-        return print('the database agrees with the published log: there is nothing to fork');
-      print(plan.why);
-      const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
-      for (const line of described(plan, vkey)) print(line);
-      if (vkey === undefined) code = exitCodes.due;
-    });
-    return code;
-  },
+  run: reads(async ({ store, execute, keyRing, config, actor, print, words }) => {
+    const by = actor();
+    await store.beginServing();
+    const file = createCheckpointFile(config.dataDir);
+    const named = { origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) };
+    const dependencies = { execute, keyRing, file, ...named };
+    const plan = await planFork(dependencies);
+    if (plan === undefined) {
+      print('the database agrees with the published log: there is nothing to fork');
+      return exitCodes.done;
+    }
+    print(plan.why);
+    const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
+    for (const line of described(plan, vkey)) print(line);
+    return vkey === undefined ? exitCodes.due : exitCodes.done;
+  }),
 };
 
 const numbersAgain =
@@ -130,14 +121,6 @@ function described(
     ...(keptAs === undefined ? [] : [`the old checkpoint file is kept as ${keptAs}`]),
     `${announce}, with the reason of the fork.`,
   ];
-}
-
-/** Reads a flag that takes a duration, or its default, in seconds. Throws UsageError. */
-function durationOf(words: Words, flag: string, fallback: string): number {
-  const text = words.text(flag) ?? fallback;
-  const seconds = secondsOf(text);
-  if (seconds !== undefined && seconds <= durationMaxS) return seconds;
-  throw new UsageError(`takes --${flag} as in 90m, 12h or 30d, of 366d at most, not '${text}'`);
 }
 
 const links: Action = {

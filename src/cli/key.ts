@@ -11,8 +11,7 @@ import {
 import { rejectViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
-import { oneOf, wholeNumber } from './arguments.ts';
-import { type Action, type CommandGroup, fieldLines, type Words } from './command.ts';
+import { type Action, type CommandGroup, fieldLines, oneOf, type Words, wholeNumber } from './command.ts';
 import { changeRegistry, changes, reads, refuseUnknownToServing, type Session } from './session.ts';
 
 /** The tiers in a usage line. */

@@ -3,18 +3,33 @@ import {
   auditLog,
   clockToleranceS,
   instant,
+  type LoggedEvent,
+  type RecordLeaf,
   type SeenCheckpoint,
   VerificationFailure,
   type VerifierKey,
 } from '../evidence/verifier/index.ts';
-import { secondsOf } from './arguments.ts';
-import { type Attested, attestationOf, readAttested, readWitnesses } from './attested.ts';
-import { type FilingRecord, printReport } from './audit-report.ts';
-import { readState, stateFileOf, writeState } from './audit-state.ts';
-import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
-import { readPin, writePin } from './pin-file.ts';
+import {
+  type Action,
+  type CommandGroup,
+  readDuration,
+  type Terminal,
+  UsageError,
+  type Words,
+} from './command.ts';
+import { readPin, readState, stateFileOf, writePin, writeState } from './pin-file.ts';
 import { openPublished } from './published.ts';
-import { printFailure, readKeys, verdictCodesHelp } from './verdict.ts';
+import {
+  type Attested,
+  attestationOf,
+  attestedAsJson,
+  linesOf,
+  printFailure,
+  readAttested,
+  readKeys,
+  readWitnesses,
+  verdictCodesHelp,
+} from './verdict.ts';
 import { proveFile } from './verify.ts';
 
 /** How often progress is shown, in milliseconds: on a terminal, and as lines elsewhere. */
@@ -51,7 +66,7 @@ const audit: Action = {
     const isJson = words.has('json');
     const keys = readKeys(words.texts('key'));
     const nowS = Math.floor(Date.now() / 1000);
-    const maxAgeS = readMaxAge(words);
+    const maxAgeS = readDuration(words, 'max-age');
     const number = readNumber(words);
     try {
       const { report, attested, records } = await auditFrom(words, { keys, nowS, number }, terminal);
@@ -80,14 +95,6 @@ export const log: CommandGroup = {
   actions: [audit],
   details: [],
 };
-
-function readMaxAge(words: Words): number | undefined {
-  const text = words.text('max-age');
-  if (text === undefined) return undefined;
-  const seconds = secondsOf(text);
-  if (seconds === undefined) throw new UsageError(`takes --max-age as in 90m, 12h or 7d, not '${text}'`);
-  return seconds;
-}
 
 function readNumber(words: Words): string | undefined {
   const number = words.text('number');
@@ -186,4 +193,100 @@ function createProgress({ showProgress, printError }: Terminal): (done: number, 
     shownAtMs = atMs;
     (showProgress ?? printError)(`${done} of ${total} leaves (${Math.floor((100 * done) / total)} %)`);
   };
+}
+
+/** Log events that are printed of each group; --json prints all. */
+const printedMax = 50;
+
+/** Log events that allow exceptions from the rules. They are printed first. */
+const allowances: readonly string[] = ['LOG_BEGUN', 'LOG_FORKED', 'CLOCK_ACCEPTED', 'NUMBERS_SKIPPED'];
+
+/** A record of a filing and its leaf index. */
+export interface FilingRecord extends Pick<RecordLeaf, 'kind' | 'sequence' | 'timeS'> {
+  readonly leaf: number;
+}
+
+/** What is printed. */
+export interface Printed {
+  readonly report: AuditReport;
+  /** The time stamp, if one was given. */
+  readonly attested: Attested | undefined;
+  /** The given filing number and its records. */
+  readonly number: string | undefined;
+  readonly records: readonly FilingRecord[] | undefined;
+}
+
+/** Prints the result of a successful audit. */
+export function printReport(printed: Printed, isJson: boolean, terminal: Terminal): void {
+  if (isJson) terminal.print(JSON.stringify(asJson(printed)));
+  else printLines(printed, terminal);
+}
+
+/** The years with filings, in order. */
+const yearsOf = ({ contents: { years } }: AuditReport) =>
+  Array.from(years, ([year, { filings, last }]) => ({ year, filings, last }))
+    .filter(({ filings }) => filings > 0)
+    .toSorted((one, other) => one.year - other.year);
+
+const attestedBy = ({ report: { cosignatures }, attested }: Printed): Attested => ({
+  ...{ stamped: undefined, ...attested },
+  cosignatures,
+});
+
+function asJson(printed: Printed) {
+  const { report, records } = printed;
+  const { checkpoint, signers, from, contents, findings } = report;
+  const { origin, size } = checkpoint;
+  const { transfers, logEvents, newestS } = contents;
+  return {
+    ...{ verified: true, origin, size, signedBy: signers.map(({ vkey }) => vkey), from },
+    ...attestedAsJson(attestedBy(printed)),
+    ...{ years: yearsOf(report), transfers },
+    newest: newestS === undefined ? undefined : instant(newestS),
+    warnings: findings,
+    logEvents: logEvents.map(({ index, event, timeS, detail }) => ({
+      ...{ leaf: index, kind: event, time: instant(timeS), detail: JSON.parse(detail) },
+    })),
+    records: records?.map(({ leaf, kind, sequence, timeS }) => ({
+      ...{ leaf, kind, sequence, time: instant(timeS) },
+    })),
+  };
+}
+
+function printLines(printed: Printed, { print, printError }: Terminal): void {
+  const { report, number, records = [] } = printed;
+  const { checkpoint, signers, from, contents, findings } = report;
+  const { transfers, logEvents, logEventCount, newestS } = contents;
+  const newest = newestS === undefined ? undefined : instant(newestS);
+  print(`VERIFIED: the ${checkpoint.size} leaves of the log ${checkpoint.origin} are what it signed`);
+  if (from > 0) print(`(an earlier audit verified those before leaf ${from})`);
+  for (const { vkey } of signers) print(`signed by ${vkey}`);
+  const stampedLeaves = printed.attested?.stampedLeaves;
+  for (const line of linesOf(attestedBy(printed), `the tree of ${stampedLeaves} leaves `)) print(line);
+  for (const { year, filings, last } of yearsOf(report)) {
+    print(`${year}: ${filings} filings, to number ${last}, ${last - filings} numbers skipped`);
+  }
+  print(
+    `${transfers} later records, ${logEventCount} log events${newest ? `, the newest leaf of ${newest}` : ''}`,
+  );
+  if (logEventCount > 0) print(`log events: ${countsOf(logEvents)}`);
+  const isAllowance = ({ event }: LoggedEvent) => allowances.includes(event);
+  const others = logEvents.filter((one) => !isAllowance(one));
+  for (const some of [logEvents.filter(isAllowance), others]) {
+    if (some.length > printedMax) print(`(the newest ${printedMax} of ${some.length}; --json prints all)`);
+    for (const { index, event, timeS, detail } of some.slice(-printedMax)) {
+      print(`  leaf ${index}, ${instant(timeS)}: ${event} ${detail}`);
+    }
+  }
+  if (number !== undefined) print(`records of ${number}:`);
+  for (const { leaf, kind, sequence, timeS } of records) {
+    print(`  leaf ${leaf}, ${instant(timeS)}: ${kind}, sequence ${sequence}`);
+  }
+  for (const { what } of findings) printError(`warning: ${what}`);
+}
+
+/** Counts log events by kind. */
+function countsOf(logEvents: readonly LoggedEvent[]): string {
+  const kinds = Map.groupBy(logEvents, ({ event }) => event);
+  return Array.from(kinds, ([kind, { length }]) => `${length} ${kind}`).join(', ');
 }

@@ -1,5 +1,9 @@
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { deserialize, serialize } from 'node:v8';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import {
+  type AuditState,
   type Checkpoint,
   logSignersOf,
   readCheckpoint,
@@ -37,3 +41,37 @@ export async function readPin(file: string, keys: readonly VerifierKey[]): Promi
 export function writePin(file: string, { note }: Checkpoint): void {
   replaceFileSync(file, note);
 }
+
+/** The version of the format. A state of another version is ignored. */
+const formatVersion = 4;
+
+/** Bytes of an uncompressed state at most: enough for decades of filings. */
+const stateBytesMax = 512 * 1024 * 1024;
+
+/** Returns the name of the file beside a pin that holds the state of the audit. */
+export function stateFileOf(pinFile: string): string {
+  return `${pinFile}.audit`;
+}
+
+/** Reads the state of an audit; undefined if there is none that can be used. */
+export function readState(file: string): AuditState | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    const bytes = gunzipSync(readFileSync(file), { maxOutputLength: stateBytesMax });
+    const [sum, state] = [bytes.subarray(0, sumBytes), bytes.subarray(sumBytes)];
+    return sum.equals(sumOf(state)) ? deserialize(state) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes the state of an audit. */
+export function writeState(file: string, state: AuditState): void {
+  const bytes = serialize(state);
+  replaceFileSync(file, gzipSync(Buffer.concat([sumOf(bytes), bytes]), { level: 1 }));
+}
+
+/** A checksum against damage. It does not protect against intent: auditors own their state. */
+const sumOf = (state: Uint8Array): Buffer =>
+  createHash('sha256').update(`${formatVersion}\n`).update(state).digest();
+const sumBytes = 32;

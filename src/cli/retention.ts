@@ -1,13 +1,13 @@
 import { readDataDir } from '../config/config.ts';
 import { retentionYears, yearOfFiling } from '../domain/filing.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { type ExpiredFiling, erasedPerRequestMax } from '../store/retention-commands.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
 import { copiesOf } from '../store/sqlite/upgrade.ts';
 import type { Execute } from '../store/store.ts';
-import { type Action, type CommandGroup, exitCodes } from './command.ts';
+import type { Action, CommandGroup } from './command.ts';
 import { changeRegistry, localActor } from './session.ts';
-import { instant } from './verdict.ts';
 
 const purge: Action = {
   usage: 'retention purge [--erase] [--reason TEXT]',
@@ -29,7 +29,6 @@ const purge: Action = {
       for (const line of report(expired, isErasing)) terminal.print(line);
     });
     if (isErasing) for (const line of rewritten(dataDir)) terminal.print(line);
-    return exitCodes.done;
   },
 };
 
@@ -87,7 +86,7 @@ function report({ years, beforeS }: Expired, isErased: boolean): string[] {
   if (isErased) return [...lines, `erased: ${all}`];
   return [
     ...lines,
-    `to erase, recorded up to ${instant(beforeS)}: ${all}`,
+    `to erase, recorded up to ${utcTimestamp(beforeS * 1_000)}: ${all}`,
     'nothing was changed: --erase erases them for good',
   ];
 }

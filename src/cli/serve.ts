@@ -13,8 +13,7 @@ import { buildInfo, commandName } from '../packaging/build-info.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../packaging/runtime.ts';
 import { createLogOutput, type LogOutput } from '../telemetry/log-output.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
-import { type Command, exitCodes, type Terminal } from './command.ts';
-import { printable } from './printable.ts';
+import { type Command, printable, type Terminal } from './command.ts';
 import { userActor } from './session.ts';
 
 /** The longest that log lines are buffered, in milliseconds. */
@@ -53,7 +52,6 @@ export const serve: Command = {
       // Only unread output keeps the process alive until then.
       setTimeout(() => process.exit(), lastLinesMs).unref();
     }
-    return exitCodes.done;
   },
 };
 

@@ -30,11 +30,12 @@ export interface Session extends Registry {
   showAll<Item>(
     list: (page: PageQuery) => Promise<Page<Item>>,
     showItem: (item: Item, session: Session) => void,
-  ): Promise<void>;
+  ): Promise<undefined>;
   print(line: string): void;
 }
 
-type Work = (session: Session) => Promise<unknown>;
+/** What is done on the open database. Returns the exit code if it is not `done`. */
+type Work = (session: Session) => Promise<number | undefined>;
 
 /** The `run` of an action that reads the registry. */
 export const reads =
@@ -54,7 +55,7 @@ export async function withRegistry(
   terminal: Terminal,
   work: Work,
   options?: RegistryOptions,
-): Promise<undefined> {
+): Promise<number | undefined> {
   const { env, print, printError } = terminal;
   for (const variable of unknownSettings(env))
     printError(`artseal: ${variable} is not a setting and has no effect; artseal --help lists the settings`);
@@ -71,7 +72,7 @@ export async function withRegistry(
         for await (const item of allOf(list)) showItem(item, session);
       },
     };
-    await work(session);
+    return await work(session);
   } finally {
     await registry.store.close();
   }
@@ -86,8 +87,8 @@ export async function changeRegistry(
   terminal: Terminal,
   work: Work,
 ): Promise<number | undefined> {
-  await withRegistry(words, terminal, work);
-  if (await waitForServer(readDataDir(terminal.env))) return undefined;
+  const code = await withRegistry(words, terminal, work);
+  if (await waitForServer(readDataDir(terminal.env))) return code;
   terminal.printError(
     `artseal: the change is stored, but the running server has not read it within ${serverLimitMs / 1_000} seconds: see its log and /readyz, and restart it if it does not recover`,
   );

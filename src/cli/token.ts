@@ -1,7 +1,13 @@
 import { isScope, scopes, type TokenTerms, tokenStatusAt } from '../domain/token.ts';
 import type { StoredToken } from '../store/caller-commands.ts';
-import { readInstant } from './arguments.ts';
-import { type Action, type CommandGroup, fieldLines, UsageError, type Words } from './command.ts';
+import {
+  type Action,
+  type CommandGroup,
+  fieldLines,
+  readInstant,
+  UsageError,
+  type Words,
+} from './command.ts';
 import { changeRegistry, changes, nowS, reads, type Session } from './session.ts';
 
 const create: Action = {

@@ -16,19 +16,21 @@ import {
   VerificationFailure,
   type VerifierKey,
 } from '../evidence/verifier/index.ts';
+import { type Command, type Terminal, UsageError, type Words } from './command.ts';
+import { readBounded } from './files.ts';
+import { readPin, writePin } from './pin-file.ts';
+import { openPublished } from './published.ts';
 import {
   type Attested,
   attestedAsJson,
   attestedHelp,
   linesOf,
+  printFailure,
   readAttested,
+  readKeys,
   readWitnesses,
-} from './attested.ts';
-import { type Command, type Terminal, UsageError, type Words } from './command.ts';
-import { readBounded } from './files.ts';
-import { readPin, writePin } from './pin-file.ts';
-import { openPublished } from './published.ts';
-import { printFailure, readKeys, verdictCodesHelp } from './verdict.ts';
+  verdictCodesHelp,
+} from './verdict.ts';
 
 /** Bytes of a bundle at most: a character takes up to four. */
 const bundleBytesMax = 4 * bundleLengthMax;

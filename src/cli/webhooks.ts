@@ -4,8 +4,16 @@ import { allOf } from '../store/paging.ts';
 import { redeliver as redeliverAll } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
 import { deleteWebhook } from '../store/webhook-deletion.ts';
-import { firstOf, oneOf, readInstant, readWhole } from './arguments.ts';
-import { type Action, type CommandGroup, fieldLines, UsageError } from './command.ts';
+import {
+  type Action,
+  type CommandGroup,
+  fieldLines,
+  firstOf,
+  oneOf,
+  readInstant,
+  readWhole,
+  UsageError,
+} from './command.ts';
 import { changeRegistry, changes, reads, type Session, withRegistry } from './session.ts';
 
 const list: Action = {

@@ -6,19 +6,19 @@ import { providers } from './payment-providers.ts';
 import { oneOf } from './settings.ts';
 import {
   parseAddress,
+  parseBackupPeriod,
   parseBackupsKept,
-  parseBuyerDeadline,
   parseCurrency,
-  parseDrainDelay,
   parseHttpUrl,
   parseInternalAddress,
   parseLogOrigin,
   parseNetworks,
-  parsePeriod,
   parseProxy,
-  parseRequiredWitnesses,
   parseTimeZone,
   parseWitnesses,
+  period,
+  wholeNumber,
+  witnessesMax,
 } from './values.ts';
 
 /** The levels of pino. */
@@ -157,13 +157,13 @@ export const settings = {
   drainDelay: row(
     'ARTSEAL_DRAIN_DELAY',
     '0',
-    parseDrainDelay,
+    wholeNumber(0, 60),
     'seconds, up to 60, that the server keeps serving after SIGTERM while /readyz fails',
   ),
   buyerDeadline: row(
     'ARTSEAL_BUYER_DEADLINE',
     '1h',
-    parseBuyerDeadline,
+    period('24h'),
     'time that a buyer has to complete a payment, from 1m to 24h',
   ),
   backupDir: row(
@@ -175,7 +175,7 @@ export const settings = {
   backupEvery: row(
     'ARTSEAL_BACKUP_EVERY',
     '24h',
-    parsePeriod,
+    parseBackupPeriod,
     'backup period, from 1m to 20d; set it also if cron takes backups: one older than two periods is reported',
   ),
   backupKeep: row('ARTSEAL_BACKUP_KEEP', '7', parseBackupsKept, 'number of backups to keep, from 1 to 1000'),
@@ -195,7 +195,7 @@ export const settings = {
   logWitnessesRequired: row(
     'ARTSEAL_TLOG_WITNESSES_REQUIRED',
     '0',
-    parseRequiredWitnesses,
+    wholeNumber(0, witnessesMax),
     'cosignatures required before a checkpoint is published; 0: those that arrive in time are added',
   ),
   logRefuseRolledBack: row(
@@ -213,7 +213,7 @@ export const settings = {
   logTsaEvery: row(
     'ARTSEAL_TLOG_TSA_EVERY',
     '1h',
-    parsePeriod,
+    period('20d'),
     'time-stamp period while the log grows, from 1m to 20d',
   ),
   logTsaCa: row(

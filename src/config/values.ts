@@ -4,6 +4,7 @@ import { readWitnessKey, type Witness } from '../evidence/log/witness.ts';
 import type { ListenAddress, TcpAddress } from '../http/listen/address.ts';
 import { socketPathBytesMax } from '../http/listen/address.ts';
 import { type Network, parseNetwork } from '../lib/networks.ts';
+import { durationMs } from '../lib/timing.ts';
 import { SettingError } from '../payments/provider.ts';
 
 // Each function reads the text of one setting. It throws SettingError with the rule that the text breaks.
@@ -60,40 +61,29 @@ export function parseAddress(text: string): TcpAddress {
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port };
 }
 
-const drainDelayMaxS = 60;
-
-/** Reads whole seconds. */
-export function parseDrainDelay(text: string): number {
-  const seconds = Number(text);
-  if (!/^\d{1,2}$/.test(text) || seconds > drainDelayMaxS)
-    throw new SettingError(`must be whole seconds from 0 to ${drainDelayMaxS}`);
-  return seconds;
+/** Returns a reader of whole numbers within these bounds. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= min && number <= max) return number;
+    throw new SettingError(`must be a whole number from ${min} to ${max}`);
+  };
 }
 
-const msPerUnit = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const periodMaxMs = 20 * msPerUnit.d;
-
-/** Milliseconds of a period such as 90s, 15m, 24h or 7d, of a minute at least. Throws SettingError. */
-export function parsePeriod(text: string): number {
-  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
-  const ms = Number(count) * msPerUnit[unit as keyof typeof msPerUnit];
-  if (ms >= msPerUnit.m && ms <= periodMaxMs) return ms;
-  throw new SettingError('must be a period such as 15m, 24h or 7d, from 1m to 20d');
+/** Returns a reader of periods from a minute to this one, as milliseconds. */
+export function period(max: string): (text: string) => number {
+  return (text) => {
+    const ms = durationMs(text);
+    if (ms >= 60_000 && ms <= durationMs(max)) return ms;
+    throw new SettingError(`must be a period such as 15m or 24h, from 1m to ${max}`);
+  };
 }
 
-/** Reads a period of at most a day, as milliseconds. */
-export function parseBuyerDeadline(text: string): number {
-  const ms = parsePeriod(text);
-  if (ms <= msPerUnit.d) return ms;
-  throw new SettingError('must be a period such as 30m or 2h, from 1m to 24h');
-}
+/** Reads the period of backups, as milliseconds. */
+export const parseBackupPeriod = period('20d');
 
 /** Reads the number of backups to keep. */
-export function parseBackupsKept(text: string): number {
-  const kept = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (kept >= 1 && kept <= 1_000) return kept;
-  throw new SettingError('must be a whole number from 1 to 1000');
-}
+export const parseBackupsKept = wholeNumber(1, 1_000);
 
 const logOriginMax = 200;
 
@@ -126,7 +116,7 @@ export function parseCurrency(code: string): string {
 }
 
 /** The most witnesses of a log: the server asks each one for each checkpoint. */
-const witnessesMax = 16;
+export const witnessesMax = 16;
 
 /**
  * Reads a file of witnesses: a verifier key, a blank and a submission prefix a line. Empty lines and lines that begin with #
@@ -154,13 +144,6 @@ function parseWitness(line: string): Witness {
   const [vkey = '', url = '', ...more] = line.split(/\s+/);
   if (url === '' || more.length > 0) throw new Error('has to be a verifier key, a space and a URL');
   return { key: readWitnessKey(vkey), url: parseHttpUrl(url).replace(/\/$/, '') };
-}
-
-/** Reads the number of cosignatures that are required. */
-export function parseRequiredWitnesses(text: string): number {
-  const required = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
-  if (required <= witnessesMax) return required;
-  throw new SettingError(`must be a whole number from 0 to ${witnessesMax}`);
 }
 
 /** Reads the URL of a witness or a time-stamping authority. They sign what they send, so http is enough. */

@@ -98,3 +98,11 @@ export function backoffMs(
 ): number {
   return Math.min(longestMs, firstMs * 2 ** Math.max(0, failures - 1));
 }
+
+const msPerUnit = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** The milliseconds of a duration such as 90s, 15m, 24h or 7d; NaN for any other text. */
+export function durationMs(text: string): number {
+  const [, count, unit] = /^(\d{1,7})([smhd])$/.exec(text) ?? [];
+  return Number(count) * msPerUnit[unit as keyof typeof msPerUnit];
+}

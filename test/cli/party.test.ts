@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { partiesPerFileMax, partyFileBytesMax } from '../../src/cli/party-file.ts';
+import { partiesPerFileMax, partyFileBytesMax } from '../../src/cli/party.ts';
 import { runHere } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { printable } from '../../src/cli/printable.ts';
+import { printable } from '../../src/cli/command.ts';
 import { databaseFile } from '../../src/store/sqlite/location.ts';
 import { artsealWith } from '../support/artseal.ts';
 import { issueInto, makeSandbox } from '../support/issued.ts';
