@@ -64,21 +64,14 @@ const audit: Action = {
   ],
   run: async (words, terminal) => {
     const isJson = words.has('json');
-    const keys = readKeys(words.texts('key'));
     const nowS = Math.floor(Date.now() / 1000);
     const maxAgeS = readDuration(words, 'max-age');
-    const number = readNumber(words);
     try {
-      const { report, attested, records } = await auditFrom(words, { keys, nowS, number }, terminal);
-      if (records?.length === 0)
-        return printFailure(
-          { kind: 'NOT_INCLUDED', message: `the log has no record of ${number}` },
-          isJson,
-          terminal,
-        );
-      const tooOld = maxAgeS === undefined ? undefined : whyTooOld(report, attested, { maxAgeS, nowS });
+      const audited = await auditFrom(words, nowS, terminal);
+      const tooOld = maxAgeS === undefined ? undefined : whyTooOld(audited, maxAgeS, nowS);
       if (tooOld !== undefined) return printFailure({ kind: 'TOO_OLD', message: tooOld }, isJson, terminal);
-      printReport({ report, attested, number, records }, isJson, terminal);
+      if (isJson) terminal.print(JSON.stringify(asJson(audited)));
+      else printLines(audited, terminal);
     } catch (error) {
       if (error instanceof VerificationFailure) return printFailure(error, isJson, terminal);
       throw error;
@@ -105,22 +98,16 @@ function readNumber(words: Words): string | undefined {
 /** The result of an audit. */
 interface Audited {
   readonly report: AuditReport;
-  /** The time stamp of --stamped. */
-  readonly attested: Attested | undefined;
-  /** The records of --number. */
+  /** The cosignatures of the checkpoint, and the time stamp of --stamped. */
+  readonly attested: Attested;
+  /** The records of --number; undefined without it. */
   readonly records: readonly FilingRecord[] | undefined;
 }
 
-async function auditFrom(
-  words: Words,
-  terms: {
-    readonly keys: readonly VerifierKey[];
-    readonly nowS: number;
-    readonly number: string | undefined;
-  },
-  terminal: Terminal,
-): Promise<Audited> {
-  const { keys, nowS, number } = terms;
+/** Audits the log of the command line. Throws UsageError and VerificationFailure. */
+async function auditFrom(words: Words, nowS: number, terminal: Terminal): Promise<Audited> {
+  const keys = readKeys(words.texts('key'));
+  const number = readNumber(words);
   const log = openPublished(words.required('URL'), 'URL');
   const witnesses = readWitnesses(words);
   const { seen, attested } = await readStamped(words, keys, nowS);
@@ -141,7 +128,11 @@ async function auditFrom(
   });
   const isNewer = pin === undefined || report.checkpoint.size > pin.size;
   if (pinFile !== undefined && isNewer) writePin(pinFile, report.checkpoint);
-  return { report, attested, records: number === undefined ? undefined : records };
+  const { cosignatures } = report;
+  const audited = { report, attested: { stamped: undefined, ...attested, cosignatures } };
+  if (number === undefined) return { ...audited, records: undefined };
+  if (records.length > 0) return { ...audited, records };
+  throw new VerificationFailure('NOT_INCLUDED', `the log has no record of ${number}`);
 }
 
 /** Reads the bundle of --stamped: its checkpoints, and its time stamp. */
@@ -167,11 +158,10 @@ async function readStamped(
 
 /** Says why the checkpoint may be older than --max-age; undefined if it is not. */
 function whyTooOld(
-  { checkpoint, contents, cosignatures }: AuditReport,
-  attested: Attested | undefined,
-  { maxAgeS, nowS }: { readonly maxAgeS: number; readonly nowS: number },
+  { report: { checkpoint, contents }, attested: { stamped, cosignatures } }: Audited,
+  maxAgeS: number,
+  nowS: number,
 ): string | undefined {
-  const stamped = attested?.stamped;
   const times = [
     contents.newestS ?? 0,
     ...cosignatures.map(({ timeS }) => timeS),
@@ -202,25 +192,7 @@ const printedMax = 50;
 const allowances: readonly string[] = ['LOG_BEGUN', 'LOG_FORKED', 'CLOCK_ACCEPTED', 'NUMBERS_SKIPPED'];
 
 /** A record of a filing and its leaf index. */
-export interface FilingRecord extends Pick<RecordLeaf, 'kind' | 'sequence' | 'timeS'> {
-  readonly leaf: number;
-}
-
-/** What is printed. */
-export interface Printed {
-  readonly report: AuditReport;
-  /** The time stamp, if one was given. */
-  readonly attested: Attested | undefined;
-  /** The given filing number and its records. */
-  readonly number: string | undefined;
-  readonly records: readonly FilingRecord[] | undefined;
-}
-
-/** Prints the result of a successful audit. */
-export function printReport(printed: Printed, isJson: boolean, terminal: Terminal): void {
-  if (isJson) terminal.print(JSON.stringify(asJson(printed)));
-  else printLines(printed, terminal);
-}
+type FilingRecord = RecordLeaf & { readonly leaf: number };
 
 /** The years with filings, in order. */
 const yearsOf = ({ contents: { years } }: AuditReport) =>
@@ -228,19 +200,13 @@ const yearsOf = ({ contents: { years } }: AuditReport) =>
     .filter(({ filings }) => filings > 0)
     .toSorted((one, other) => one.year - other.year);
 
-const attestedBy = ({ report: { cosignatures }, attested }: Printed): Attested => ({
-  ...{ stamped: undefined, ...attested },
-  cosignatures,
-});
-
-function asJson(printed: Printed) {
-  const { report, records } = printed;
+function asJson({ report, attested, records }: Audited) {
   const { checkpoint, signers, from, contents, findings } = report;
   const { origin, size } = checkpoint;
   const { transfers, logEvents, newestS } = contents;
   return {
     ...{ verified: true, origin, size, signedBy: signers.map(({ vkey }) => vkey), from },
-    ...attestedAsJson(attestedBy(printed)),
+    ...attestedAsJson(attested),
     ...{ years: yearsOf(report), transfers },
     newest: newestS === undefined ? undefined : instant(newestS),
     warnings: findings,
@@ -253,16 +219,14 @@ function asJson(printed: Printed) {
   };
 }
 
-function printLines(printed: Printed, { print, printError }: Terminal): void {
-  const { report, number, records = [] } = printed;
+function printLines({ report, attested, records }: Audited, { print, printError }: Terminal): void {
   const { checkpoint, signers, from, contents, findings } = report;
   const { transfers, logEvents, logEventCount, newestS } = contents;
   const newest = newestS === undefined ? undefined : instant(newestS);
   print(`VERIFIED: the ${checkpoint.size} leaves of the log ${checkpoint.origin} are what it signed`);
   if (from > 0) print(`(an earlier audit verified those before leaf ${from})`);
   for (const { vkey } of signers) print(`signed by ${vkey}`);
-  const stampedLeaves = printed.attested?.stampedLeaves;
-  for (const line of linesOf(attestedBy(printed), `the tree of ${stampedLeaves} leaves `)) print(line);
+  for (const line of linesOf(attested, `the tree of ${attested.stampedLeaves} leaves `)) print(line);
   for (const { year, filings, last } of yearsOf(report)) {
     print(`${year}: ${filings} filings, to number ${last}, ${last - filings} numbers skipped`);
   }
@@ -278,8 +242,8 @@ function printLines(printed: Printed, { print, printError }: Terminal): void {
       print(`  leaf ${index}, ${instant(timeS)}: ${event} ${detail}`);
     }
   }
-  if (number !== undefined) print(`records of ${number}:`);
-  for (const { leaf, kind, sequence, timeS } of records) {
+  if (records?.[0] !== undefined) print(`records of ${records[0].number}:`);
+  for (const { leaf, kind, sequence, timeS } of records ?? []) {
     print(`  leaf ${leaf}, ${instant(timeS)}: ${kind}, sequence ${sequence}`);
   }
   for (const { what } of findings) printError(`warning: ${what}`);

@@ -39,193 +39,169 @@ const watchedFile = { watchesFile: true } as const;
 const watchedPublicFile = { watchesFile: true, isPublic: true } as const;
 const secret = { secret: true } as const;
 
-/** A row of the table: variable, default, how its text is read, and its line in the help. A default of '' means unset. */
+/** A row of the table: variable, how its text is read, its line in the help, and if it has one, its default. */
 const row = <Value>(
   variable: `ARTSEAL_${string}`,
-  fallback: string,
   read: (text: string) => Value,
   meaning: string,
-  kind: Pick<Setting, 'namesFile' | 'watchesFile' | 'isPublic' | 'secret'> = {},
-): Setting<Value> => ({ variable, fallback, read, meaning, ...kind });
+  more: Partial<Pick<Setting, 'fallback' | 'namesFile' | 'watchesFile' | 'isPublic' | 'secret'>> = {},
+): Setting<Value> => ({ variable, fallback: '', read, meaning, ...more });
 
 /** The settings of every deployment, whatever its payment provider. */
 export const settings = {
   environment: row(
     'ARTSEAL_ENVIRONMENT',
-    'sandbox',
     oneOf<Environment>(['sandbox', 'production']),
     'sandbox or production; a database belongs to one of them for good',
+    { fallback: 'sandbox' },
   ),
-  publicAddress: row(
-    'ARTSEAL_PUBLIC_ADDR',
-    '127.0.0.1:8080',
-    parseAddress,
-    'listen address of the public API: signed REST',
-  ),
+  publicAddress: row('ARTSEAL_PUBLIC_ADDR', parseAddress, 'listen address of the public API: signed REST', {
+    fallback: '127.0.0.1:8080',
+  }),
   publicTlsCert: row(
     'ARTSEAL_PUBLIC_TLS_CERT',
-    '',
     asItIs,
     'PEM file: certificate and chain of the public API, read again when it changes',
     watchedPublicFile,
   ),
   publicTlsKey: row(
     'ARTSEAL_PUBLIC_TLS_KEY',
-    '',
     asItIs,
     'PEM file: its private key, without a passphrase',
     watchedFile,
   ),
   internalAddress: row(
     'ARTSEAL_INTERNAL_ADDR',
-    '127.0.0.1:8081',
     parseInternalAddress,
     'listen address of the internal API: Connect, gRPC, gRPC-Web; or unix:/path for a Unix socket',
+    { fallback: '127.0.0.1:8081' },
   ),
   internalTlsCert: row(
     'ARTSEAL_INTERNAL_TLS_CERT',
-    '',
     asItIs,
     'PEM file: certificate and chain of the internal API, read again when it changes',
     watchedPublicFile,
   ),
   internalTlsKey: row(
     'ARTSEAL_INTERNAL_TLS_KEY',
-    '',
     asItIs,
     'PEM file: its private key, without a passphrase',
     watchedFile,
   ),
   internalTlsClientCa: row(
     'ARTSEAL_INTERNAL_TLS_CLIENT_CA',
-    '',
     asItIs,
     'PEM file: authorities of client certificates, which internal clients then need beside their token',
     watchedPublicFile,
   ),
   trustedProxies: row(
     'ARTSEAL_TRUSTED_PROXIES',
-    '',
     parseNetworks,
     'proxies whose X-Forwarded-For is trusted: addresses and networks (10.0.0.0/8), separated by commas',
   ),
   metricsAddress: row(
     'ARTSEAL_METRICS_ADDR',
-    '127.0.0.1:9464',
     (text) => (text === 'off' ? undefined : parseAddress(text)),
     'listen address of /metrics for Prometheus, without authentication; off for none',
+    { fallback: '127.0.0.1:9464' },
   ),
-  dataDir: row('ARTSEAL_DATA_DIR', './data', asItIs, 'folder of artseal.db'),
+  dataDir: row('ARTSEAL_DATA_DIR', asItIs, 'folder of artseal.db', { fallback: './data' }),
   timeZone: row(
     'ARTSEAL_TIME_ZONE',
-    'UTC',
     parseTimeZone,
     'business time zone, an IANA name: for timestamps, years and quota months',
+    { fallback: 'UTC' },
   ),
   currency: row(
     'ARTSEAL_CURRENCY',
-    'CNY',
     parseCurrency,
     'settlement currency; prices and amounts are in its minor unit',
+    { fallback: 'CNY' },
   ),
   masterKeyFile: row(
     'ARTSEAL_MASTER_KEY_FILE',
-    '',
     parseMasterKeys,
     'file of master keys, a line each: name:64 lower-case hex digits; the first one encrypts; production needs one',
     { namesFile: true },
   ),
   masterKey: row(
     'ARTSEAL_MASTER_KEY',
-    '',
     parseMasterKeys,
     'the same in the variable itself, separated by commas',
     secret,
   ),
-  logLevel: row(
-    'ARTSEAL_LOG_LEVEL',
-    'info',
-    oneOf(logLevels),
-    'fatal, error, warn, info, debug, trace or silent',
-  ),
+  logLevel: row('ARTSEAL_LOG_LEVEL', oneOf(logLevels), 'fatal, error, warn, info, debug, trace or silent', {
+    fallback: 'info',
+  }),
   logFormat: row(
     'ARTSEAL_LOG_FORMAT',
-    'auto',
     oneOf(logFormats),
     'json, text or auto: text on a terminal, else json',
+    { fallback: 'auto' },
   ),
   drainDelay: row(
     'ARTSEAL_DRAIN_DELAY',
-    '0',
     wholeNumber(0, 60),
     'seconds, up to 60, that the server keeps serving after SIGTERM while /readyz fails',
+    { fallback: '0' },
   ),
   buyerDeadline: row(
     'ARTSEAL_BUYER_DEADLINE',
-    '1h',
     period('24h'),
     'time that a buyer has to complete a payment, from 1m to 24h',
+    { fallback: '1h' },
   ),
-  backupDir: row(
-    'ARTSEAL_BACKUP_DIR',
-    '',
-    asItIs,
-    'folder on another disk for backups that the server takes',
-  ),
+  backupDir: row('ARTSEAL_BACKUP_DIR', asItIs, 'folder on another disk for backups that the server takes'),
   backupEvery: row(
     'ARTSEAL_BACKUP_EVERY',
-    '24h',
     parseBackupPeriod,
     'backup period, from 1m to 20d; set it also if cron takes backups: one older than two periods is reported',
+    { fallback: '24h' },
   ),
-  backupKeep: row('ARTSEAL_BACKUP_KEEP', '7', parseBackupsKept, 'number of backups to keep, from 1 to 1000'),
+  backupKeep: row('ARTSEAL_BACKUP_KEEP', parseBackupsKept, 'number of backups to keep, from 1 to 1000', {
+    fallback: '7',
+  }),
   logOrigin: row(
     'ARTSEAL_TLOG_ORIGIN',
-    '',
     parseLogOrigin,
     'permanent name of the evidence log, a URL without scheme such as log.example.com/artseal; production needs one',
   ),
   logWitnesses: row(
     'ARTSEAL_TLOG_WITNESSES_FILE',
-    '',
     parseWitnesses,
     'file of witnesses that cosign the evidence log, a line each: verifier key, blank, URL',
     publicFile,
   ),
   logWitnessesRequired: row(
     'ARTSEAL_TLOG_WITNESSES_REQUIRED',
-    '0',
     wholeNumber(0, witnessesMax),
     'cosignatures required before a checkpoint is published; 0: those that arrive in time are added',
+    { fallback: '0' },
   ),
   logRefuseRolledBack: row(
     'ARTSEAL_TLOG_REFUSE_ROLLED_BACK',
-    '',
     yesOrNo,
     'yes or no: reject filings while a witness reports a rollback of the log; unset: yes if witnesses are required',
   ),
   logTsaUrl: row(
     'ARTSEAL_TLOG_TSA_URL',
-    '',
     parseHttpUrl,
     'URL of an RFC 3161 time-stamping authority for the evidence log',
   ),
   logTsaEvery: row(
     'ARTSEAL_TLOG_TSA_EVERY',
-    '1h',
     period('20d'),
     'time-stamp period while the log grows, from 1m to 20d',
+    { fallback: '1h' },
   ),
   logTsaCa: row(
     'ARTSEAL_TLOG_TSA_CA',
-    '',
     parseAuthorities,
     'PEM file: certificates that this authority must chain to; unset: any certificate for time stamping',
     publicFile,
   ),
   webhookNetworks: row(
     'ARTSEAL_WEBHOOK_NETWORKS',
-    '',
     parseNetworks,
     'private networks that webhooks may be sent to (10.20.0.0/16), separated by commas; unset: public addresses, ' +
       'and loopback in a sandbox that listens on loopback and has no webhook proxy',
@@ -233,23 +209,21 @@ export const settings = {
   // The URL of a proxy may contain a password.
   webhookProxy: row(
     'ARTSEAL_WEBHOOK_PROXY',
-    '',
     parseProxy,
     'forward proxy for webhooks, http:// or https://, with user and password if needed',
     secret,
   ),
   webhookCa: row(
     'ARTSEAL_WEBHOOK_CA',
-    '',
     parseAuthorities,
     'PEM file: authorities to trust for webhook endpoints and that proxy, beside the public ones',
     publicFile,
   ),
   provider: row(
     'ARTSEAL_PAYMENT_PROVIDER',
-    'simulated',
     oneOf(providers, ({ name }) => name),
     `payment provider that holds the money: ${providers.map(nameInHelp).join(' or ')}`,
+    { fallback: 'simulated' },
   ),
 };
 

@@ -64,7 +64,8 @@ export function parseAddress(text: string): TcpAddress {
 /** Returns a reader of whole numbers within these bounds. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
   return (text) => {
-    const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    const isShort = text.length <= String(max).length;
+    const number = isShort && /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (number >= min && number <= max) return number;
     throw new SettingError(`must be a whole number from ${min} to ${max}`);
   };
