@@ -1,18 +1,22 @@
 import { sha1 } from '@noble/hashes/legacy.js';
 import { sha256, sha384, sha512 } from '@noble/hashes/sha2.js';
-import { fromBER, ObjectIdentifier, OctetString, Sequence } from 'asn1js';
+import { fromBER, Integer, Null, ObjectIdentifier, OctetString, Sequence } from 'asn1js';
 import {
+  AlgorithmIdentifier,
   type AttributeTypeAndValue,
   Certificate,
   ContentInfo,
+  MessageImprint,
   SignedData,
   type SignerInfo,
+  TimeStampReq,
+  TimeStampResp,
   TSTInfo,
 } from 'pkijs';
 import { isSame, readBase64, utf8 } from './encoding.ts';
 import { malformed, VerificationFailure } from './failure.ts';
 
-/** Time-stamp tokens: RFC 3161. */
+/** Time-stamp tokens, and queries for them: RFC 3161. Loads large libraries: import it when it is needed. */
 
 /** A verified token. */
 export interface Stamped {
@@ -28,7 +32,7 @@ export interface Stamped {
 }
 
 /** Object identifiers. */
-export const oids = {
+const oids = {
   signedData: '1.2.840.113549.1.7.2',
   timeStampInfo: '1.2.840.113549.1.9.16.1.4',
   sha256: '2.16.840.1.101.3.4.2.1',
@@ -168,3 +172,56 @@ export const printable = (text: string): string => text.replaceAll(/\p{C}/gu, '?
 
 /** The library needs bytes that own their buffer. */
 const copied = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => Uint8Array.from(bytes);
+
+/** What a reply has to match. */
+export interface Expected {
+  readonly text: string;
+  readonly nonce: Uint8Array;
+  /** Trusted certificates in PEM; undefined accepts any certificate. */
+  readonly authorities: string | undefined;
+}
+
+/** Makes a TimeStampReq over a text: SHA-256, with a nonce, asking for the certificates. */
+export function makeQuery(text: string, nonce: Uint8Array): Uint8Array<ArrayBuffer> {
+  const query = new TimeStampReq({
+    version: 1,
+    messageImprint: new MessageImprint({
+      hashAlgorithm: new AlgorithmIdentifier({ algorithmId: oids.sha256, algorithmParams: new Null() }),
+      hashedMessage: new OctetString({ valueHex: Uint8Array.from(sha256(utf8(text))).buffer }),
+    }),
+    nonce: new Integer({ valueHex: positive(nonce).buffer }),
+    certReq: true,
+  });
+  return new Uint8Array(query.toSchema().toBER());
+}
+
+/** The bytes of a positive integer in DER: no sign bit, no leading zeros. */
+const positive = (nonce: Uint8Array): Uint8Array<ArrayBuffer> => Uint8Array.of(1, ...nonce);
+
+/** Statuses of a reply with a token: granted, and granted with modifications. */
+const granted = [0, 1];
+
+/** Reads a TimeStampResp and verifies its token, which it returns in DER with its time. Throws an Error for the operator. */
+export async function readReply(
+  reply: Uint8Array<ArrayBuffer>,
+  { text, nonce, authorities }: Expected,
+): Promise<{ readonly token: Uint8Array; readonly timeMs: number }> {
+  const parsed = fromBER(reply);
+  if (parsed.offset !== reply.byteLength || !(parsed.result instanceof Sequence))
+    throw new Error('its response is not a time-stamp reply');
+  const { status, timeStampToken } = new TimeStampResp({ schema: parsed.result });
+  if (!granted.includes(status.status)) {
+    const words = (status.statusStrings ?? []).map(({ valueBlock }) => valueBlock.value.slice(0, 200));
+    throw new Error(`it rejected the query (${[`status ${status.status}`, ...words].join(': ')})`);
+  }
+  const encoded = parsed.result.valueBlock.value[1]?.valueBeforeDecodeView;
+  if (timeStampToken === undefined || encoded === undefined) throw new Error('its reply has no token');
+  const token = Uint8Array.from(encoded);
+  const trusted = authorities === undefined ? undefined : readAuthorities(authorities);
+  const stamped = await verifyToken(token, text, trusted).catch((error: Error) => {
+    throw new Error(`its time stamp is not valid: ${error.message}`);
+  });
+  if (stamped.nonce === undefined || !isSame(stamped.nonce, positive(nonce)))
+    throw new Error('its time stamp belongs to another query: the nonce differs');
+  return { token, timeMs: stamped.timeMs };
+}

@@ -5,7 +5,7 @@ import { malformed } from './failure.ts';
 
 /**
  * Merkle trees (RFC 6962, section 2.1) and the verification of their proofs (RFC 9162, sections 2.1.3.2 and 2.1.4.2). Sizes and
- * indexes go up to 2^53-1, so the code divides by two instead of shifting.
+ * indexes go up to 2^53-1, so the code divides by two instead of shifting. Tiles: c2sp.org/tlog-tiles.
  */
 
 /** Bytes of a hash. */
@@ -97,4 +97,16 @@ export function readHash(text: string, what: string): Uint8Array {
   const bytes = readBase64(text, what);
   if (bytes.length !== hashBytes) throw malformed(`${what} has to have ${hashBytes} bytes`);
   return bytes;
+}
+
+/** Hashes of a full tile, and leaves of a full entry bundle. */
+export const tileWidth = 256;
+
+/** Bytes of a leaf at most: entry bundles write its length in two bytes. */
+export const leafBytesMax = 0xffff;
+
+/** Writes the index of a tile: 1234067 is x001/x234/067. */
+export function placePath(place: number): string {
+  const digits = String(place);
+  return digits.padStart(Math.ceil(digits.length / 3) * 3, '0').replaceAll(/...(?!$)/g, 'x$&/');
 }

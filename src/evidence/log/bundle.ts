@@ -5,9 +5,8 @@ import { canonicalRecord } from '../../domain/provenance.ts';
 import { unavailable } from '../../domain/reason.ts';
 import type { LoggedRecord, RecordName } from '../../store/evidence-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { readCheckpoint } from '../formats/checkpoint.ts';
+import { proofText, readCheckpoint } from '../formats/checkpoint.ts';
 import { utf8 } from '../formats/encoding.ts';
-import { proofText } from '../formats/proof.ts';
 import { isIncluded, leafHash } from '../formats/tree.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
 

@@ -1,6 +1,6 @@
 import { treeHashBytes } from '../../domain/merkle.ts';
 import type { Execute } from '../../store/store.ts';
-import { leafBytesMax, placePath, tileWidth } from '../formats/tile.ts';
+import { leafBytesMax, placePath, tileWidth } from '../formats/tree.ts';
 import type { Publication } from './publication.ts';
 
 /** The log as immutable files: C2SP tlog-tiles. */

@@ -60,7 +60,7 @@ export function startTimeStamping(dependencies: TimeStampingDependencies): { sto
 
   async function stamp({ size, note }: PublishedCheckpoint): Promise<void> {
     // These libraries are large, and most deployments do not need them.
-    const { makeQuery, readReply } = await import('../formats/time-stamp-query.ts');
+    const { makeQuery, readReply } = await import('../formats/time-stamp.ts');
     const { text } = readNote(note, 'the checkpoint');
     const nonce = randomBytes(nonceBytes);
     const { token, timeMs } = await inTime(clock, timeStampLimits.timeoutMs, stopped, async (signal) => {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { backoffMs } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
-import { readCosignature } from '../formats/cosignature.ts';
+import { hashLines, readCosignature } from '../formats/checkpoint.ts';
 import { readDecimal } from '../formats/encoding.ts';
 import {
   isOf,
@@ -12,7 +12,6 @@ import {
   signatureTypes,
   type VerifierKey,
 } from '../formats/note.ts';
-import { hashLines } from '../formats/proof.ts';
 import { checkTime, errorOf, inTime, post, type Response } from './post.ts';
 import { type PublishedCheckpoint, withoutCosignatures } from './publication.ts';
 

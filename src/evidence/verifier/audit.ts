@@ -2,17 +2,19 @@ import { type Checkpoint, logSignersOf, readCheckpoint } from '../formats/checkp
 import { isSame } from '../formats/encoding.ts';
 import { forked, mismatch, VerificationFailure } from '../formats/failure.ts';
 import type { VerifierKey } from '../formats/note.ts';
-import { tileWidth } from '../formats/tile.ts';
-import { emptyRoot, leafHash, type Tree } from '../formats/tree.ts';
-import { type ContentsState, createContents, noContents } from './contents.ts';
-import { attestationsOf, type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
-import { type Attestation, checkDated } from './dating.ts';
+import { emptyRoot, leafHash, nodeHash, type Tree, tileWidth } from '../formats/tree.ts';
+import { type ContentsState, checkSigners, createContents, noContents } from './contents.ts';
 import { checkOrigin, type Finding, findingsOf } from './findings.ts';
-import { checkSigners } from './key-lifetimes.ts';
 import { type RecordLeaf, readLeafBytes } from './leaf.ts';
-import { checkNotBehind } from './pin.ts';
-import type { PublishedLog } from './published-log.ts';
-import { createRows } from './rows.ts';
+import { fold, hashesOfLevel, type PublishedLog } from './published-log.ts';
+import {
+  type Attestation,
+  type Cosignature,
+  checkDated,
+  checkNotBehind,
+  cosignaturesOf,
+  type WitnessPolicy,
+} from './seen.ts';
 
 /** Entry bundles that are fetched at the same time, each with the tile of its hashes. */
 const bundlesAtOnce = 8;
@@ -95,7 +97,7 @@ export async function auditLog(log: PublishedLog, options: AuditOptions): Promis
     const { contents } = end;
     checkOrigin(checkpoint, contents);
     checkSigners(contents.keys, signers, checkpoint);
-    checkNewest(contents.size, contents.newestS, attestationsOf(cosignatures));
+    checkNewest(contents.size, contents.newestS, cosignatures);
   } catch (error) {
     // The saved state may be damaged: read all leaves before accusing the log.
     if (state === undefined || !(error instanceof VerificationFailure)) throw error;
@@ -210,3 +212,60 @@ async function* inOrder<T>(from: number, to: number, fetch: (place: number) => P
 }
 
 const treeOf = (tree: Tree | undefined): Tree | undefined => tree && { size: tree.size, root: tree.root };
+
+/** The right edge of a tree: the last tile of each level. Continues from the rows of an earlier audit. */
+function createRows(log: PublishedLog, from: readonly (readonly Uint8Array[])[]) {
+  const rows = from.map((row) => [...row]);
+
+  function rowOf(level: number): Uint8Array[] {
+    while (rows.length <= level) rows.push([]);
+    return rows[level] ?? [];
+  }
+
+  async function compare(level: number, place: number, row: readonly Uint8Array[]): Promise<void> {
+    const tile = await log.tile(level, place, row.length);
+    if (row.some((hash, at) => !isSame(hash, tile[at] ?? emptyRoot))) {
+      throw mismatch(`tile ${place} of level ${level} does not match the leaves`);
+    }
+  }
+
+  return {
+    all: () => rows.map((row) => [...row]),
+    /** Removes and returns the hashes of the leaves of the last, partial tile, which is fetched again. */
+    takeLeaves: () => rowOf(0).splice(0),
+    addLeaf: (hash: Uint8Array) => rowOf(0).push(hash),
+    /** If the last tile of leaves is full, adds its root to the tile above, and so on upwards. */
+    completeTile: async (place: number): Promise<void> => {
+      for (let [level, at] = [0, place]; rowOf(level).length === tileWidth; level += 1) {
+        const row = rowOf(level).splice(0);
+        // The tiles of level 0 were compared leaf by leaf.
+        if (level > 0) await compare(level, at, row);
+        rowOf(level + 1).push(fold(row));
+        at = Math.floor(at / tileWidth);
+      }
+    },
+    /** Compares the partial tiles above the leaves with those of the log. */
+    compareLastTiles: async (size: number): Promise<void> => {
+      for (const [level, row] of rows.entries()) {
+        const place = Math.floor(hashesOfLevel(level, size) / tileWidth);
+        if (level > 0 && row.length > 0) await compare(level, place, row);
+      }
+    },
+    root: (): Uint8Array => {
+      const subtrees = rows.toReversed().flatMap(completeSubtrees);
+      return subtrees.length === 0 ? emptyRoot : subtrees.reduceRight((right, left) => nodeHash(left, right));
+    },
+  };
+}
+
+/** Returns the roots of the largest complete subtrees over a row, from left to right. */
+function completeSubtrees(row: readonly Uint8Array[]): readonly Uint8Array[] {
+  const subtrees: Uint8Array[] = [];
+  for (let [at, width] = [0, tileWidth]; width >= 1; width /= 2) {
+    if (row.length - at >= width) {
+      subtrees.push(fold(row.slice(at, at + width)));
+      at += width;
+    }
+  }
+  return subtrees;
+}

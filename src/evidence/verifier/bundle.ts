@@ -1,6 +1,6 @@
+import { type LogProof, readLogProof } from '../formats/checkpoint.ts';
 import { readBase64, readHex } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
-import { type LogProof, readLogProof } from '../formats/proof.ts';
 import { membersOf, readObject } from './json.ts';
 import { type Leaf, readLeaf } from './leaf.ts';
 import { type EvidenceRecord, readRecord } from './record.ts';

@@ -1,9 +1,9 @@
-import { forked } from '../formats/failure.ts';
-import { instant } from './dating.ts';
-import { createKeptRecords } from './erasures.ts';
+import type { Checkpoint } from '../formats/checkpoint.ts';
+import { badSignature, forked } from '../formats/failure.ts';
+import type { VerifierKey } from '../formats/note.ts';
 import { createFilingNumbers, type NumbersState } from './filing-numbers.ts';
-import { type KeyLifetime, lifetimesAfter } from './key-lifetimes.ts';
 import type { Leaf, LogEventLeaf } from './leaf.ts';
+import { instant } from './seen.ts';
 
 /**
  * Checks that the leaves of a log agree with each other, in their order:
@@ -49,18 +49,11 @@ export const noContents: ContentsState = {
   ...{ years: new Map(), skips: [], logEvents: [], keys: [], times: new Uint32Array() },
 };
 
-/** Checks the leaves of a log one after another. All throw VerificationFailure FORKED at a contradiction. */
-export interface Contents {
-  add(leaf: Leaf): void;
-  /** Checks what depends on all leaves. */
-  finish(): void;
-  /** The time of the newest leaf, Unix seconds. No leaf since the last CLOCK_ACCEPTED is later. */
-  newestS(): number | undefined;
-  state(): ContentsState;
-}
-
-/** Continues from a state, which is not changed. */
-export function createContents(from: ContentsState): Contents {
+/**
+ * Checks the leaves of a log one after another. Continues from a state, which is not changed. All throw VerificationFailure
+ * FORKED at a contradiction.
+ */
+export function createContents(from: ContentsState) {
   let { size, logEventCount, newestS, isBegun, keys } = from;
   const logEvents = [...from.logEvents];
   const kept = createKeptRecords(from.times);
@@ -104,7 +97,7 @@ export function createContents(from: ContentsState): Contents {
   }
 
   return {
-    add: (leaf) => {
+    add: (leaf: Leaf): void => {
       const isLogEvent = leaf.kind === 'LOG_EVENT';
       addTime(leaf, isLogEvent && (leaf.event === 'CLOCK_ACCEPTED' || leaf.event === 'LOG_BEGUN'));
       if (isLogEvent) addLogEvent(leaf);
@@ -112,14 +105,134 @@ export function createContents(from: ContentsState): Contents {
       kept.add(isLogEvent ? undefined : leaf.timeS);
       size += 1;
     },
-    finish: () => {
+    /** Checks what depends on all leaves. */
+    finish: (): void => {
       if (size > 0 && !isBegun) throw forked('no leaf of the log says that it was begun');
       numbers.finish();
     },
+    /** The time of the newest leaf, Unix seconds. No leaf since the last CLOCK_ACCEPTED is later. */
     newestS: () => newestS,
-    state: () => ({
+    state: (): ContentsState => ({
       ...{ size, logEventCount, newestS, isBegun, logEvents: [...logEvents], keys },
       ...{ ...numbers.state(), times: kept.times() },
     }),
   };
+}
+
+/** Years that a registry keeps records at least. */
+const retentionYears = 5;
+
+/**
+ * The records that were not erased, according to the log events RECORDS_ERASED. Four bytes per leaf. Continues from the times
+ * of an earlier audit.
+ */
+function createKeptRecords(from: Uint32Array) {
+  let times = Uint32Array.from(from);
+  let size = from.length;
+
+  /** Returns how many leaves were erased, or what is wrong with them. */
+  function eraseLeaves(text: string, before: number): number | string {
+    let [erased, next] = [0, 0];
+    for (const range of text.split(',')) {
+      const [, first = '', last = first] = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(range) ?? [];
+      if (first === '' || Number(first) < next || Number(last) < Number(first) || Number(last) >= size)
+        return `names the leaves that it erases in an unknown form: ${JSON.stringify(range)}`;
+      next = Number(last) + 1;
+      for (let leaf = Number(first); leaf < next; leaf += 1) {
+        const timeS = times[leaf] ?? 0;
+        if (timeS === 0) return `erases leaf ${leaf}, which is not a record or was erased before`;
+        if (timeS > before) return `erases leaf ${leaf} of ${instant(timeS)}, after ${instant(before)}`;
+        times[leaf] = 0;
+        erased += 1;
+      }
+    }
+    return erased;
+  }
+
+  return {
+    /** Adds a leaf: the time of a record in Unix seconds, undefined for a log event. */
+    add: (timeS: number | undefined): void => {
+      if (size === times.length) {
+        const longer = new Uint32Array(Math.max(1024, 2 * size));
+        longer.set(times);
+        times = longer;
+      }
+      // 0 means that there is no record.
+      times[size] = timeS === undefined ? 0 : Math.min(Math.max(timeS, 1), 0xffff_ffff);
+      size += 1;
+    },
+    /** Removes the records that a log event erases. Returns what is wrong with the event, if anything. */
+    erase: ({ timeS, detail }: LogEventLeaf): string | undefined => {
+      const [before, records, leaves] = ['before', 'records', 'leaves'].map((name) => detail.get(name));
+      if (typeof before !== 'number' || typeof records !== 'number') return 'does not say what was erased';
+      if (before > yearsBefore(timeS, retentionYears))
+        return `erases records from less than ${retentionYears} years before ${instant(timeS)}`;
+      if (leaves === undefined) return undefined;
+      const erased = eraseLeaves(String(leaves), before);
+      if (typeof erased === 'string') return erased;
+      return erased === records
+        ? undefined
+        : `says that ${records} records were erased, but names ${erased} leaves`;
+    },
+    /** By leaf: the time of a record that was not erased, 0 for all others. */
+    times: () => times.slice(0, size),
+  };
+}
+
+function yearsBefore(timeS: number, years: number): number {
+  const date = new Date(timeS * 1000);
+  return date.setUTCFullYear(date.getUTCFullYear() - years) / 1000;
+}
+
+/** When a key signs a log, according to its log events. */
+export interface KeyLifetime {
+  readonly vkey: string;
+  /** The leaf that adds it. */
+  readonly from: number;
+  /** The leaf that retires it; undefined if there is none. */
+  readonly until: number | undefined;
+}
+
+/** Keys of a log at most: no registry makes more. */
+const keysMax = 10_000;
+
+/** Returns the lifetimes after a further log event: KEY_ADDED, KEY_RETIRED, or LOG_FORKED, which retires all keys. */
+function lifetimesAfter(
+  lifetimes: readonly KeyLifetime[],
+  { event, detail }: LogEventLeaf,
+  index: number,
+): readonly KeyLifetime[] {
+  const vkey = detail.get('vkey');
+  const ended = (isEnding: (lifetime: KeyLifetime) => boolean) =>
+    lifetimes.map((lifetime) =>
+      lifetime.until === undefined && isEnding(lifetime) ? { ...lifetime, until: index } : lifetime,
+    );
+  if (event === 'LOG_FORKED') return ended(() => true);
+  if (event !== 'KEY_ADDED' && event !== 'KEY_RETIRED') return lifetimes;
+  if (typeof vkey !== 'string' || lifetimes.length === keysMax)
+    throw forked(`leaf ${index} of the log does not name a key, or there are more than ${keysMax} keys`);
+  return event === 'KEY_ADDED'
+    ? [...lifetimes, { vkey, from: index, until: undefined }]
+    : ended((lifetime) => lifetime.vkey === vkey);
+}
+
+/**
+ * Checks that a checkpoint is signed by a key that the log added, and did not retire, in the leaves of the checkpoint. Throws
+ * VerificationFailure BAD_SIGNATURE.
+ */
+export function checkSigners(
+  lifetimes: readonly KeyLifetime[],
+  signers: readonly VerifierKey[],
+  { size }: Checkpoint,
+): void {
+  const signs = ({ from, until = size }: KeyLifetime) => from < size && until >= size;
+  const current = lifetimes.filter(signs).map(({ vkey }) => vkey);
+  if (size === 0 || signers.some(({ vkey }) => current.includes(vkey))) return;
+  const ends = signers.map(({ vkey }) => {
+    const last = lifetimes.findLast((lifetime) => lifetime.vkey === vkey);
+    return `${vkey} (${last === undefined ? 'never added' : `retired by leaf ${last.until}`})`;
+  });
+  throw badSignature(
+    `the checkpoint of ${size} leaves is signed by no given key that is active according to the log: ${ends.join(', ')}`,
+  );
 }

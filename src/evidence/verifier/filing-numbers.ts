@@ -1,6 +1,6 @@
 import { forked } from '../formats/failure.ts';
-import { instant } from './dating.ts';
 import { filingNumber, type LogEventLeaf, type RecordLeaf } from './leaf.ts';
+import { instant } from './seen.ts';
 
 /** The numbers and sequences of filings after some leaves. */
 export interface NumbersState {
@@ -37,21 +37,11 @@ const sequenceMax = 0xffff;
 /** The last number of a year. */
 const numberMax = 999_999;
 
-/** Checks the numbers and sequences of filings, leaf by leaf. All throw VerificationFailure FORKED at a contradiction. */
-export interface FilingNumbers {
-  add(record: RecordLeaf): void;
-  /** Adds a log event NUMBERS_SKIPPED. */
-  skip(event: LogEventLeaf): void;
-  /** Checks that log events skip all missing numbers. */
-  finish(): void;
-  state(): NumbersState;
-}
-
-/** Continues from a state, which is not changed. `contradiction` makes the failure of the current leaf. */
-export function createFilingNumbers(
-  from: NumbersState,
-  contradiction: (what: string) => Error,
-): FilingNumbers {
+/**
+ * Checks the numbers and sequences of filings, leaf by leaf. Continues from a state, which is not changed. `contradiction` makes
+ * the failure of the current leaf. All throw VerificationFailure FORKED at a contradiction.
+ */
+export function createFilingNumbers(from: NumbersState, contradiction: (what: string) => Error) {
   let { transfers } = from;
   const years = copyOfAll(from.years);
   const skips = [...from.skips];
@@ -101,6 +91,7 @@ export function createFilingNumbers(
     return year;
   }
 
+  /** Adds a log event NUMBERS_SKIPPED. */
   function skip({ detail }: LogEventLeaf): void {
     const [year, after, through] = ['year', 'after', 'through'].map((name) => detail.get(name));
     if (
@@ -121,7 +112,8 @@ export function createFilingNumbers(
   return {
     add,
     skip,
-    finish: () => {
+    /** Checks that log events skip all missing numbers. */
+    finish: (): void => {
       for (const [year, { gaps }] of years) {
         const gap = gaps.find((candidate) => !isExplained(year, candidate, skips));
         if (gap !== undefined) {
@@ -131,7 +123,7 @@ export function createFilingNumbers(
         }
       }
     },
-    state: () => ({ transfers, years: copyOfAll(years), skips: [...skips] }),
+    state: (): NumbersState => ({ transfers, years: copyOfAll(years), skips: [...skips] }),
   };
 }
 

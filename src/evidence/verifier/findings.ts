@@ -1,7 +1,7 @@
 import { type Checkpoint, readCheckpoint } from '../formats/checkpoint.ts';
 import { forked } from '../formats/failure.ts';
 import type { ContentsState } from './contents.ts';
-import { clockToleranceS } from './dating.ts';
+import { clockToleranceS } from './seen.ts';
 
 /**
  * Something in a log that the auditor has to ask the operator about:

@@ -73,13 +73,8 @@ export function readCanonical(text: string, what: string): JsonObject {
   );
 }
 
-/** Reads members by type. All throw VerificationFailure MALFORMED. */
-export interface Members {
-  text(name: string): string;
-  /** A whole number from `min`, 0 by default. */
-  integer(name: string, min?: number): number;
-  object(name: string): JsonObject;
-}
+/** Reads the members of an object by type. All throw VerificationFailure MALFORMED. */
+export type Members = ReturnType<typeof membersOf>;
 
 /** Checks that an object has exactly the required members and some optional ones. Throws VerificationFailure MALFORMED. */
 export function membersOf(
@@ -87,25 +82,26 @@ export function membersOf(
   required: readonly string[],
   what: string,
   optional: readonly string[] = [],
-): Members {
+) {
   const missing = required.filter((name) => !object.has(name));
   if (missing.length > 0) throw malformed(`${what} lacks ${missing.join(', ')}`);
   const unknown = Array.from(object.keys()).filter((name) => ![...required, ...optional].includes(name));
   if (unknown.length > 0)
     throw malformed(`${what} has unknown members: ${unknown.map((name) => JSON.stringify(name)).join(', ')}`);
   return {
-    text: (name) => {
+    text: (name: string): string => {
       const value = object.get(name);
       if (typeof value !== 'string') throw malformed(`${name} of ${what} is not a text`);
       return value;
     },
-    integer: (name, min = 0) => {
+    /** A whole number from `min`, 0 by default. */
+    integer: (name: string, min = 0): number => {
       const value = object.get(name);
       if (typeof value !== 'number' || value < min)
         throw malformed(`${name} of ${what} is not a whole number from ${min}`);
       return value;
     },
-    object: (name) => {
+    object: (name: string): JsonObject => {
       const value = object.get(name);
       if (typeof value !== 'object') throw malformed(`${name} of ${what} is not an object`);
       return value;

@@ -1,7 +1,6 @@
 import { readUtf8 } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
-import { leafBytesMax, placePath, tileWidth } from '../formats/tile.ts';
-import { hashBytes, nodeHash } from '../formats/tree.ts';
+import { hashBytes, leafBytesMax, nodeHash, placePath, tileWidth } from '../formats/tree.ts';
 
 /** Reads a published log: c2sp.org/tlog-tiles. */
 
@@ -14,18 +13,11 @@ const checkpointBytesMax = 512 * 1024;
  */
 export type ReadPublished = (path: string, bytesMax: number) => Promise<Uint8Array | undefined>;
 
-/** The files of a log. They are not verified. All reject with VerificationFailure MALFORMED if a file is missing or malformed. */
-export interface PublishedLog {
-  /** The note of the newest checkpoint. */
-  checkpoint(): Promise<string>;
-  /** The first `width` hashes of a tile. */
-  tile(level: number, place: number, width: number): Promise<readonly Uint8Array[]>;
-  /** The first `width` leaves of an entry bundle. */
-  entries(place: number, width: number): Promise<readonly Uint8Array[]>;
-}
+/** See `createPublishedLog`. */
+export type PublishedLog = ReturnType<typeof createPublishedLog>;
 
-/** Opens a published log. */
-export function createPublishedLog(read: ReadPublished): PublishedLog {
+/** The files of a log. They are not verified. All reject with VerificationFailure MALFORMED if a file is missing or malformed. */
+export function createPublishedLog(read: ReadPublished) {
   async function readWhole(path: string, bytesMax: number): Promise<Uint8Array> {
     const bytes = await read(path, bytesMax);
     if (bytes === undefined)
@@ -41,7 +33,8 @@ export function createPublishedLog(read: ReadPublished): PublishedLog {
   }
 
   return {
-    checkpoint: async () => {
+    /** The note of the newest checkpoint. */
+    checkpoint: async (): Promise<string> => {
       const bytes = await read('checkpoint', checkpointBytesMax);
       if (bytes === undefined)
         throw malformed(
@@ -49,7 +42,8 @@ export function createPublishedLog(read: ReadPublished): PublishedLog {
         );
       return readUtf8(bytes, 'the checkpoint');
     },
-    tile: async (level, place, width) => {
+    /** The first `width` hashes of a tile. */
+    tile: async (level: number, place: number, width: number): Promise<readonly Uint8Array[]> => {
       const path = `tile/${level}/${placePath(place)}`;
       const bytes = await readPart(path, width, hashBytes);
       if (bytes.length !== width * hashBytes && bytes.length !== tileWidth * hashBytes) {
@@ -57,7 +51,8 @@ export function createPublishedLog(read: ReadPublished): PublishedLog {
       }
       return Array.from({ length: width }, (_, at) => bytes.subarray(at * hashBytes, (at + 1) * hashBytes));
     },
-    entries: async (place, width) => {
+    /** The first `width` leaves of an entry bundle. */
+    entries: async (place: number, width: number): Promise<readonly Uint8Array[]> => {
       const path = `tile/entries/${placePath(place)}`;
       return readEntries(await readPart(path, width, 2 + leafBytesMax), width, path);
     },

@@ -1,15 +1,21 @@
+import type { LogProof } from '../formats/checkpoint.ts';
 import { type Checkpoint, logSignersOf } from '../formats/checkpoint.ts';
 import { hex, isSame, utf8 } from '../formats/encoding.ts';
 import { badSignature, type FailureKind, forked, mismatch, VerificationFailure } from '../formats/failure.ts';
 import { isOf, type VerifierKey } from '../formats/note.ts';
-import type { LogProof } from '../formats/proof.ts';
 import { isIncluded, leafHash, sha256Of } from '../formats/tree.ts';
 import { type Bundle, readBundle, type TimeStamp } from './bundle.ts';
-import { attestationsOf, type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
-import { checkDated, instant } from './dating.ts';
 import type { RecordLeaf } from './leaf.ts';
-import { compareWithPin, type PinComparison } from './pin.ts';
 import type { EvidenceRecord } from './record.ts';
+import {
+  type Cosignature,
+  checkDated,
+  compareWithPin,
+  cosignaturesOf,
+  instant,
+  type PinComparison,
+  type WitnessPolicy,
+} from './seen.ts';
 
 /** What the verifier trusts. */
 export interface Trust {
@@ -77,7 +83,7 @@ export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
   const signers = logSignersOf(proof.checkpoint, keys, 'the checkpoint');
   if (timeStamp !== undefined) checkStamped(timeStamp.proof.checkpoint, proof.checkpoint, keys);
   const cosignatures = witnesses ? cosignaturesOf(proof.checkpoint, witnesses, 'the checkpoint') : [];
-  checkDated('the leaf', leaf.timeS, attestationsOf(cosignatures));
+  checkDated('the leaf', leaf.timeS, cosignatures);
   return {
     record,
     hash: hex(bundle.hash),

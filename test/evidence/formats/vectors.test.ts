@@ -3,9 +3,8 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readCheckpoint } from '../../../src/evidence/formats/checkpoint.ts';
+import { readCheckpoint, readLogProof } from '../../../src/evidence/formats/checkpoint.ts';
 import { readVerifierKey, signersOf } from '../../../src/evidence/formats/note.ts';
-import { readLogProof } from '../../../src/evidence/formats/proof.ts';
 import {
   emptyRoot,
   isConsistent,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { makeQuery } from '../../../src/evidence/formats/time-stamp-query.ts';
+import { makeQuery } from '../../../src/evidence/formats/time-stamp.ts';
 import type { TimeStampAuthority, TimeStampReplyLie } from '../../support/time-stamp-authority.ts';
 import { begunS } from './small-log.ts';
 

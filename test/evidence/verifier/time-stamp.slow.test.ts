@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeQuery, readReply } from '../../../src/evidence/formats/time-stamp-query.ts';
+import { makeQuery, readReply } from '../../../src/evidence/formats/time-stamp.ts';
 import { nonceBytes, parseAuthorities } from '../../../src/evidence/log/time-stamping.ts';
 import { readBundle, readVerifierKey, verifyBundle } from '../../../src/evidence/verifier/index.ts';
 import { readAuthorities, verifyTimeStamp } from '../../../src/evidence/verifier/time-stamp.ts';
