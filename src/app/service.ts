@@ -21,9 +21,8 @@ import { createOutgoing } from '../events/webhooks/outgoing.ts';
 import { Sender, type SenderMetrics } from '../events/webhooks/sender.ts';
 import { checkTarget, createAddressPolicy } from '../events/webhooks/target.ts';
 import { createBundles } from '../evidence/log/bundle.ts';
-import { createOpenReads } from '../evidence/log/open-reads.ts';
 import type { Publication } from '../evidence/log/publication.ts';
-import { createTiles } from '../evidence/log/tiles.ts';
+import { createOpenReads, createTileReader } from '../evidence/log/tiles.ts';
 import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/open-routes.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
@@ -98,7 +97,7 @@ export function createService(parts: ServiceParts): Service {
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
   const openReads = createOpenReads(executorOf(store, shares.publicReads));
-  const tiles = createTiles({ execute: openReads, publication });
+  const tile = createTileReader({ execute: openReads, publication });
   const bundles = createBundles(publication);
   const feed = createFeed(store, clock);
   const polls = createPolls();
@@ -137,7 +136,7 @@ export function createService(parts: ServiceParts): Service {
     publicLog: {
       checkpoint: () => publication.current()?.note,
       verifierKeys: publication.verifierKeys,
-      tile: tiles.read,
+      tile,
     },
     sharedEvidence: createSharedEvidence({ bundles, linkTokens, clock, execute: openReads }),
     start: async () => {

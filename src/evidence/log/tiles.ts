@@ -1,4 +1,6 @@
 import { treeHashBytes } from '../../domain/merkle.ts';
+import { unavailable } from '../../domain/reason.ts';
+import { createKeyedLimit } from '../../lib/concurrency.ts';
 import type { Execute } from '../../store/store.ts';
 import { leafBytesMax, placePath, tileWidth } from '../formats/tree.ts';
 import type { Publication } from './publication.ts';
@@ -40,12 +42,6 @@ export function tilePath({ level, place, width }: Tile): string {
   return `${level}/${placePath(place)}${partial}`;
 }
 
-/** The published tiles. */
-export interface Tiles {
-  /** Returns the bytes of a tile by its path after `tile/`; undefined if the newest checkpoint does not cover it. */
-  read(path: string): Promise<Uint8Array | undefined>;
-}
-
 /** What reading tiles needs. */
 export interface TileDependencies {
   /** Throws UNAVAILABLE if too many read at the same time. */
@@ -53,8 +49,11 @@ export interface TileDependencies {
   readonly publication: Pick<Publication, 'current'>;
 }
 
-/** Reads tiles from the store and caches them. */
-export function createTiles({ execute, publication }: TileDependencies): Tiles {
+/**
+ * Makes the function that reads tiles from the store and caches them. It returns the bytes of a tile by its path after `tile/`;
+ * undefined if the newest checkpoint does not cover it.
+ */
+export function createTileReader({ execute, publication }: TileDependencies) {
   const kept = createCache(cacheBytesMax);
   /** Tiles that are being read, by path: further readers share the result. */
   const reading = new Map<string, Promise<Uint8Array>>();
@@ -69,16 +68,14 @@ export function createTiles({ execute, publication }: TileDependencies): Tiles {
     }
   }
 
-  return {
-    read: async (path) => {
-      const tile = parseTile(path);
-      if (tile === undefined || leavesUpTo(tile) > (publication.current()?.size ?? 0)) return undefined;
-      const known = kept.find(path) ?? reading.get(path);
-      if (known !== undefined) return known;
-      const result = readInto(path, tile);
-      reading.set(path, result);
-      return result;
-    },
+  return async (path: string): Promise<Uint8Array | undefined> => {
+    const tile = parseTile(path);
+    if (tile === undefined || leavesUpTo(tile) > (publication.current()?.size ?? 0)) return undefined;
+    const known = kept.find(path) ?? reading.get(path);
+    if (known !== undefined) return known;
+    const result = readInto(path, tile);
+    reading.set(path, result);
+    return result;
   };
 }
 
@@ -142,5 +139,28 @@ function createCache(bytesMax: number) {
         bytesKept -= length;
       }
     },
+  };
+}
+
+/** Unauthenticated reads of the store: how many run at the same time, and how many more wait. */
+export const openReadLimits = { concurrent: 2, queued: 64 };
+
+/**
+ * Executes store requests of unauthenticated callers, a few at a time, so that they cannot delay signed calls. Throws
+ * UNAVAILABLE if the queue is full.
+ */
+export function createOpenReads(execute: Execute, { concurrent, queued } = openReadLimits): Execute {
+  const limit = createKeyedLimit<'read'>({ perKey: concurrent });
+  let reads = 0;
+  return async (command) => {
+    if (reads >= concurrent + queued) throw unavailable('Too many read the evidence log at the moment.');
+    reads += 1;
+    const free = await limit.take('read');
+    try {
+      return await execute(command);
+    } finally {
+      reads -= 1;
+      free();
+    }
   };
 }

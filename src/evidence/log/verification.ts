@@ -25,15 +25,8 @@ export const markFileName = 'log-verified';
 /** What the encrypted mark is bound to. */
 const markContext = 'log-verified';
 
-/** Verifies the entries of the evidence log in the database against the signed tree. */
-export interface LogVerification {
-  /** Begins to verify in the background. Resolves when all is verified, or after `withinMs` milliseconds. */
-  start(withinMs: number): Promise<void>;
-  /** Says what is wrong with the log, or that it is not verified yet, in words for the operator. */
-  findFault(): string | undefined;
-  /** Stops, and writes the mark. */
-  stop(): Promise<void>;
-}
+/** See `createLogVerification`. */
+export type LogVerification = ReturnType<typeof createLogVerification>;
 
 /** What the verification needs. */
 export interface LogVerificationDependencies {
@@ -53,10 +46,10 @@ interface Mark {
 }
 
 /**
- * Verifies in slices. A mark in the data folder holds how far earlier processes got, and what the log says of filings up to
+ * Verifies the entries of the evidence log in the database against the signed tree, in slices. A mark in the data folder holds how far earlier processes got, and what the log says of filings up to
  * there. It is encrypted with the master key, so that nobody who can only write files forges one.
  */
-export function createLogVerification(dependencies: LogVerificationDependencies): LogVerification {
+export function createLogVerification(dependencies: LogVerificationDependencies) {
   const { execute, keyRing, dataDir, clock, log } = dependencies;
   const file = join(dataDir, markFileName);
   let fault: string | undefined = 'the evidence log is not verified yet';
@@ -127,13 +120,16 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
   }
 
   return {
-    start: async (withinMs) => {
+    /** Begins to verify in the background. Resolves when all is verified, or after `withinMs` milliseconds. */
+    start: async (withinMs: number): Promise<void> => {
       const verified = new AbortController();
       void verifying.start().then(() => verified.abort());
       await sleep(clock, withinMs, verified.signal);
     },
+    /** Says what is wrong with the log, or that it is not verified yet, in words for the operator. */
     findFault: () => fault,
-    stop: async () => {
+    /** Stops, and writes the mark. */
+    stop: async (): Promise<void> => {
       isStopped = true;
       await verifying.stop();
       if (isVerified) await tryWriteMark();

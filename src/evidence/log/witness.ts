@@ -38,26 +38,8 @@ export const witnessLimits = {
   pauseMaxMs: 60_000,
 } as const;
 
-/** Has the checkpoints of the log cosigned. */
-export interface Witnesses {
-  /**
-   * Asks all witnesses for cosignatures. Returns the note with those that arrived in time. Rejects with an Error for the
-   * operator if they are fewer than required. Calls must not overlap.
-   */
-  cosign(checkpoint: PublishedCheckpoint): Promise<string>;
-  /**
-   * Shows a published checkpoint to the witnesses that have not cosigned since the process started, or that report a rollback.
-   * Publishes nothing and never rejects. Must not overlap with `cosign`.
-   */
-  confirm(checkpoint: PublishedCheckpoint): Promise<void>;
-  /**
-   * Why witnesses report a rollback, in words for the operator: the log does not continue what they cosigned. A report stands
-   * until the witness cosigns again.
-   */
-  rolledBack(): readonly string[];
-  /** Cancels open requests. */
-  stop(): void;
-}
+/** See `createWitnesses`. */
+export type Witnesses = ReturnType<typeof createWitnesses>;
 
 /** What the witnesses need. */
 export interface WitnessDependencies {
@@ -69,8 +51,11 @@ export interface WitnessDependencies {
   readonly log: Logger;
 }
 
-/** Asks witnesses over HTTP. Logs when a witness begins to fail and when it recovers. */
-export function createWitnesses(dependencies: WitnessDependencies): Witnesses {
+/**
+ * Has the checkpoints of the log cosigned by witnesses, over HTTP. Logs when a witness begins to fail and when it recovers.
+ * Calls of `cosign` and `confirm` must not overlap.
+ */
+export function createWitnesses(dependencies: WitnessDependencies) {
   const { required, clock } = dependencies;
   const stopped = new AbortController();
   const clients = dependencies.witnesses.map((witness) =>
@@ -84,7 +69,11 @@ export function createWitnesses(dependencies: WitnessDependencies): Witnesses {
   }
 
   return {
-    cosign: async (checkpoint) => {
+    /**
+     * Asks all witnesses for cosignatures. Returns the note with those that arrived in time. Rejects with an Error for the
+     * operator if they are fewer than required.
+     */
+    cosign: async (checkpoint: PublishedCheckpoint): Promise<string> => {
       const lines = (await cosignedBy(clients, checkpoint)).filter((line) => line !== undefined);
       if (lines.length < required)
         throw new Error(
@@ -92,12 +81,21 @@ export function createWitnesses(dependencies: WitnessDependencies): Witnesses {
         );
       return checkpoint.note + lines.map((line) => `${line}\n`).join('');
     },
-    confirm: async (checkpoint) => {
+    /**
+     * Shows a published checkpoint to the witnesses that have not cosigned since the process started, or that report a
+     * rollback. Publishes nothing and never rejects.
+     */
+    confirm: async (checkpoint: PublishedCheckpoint): Promise<void> => {
       const open = clients.filter((client) => !client.hasCosigned());
       if (open.length === 0) return;
       await cosignedBy(open, { ...checkpoint, note: withoutCosignatures(checkpoint) });
     },
-    rolledBack: () => clients.flatMap((client) => client.rolledBack() ?? []),
+    /**
+     * Why witnesses report a rollback, in words for the operator: the log does not continue what they cosigned. A report
+     * stands until the witness cosigns again.
+     */
+    rolledBack: (): readonly string[] => clients.flatMap((client) => client.rolledBack() ?? []),
+    /** Cancels open requests. */
     stop: () => stopped.abort(new Error('The service stops.')),
   };
 }
@@ -105,16 +103,7 @@ export function createWitnesses(dependencies: WitnessDependencies): Witnesses {
 /** The log does not continue what a witness cosigned. */
 class RolledBack extends Error {}
 
-/** The client of one witness, which remembers the size that the witness cosigned last. */
-interface WitnessClient {
-  /** By the monotonic clock. */
-  pausedUntilMs(): number;
-  /** Whether it cosigned since the process started, and reported no rollback since. */
-  hasCosigned(): boolean;
-  rolledBack(): string | undefined;
-  /** Returns the signature line, without a newline; undefined if there is none. Never rejects. */
-  cosign(checkpoint: PublishedCheckpoint): Promise<string | undefined>;
-}
+type WitnessClient = ReturnType<typeof createWitnessClient>;
 
 /** What a status means, for the operator. 200 and 409 are handled. */
 const meanings: Readonly<Record<number, string>> = {
@@ -124,11 +113,12 @@ const meanings: Readonly<Record<number, string>> = {
   422: 'it finds that the log does not begin with what it cosigned before',
 };
 
+/** The client of one witness, which remembers the size that the witness cosigned last. */
 function createWitnessClient(
   { key, url }: Witness,
   { execute, clock, log }: WitnessDependencies,
   stopped: AbortSignal,
-): WitnessClient {
+) {
   let cosignedSize = 0;
   let failures = 0;
   let pausedUntilMs = Number.NEGATIVE_INFINITY;
@@ -189,10 +179,13 @@ function createWitnessClient(
   }
 
   return {
+    /** By the monotonic clock. */
     pausedUntilMs: () => pausedUntilMs,
+    /** Whether it cosigned since the process started, and reported no rollback since. */
     hasCosigned: () => hasCosigned,
     rolledBack: () => rolledBack,
-    cosign: async (checkpoint) => {
+    /** Returns the signature line, without a newline; undefined if there is none. Never rejects. */
+    cosign: async (checkpoint: PublishedCheckpoint): Promise<string | undefined> => {
       try {
         const line = await inTime(clock, witnessLimits.timeoutMs, stopped, (signal) =>
           request(checkpoint, signal),

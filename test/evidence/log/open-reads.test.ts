@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createOpenReads } from '../../../src/evidence/log/open-reads.ts';
+import { createOpenReads } from '../../../src/evidence/log/tiles.ts';
 import type { Execute } from '../../../src/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { apiError } from '../../support/rejected.ts';

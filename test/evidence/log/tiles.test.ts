@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTiles, parseTile, tilePath } from '../../../src/evidence/log/tiles.ts';
+import { createTileReader, parseTile, tilePath } from '../../../src/evidence/log/tiles.ts';
 import type { Command, Execute } from '../../../src/store/store.ts';
 import { hashOfLeaf, rootOf } from '../verifier/small-log.ts';
 
@@ -24,10 +24,10 @@ function createLeafStore() {
   return { count, execute };
 }
 
-/** The tiles of a log with so many published leaves. */
-function tilesOf(published: number, { execute } = createLeafStore()) {
+/** Reads the tiles of a log with so many published leaves. */
+function readerOf(published: number, { execute } = createLeafStore()) {
   const current = () => ({ origin: '', size: published, root: new Uint8Array(), note: '' });
-  return createTiles({ execute, publication: { current } });
+  return createTileReader({ execute, publication: { current } });
 }
 
 /** The entries of a bundle. */
@@ -96,41 +96,41 @@ test('no other form is the path of a tile', () => {
 
 for (const published of [1, 255, 256, 257, 512, 65_535, 65_536, size]) {
   test(`of ${published} published leaves there are these tiles, and no more`, async () => {
-    const tiles = tilesOf(published);
+    const readTile = readerOf(published);
     for (const [level, hashes] of levels.entries()) {
       const whole = Math.floor(published / 256 ** level);
       const [full, width] = [Math.floor(whole / 256), whole % 256];
       const last = full - 1;
       if (full > 0) {
         const expected = Buffer.concat(hashes.slice(last * 256, full * 256));
-        assert.deepEqual(await tiles.read(tilePath({ level, place: last, width: 256 })), expected);
+        assert.deepEqual(await readTile(tilePath({ level, place: last, width: 256 })), expected);
         assert.equal(expected.length, 8_192);
       }
-      assert.equal(await tiles.read(tilePath({ level, place: full, width: 256 })), undefined);
+      assert.equal(await readTile(tilePath({ level, place: full, width: 256 })), undefined);
       if (width > 0) {
-        const partial = await tiles.read(tilePath({ level, place: full, width }));
+        const partial = await readTile(tilePath({ level, place: full, width }));
         assert.deepEqual(partial, Buffer.concat(hashes.slice(full * 256, full * 256 + width)));
       }
       if (width < 255)
-        assert.equal(await tiles.read(tilePath({ level, place: full, width: width + 1 })), undefined);
+        assert.equal(await readTile(tilePath({ level, place: full, width: width + 1 })), undefined);
     }
     for (const level of [3, 4, 62, 63])
-      assert.equal(await tiles.read(tilePath({ level, place: 0, width: 1 })), undefined);
+      assert.equal(await readTile(tilePath({ level, place: 0, width: 1 })), undefined);
     const [full, width] = [Math.floor(published / 256), published % 256];
-    assert.equal(await tiles.read(tilePath({ level: 'entries', place: full, width: width + 1 })), undefined);
+    assert.equal(await readTile(tilePath({ level: 'entries', place: full, width: width + 1 })), undefined);
     const [place, had] = width > 0 ? [full, width] : [full - 1, 256];
-    const entries = await tiles.read(tilePath({ level: 'entries', place, width: had }));
+    const entries = await readTile(tilePath({ level: 'entries', place, width: had }));
     assert.deepEqual(entriesIn(entries ?? assert.fail()), leaves.slice(place * 256, place * 256 + had));
   });
 }
 
 test('a partial tile is the beginning of all later ones of its index', async () => {
   for (const level of [0, 1, 'entries'] as const) {
-    const full = (await tilesOf(size).read(tilePath({ level, place: 0, width: 256 }))) ?? assert.fail();
+    const full = (await readerOf(size)(tilePath({ level, place: 0, width: 256 }))) ?? assert.fail();
     for (const width of [1, 2, 44, 255]) {
       const then = 256 ** (level === 'entries' ? 0 : level) * width;
       for (const published of [then, size]) {
-        const partial = await tilesOf(published).read(tilePath({ level, place: 0, width }));
+        const partial = await readerOf(published)(tilePath({ level, place: 0, width }));
         assert.deepEqual(partial, full.subarray(0, partial?.length ?? assert.fail()));
       }
     }
@@ -138,25 +138,25 @@ test('a partial tile is the beginning of all later ones of its index', async () 
 });
 
 test('nothing is published before the first checkpoint', async () => {
-  const tiles = createTiles({ ...createLeafStore(), publication: { current: () => undefined } });
-  assert.equal(await tiles.read('0/000.p/1'), undefined);
+  const readTile = createTileReader({ ...createLeafStore(), publication: { current: () => undefined } });
+  assert.equal(await readTile('0/000.p/1'), undefined);
 });
 
 test('concurrent and later readers of a tile share one read of the store', async () => {
   const store = createLeafStore();
   const { count } = store;
-  const tiles = tilesOf(size, store);
-  const together = await Promise.all(Array.from({ length: 20 }, () => tiles.read('entries/000')));
+  const readTile = readerOf(size, store);
+  const together = await Promise.all(Array.from({ length: 20 }, () => readTile('entries/000')));
   assert.equal(new Set(together).size, 1);
-  assert.equal(await tiles.read('entries/000'), together[0]);
+  assert.equal(await readTile('entries/000'), together[0]);
   assert.equal(count.of, 1);
 });
 
 test('the cache has a limit in bytes, and drops the least recently used tile first', async () => {
   const store = createLeafStore();
   const { count } = store;
-  const tiles = tilesOf(size, store);
-  const read = (place: number, width = 256) => tiles.read(tilePath({ level: 'entries', place, width }));
+  const readTile = readerOf(size, store);
+  const read = (place: number, width = 256) => readTile(tilePath({ level: 'entries', place, width }));
   let bytes = (await read(0))?.length ?? 0;
   for (const width of [256, 255])
     for (let place = 1; place < 256; place += 1) {
@@ -172,18 +172,18 @@ test('the cache has a limit in bytes, and drops the least recently used tile fir
 });
 
 test('a published tile that the store lacks is an error, and the next call reads again', async () => {
-  const tiles = tilesOf(size + 300);
+  const readTile = readerOf(size + 300);
   const place = Math.floor(size / 256);
   for (let time = 0; time < 2; time += 1) {
-    await assert.rejects(tiles.read(`0/${place}.p/200`), /lacks tile 0\/257\.p\/200, which was published/);
-    await assert.rejects(tiles.read(`entries/${place}.p/200`), /lacks tile/);
+    await assert.rejects(readTile(`0/${place}.p/200`), /lacks tile 0\/257\.p\/200, which was published/);
+    await assert.rejects(readTile(`entries/${place}.p/200`), /lacks tile/);
   }
 });
 
 test('a cached short tile has a buffer of its own', async () => {
-  const tiles = tilesOf(size);
+  const readTile = readerOf(size);
   for (const path of ['0/000.p/1', '1/000.p/2', 'entries/000.p/1']) {
-    const bytes = await tiles.read(path);
+    const bytes = await readTile(path);
     assert.equal(bytes?.buffer.byteLength, bytes?.length, path);
   }
 });
