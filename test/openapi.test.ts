@@ -60,7 +60,6 @@ import {
   type Answered,
   assertDocumented,
   type Content,
-  dereference,
   findInstruction,
   type LiveAnswer,
   misfits,
@@ -114,6 +113,7 @@ test('the example of each type of event has the members of the type', () => {
   const bodies = Object.entries(openApi.webhooks).map(([type, { post }]) => {
     const { schema, example } = member(post.requestBody?.content, jsonType);
     assert.deepEqual(misfits(schema, example), []);
+    assert.deepEqual(schema.required, ['type', 'timestamp', 'data']);
     assert.equal((example as WebhookEvent).type, type);
     assert.equal((example as WebhookEvent).data.type, type);
     return [type, Object.keys((example as WebhookEvent).data).slice(4)];
@@ -141,22 +141,6 @@ test('the document is OpenAPI 3.1, of this version, for a sandbox at the default
     openApi.servers.map(({ url }) => url),
     [`http://${settings.publicAddress.fallback}`],
   );
-});
-
-test('a reference to anything but a component by its name is rejected', () => {
-  const components = { headers: { Wait: { schema: { type: 'integer' } } } };
-  const referring = ($ref: string) => ({ components, paths: { $ref } });
-  assert.ok(dereference(referring('#/components/headers/Wait')));
-  for (const $ref of [
-    '#/components/headers/Wait/schema',
-    '#/components/headers/Gone',
-    '#/components/headers',
-    '#/components',
-    '#/paths',
-    'other.yaml#/components/headers/Wait',
-  ]) {
-    assert.throws(() => dereference(referring($ref)), /must be #\/components\/<kind>\/<name>/, $ref);
-  }
 });
 
 /** The paths that need no signature. */
@@ -193,16 +177,24 @@ type Shape = string | readonly Shape[] | { readonly [name: string]: Shape };
 
 const oneOf = (names: readonly string[]) => `one of ${[...names].sort().join(', ')}`;
 
+/** The name of a member, with a question mark if it is absent at times. */
+const marked = (name: string, isOptional: boolean) => (isOptional ? `${name}?` : name);
+
+/** Messages are absent if they are not set: of evidence, the time stamp is the only one. */
 function shapeOfMessage({ fields }: DescMessage): Shape {
   return Object.fromEntries(
     fields.map((field) => [
-      field.jsonName,
-      field.fieldKind === 'list' ? [shapeOfField(field)] : shapeOfField(field),
+      marked(field.jsonName, field.proto.proto3Optional || field.jsonName === 'timeStamp'),
+      shapeOfField(field),
     ]),
   );
 }
 
 function shapeOfField(field: DescField): Shape {
+  return field.fieldKind === 'list' ? [shapeOfSingle(field)] : shapeOfSingle(field);
+}
+
+function shapeOfSingle(field: DescField): Shape {
   if (field.message !== undefined) return shapeOfMessage(field.message);
   if (field.enum !== undefined) {
     return oneOf(field.enum.values.filter(({ number }) => number !== 0).map(({ name }) => name));
@@ -216,27 +208,25 @@ function shapeOfField(field: DescField): Shape {
   return (field.scalar && scalars[field.scalar]) ?? `${field} of an unknown type`;
 }
 
-function shapeOfSchema({ type = 'no type', format, items, properties = {}, ...schema }: Schema): Shape {
-  if (type === 'object') return shapesOf(Object.entries(properties));
+function shapeOfSchema({
+  type = 'no type',
+  format,
+  items,
+  properties = {},
+  required = [],
+  ...schema
+}: Schema): Shape {
+  if (type === 'object') {
+    const members = Object.entries(properties);
+    return Object.fromEntries(
+      members.map(([name, member]) => [marked(name, !required.includes(name)), shapeOfSchema(member)]),
+    );
+  }
   if (type === 'array' && items !== undefined) return [shapeOfSchema(items)];
   // Types of events are texts, since there will be more.
   if (schema.enum !== undefined && !isDeepStrictEqual(schema.enum, [everyType, ...eventTypes]))
     return oneOf(schema.enum);
   return type === 'integer' ? `${type} ${format}` : type;
-}
-
-function shapesOf(named: readonly (readonly [string, Schema])[]): Shape {
-  return Object.fromEntries(named.map(([name, schema]) => [name, shapeOfSchema(schema)]));
-}
-
-/** All fields of a request of an operation. */
-function requestFieldsOf({ parameters = [], requestBody }: Operation): (readonly [string, Schema])[] {
-  const inTarget = parameters.filter((parameter) => parameter.in !== 'header');
-  const body = requestBody && jsonSchemaOf(requestBody.content);
-  return [
-    ...inTarget.map(({ name, schema }) => [name, schema] as const),
-    ...Object.entries(body?.properties ?? {}),
-  ];
 }
 
 /** The message of the response: that of the method, or the one in it that its annotation names. */
@@ -253,57 +243,35 @@ for (const route of routes) {
   const output = answerOf(route.method);
   const operation = operationOf(route);
 
-  test(`${localName} takes the fields of ${input.name}, in a body if its annotation says so`, () => {
-    assert.deepEqual(shapesOf(requestFieldsOf(operation)), shapeOfMessage(input));
-    // A body that may be left out is not documented: of one, generated Go clients send null.
-    assert.equal(operation.requestBody?.required, route.body === 'REQUIRED' || undefined);
-  });
-
-  test(`${localName} takes the fields of its annotation from the path, and the others from query or body`, () => {
-    const inTarget = (operation.parameters ?? []).filter((parameter) => parameter.in !== 'header');
-    const named = input.fields.map(({ name, jsonName }) => {
-      if (route.template.includes(`{${name}}`)) return `path ${jsonName} true`;
-      return route.body === 'REQUIRED' ? '' : `query ${jsonName} false`;
+  test(`${localName} takes the fields of ${input.name}, from the path, the query or the body`, () => {
+    const taken = input.fields.map((field) => {
+      const inPath = route.template.includes(`{${field.name}}`);
+      const place = inPath ? 'path' : route.body === 'REQUIRED' ? 'body' : 'query';
+      return [place, field.jsonName, inPath, shapeOfField(field)];
     });
-    const documented = inTarget.map((parameter) => `${parameter.in} ${parameter.name} ${parameter.required}`);
-    assert.deepEqual(documented, named.filter(Boolean));
+    const { parameters = [], requestBody } = operation;
+    const inTarget = parameters.filter((parameter) => parameter.in !== 'header');
+    const { properties = {} } = requestBody === undefined ? {} : jsonSchemaOf(requestBody.content);
+    assert.deepEqual(
+      [
+        ...inTarget.map(({ in: place, name, required, schema }) => [
+          place,
+          name,
+          required,
+          shapeOfSchema(schema),
+        ]),
+        ...Object.entries(properties).map(([name, schema]) => ['body', name, false, shapeOfSchema(schema)]),
+      ],
+      taken,
+    );
+    // A body that may be left out is not documented: of one, generated Go clients send null.
+    assert.equal(requestBody?.required, route.body === 'REQUIRED' || undefined);
   });
 
   test(`${localName} answers the fields of ${output.name}`, () => {
     const schema = jsonSchemaOf(member(operation.responses, '200').content);
     assert.deepEqual(shapeOfSchema(schema), shapeOfMessage(output));
   });
-}
-
-/** The schemas of objects within a schema. */
-function objectsIn(schema: Schema): Schema[] {
-  const within = [...Object.values(schema.properties ?? {}), ...(schema.items ? [schema.items] : [])];
-  return [...(schema.type === 'object' ? [schema] : []), ...within.flatMap(objectsIn)];
-}
-
-/** Optional members of responses. */
-const absentAtTimes: readonly string[] = [
-  ...['pending', 'nextAction', 'holdExpiresAt', 'payment', 'left', 'byOperator', 'timeStamp'],
-  ...['sequence', 'expiresInSeconds'],
-];
-
-/** Optional members of objects that have members of the same name as required ones elsewhere. */
-const absentFrom: Readonly<Record<string, readonly string[]>> = {
-  Event: ['filingNo', 'escrowId', 'state', 'keyId', 'month', 'percent', 'webhookId'],
-  WebhookRequest: ['eventTypes', 'description'],
-  WebhookChange: ['url', 'eventTypes', 'description', 'status'],
-  WebhookRotation: ['overlapSeconds'],
-  RedeliveryRequest: ['sequence', 'since'],
-  ListedEvidenceLink: ['revokedAt'],
-  Webhook: ['disabledReason', 'failingSince', 'previousSecretExpiresAt'],
-  WebhookTest: ['httpStatus', 'answer', 'error'],
-  Delivery: ['lastAttemptAt', 'nextAttemptAt', 'httpStatus', 'answer', 'error'],
-};
-
-function absentMembers(schema: Schema): readonly string[] {
-  const [, absent] =
-    Object.entries(absentFrom).find(([name]) => isDeepStrictEqual(schema, schemas[name])) ?? [];
-  return absent ?? absentAtTimes;
 }
 
 /** Responses that never get further members. */
@@ -326,26 +294,20 @@ test('requests and the documented responses are closed; other responses may get 
   }
 });
 
-test('all members of objects are required, except the optional ones', () => {
-  const objects = Object.values(schemas).flatMap(objectsIn);
-  assert.ok(objects.length > 0);
-  for (const schema of objects) {
-    const { properties = {}, required = [] } = schema;
-    const absent = absentMembers(schema);
-    const always = Object.keys(properties).filter((name) => !absent.includes(name));
-    assert.deepEqual(required, always);
-  }
-});
-
 test('a request requires the members without which the service rejects it', () => {
   const filing = checkArtwork(create(CreateFilingRequestSchema));
   const escrow = checkTerms({ ...create(CreateEscrowRequestSchema), type: undefined });
-  for (const [name, violations] of [
-    ['FilingRequest', filing],
-    ['EscrowRequest', escrow],
-  ] as const) {
-    const rejected = violations.map(({ field }) => field);
-    assert.deepEqual([...(member(schemas, name).required ?? [])].sort(), rejected.sort());
+  for (const [name, required] of Object.entries({
+    FilingRequest: filing.map(({ field }) => field),
+    EscrowRequest: escrow.map(({ field }) => field),
+    WebhookRequest: ['url'],
+    ...{ WebhookChange: [], WebhookRotation: [], RedeliveryRequest: [], EvidenceLinkRequest: [] },
+  })) {
+    assert.deepEqual([...(member(schemas, name).required ?? [])].sort(), required.sort(), name);
+  }
+  for (const name of ['ErrorResponse', 'Version']) {
+    const { required, properties = {} } = member(schemas, name);
+    assert.deepEqual(required, Object.keys(properties), name);
   }
 });
 
@@ -764,13 +726,14 @@ test('a sandbox returns the responses of the examples', async (t) => {
     return send(service.publicUrl, platform, { method: 'POST', target, timestamp });
   };
   const filing = await call('/api/v1/filing', exampleOf('createFiling', 'request', 'scroll'));
-  assert.deepEqual(filing.json, filed);
+  // As text, since the documented members also have a documented order.
+  assert.equal(filing.text, JSON.stringify(filed));
   const provenance = () => call(`/api/v1/provenance/${filed.filingNo}`);
-  assert.deepEqual((await provenance()).json, exampleOf('getProvenance', 200, 'filed'));
+  assert.equal((await provenance()).text, JSON.stringify(exampleOf('getProvenance', 200, 'filed')));
 
   const escrow = await call('/api/v1/escrow', exampleOf('createEscrow', 'request', 'sale'));
   const { escrowId } = escrow.json;
-  assert.deepEqual(escrow.json, { ...exampleOf('createEscrow', 200, 'held'), escrowId });
+  assert.equal(escrow.text, JSON.stringify({ ...exampleOf('createEscrow', 200, 'held'), escrowId }));
   const { caller } = platform;
   const order = { ...exampleOf('getEscrow', 200, 'held'), escrowId, caller };
   assert.deepEqual((await call(`/api/v1/escrow/${escrowId}`)).json, order);
@@ -904,38 +867,23 @@ const goodAnswer: LiveAnswer = {
   },
   json: exampleOf('createFiling', 200, 'scroll'),
 };
-const errorId = randomUUIDv7();
-const errorAnswer: LiveAnswer = {
-  status: 404,
-  headers: { 'content-type': jsonType, 'x-request-id': errorId },
-  json: { code: 'NOT_FOUND', message: 'There is no such route.', requestId: errorId },
-};
 
-test('a documented response passes the check, and so does the error of an unknown route', () => {
-  assertDocumented('POST', '/api/v1/filing', goodAnswer);
-  assertDocumented('GET', '/api/v2/filing', errorAnswer);
-  assertDocumented('PUT', '/api/v1/filing', errorAnswer);
-});
-
-const withHeader = (answer: LiveAnswer, name: string, value: string | undefined): LiveAnswer => ({
-  ...answer,
-  headers: { ...answer.headers, [name]: value },
-});
-
-test('an undocumented status, member, code, header or operation does not pass the check', () => {
+test('an undocumented status, member, header or operation does not pass the check of responses', () => {
   const { json } = goodAnswer;
   const filing = '/api/v1/filing';
+  const withHeader = (name: string, value: string | undefined): LiveAnswer => ({
+    ...goodAnswer,
+    headers: { ...goodAnswer.headers, [name]: value },
+  });
+  assertDocumented('POST', filing, goodAnswer);
   for (const [target, answer, message] of [
     [filing, { ...goodAnswer, status: 201 }, /no such status/],
     [filing, { ...goodAnswer, json: { ...Object(json), id: 1 } }, /"id"/],
     ['/api/v1/escrow', goodAnswer, /escrowId/],
-    ['/api/v1/escrow', errorAnswer, /\/code must be equal to one of/],
-    [filing, withHeader(goodAnswer, 'ratelimit', undefined), /RateLimit must be/],
-    [filing, withHeader(goodAnswer, 'ratelimit', '9'), /RateLimit the value must/],
-    [filing, withHeader(goodAnswer, 'content-type', 'text/html'), /Content-Type/],
-    ['/api/v2/filing', { ...errorAnswer, json: {} }, /'code'/],
+    [filing, withHeader('ratelimit', undefined), /RateLimit must be/],
+    [filing, withHeader('ratelimit', '9'), /RateLimit the value must/],
+    [filing, withHeader('content-type', 'text/html'), /Content-Type/],
     ['/api/v2/filing', goodAnswer, /no such operation/],
-    ['/api/v2/filing', withHeader(errorAnswer, 'x-request-id', randomUUIDv7()), /requestId/],
   ] as const) {
     assert.throws(() => assertDocumented('POST', target, answer), { name: 'AssertionError', message });
   }
