@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
-import { gzipSync } from 'node:zlib';
 import { checkMediaType } from '../../../src/http/rest/http-message.ts';
 import { askProvenance, fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -21,20 +20,12 @@ const bodyBytesMax = 65_536;
 
 /** test/lib/json/strict-json.test.ts has all cases. */
 const badBodies: readonly (readonly [body: string | Uint8Array, message: RegExp])[] = [
-  ['', /body/],
   ['[]', /body .*one JSON object/],
   [body.slice(0, -1), /ends too early/],
   [`${body}${body}`, /broken at position/],
   [Buffer.from(body.replace('Qi', 'Q\u00ef'), 'latin1'), /UTF-8/],
   [`{"price":1,${body.slice(1)}`, /member price is repeated/],
 ];
-
-test('an invalid body is rejected and files nothing', async () => {
-  const before = ledger.holdings();
-  for (const [sent, message] of badBodies)
-    assertRejected(await fileArtwork(service, platform, { body: sent }), 400, 'INVALID_JSON', message);
-  assert.deepEqual(ledger.holdings(), before);
-});
 
 test('the error never shows the body', async () => {
   const answer = await fileArtwork(service, platform, { body: '{"author":"confidential' });
@@ -129,19 +120,6 @@ test('every content encoding except identity is rejected', () => {
   for (const encoding of ['identity', 'Identity']) checkMediaType(requestWith('application/json', encoding));
 });
 
-test('a filing with another content type or encoding gets 415, and stores nothing', async () => {
-  const before = ledger.holdings();
-  const type = { headers: { 'Content-Type': 'text/plain' } };
-  const encoding = { body: gzipSync(body), headers: { 'Content-Encoding': 'gzip' } };
-  for (const [options, message] of [
-    [type, /Content-Type/],
-    [encoding, /Content-Encoding/],
-  ] as const) {
-    assertRejected(await fileArtwork(service, platform, options), 415, 'UNSUPPORTED_MEDIA_TYPE', message);
-  }
-  assert.deepEqual(ledger.holdings(), before);
-});
-
 test('a read needs no content type, and has no body', async () => {
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assert.equal((await askProvenance(service, platform, filingNo)).status, 200);
@@ -167,7 +145,8 @@ test('an operation without members takes no body, or an empty object', async () 
 });
 
 test('an operation without members rejects any other body', async () => {
-  for (const [sent] of badBodies.slice(1)) assertRejected(await call({ body: sent }), 400, 'INVALID_JSON');
+  for (const [sent, message] of badBodies)
+    assertRejected(await call({ body: sent }), 400, 'INVALID_JSON', message);
   const members = await call({ body: '{"escrowId":"ES-2026-0000","reason":null}' });
   const named = [/^escrowId is not part of this request/, /reason is not part of this request/];
   assertRejected(members, 400, 'VALIDATION_FAILED', ...named);

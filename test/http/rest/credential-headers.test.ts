@@ -27,15 +27,9 @@ async function changingNothing(call: () => Promise<void>): Promise<void> {
   assert.deepEqual(state(), before);
 }
 
-const names = ['X-Api-Key', 'X-Timestamp', 'X-Nonce', 'X-Signature'] as const;
-
 /** test/api/credentials.test.ts has all cases, order-of-checks.test.ts suspended keys, and test/cli/key.test.ts rotated ones. */
 for (const [what, name, values, code] of [
-  ['missing', 'X-Nonce', undefined, 'AUTH_HEADER_MISSING'],
-  ['empty', 'X-Signature', '', 'AUTH_HEADER_MISSING'],
-  ['repeated', 'X-Timestamp', ['1', '1'], 'AUTH_HEADER_INVALID'],
   ['repeated and empty', 'X-Api-Key', ['k', ''], 'AUTH_HEADER_INVALID'],
-  ['malformed', 'X-Nonce', 'a, b', 'AUTH_HEADER_INVALID'],
   ['not ASCII', 'X-Nonce', 'n\u00e9', 'AUTH_HEADER_INVALID'],
 ] as const) {
   test(`a credential header that is ${what} is rejected by name, and changes nothing`, async () => {
@@ -115,32 +109,20 @@ const body = JSON.stringify(artwork);
 const target = '/api/v1/filing';
 /** test/api/signature.test.ts shows that no two requests have the same message. */
 test('a signature for any other request is rejected, and changes nothing', async () => {
-  for (const signedFor of [
-    { method: 'PUT', target, body },
-    { target: `${target}?`, body },
-    { target: '/api/v1/fil%69ng', body },
-    { target, body: `${body} ` },
-    { method: 'POST', target },
+  const sent = { target, body, nonce: newNonce(), timestamp: String(Math.floor(Date.now() / 1_000)) };
+  for (const changed of [
+    { method: 'PUT' },
+    { target: `${target}?` },
+    { target: '/api/v1/fil%69ng' },
+    { body: `${body} ` },
+    { nonce: newNonce() },
+    { timestamp: String(Number(sent.timestamp) + 1) },
   ]) {
-    const headers = headersOf(platform, signedFor);
+    const signature = headersOf(platform, { ...sent, ...changed })['X-Signature'];
     await changingNothing(async () => {
-      const signed = Object.fromEntries(names.map((name) => [name, headers[name] as string]));
-      const answer = await send(service.publicUrl, platform, { target, body, headers: signed });
+      const answer = await send(service.publicUrl, platform, { ...sent, signature: String(signature) });
       assertRejected(answer, 401, 'SIGNATURE_INVALID');
     });
-  }
-});
-
-test('a signature for another nonce or timestamp is rejected', async () => {
-  const { 'X-Nonce': nonce, 'X-Timestamp': timestamp, ...signed } = headersOf(platform, { target, body });
-  const other = String(Number(timestamp) + 1);
-  for (const changed of [
-    { 'X-Nonce': newNonce(), 'X-Timestamp': String(timestamp) },
-    { 'X-Nonce': String(nonce), 'X-Timestamp': other },
-  ]) {
-    const headers = { ...signed, ...changed };
-    const answer = await send(service.publicUrl, platform, { target, body, headers });
-    assertRejected(answer, 401, 'SIGNATURE_INVALID');
   }
 });
 

