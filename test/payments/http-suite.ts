@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
-import type { PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
+import type { FailureKind, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
 import { eventually } from '../support/eventually.ts';
 import type { RequestFault } from '../support/request-faults.ts';
 import { abortFreeze, heldUp } from './held-requests.ts';
@@ -16,9 +17,13 @@ const timeoutMs = 60_000;
 /** A provider that is called over HTTP, at its stand-in. */
 export interface HttpProvider {
   readonly standIn: {
-    readonly requests: readonly unknown[];
-    failNext(pattern: RegExp, fault: RequestFault): void;
+    readonly apiKey: string;
+    readonly requests: readonly { readonly method: string; readonly path: string }[];
+    /** What goes wrong with the next request that matches. One that fails with a status leaves nothing behind. */
+    failNext(pattern: RegExp, fault: RequestFault | { readonly status: number }): void;
     forgetKeys(): void;
+    /** Rejects the key from now on, or accepts it again. */
+    revokeKey(isRevoked: boolean): void;
   };
   readonly provider: PaymentProvider;
   order(more?: Partial<PaymentOrder>): PaymentOrder;
@@ -36,6 +41,8 @@ export interface HttpEngine {
   readonly release: RegExp;
   /** The request that returns a hold, for REFUND and CANCEL. */
   readonly giveBack: RegExp;
+  /** Set if an error that is saved under a key is the response to a CANCEL too. */
+  readonly savesErrors?: true;
 }
 
 async function listen(t: TestContext, listener?: RequestListener) {
@@ -52,11 +59,66 @@ export function httpSuite(name: string, engine: HttpEngine): void {
     describe('a call without a response', () => responsePromises(engine));
     describe('CANCEL and FREEZE at the same time', () => crossingPromises(engine));
     describe('idempotency keys that expired', () => keyPromises(engine));
+    describe('credentials', () => credentialPromises(engine));
   });
 }
 
+/** What goes wrong with a request of a FREEZE, whether it is done, and how the call fails. */
+const freezeFaults: readonly (readonly [string, RequestFault | { status: number }, boolean, FailureKind])[] =
+  [
+    ['the request is lost', 'lose-request', false, 'UNREACHABLE'],
+    ['the response is lost', 'lose-answer', true, 'UNREACHABLE'],
+    ['500, nothing done', 'fail-and-save', false, 'FAILED'],
+    ['500, though all is done', 'do-and-fail', true, 'FAILED'],
+    ['401', { status: 401 }, false, 'CREDENTIALS_REJECTED'],
+    ['429', { status: 429 }, false, 'OVERLOADED'],
+    ['503', { status: 503 }, false, 'FAILED'],
+  ];
+
 function responsePromises(engine: HttpEngine): void {
   const hold = engine.freeze.at(-1) ?? assert.fail();
+
+  for (const request of engine.freeze) {
+    for (const [what, fault, done, kind] of freezeFaults) {
+      const isHeld = done && request === hold;
+      test(`FREEZE, ${request.source}, ${what}: ${kind}, and a CANCEL ends it`, async (t) => {
+        const { standIn, provider, order, holds } = await engine.open(t);
+        const asked = order();
+        standIn.failNext(request, fault);
+        await assert.rejects(instruct(provider, asked, 'FREEZE'), { name: 'ProviderFailure', kind });
+        // There is one attempt only: reconciliation retries.
+        const sent = standIn.requests.filter(({ method, path }) => request.test(`${method} ${path}`));
+        assert.ok(sent.length <= 1);
+        assert.equal((await lookUp(provider, asked)).status, isHeld ? 'HELD' : 'ABSENT');
+        if (engine.savesErrors && !isHeld) standIn.forgetKeys();
+        const end = isHeld ? 'RETURNED' : 'VOID';
+        assert.equal((await instruct(provider, asked, 'CANCEL')).status, end);
+        const later = await instruct(provider, asked, 'FREEZE').catch(() => lookUp(provider, asked));
+        assert.equal(later.status, end);
+        assert.equal(holds(asked), isHeld ? 1 : 0);
+      });
+    }
+  }
+
+  test('the error has no secret and nothing of the buyer', async (t) => {
+    const { standIn, provider, order } = await engine.open(t);
+    const { buyer } = order();
+    for (const status of [401, 429, 500]) {
+      standIn.failNext(hold, { status });
+      const error = await instruct(provider, order(), 'FREEZE').catch((thrown) => thrown);
+      assert.match(error.message, new RegExp(`^\\w+: .*, status ${status}, request req.standin$`));
+      const shown = inspect(error, { depth: 9, showHidden: true });
+      for (const secret of [
+        standIn.apiKey,
+        'whsec',
+        'token-',
+        'hook-secret',
+        'secret_standin',
+        ...Object.values(buyer ?? {}),
+      ])
+        assert.ok(!shown.includes(secret), secret);
+    }
+  });
 
   for (const [fault, done] of [
     ['lose-request', false],
@@ -191,4 +253,39 @@ function keyPromises(engine: HttpEngine): void {
       assert.equal((await instruct(provider, asked, kind)).status, status);
     });
   }
+}
+
+function credentialPromises(engine: HttpEngine): void {
+  const { signal } = new AbortController();
+
+  test('are checked by reads alone, and rejected for a key that was revoked', async (t) => {
+    const { standIn, provider } = await engine.open(t);
+    assert.deepEqual(await provider.checkAccess(signal), { kind: 'ACCEPTED' });
+    assert.deepEqual(
+      standIn.requests.map(({ method }) => method),
+      ['GET'],
+    );
+    standIn.revokeKey(true);
+    const revoked = await provider.checkAccess(signal);
+    assert.ok(revoked.kind === 'REJECTED' && /401/.test(revoked.why), inspect(revoked));
+    assert.ok(!revoked.why.includes(standIn.apiKey));
+    standIn.revokeKey(false);
+    assert.deepEqual(await provider.checkAccess(signal), { kind: 'ACCEPTED' });
+  });
+
+  test('are not known without a response, or with one that says nothing about them', async (t) => {
+    const { standIn, provider } = await engine.open(t);
+    for (const fault of [{ status: 429 }, { status: 503 }, 'lose-request'] as const) {
+      standIn.failNext(/^GET/, fault);
+      const access = await provider.checkAccess(signal);
+      assert.ok(access.kind === 'UNREACHABLE' && access.why !== '', inspect(access));
+    }
+    const { wait, there } = heldUp(t);
+    standIn.failNext(/^GET/, { onTheWay: wait });
+    const giveUp = new AbortController();
+    const asked = provider.checkAccess(giveUp.signal);
+    await there;
+    giveUp.abort(new Error('no response within a while'));
+    assert.deepEqual(await asked, { kind: 'UNREACHABLE', why: 'no response within a while' });
+  });
 }

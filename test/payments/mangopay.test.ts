@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { inspect } from 'node:util';
-import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { ApiError } from '../../src/domain/reason.ts';
 import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
-import type { FailureKind, PaymentOrder } from '../../src/payments/provider.ts';
-import type { Fault } from '../support/mangopay-stand-in.ts';
+import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { heldUp } from './held-requests.ts';
 import { httpSuite } from './http-suite.ts';
 import { amount, holdIn, hook, opened } from './mangopay-support.ts';
@@ -186,53 +183,6 @@ describe('a hold that Mangopay does not make is VOID with the reason, and stays 
     assert.equal((await instruct(provider, asked, 'CANCEL')).status, 'VOID');
     assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
     assert.equal(balance(buyers.rich.wallet), 100 * amount);
-  });
-});
-
-describe('without a definite response a call rejects, and a look-up finds what was done', () => {
-  const faults: readonly (readonly [string, Fault, PaymentStatus, FailureKind])[] = [
-    ['the request is lost', 'lose-request', 'ABSENT', 'UNREACHABLE'],
-    ['the answer is lost', 'lose-answer', 'HELD', 'UNREACHABLE'],
-    ['500, nothing done', 'fail-and-save', 'ABSENT', 'FAILED'],
-    ['500, though all is done', 'do-and-fail', 'HELD', 'FAILED'],
-    ['401', { status: 401 }, 'ABSENT', 'CREDENTIALS_REJECTED'],
-    ['429', { status: 429 }, 'ABSENT', 'OVERLOADED'],
-    ['503', { status: 503 }, 'ABSENT', 'FAILED'],
-  ];
-  for (const request of ['/transfers', '/wallets']) {
-    for (const [what, fault, found, kind] of faults) {
-      const status = request === '/wallets' ? 'ABSENT' : found;
-      test(`FREEZE, POST ${request}, ${what}: ${kind}, and ${status}; CANCEL ends it`, async (t) => {
-        const { standIn, provider, order, balance, buyers } = await opened(t);
-        const asked = order();
-        const pattern = new RegExp(`^POST ${request}$`);
-        standIn.failNext(pattern, fault);
-        await assert.rejects(instruct(provider, asked, 'FREEZE'), { name: 'ProviderFailure', kind });
-        // There is one attempt only: reconciliation retries.
-        const sent = standIn.requests.filter(({ method, path }) => pattern.test(`${method} ${path}`));
-        assert.ok(sent.length <= 1);
-        assert.equal((await lookUp(provider, asked)).status, status);
-        const ended = await instruct(provider, asked, 'CANCEL');
-        assert.equal(ended.status, status === 'HELD' ? 'RETURNED' : 'VOID');
-        const hasWallet = standIn.wallets.some(({ Owners }) => Owners[0] === standIn.escrowUser);
-        assert.deepEqual(await lookUp(provider, asked), hasWallet ? ended : { status: 'ABSENT' });
-        assert.equal((await instruct(provider, asked, 'FREEZE')).status, ended.status);
-        assert.equal(balance(buyers.rich.wallet), 100 * amount);
-      });
-    }
-  }
-
-  test('the error has no secret', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    for (const status of [401, 429, 500]) {
-      standIn.failNext(holdRequest, { status });
-      const error = await instruct(provider, order(), 'FREEZE').catch((thrown) => thrown);
-      assert.equal(error.message, `Mangopay: POST /transfers, status ${status}, request req-standin`);
-      assert.doesNotMatch(
-        inspect(error, { depth: 9, showHidden: true }),
-        /standin-api-key|token-\d|hook-secret/,
-      );
-    }
   });
 });
 
@@ -440,19 +390,6 @@ describe('a look-up without a reference', () => {
 
 describe('credentials', () => {
   const { signal } = new AbortController();
-
-  test('are accepted where they may read the escrow user', async (t) => {
-    const { standIn, provider } = await opened(t);
-    assert.deepEqual(await provider.checkAccess(signal), { kind: 'ACCEPTED' });
-    standIn.revokeKey(true);
-    const { kind } = await provider.checkAccess(signal);
-    assert.equal(kind, 'REJECTED');
-    standIn.revokeKey(false);
-    assert.deepEqual(await provider.checkAccess(signal), { kind: 'ACCEPTED' });
-    standIn.failNext(/users/, { status: 503 });
-    assert.equal((await provider.checkAccess(signal)).kind, 'UNREACHABLE');
-    assert.equal((await provider.checkAccess(AbortSignal.abort())).kind, 'UNREACHABLE');
-  });
 
   test('are of no use with an escrow user who is none, or cannot receive money', async (t) => {
     const { standIn, buyers } = await opened(t);
