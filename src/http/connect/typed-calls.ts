@@ -29,24 +29,30 @@ import { type RequestEvent, setCaller } from '../../api/call-observer.ts';
 import { isStreaming, isUnary, isWriting, operationName } from '../../api/operation.ts';
 import type { Calls } from '../../api/pipeline.ts';
 import { ApiError, cancelled, toApiError, unavailable } from '../../domain/reason.ts';
+import type { Readiness } from '../../health/readiness.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
 import { inPieces } from '../listen/counted-response.ts';
 import type { AnyRequest, AnyResponse, OpenCall } from '../listen/open-calls.ts';
-import { callKeys, deadlineOver, explainErrors, explainLibraryError, limitArrival } from './call-errors.ts';
-import { requestMs } from './connection.ts';
-import { shortenDeadline } from './deadline.ts';
-import { checkGetQuery } from './get-query.ts';
-import { connectionKey, createHealth, type HealthDependencies } from './health.ts';
-import { answerUnknownMethod, errorOfEmptyResponse, sendError } from './plain-responses.ts';
-import { strictProtoJson } from './proto-json.ts';
-import { createReflection } from './reflection.ts';
+import { requestMs } from './connections.ts';
+import {
+  answerUnknownMethod,
+  callKeys,
+  deadlineOver,
+  errorOfEmptyResponse,
+  explainErrors,
+  explainLibraryError,
+  limitArrival,
+  sendError,
+} from './errors.ts';
+import { checkGetQuery, shortenDeadline, strictProtoJson } from './requests.ts';
+import { connectionKey, createHealth, createReflection } from './standard-services.ts';
 
 /** The dependencies of typed calls. */
 export interface TypedCallDependencies {
   readonly calls: Pick<Calls, 'identified' | 'streamed'>;
   readonly services: readonly DescService[];
   readonly bearerCheck: BearerCheck;
-  readonly readiness: HealthDependencies['readiness'];
+  readonly readiness: Pick<Readiness, 'check' | 'onChange'>;
   /** Aborted when the server begins to stop: health shows it, and streams end. */
   readonly draining: AbortSignal;
   /** How long the message of a call may take to arrive, in milliseconds. Tests set less. */
@@ -154,15 +160,15 @@ function createRouter(dependencies: TypedCallDependencies): ConnectRouter {
     if (isStreaming(method)) serve(method, (request, context) => runStream(method, request, context));
   }
   const names = services.map(({ typeName }) => typeName);
-  const health = createHealth({ services: names, readiness, draining });
+  const health = createHealth(names, readiness, draining);
   serve(Health.method.check, health.check);
   serve(Health.method.list, health.list);
   serve(Health.method.watch, health.watch);
-  const reflectionInfo = createReflection({
-    services: [...services, Health, ServerReflection, ServerReflectionAlpha],
-    files: [file_google_rpc_error_details],
+  const reflectionInfo = createReflection(
+    [...services, Health, ServerReflection, ServerReflectionAlpha],
+    [file_google_rpc_error_details],
     draining,
-  });
+  );
   serve(ServerReflection.method.serverReflectionInfo, reflectionInfo);
   serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
   return router;

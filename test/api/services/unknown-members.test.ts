@@ -9,7 +9,7 @@ import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
 import { WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { rejectViolations } from '../../../src/domain/violation.ts';
-import { strictProtoJson } from '../../../src/http/connect/proto-json.ts';
+import { strictProtoJson } from '../../../src/http/connect/requests.ts';
 import { parseRequestTarget } from '../../../src/http/rest/http-message.ts';
 import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { apiError } from '../../support/rejected.ts';

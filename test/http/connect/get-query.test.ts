@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reason } from '../../../src/domain/reason.ts';
-import { checkGetQuery } from '../../../src/http/connect/get-query.ts';
+import { checkGetQuery } from '../../../src/http/connect/requests.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { apiError } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';

@@ -10,7 +10,7 @@ import {
 import { createFilingService, type FilingDependencies } from '../../../src/api/services/filing-service.ts';
 import type { Reason } from '../../../src/domain/reason.ts';
 import { rejectViolations } from '../../../src/domain/violation.ts';
-import { strictProtoJson } from '../../../src/http/connect/proto-json.ts';
+import { strictProtoJson } from '../../../src/http/connect/requests.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { apiError } from '../../support/rejected.ts';

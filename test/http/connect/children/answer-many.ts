@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { create } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import { ServerReflectionRequestSchema } from '../../../../gen/grpc/reflection/v1/reflection_pb.ts';
-import { createReflection } from '../../../../src/http/connect/reflection.ts';
+import { createReflection } from '../../../../src/http/connect/standard-services.ts';
 
 const request = create(ServerReflectionRequestSchema, {
   messageRequest: { case: 'listServices', value: '' },
@@ -13,7 +13,7 @@ async function* requests() {
   for (;;) yield request;
 }
 const { signal } = new AbortController();
-const info = createReflection({ services: [], files: [], draining: new AbortController().signal });
+const info = createReflection([], [], new AbortController().signal);
 const answers = info(requests(), { signal } as HandlerContext);
 const held = () => queryObjects(Promise, { format: 'count' });
 const before = held();
