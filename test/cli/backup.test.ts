@@ -79,29 +79,6 @@ test('a terminal shows the progress of a backup, and clears it afterwards', asyn
   }
 });
 
-test('missing and superfluous arguments are rejected', async () => {
-  for (const [words, why] of [
-    [['backup'], /backup needs FILE, or one of/],
-    [['backup', '-'], /needs a FILE/],
-    [['backup', 'verify'], /needs a FILE/],
-    [
-      ['backup', 'rotate', '--into', '.', '--keep', '0'],
-      /--keep must be a whole number from 1 to 1000, not '0'/,
-    ],
-    [['restore', 'b.tar'], /needs --into DIR/],
-    [
-      ['restore', 'b.tar', '--into', 'x', '--numbers-after', '7'],
-      /needs --numbers-after AS-<year>-<6 digits>, not '7'/,
-    ],
-    [['upgrade', 'now'], /takes no 'now'/],
-    [['upgrade', '--check', '--without-copy'], /takes one flag at a time/],
-  ] as const) {
-    const { code, stderr } = await run(words, {});
-    assert.equal(code, 2, stderr);
-    assert.match(stderr, why);
-  }
-});
-
 test('a command of a newer version changes nothing beside an older server, and says what to do', async (t) => {
   const service = await startService(t);
   const database = join(service.dataDir, 'artseal.db');

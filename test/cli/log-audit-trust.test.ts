@@ -143,18 +143,3 @@ test('a leaf from the future does not show that the checkpoint is new', async (t
     /^NOT VERIFIED \(TOO_OLD\): nothing shows/,
   );
 });
-
-test('an audit rejects wrong arguments', async (t) => {
-  const { audit } = await auditor(t, log);
-  for (const [words, message] of [
-    [['--stamped', 'bundle.json'], /log audit needs --stamped and --tsa-ca together/],
-    [['--tsa-ca', 'authorities.pem'], /log audit needs --stamped and --tsa-ca together/],
-    [['--max-age', 'long'], /log audit takes --max-age as in 90m, 12h or 7d, not 'long'/],
-    [['--number', '7'], /log audit takes --number as in AS-2026-000001, not '7'/],
-    [['--witnesses-required', '1'], /log audit needs --witness/],
-  ] as const) {
-    const { code, errors } = await audit(...words);
-    assert.equal(code, 2, words.join(' '));
-    assert.match(errors.join(), message);
-  }
-});

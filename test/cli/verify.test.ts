@@ -6,6 +6,7 @@ import { begunS, filingAt, type SmallBundle, SmallLog, smallLog } from '../evide
 import { publicationOf, servePublication, writePublication } from '../evidence/verifier/small-publication.ts';
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertRejected } from './auditor.ts';
 
 const log = smallLog(300);
 const good = log.bundle(7);
@@ -25,11 +26,6 @@ function verifyWith(folder: string, bundle: unknown, words: readonly string[]): 
   const file = join(folder, 'evidence.json');
   writeFileSync(file, JSON.stringify(bundle));
   return runHere(['verify', file, ...words], {});
-}
-
-function assertRejected({ code, printed, errors }: ArtsealResult, exitCode: number, message: RegExp): void {
-  assert.deepEqual([code, printed], [exitCode, []], errors.join('\n'));
-  assert.match(errors.join('\n'), message);
 }
 
 /** A log of the same leaves, signed with another key. */
@@ -191,30 +187,6 @@ test('verify compares the pin over HTTP, and moves no pin if the log cannot be r
   for (const [path, bytes] of publicationOf(log)) publication.set(path, bytes);
   const { code, errors } = await verify(good, '--pin', pin, '--log', url);
   assert.deepEqual([code, readFileSync(pin, 'utf8')], [0, log.checkpoint(301)], errors.join());
-});
-
-test('wrong command lines name what is wrong', async () => {
-  const [, vkey = ''] = log.keyWords;
-  for (const [words, message] of [
-    [['verify'], 'verify needs a BUNDLE and needs --key VKEY'],
-    [['verify', 'b.json'], 'verify needs --key VKEY'],
-    [['verify', 'b.json', '--key', vkey.slice(0, -4)], 'verify cannot use --key'],
-    [['verify', 'b.json', '--key', ' \n'], 'verify cannot use --key'],
-    [['verify', 'b.json', '--key', vkey, '--pin', 'pin'], 'verify needs --log with --pin'],
-    [['log', 'audit', '--key', vkey], 'log audit needs an URL'],
-    [
-      ['log', 'audit', 'ftp://log.example', '--key', vkey],
-      'log audit needs URL: the http:// or https:// address of a log, or a folder',
-    ],
-    [
-      ['log', 'audit', 'https://me@log.example', '--key', vkey],
-      'log audit needs URL to be only the address of a log',
-    ],
-  ] as const) {
-    const { code, errors } = await runHere(words, {});
-    assert.equal(code, 2, errors.join());
-    assert.ok(errors.join().startsWith(`artseal: ${message}`), errors.join());
-  }
 });
 
 test('an error says that the file is missing, a folder, too long, or no text', async (t) => {
