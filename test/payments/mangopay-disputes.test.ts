@@ -2,21 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { heldUp } from './held-requests.ts';
-import { amount, holdIn, hook, opened } from './mangopay-support.ts';
+import { amount, held as heldAt, holdIn, hook } from './mangopay-support.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 
-/** An order that is held, and the pay-in that filled the wallet of its buyer. */
+/** An order that is held and known by its reference, and what a look-up finds of it. */
 async function held(t: TestContext) {
-  const open = await opened(t);
-  const { standIn, provider, order, buyers } = open;
-  const asked = order();
-  const { reference } = await instruct(provider, asked, 'FREEZE');
-  const payIn = standIn.payIns.find(({ CreditedWalletId }) => CreditedWalletId === buyers.rich.wallet);
+  const open = await heldAt(t);
+  const asked = { ...open.asked, reference: open.reference };
   const found = async (which: PaymentOrder = asked) => {
-    const { status, amount: sum } = await lookUp(provider, which);
+    const { status, amount: sum } = await lookUp(open.provider, which);
     return [status, sum];
   };
-  return { ...open, asked: { ...asked, reference }, payIn: payIn ?? assert.fail(), found };
+  return { ...open, asked, found };
 }
 
 const money = (Amount: number) => ({ Currency: 'EUR', Amount });

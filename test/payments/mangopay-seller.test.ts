@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { amount, opened } from './mangopay-support.ts';
+import { amount, held, opened } from './mangopay-support.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 
 type Opened = Awaited<ReturnType<typeof opened>>;
@@ -82,9 +82,7 @@ describe('a seller who has to authenticate before the wallet is shown', () => {
   });
 
   test('after the hold is paid: the wallet was checked then', async (t) => {
-    const { standIn, provider, order, seller, balance } = await opened(t);
-    const asked = order();
-    await instruct(provider, asked, 'FREEZE');
+    const { standIn, provider, seller, balance, asked } = await held(t);
     standIn.hideWallets(seller.user);
     assert.equal((await instruct(provider, asked, 'RELEASE')).status, 'PAID_OUT');
     assert.equal(balance(seller.wallet), amount);
@@ -92,9 +90,7 @@ describe('a seller who has to authenticate before the wallet is shown', () => {
 });
 
 test('a FREEZE whose hold is there already is not given back for the wallet of the seller', async (t) => {
-  const { standIn, provider, order, seller } = await opened(t);
-  const asked = order();
-  await instruct(provider, asked, 'FREEZE');
+  const { standIn, provider, seller, asked } = await held(t);
   standIn.hideWallets(seller.user);
   assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
 });

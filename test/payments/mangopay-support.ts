@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test';
 import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
 import type { PaymentOrder, SentNotification } from '../../src/payments/provider.ts';
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
+import { instruct } from './provider-suite.ts';
 
 /** What an order is over. */
 export const amount = 1_250_000;
@@ -41,6 +42,18 @@ export async function opened(t: TestContext, now: () => number = Date.now) {
   const balance = (wallet: string | undefined) =>
     standIn.wallets.find(({ Id }) => Id === wallet)?.Balance.Amount ?? assert.fail();
   return { standIn, provider, order, buyers, seller, balance };
+}
+
+/** The same with an order that is held, the response to its FREEZE, its wallet, and the pay-in that its buyer made. */
+export async function held(t: TestContext) {
+  const open = await opened(t);
+  const { standIn, provider, buyers } = open;
+  const asked = open.order();
+  const frozen = await instruct(provider, asked, 'FREEZE');
+  const wallet = holdIn(standIn, asked).CreditedWalletId ?? assert.fail();
+  const payIn =
+    standIn.payIns.find(({ CreditedWalletId }) => CreditedWalletId === buyers.rich.wallet) ?? assert.fail();
+  return { ...open, asked, frozen, reference: frozen.reference ?? '', wallet, payIn };
 }
 
 /** The transfer that holds the amount of an order. */

@@ -5,7 +5,7 @@ import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts'
 import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { heldUp } from './held-requests.ts';
 import { httpSuite } from './http-suite.ts';
-import { amount, holdIn, hook, opened } from './mangopay-support.ts';
+import { amount, held, holdIn, hook, opened } from './mangopay-support.ts';
 import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
 
 const hourMs = 3_600_000;
@@ -196,9 +196,7 @@ test('a CANCEL that breaks off before the wallet is closed is VOID when it is re
 });
 
 test('a RELEASE and a REFUND that cross are carried out once', async (t) => {
-  const { standIn, provider, order, balance, buyers, seller } = await opened(t);
-  const asked = order();
-  await instruct(provider, asked, 'FREEZE');
+  const { standIn, provider, balance, buyers, seller, asked } = await held(t);
   const { wait, there, letThrough } = heldUp(t);
   standIn.failNext(holdRequest, { onTheWay: wait });
   const released = instruct(provider, asked, 'RELEASE');
@@ -278,9 +276,7 @@ describe('a buyer who has to authenticate', () => {
 
 describe('what others do at Mangopay', () => {
   test('a part of a hold is returned: the rest is reported', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const { reference = '' } = await instruct(provider, asked, 'FREEZE');
+    const { standIn, provider, asked, reference } = await held(t);
     standIn.refundOutside(reference, 50_000);
     const left = await lookUp(provider, asked);
     assert.deepEqual([left.status, left.amount], ['HELD', BigInt(amount - 50_000)]);
@@ -288,9 +284,7 @@ describe('what others do at Mangopay', () => {
   });
 
   test('after a release the seller pays back, and the hook of it leads to the order', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const { reference = '' } = await instruct(provider, asked, 'FREEZE');
+    const { standIn, provider, asked, reference } = await held(t);
     await instruct(provider, asked, 'RELEASE');
     const release = standIn.transfers.at(-1)?.Id ?? assert.fail();
     const part = standIn.refundOutside(release, 50_000);
@@ -325,9 +319,7 @@ describe('what others do at Mangopay', () => {
   });
 
   test('an escrow user who has to authenticate: no response, and the error says what to do', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    await instruct(provider, asked, 'FREEZE');
+    const { standIn, provider, asked } = await held(t);
     standIn.askToAuthenticate(standIn.escrowUser);
     for (let sent = 0; sent < 2; sent += 1) {
       await assert.rejects(instruct(provider, asked, 'RELEASE'), /ARTSEAL_MANGOPAY_ESCROW_USER/);
@@ -341,9 +333,7 @@ describe('what others do at Mangopay', () => {
 
 describe('a look-up without a reference', () => {
   test('finds an order among more than a page of others', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const first = await instruct(provider, asked, 'FREEZE');
+    const { standIn, provider, asked, frozen: first } = await held(t);
     const wallet = standIn.wallets.at(-1) ?? assert.fail();
     for (let made = 0; made < 130; made += 1)
       standIn.wallets.push({ ...wallet, Id: `wlt_${made}`, Tag: 'other' });

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { PaymentSnapshot } from '../../src/domain/payment.ts';
 import type { StripeStandIn } from '../support/stripe-stand-in.ts';
 import { instruct, lookUp } from './provider-suite.ts';
-import { opened } from './stripe-support.ts';
+import { held } from './stripe-support.ts';
 
 const amount = 1_250_000;
 
@@ -64,9 +64,7 @@ const cases: readonly (readonly [string, Change, PaymentSnapshot['status'], numb
 describe('after a release', () => {
   for (const [what, change, status, left] of cases) {
     test(`${what}: ${status}`, async (t) => {
-      const { standIn, provider, order } = await opened(t);
-      const asked = order();
-      await instruct(provider, asked, 'FREEZE');
+      const { standIn, provider, asked } = await held(t);
       const { reference } = await instruct(provider, asked, 'RELEASE');
       change(standIn);
       const expected = { status, amount: BigInt(left), currency: 'CNY', reference };
@@ -78,17 +76,13 @@ describe('after a release', () => {
   }
 
   test('only what was ever contested is asked about', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    await instruct(provider, asked, 'FREEZE');
+    const { standIn, provider, asked } = await held(t);
     await instruct(provider, asked, 'RELEASE');
     assert.equal(standIn.requests.filter(({ path }) => path === '/v1/disputes').length, 0);
   });
 
   test('less was captured by somebody else: what was not is no refund', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    await instruct(provider, asked, 'FREEZE');
+    const { standIn, provider, asked } = await held(t);
     await instruct(provider, { ...asked, amount: 1_000_000n }, 'RELEASE');
     assert.equal((await lookUp(provider, asked)).status, 'PAID_OUT');
     standIn.refund('pi_1', 400_000);
@@ -98,10 +92,8 @@ describe('after a release', () => {
 });
 
 test('a hold says until when it is kept', async (t) => {
-  const { standIn, provider, order } = await opened(t);
-  const asked = order();
-  const held = await instruct(provider, asked, 'FREEZE');
+  const { standIn, provider, asked, frozen } = await held(t);
   const created = standIn.intents[0]?.created ?? 0;
-  assert.equal(held.holdExpiresAtMs, (created + 7 * 24 * 3600) * 1000);
-  assert.deepEqual(await lookUp(provider, asked), held);
+  assert.equal(frozen.holdExpiresAtMs, (created + 7 * 24 * 3600) * 1000);
+  assert.deepEqual(await lookUp(provider, asked), frozen);
 });

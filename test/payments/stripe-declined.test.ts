@@ -5,7 +5,7 @@ import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { declinedFor } from '../../src/payments/stripe/declined.ts';
 import { heldUp } from './held-requests.ts';
 import { instruct, lookUp } from './provider-suite.ts';
-import { opened } from './stripe-support.ts';
+import { held, opened } from './stripe-support.ts';
 
 describe('why Stripe declined', () => {
   const rejections: readonly (readonly [string, Partial<PaymentOrder>, string, RegExp])[] = [
@@ -66,9 +66,7 @@ describe('why Stripe declined', () => {
   });
 
   test('comes with what was released in vain, and is not there once it was', async (t) => {
-    const { provider, order } = await opened(t);
-    const asked = order();
-    await instruct(provider, asked, 'FREEZE');
+    const { provider, asked } = await held(t);
     const kept = await instruct(provider, { ...asked, amount: 2_000_000n }, 'RELEASE');
     assert.equal(kept.status, 'HELD');
     assert.equal(kept.declined?.code, 'amount_too_large');

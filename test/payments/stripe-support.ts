@@ -1,7 +1,9 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
+import { instruct } from './provider-suite.ts';
 
 const buyer = (paymentMethod: string, customer = 'cus_1') => ({ customer, paymentMethod });
 
@@ -46,4 +48,13 @@ export async function opened(
     };
   };
   return { standIn, provider, order };
+}
+
+/** The same with an order that is held, the response to its FREEZE, and its PaymentIntent. */
+export async function held(t: TestContext) {
+  const at = await opened(t);
+  const asked = at.order();
+  const frozen = await instruct(at.provider, asked, 'FREEZE');
+  const intent = at.standIn.intents[0] ?? assert.fail();
+  return { ...at, asked, frozen, reference: frozen.reference, intent };
 }

@@ -9,7 +9,7 @@ import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
 import { cards } from '../support/stripe-stand-in.ts';
 import { httpSuite } from './http-suite.ts';
 import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
-import { opened } from './stripe-support.ts';
+import { held, opened } from './stripe-support.ts';
 
 const freezeRequest = /^POST \/v1\/payment_intents$/;
 
@@ -78,9 +78,7 @@ httpSuite('at Stripe', {
 });
 
 test('Stripe gets the documented requests for a hold and its release', async (t) => {
-  const { standIn, provider, order } = await opened(t);
-  const asked = order();
-  const { reference } = await instruct(provider, asked, 'FREEZE');
+  const { standIn, provider, asked, reference } = await held(t);
   await instruct(provider, { ...asked, reference }, 'RELEASE');
   const [cloned, made, captured, ...more] = standIn.requests;
   assert.deepEqual(more, []);
@@ -235,21 +233,14 @@ describe('a CANCEL without a hold', () => {
 
 describe('a look-up', () => {
   test('has the amount and the currency of Stripe, whatever was requested', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    await instruct(provider, asked, 'FREEZE');
-    const [intent] = standIn.intents;
-    assert.ok(intent);
+    const { provider, asked, intent } = await held(t);
     Object.assign(intent, { amount_capturable: 7, currency: 'usd' });
     const { amount, currency } = await lookUp(provider, asked);
     assert.deepEqual({ amount, currency }, { amount: 7n, currency: 'USD' });
   });
 
   test('finds an order among more than a page of one seller', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const first = await instruct(provider, asked, 'FREEZE');
-    const [intent = assert.fail()] = standIn.intents;
+    const { standIn, provider, asked, frozen: first, intent } = await held(t);
     const metadata = { artseal_hold: 'other' };
     for (let made = 0; made < 130; made += 1)
       standIn.intents.push({ ...intent, id: `pi_other${made}`, metadata });
@@ -266,14 +257,10 @@ describe('a look-up', () => {
   });
 
   test('is not kept from an order by what its seller was paid long after it', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    const held = await instruct(provider, asked, 'FREEZE');
-    const [intent] = standIn.intents;
-    assert.ok(intent);
+    const { standIn, provider, asked, frozen, intent } = await held(t);
     const later = { ...intent, created: intent.created + 3 * 86_400, metadata: {} };
     for (let made = 0; made < 2_000; made += 1) standIn.intents.push({ ...later, id: `pi_later${made}` });
-    assert.deepEqual(await lookUp(provider, asked), held);
+    assert.deepEqual(await lookUp(provider, asked), frozen);
   });
 
   test('does not look before the order was opened, but allows for another clock', async (t) => {
@@ -305,9 +292,7 @@ describe('a look-up', () => {
   });
 
   test('says nothing about a status that it does not know', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    await instruct(provider, asked, 'FREEZE');
+    const { standIn, provider, asked } = await held(t);
     Object.assign(standIn.intents[0] ?? {}, { status: 'requires_review' });
     await assert.rejects(lookUp(provider, asked), /requires_review/);
   });
