@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
 import { CreateFilingRequestSchema, CreateFilingResponseSchema } from '../gen/artseal/v1/filing_pb.ts';
 import { signedHeaders } from '../src/client/sign.ts';
+import { exampleArtwork } from '../src/domain/example.ts';
 import type { Credentials } from './credentials.ts';
 import type { Filed, Order, Outcome, Preparation, Sending, Sent, Workload } from './orders.ts';
 
@@ -52,10 +53,8 @@ const makings: Record<Workload, Making> = {
 
 function artworkOf(index: number) {
   return {
+    ...exampleArtwork,
     author: `齐白石 (Qi Baishi) ${index}`,
-    era: '1947',
-    size: '68 x 136 cm',
-    material: 'ink and colour on paper',
     condition: 'two restored creases, seal of the artist lower left, mounted as a hanging scroll',
   };
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Artwork } from '../src/domain/filing.ts';
+import { exampleArtwork } from '../src/domain/example.ts';
 import type { Reply } from '../src/store/sqlite/call-transaction.ts';
 import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../src/store/store.ts';
@@ -17,14 +17,7 @@ export interface LoggingCore {
   close(): void;
 }
 
-const artwork: Artwork = {
-  author: 'Qi Baishi',
-  era: '1947',
-  size: '68 x 136 cm',
-  material: 'ink and colour on paper',
-  condition: 'two restored creases',
-  price: 128_000_000n,
-};
+const artwork = { ...exampleArtwork, price: 128_000_000n };
 
 /** Filings of a transaction while the store is filled. */
 const filledAtOnce = 1_000;

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
+import { hashedMembers } from '../src/domain/filing.ts';
 import { must } from './violation.ts';
 
 /** A leaf as it is stored. */
@@ -51,10 +52,13 @@ interface RecordRow extends Omit<BookedEntry, 'content'> {
   readonly evidence: string;
 }
 
+/** The column of a member: `filing_no` of `filingNo`. */
+const columnOf = (member: string): string =>
+  member.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
 const selectRecords = `
   SELECT leaf_index AS leafIndex, 'FILING' AS kind, filing_no AS number, 1 AS sequence, filed_at_s AS atS, salt,
-    json_object('author', author, 'condition', condition, 'era', era, 'filingNo', filing_no, 'material', material,
-      'price', price, 'size', size, 'timestamp', timestamp) AS evidence FROM filing
+    json_object(${hashedMembers.map((name) => `'${name}', ${columnOf(name)}`)}) AS evidence FROM filing
   UNION ALL
   SELECT leaf_index, event, filing_no, position, recorded_at_s, salt,
     json_object('at', at, 'event', event, 'filingNo', filing_no, 'sequence', position) FROM provenance_record`;

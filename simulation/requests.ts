@@ -9,7 +9,7 @@ import {
   ReleaseEscrowRequestSchema,
 } from '../gen/artseal/v1/escrow_pb.ts';
 import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
-
+import { exampleArtwork } from '../src/domain/example.ts';
 import { sellerId } from './parties.ts';
 
 /** A request of a client, as it is sent again and again. */
@@ -22,7 +22,7 @@ export interface Request {
 
 /** An artwork to file. */
 export function filingRequest(author: string): Request {
-  const artwork = { author, era: '1947', size: '68 x 136 cm', material: 'ink', condition: 'good', price: 1n };
+  const artwork = { ...exampleArtwork, author, price: 1n };
   const message = create(CreateFilingRequestSchema, artwork);
   return { method: FilingService.method.createFiling, message, subject: author };
 }

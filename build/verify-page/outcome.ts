@@ -170,8 +170,10 @@ const fieldNames: Readonly<Record<string, string>> = {
 function recordOf(text: string | undefined): Pick<Outcome, 'fields' | 'record'> {
   try {
     const { record, recordText } = readBundle(text ?? '');
-    const names = Object.keys(fieldNames).filter((name) => record.members.has(name));
-    const fields = names.map(
+    const known = Object.keys(fieldNames).filter((name) => record.members.has(name));
+    const names = new Set([...known, ...record.members.keys()]);
+    const fields = Array.from(
+      names,
       (name) => [fieldNames[name] ?? name, visible(String(record.members.get(name)))] as const,
     );
     return { fields, record: visible(recordText) };

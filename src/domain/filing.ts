@@ -50,6 +50,12 @@ export const evidenceChain =
 
 const artworkTexts = Object.entries(artworkTextBounds) as [keyof typeof artworkTextBounds, TextBounds][];
 
+/** The values that replace those of an erased artwork. */
+export const erasedArtwork = {
+  ...Object.fromEntries(artworkTexts.map(([field]) => [field, ''])),
+  price: 0n,
+} as Artwork;
+
 /** Checks an artwork; a missing price is undefined. */
 export function checkArtwork(
   artwork: Omit<Artwork, 'price'> & { readonly price?: bigint | undefined },
@@ -106,16 +112,16 @@ export function nextFilingNumber(year: number, last: string | undefined, floor =
  * The members of a filing that the evidence hash covers, by version, sorted as RFC 8785 requires. A version never changes once it is
  * used, so that old hashes can be recomputed.
  */
-export const evidenceMembers = {
+const evidenceMembers = {
   1: ['author', 'condition', 'era', 'filingNo', 'material', 'price', 'size', 'timestamp'],
 } as const satisfies Record<number, readonly (keyof Filing)[]>;
 
-/** The version for new filings. */
-const evidenceVersion = 1;
+/** The members that the hashes of new filings cover. */
+export const hashedMembers = evidenceMembers[1];
 
 /** The members of a filing that the hash leaves out. */
 type Unhashed = 'hash' | 'caller';
-type Hashed = (typeof evidenceMembers)[typeof evidenceVersion][number];
+type Hashed = (typeof hashedMembers)[number];
 /** Fails to compile if a member of Filing is in neither list. */
 true satisfies Exclude<keyof Filing, Hashed | Unhashed> extends never ? true : false;
 
@@ -128,7 +134,7 @@ export type Evidence = Pick<Filing, Hashed>;
  */
 export function canonicalEvidence(evidence: Evidence): string {
   const members: { [Name in Hashed]?: string | number } = {};
-  for (const name of evidenceMembers[evidenceVersion]) {
+  for (const name of hashedMembers) {
     const value = evidence[name];
     members[name] = typeof value === 'bigint' ? Number(value) : value;
   }

@@ -44,10 +44,8 @@ export function createFilingService({
   const shown = (filing: Filing) => toMessage(filing, currency);
   return implement(FilingService, 'file', {
     createFiling: operation({
-      parse: ({ author, era, size, material, condition, price }) => {
-        const artwork = { author, era, size, material, condition, price };
-        return parsed(checkArtwork(artwork), () => ({ ...artwork, price: price ?? 0n }));
-      },
+      parse: ({ $typeName, $unknown, ...artwork }) =>
+        parsed(checkArtwork(artwork), () => ({ ...artwork, price: artwork.price ?? 0n })),
       run: async (artwork, call) => {
         const at = now();
         const file = { kind: 'FileArtwork', artwork, at, by: callerOf(call), cap: capOf(call, at) } as const;

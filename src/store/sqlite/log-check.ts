@@ -1,5 +1,6 @@
 import Sqlite from 'better-sqlite3';
-import { type Evidence, evidenceHash } from '../../domain/filing.ts';
+import type { InferSelectModel } from 'drizzle-orm';
+import { erasedArtwork, evidenceHash } from '../../domain/filing.ts';
 import {
   commitmentTo,
   type LogEventDetail,
@@ -14,6 +15,8 @@ import { faultsInChains } from './chain-check.ts';
 import { type Erasure, type Erasures, readErasures } from './erasure-check.ts';
 import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
 import { faultsInLogTables } from './log-tables-check.ts';
+import { filing } from './schema.ts';
+import { columnsOf } from './statement.ts';
 
 /** The check ends after so many faults. */
 const faultsMax = 100;
@@ -28,10 +31,8 @@ interface Kept {
   readonly erasedAtS: number | null;
 }
 
-interface FilingRow extends Omit<Evidence, 'price'>, Kept {
-  readonly price: number;
-  readonly hash: string;
-}
+type FilingRow = Omit<InferSelectModel<typeof filing>, 'price'> &
+  Pick<Kept, 'timeS'> & { readonly price: number };
 
 interface TransferRow extends LaterRecord, Kept {}
 
@@ -115,7 +116,7 @@ function createContentCheck(
   client: Sqlite.Database,
   erasures: Erasures,
 ): (leaf: IndexedLeaf) => string | undefined {
-  const filing = client.prepare<[string], FilingRow>(selectFiling);
+  const filings = client.prepare<[string], FilingRow>(selectFiling);
   const transfer = client.prepare<[string, number], TransferRow>(selectTransfer);
   const event = client.prepare<[number], LogEventRow>(selectLogEvent);
 
@@ -130,7 +131,7 @@ function createContentCheck(
         ? faultOfLogEvent(index, data, event.get(sequence))
         : `log event ${erasure.event} says that leaf ${index} was erased, which is of no record`;
     const name = nameOf(content);
-    const row = sequence === 1 ? filing.get(number) : transfer.get(number, sequence);
+    const row = sequence === 1 ? filings.get(number) : transfer.get(number, sequence);
     if (row === undefined || row.leafIndex !== index)
       return `leaf ${index} of the evidence log is of ${name}, which is not there or names another leaf`;
     const hash = 'hash' in row ? hashOfFiling(row) : recordHash(row);
@@ -226,25 +227,15 @@ function nameOf({ number, sequence }: Pick<LeafContent, 'number' | 'sequence'>):
  * The evidence hash of a filing, computed again; undefined if the stored one differs. An erased filing has neither a hash nor
  * texts.
  */
-function hashOfFiling({
-  hash,
-  salt,
-  leafIndex,
-  timeS,
-  erasedAtS,
-  price,
-  ...row
-}: FilingRow): string | undefined {
-  const isErased = erasedAtS !== null;
-  if (isErased !== (salt === null)) return undefined;
-  if (isErased) {
-    const { author, era, size, material, condition } = row;
-    return price === 0 && [hash, author, era, size, material, condition].every((text) => text === '')
-      ? hash
-      : undefined;
-  }
-  const computed = evidenceHash({ ...row, price: BigInt(price) });
-  return computed === hash ? hash : undefined;
+function hashOfFiling(row: FilingRow): string | undefined {
+  const { hash, salt, erasedAtS } = row;
+  if ((erasedAtS === null) !== (salt !== null)) return undefined;
+  const stored = { ...row, price: BigInt(row.price) };
+  if (erasedAtS === null) return evidenceHash(stored) === hash ? hash : undefined;
+  const isEmpty = Object.entries({ ...erasedArtwork, hash: '' }).every(
+    ([name, value]) => stored[name as keyof typeof stored] === value,
+  );
+  return isEmpty ? hash : undefined;
 }
 
 /** The name of the record or log event of a leaf, from its data. */
@@ -300,8 +291,7 @@ const selectOrigin = 'SELECT origin FROM log_origin ORDER BY id DESC LIMIT 1';
 
 const selectCheckpoints = 'SELECT size, note FROM log_checkpoint ORDER BY size';
 
-const selectFiling = `SELECT author, era, size, material, condition, price, hash, timestamp, filing_no AS filingNo, salt,
-  leaf_index AS leafIndex, filed_at_s AS timeS, erased_at_s AS erasedAtS FROM filing WHERE filing_no = ?`;
+const selectFiling = `SELECT ${columnsOf(filing)}, filed_at_s AS timeS FROM filing WHERE filing_no = ?`;
 
 const selectTransfer = `SELECT record.filing_no AS filingNo, position AS sequence, event, at, record.salt,
   record.leaf_index AS leafIndex, recorded_at_s AS timeS, erased_at_s AS erasedAtS

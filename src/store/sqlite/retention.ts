@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
-import { type Artwork, retentionYears } from '../../domain/filing.ts';
+import { erasedArtwork, retentionYears } from '../../domain/filing.ts';
 import { leafRanges } from '../../domain/leaf.ts';
 import type { ExpiredFiling, RetentionCommands } from '../retention-commands.ts';
 import { idempotencyRetentionS } from '../store.ts';
@@ -16,12 +16,6 @@ import type { TrustedClock } from './trusted-clock.ts';
 interface ErasedRow {
   readonly leaf_index: number;
 }
-
-/** The values that replace erased members. */
-const nothing: Required<Artwork> = {
-  ...{ author: '', era: '', size: '', material: '', condition: '' },
-  price: 0n,
-};
 
 /**
  * Leaves that one RECORDS_ERASED lists at most. An index has up to 16 digits, so a list of them is shorter than the 65,535 bytes
@@ -116,7 +110,7 @@ function createErasure(database: Database, check: RecordCheck) {
     database,
     database
       .update(filing)
-      .set({ ...nothing, hash: '', salt: null, erasedAtS: sql`${sql.placeholder('atS')}` })
+      .set({ ...erasedArtwork, hash: '', salt: null, erasedAtS: sql`${sql.placeholder('atS')}` })
       .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired))
       .returning({ leafIndex: filing.leafIndex }),
   );
