@@ -5,7 +5,7 @@ import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } fr
 import type { PaymentStatus } from '../src/domain/payment.ts';
 import { openBooks } from '../src/payments/simulated/books.ts';
 import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
-import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sqlite/nonce-entries.ts';
+import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sqlite/nonces.ts';
 import { type BookedLog, readLog } from './evidence.ts';
 import { instructionOf } from './shapes.ts';
 

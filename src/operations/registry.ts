@@ -12,10 +12,10 @@ import { createIssuance, type Issuance } from '../keys/issuance.ts';
 import { createReplaceableKeyRing, type ReplaceableKeyRing } from '../keys/key-ring.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
-import { findLost } from '../store/sqlite/leftovers.ts';
 import {
   databaseFile,
   databaseFiles,
+  findLost,
   servingLockName,
   unfinishedRestoreName,
   withSqliteFiles,

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
-import { createIncidents } from '../../src/store/sqlite/incidents.ts';
+import { createIncidents } from '../../src/store/sqlite/failure.ts';
 import { createLeaves } from '../../src/store/sqlite/leaves.ts';
 import { createOutbox } from '../../src/store/sqlite/outbox.ts';
 import { createProvenanceRecords } from '../../src/store/sqlite/provenance.ts';

@@ -10,8 +10,8 @@ import { fileErrorText } from '../../lib/file-errors.ts';
 import { freeBytes, megabytes, privateMode } from '../../store/sqlite/durable-files.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import { faultsInLog } from '../../store/sqlite/log-check.ts';
-import { migrationNames } from '../../store/sqlite/migrations.ts';
 import { checkpointsOf, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';
+import { migrationNames } from '../../store/sqlite/upgrade.ts';
 import {
   BackupError,
   checksumsName,

@@ -28,7 +28,7 @@ import { createCallerRows, platformColumns, writeScopes } from './callers.ts';
 import type { Database } from './connection.ts';
 import { countFilings } from './filing-chains.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { replaceLogSeal } from './log.ts';
+import { replaceLogSeal } from './log-handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { countCalls } from './quotas.ts';

@@ -1,16 +1,18 @@
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type { SchemaUpgrade, StorageErrors, StoreMetrics, StoreOptions, StoreRequest } from '../store.ts';
 import { createCallTransaction, type Reply } from './call-transaction.ts';
-import { charactersIn } from './characters.ts';
 import type { Database } from './connection.ts';
+import { charactersIn } from './costs.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
 import { rejectDamaged, wasCutOff } from './damage.ts';
 import { openDatabase, servingBusyTimeoutMs, busyTimeoutMs as waitingBusyTimeoutMs } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import {
   cannotWork,
+  createIncidents,
   DatabaseFileReplaced,
   fateUnknown,
+  type Incidents,
   internalError,
   isBusy,
   isDamage,
@@ -18,13 +20,11 @@ import {
   machineFailure,
   unavailableFor,
 } from './failure.ts';
-import { readFileMetrics } from './file-metrics.ts';
-import { type FileWatch, watchFiles } from './file-watch.ts';
-import { createIncidents, type Incidents } from './incidents.ts';
+import { type FileWatch, readFileMetrics, watchFiles } from './file-watch.ts';
 import { databaseFile } from './location.ts';
-import { schemaOf } from './migrations.ts';
 import type { Outbox } from './outbox.ts';
 import { rejectServed, type ServingLock, takeServingLock } from './serving-lock.ts';
+import { schemaOf } from './upgrade.ts';
 
 /** The synchronous core of the engine: one connection, and one transaction for each batch of requests. */
 export interface Core {

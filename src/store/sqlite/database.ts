@@ -7,11 +7,9 @@ import type { StoreOptions } from '../store.ts';
 import type { Database } from './connection.ts';
 import { damaged } from './damage.ts';
 import { makePrivateFile } from './durable-files.ts';
-import { findLost } from './leftovers.ts';
-import { cannotUse, DatabaseError, databaseFile, servingLockName } from './location.ts';
-import { migrate, schemaOf } from './migrations.ts';
+import { cannotUse, DatabaseError, databaseFile, findLost, servingLockName } from './location.ts';
 import { deployment } from './schema.ts';
-import { beginUpgrade, type UpgradeRules } from './upgrade.ts';
+import { beginUpgrade, migrate, schemaOf, type UpgradeRules } from './upgrade.ts';
 
 /** The environment and currency that a database is bound to. */
 type Binding = Pick<StoreOptions, 'environment' | 'currency'>;

@@ -12,8 +12,7 @@ import {
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, type TreeHead } from '../../domain/merkle.ts';
 import type { Database } from './connection.ts';
-import { RecordDamaged } from './failure.ts';
-import type { Incidents } from './incidents.ts';
+import { type Incidents, RecordDamaged } from './failure.ts';
 import { createLeaves, type Leaves, type StoredLeaf } from './leaves.ts';
 import { createLogIndex, type LogIndex, type NotedLeaf } from './log-index.ts';
 import { logEvent } from './schema.ts';

@@ -1,8 +1,7 @@
 import { and, between, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { yearOfFiling } from '../../domain/filing.ts';
 import type { Database } from './connection.ts';
-import { RecordDamaged } from './failure.ts';
-import type { Incidents } from './incidents.ts';
+import { type Incidents, RecordDamaged } from './failure.ts';
 import { filing, latestFiling } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 

@@ -12,17 +12,17 @@ import { keyColumns } from './callers.ts';
 import type { Database } from './connection.ts';
 import { damaged, damagesOf } from './damage.ts';
 import { busyTimeoutMs } from './database.ts';
-import { createTreeReads } from './evidence.ts';
+import { createTreeReads } from './evidence-handlers.ts';
 import { createEvidenceLog } from './evidence-log.ts';
 import { isDamage } from './failure.ts';
 import { cannotUse, databaseFile } from './location.ts';
-import { logNamesIn, logStateIn } from './log.ts';
 import { faultsInOpenLog } from './log-check.ts';
+import { logNamesIn, logStateIn } from './log-handlers.ts';
 import { createNumberMetrics } from './metrics.ts';
-import { migrationNames, schemaOf } from './migrations.ts';
 import { lastRestoration } from './restorations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 import { createTrustedClock } from './trusted-clock.ts';
+import { migrationNames, schemaOf } from './upgrade.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
 
 /** A report about a database. */

@@ -1,5 +1,5 @@
 import type { EventListener, StorageErrors, Store } from '../store.ts';
-import { noStorageErrors } from './incidents.ts';
+import { noStorageErrors } from './failure.ts';
 import type { EventNews } from './thread-messages.ts';
 
 /** The listeners of a store, and its storage errors as its callers know them. */

@@ -11,10 +11,9 @@ import {
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf, treeHashBytes } from '../../domain/merkle.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
-import { faultsInChains } from './chain-check.ts';
 import { type Erasure, type Erasures, readErasures } from './erasure-check.ts';
 import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
-import { faultsInLogTables } from './log-tables-check.ts';
+import { faultsInChains, faultsInLogTables } from './log-tables-check.ts';
 import { filing } from './schema.ts';
 import { columnsOf } from './statement.ts';
 

@@ -3,8 +3,7 @@ import { evidenceHash } from '../../domain/filing.ts';
 import { commitmentTo, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import type { EvidenceLog } from './evidence-log.ts';
-import { RecordDamaged } from './failure.ts';
-import type { Incidents } from './incidents.ts';
+import { type Incidents, RecordDamaged } from './failure.ts';
 import type { Leaves } from './leaves.ts';
 import type { filing, provenanceRecord } from './schema.ts';
 

@@ -2,14 +2,22 @@ import { sql } from 'drizzle-orm';
 import {
   type AnySQLiteColumn,
   blob,
+  customType,
   index,
   integer,
+  primaryKey,
   sqliteTable,
   text,
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
 import type { KeyStatus, PlatformStatus, Tier } from '../../domain/caller.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
+
+/** An amount in minor units. It is at most 2^53-1, so the driver's number is exact. */
+export const money = customType<{ data: bigint; driverData: bigint | number }>({
+  dataType: () => 'integer',
+  fromDriver: (value) => BigInt(value),
+});
 
 /** Platforms have a tier; internal callers have none. */
 export const caller = sqliteTable(
@@ -84,5 +92,49 @@ export const party = sqliteTable(
     uniqueIndex('party_known')
       .on(table.callerId, table.role, table.partyId)
       .where(sql`${table.removedAtS} IS NULL`),
+  ],
+);
+
+/** Spent nonces, a row for those of one transaction and window of time. */
+export const spentNonces = sqliteTable(
+  'spent_nonces',
+  {
+    id: integer().primaryKey(),
+    window: integer().notNull(),
+    /** As nonces.ts writes them. */
+    entries: blob({ mode: 'buffer' }).notNull(),
+  },
+  (table) => [index('spent_nonces_by_window').on(table.window)],
+);
+
+/** Calls counted, a row a platform and month (YYYY-MM). */
+export const usage = sqliteTable(
+  'usage',
+  {
+    callerId: integer('caller_id').notNull(),
+    month: text().notNull(),
+    calls: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.callerId, table.month] })],
+);
+
+/** Idempotency keys, each with the result or the instruction of the call that claimed it. */
+export const idempotencyKey = sqliteTable(
+  'idempotency_key',
+  {
+    callerId: integer('caller_id').notNull(),
+    key: text().notNull(),
+    fingerprint: blob({ mode: 'buffer' }).notNull(),
+    claimedAtS: integer('claimed_at_s').notNull(),
+    /** The instruction of the call, whose current state a replay returns. */
+    instructionId: text('instruction_id'),
+    /** The result of the command, serialised by node:v8; null if there is an instruction. */
+    outcome: blob({ mode: 'buffer' }),
+    /** The request id of the call that claimed it. */
+    requestId: text('request_id'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.callerId, table.key] }),
+    index('idempotency_key_by_age').on(table.claimedAtS),
   ],
 );

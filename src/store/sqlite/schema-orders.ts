@@ -3,8 +3,7 @@ import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'driz
 import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../../domain/escrow.ts';
 import type { EscrowType } from '../../domain/escrow-terms.ts';
 import type { PaymentStatus } from '../../domain/payment.ts';
-import { caller, party } from './schema-callers.ts';
-import { money } from './schema-columns.ts';
+import { caller, money, party } from './schema-callers.ts';
 import { filing } from './schema-filings.ts';
 
 /** Escrow orders; a filing has one at most that is UNPAID or FROZEN. */

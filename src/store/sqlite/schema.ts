@@ -1,7 +1,5 @@
-export * from './schema-admission.ts';
 export * from './schema-callers.ts';
 export * from './schema-deployment.ts';
 export * from './schema-events.ts';
 export * from './schema-filings.ts';
-export * from './schema-log.ts';
 export * from './schema-orders.ts';

@@ -1,8 +1,8 @@
 import Sqlite from 'better-sqlite3';
 import { faultsBySqlite } from './damage.ts';
 import { busyTimeoutMs } from './database.ts';
-import { schemaOf } from './migrations.ts';
 import type { NumberGap } from './restorations.ts';
+import { schemaOf } from './upgrade.ts';
 
 /** Facts about a database of any schema. */
 export interface DatabaseFacts {

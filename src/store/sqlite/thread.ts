@@ -2,7 +2,7 @@ import '../../packaging/module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { StorageErrors, StoreOptions, StoreRequest } from '../store.ts';
 import { damaged } from './damage.ts';
-import { noStorageErrors } from './incidents.ts';
+import { noStorageErrors } from './failure.ts';
 import { databaseFile } from './location.ts';
 import { toWorkerError, type WorkerRequest, type WorkerResponse } from './thread-messages.ts';
 

@@ -1,5 +1,5 @@
-import { desc, eq } from 'drizzle-orm';
-import { filingErased, recordNotFound } from '../../domain/filing.ts';
+import { and, desc, eq, gt, lt, lte } from 'drizzle-orm';
+import { filingErased, linkNotFound, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
   consistencyPath,
@@ -8,19 +8,24 @@ import {
   rootOf,
   subtreesOf,
 } from '../../domain/merkle.ts';
-import type { EvidenceCommands, LogClock, LoggedRecord, RecordName } from '../evidence-commands.ts';
+import type {
+  EvidenceCommands,
+  LogClock,
+  LoggedRecord,
+  RecordName,
+  StoredLink,
+} from '../evidence-commands.ts';
 import type { ReadTree } from '../store.ts';
 import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
-import { RecordDamaged } from './failure.ts';
+import { type Incidents, RecordDamaged } from './failure.ts';
 import { toFiling } from './filings.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import type { Incidents } from './incidents.ts';
 import { createLeaves, type Leaves } from './leaves.ts';
-import { createLinkHandlers } from './links.ts';
+import { pageOf, rowsFor } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
-import { caller, filing, logEvent, provenanceRecord } from './schema.ts';
+import { caller, evidenceLink, filing, logEvent, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
@@ -83,6 +88,7 @@ export function createEvidenceHandlers(
     throw new RecordDamaged(`Leaf ${wrong} of the evidence log is not what was recorded.`);
   }
 
+  /** Throws FILING_NOT_FOUND for a record that does not exist or is erased. */
   function requireRecord(named: RecordName): void {
     const found = findRecord(named);
     if (found === undefined) throw recordNotFound(named.sequence);
@@ -117,7 +123,7 @@ export function createEvidenceHandlers(
       to > size() || from > to ? undefined : consistencyPath(from, to).map(hashOf),
     ),
     FindRecord: reads(findRecord),
-    ...createLinkHandlers(database, { recordAudit, requireRecord, notAfter: dated.notAfter }),
+    ...createLinkHandlers(database, recordAudit, dated, requireRecord),
     ReadLogClock: reads(clock),
     AcceptClock: writes(({ by }) => {
       const before = clock();
@@ -192,3 +198,94 @@ function createRecordReads(database: Database, check: RecordCheck) {
     return found === undefined || sequence === 1 ? found : findTransfer(filingNo, sequence);
   };
 }
+
+/** Expired links that are deleted with each new one: more than one, so that the table does not grow. */
+const sweptPerLink = 2;
+
+const linkColumns = {
+  id: evidenceLink.id,
+  linkId: evidenceLink.linkId,
+  filingNo: evidenceLink.filingNo,
+  sequence: evidenceLink.sequence,
+  createdAtS: evidenceLink.createdAtS,
+  expiresAtS: evidenceLink.expiresAtS,
+  revokedAtS: evidenceLink.revokedAtS,
+};
+
+const toLink = ({ id: _, ...link }: StoredLink & { readonly id: number }): StoredLink => link;
+
+/** Handlers of links to evidence. They are rare, so no statement is prepared. */
+function createLinkHandlers(
+  database: Database,
+  recordAudit: RecordAudit,
+  clock: TrustedClock,
+  requireRecord: (named: RecordName) => void,
+): Handlers<'ShareRecord' | 'FindLink' | 'ListLinks' | 'RevokeLink'> {
+  const links = () => database.select(linkColumns).from(evidenceLink).$dynamic();
+
+  function sweep(nowS: number): void {
+    database
+      .delete(evidenceLink)
+      .where(lte(evidenceLink.expiresAtS, clock.notAfter(nowS)))
+      .orderBy(evidenceLink.expiresAtS)
+      .limit(sweptPerLink)
+      .run();
+  }
+
+  return {
+    ShareRecord: writes(({ by, link, callerId, expiresAtS, ...named }) => {
+      requireRecord(named);
+      sweep(by.atS);
+      const { linkId } = link;
+      const { filingNo, sequence } = named;
+      database
+        .insert(evidenceLink)
+        .values({ linkId, filingNo, sequence, callerId, createdAtS: by.atS, expiresAtS })
+        .run();
+      recordAudit(by, 'evidence link', linkId, { after: { filingNo, sequence, expiresAtS } });
+      return link;
+    }),
+    FindLink: reads(({ linkId }) => {
+      const row = links().where(eq(evidenceLink.linkId, linkId)).get();
+      return row && toLink(row);
+    }),
+    ListLinks: reads(({ filingNo, owner, nowS, page }) => {
+      requireRecord({ filingNo, sequence: 1, owner });
+      const isListed = and(
+        eq(evidenceLink.filingNo, filingNo),
+        gt(evidenceLink.expiresAtS, nowS),
+        page.from === undefined ? undefined : lt(evidenceLink.id, page.from),
+      );
+      return pageOf(
+        links().where(isListed).orderBy(desc(evidenceLink.id)).limit(rowsFor(page)).all(),
+        page,
+        toLink,
+      );
+    }),
+    RevokeLink: writes(({ by, linkId, filingNo, owner }) => {
+      const row = links()
+        .innerJoin(filing, eq(filing.filingNo, evidenceLink.filingNo))
+        .where(
+          and(
+            eq(evidenceLink.linkId, linkId),
+            filingNo === undefined ? undefined : eq(evidenceLink.filingNo, filingNo),
+            owner === undefined ? undefined : eq(filing.callerId, owner),
+          ),
+        )
+        .get();
+      if (row === undefined) throw linkNotFound();
+      const before = toLink(row);
+      if (before.revokedAtS !== null) return before;
+      const revokedAtS = by.atS;
+      database.update(evidenceLink).set({ revokedAtS }).where(eq(evidenceLink.id, row.id)).run();
+      recordAudit(by, 'evidence revoke-link', linkId, {
+        before: auditedLink(before),
+        after: { ...auditedLink(before), revokedAtS },
+      });
+      return { ...before, revokedAtS };
+    }),
+  };
+}
+
+/** A link as the audit log shows it: without its token. */
+const auditedLink = ({ filingNo, sequence, expiresAtS }: StoredLink) => ({ filingNo, sequence, expiresAtS });
