@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
-import { escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
+import { escrowIdIn, fileArtwork, getEscrow, openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { assertRejected } from '../support/rejected.ts';
 import { startService } from '../support/service.ts';
 import { openTestProvider, type Report } from '../support/simulator.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Reports one unit less than is held. */
 const oneMissing: Report = (_, payment) =>
@@ -106,4 +109,25 @@ test('a decision needs its evidence to be readable, and is accepted once', async
   await becomes(escrowId, 'FROZEN');
   const { errors } = await escrow('resolve', escrowId, '--accept', ...why);
   assert.match(errors.join('\n'), /ESCROW_STATE_CONFLICT.*does not wait/);
+});
+
+test('an order is ended with the file that proves it: REST shows by whom, the audit log its SHA-256', async (t) => {
+  const escrowId = await openInReview();
+  const letter = join(temporaryFolder(t), 'letter.eml');
+  writeFileSync(letter, 'The account was closed. Its customer has the money back.');
+  // sha256sum letter.eml
+  const evidence = '43da80e2f210830539062fa1c51ed1b9ff7b0def9afb803f52628f5ceeff73ac';
+  const { code, printed, errors } = await escrow(
+    ...['resolve', escrowId, '--end', 'CLOSED', '--evidence', letter, ...why],
+  );
+  assert.equal(code, 0, errors.join('\n'));
+  assert.match(printed.join('\n'), new RegExp(`^${escrowId}  CLOSED .*decided by an operator`));
+  const { history } = (await getEscrow(service, platform, escrowId)).json;
+  assert.partialDeepStrictEqual(history.at(-1), { state: 'CLOSED', byOperator: true });
+  const audit = await runHere(['audit-log', '--json'], { ARTSEAL_DATA_DIR: service.dataDir });
+  const [entry] = audit.printed.map((line) => JSON.parse(line));
+  assert.partialDeepStrictEqual(entry, {
+    ...{ action: 'escrow resolve', subject: escrowId, reason: why[1] },
+    after: { state: 'CLOSED', decision: 'END', evidence },
+  });
 });
