@@ -435,3 +435,20 @@ test('check compares the clock with the newest filing', async (t) => {
   );
   assert.match(await at(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
 });
+
+test('check says whether signed calls are rejected since a restore', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await makeSandbox(dataDir);
+  const [servedMs, gapMs] = [Date.UTC(2026, 10, 21), 300_000];
+  const found = async (servedAtS: number | null, nowMs: number) => {
+    const client = new Sqlite(join(dataDir, 'artseal.db'));
+    client.prepare('INSERT INTO restoration VALUES (NULL, 1, 1, ?)').run(servedAtS);
+    client.close();
+    return (await findingsAt(nowMs, { ARTSEAL_DATA_DIR: dataDir }, 'restored')).join();
+  };
+  assert.match(await found(null, servedMs), /^warning: .*not served since: .*serve no other folder/);
+  const rejected =
+    'fault: signed calls are rejected until 2026-11-21T00:05:01Z, since it was restored from a backup: wait';
+  assert.equal(await found(servedMs / 1_000, servedMs + gapMs), rejected);
+  assert.match(await found(servedMs / 1_000, servedMs + gapMs + 1_000), /^ok: .*accepted again$/);
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { closeSync, copyFileSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,9 +10,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ConnectError, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
-import { utcTimestamp } from '../../src/domain/utc.ts';
-import type { Finding } from '../../src/operations/check/finding.ts';
-import { runHere } from '../support/artseal.ts';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
@@ -57,14 +54,14 @@ async function watchHealth(service: WatchedService, signal: AbortSignal, take: (
   }
 }
 
-const linesOf = (text: string) => text.trimEnd().split('\n');
-const logLines = ({ stderr }: WatchedService) => linesOf(stderr()).map((line) => JSON.parse(line));
+const logLines = ({ stderr }: WatchedService) =>
+  stderr()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
 /** Log lines about readiness. */
 const readinessLines = (service: WatchedService) =>
   logLines(service).filter(({ msg }) => /^(not )?ready/.test(msg));
-
-const hasLogged = ({ stderr }: WatchedService, msg: string) =>
-  eventually(`${msg} is logged`, timeoutMs, () => stderr().includes(`"msg":"${msg}"}\n`));
 
 /** How long a service drained, by its log. */
 function drainedMs(service: WatchedService): number {
@@ -112,7 +109,15 @@ async function serveOnSmallDisk(t: TestContext) {
     fill(join(onDisk, 'fill'));
     await eventually('a filing is refused', timeoutMs, async () => (await file()).status === 503);
   };
-  return { service, dataDir, onDisk, file, fillUp, makeRoom: () => rmSync(join(onDisk, 'fill')) };
+  /** Runs `artseal check` where the disk is mounted. */
+  const check = () => {
+    const namespaces = ['--user', '--preserve-credentials', '--mount'];
+    const words = ['--target', String(service.child.pid), ...namespaces, '--'];
+    const env = commandEnvironment({ ...anyAddresses, ARTSEAL_DATA_DIR: dataDir });
+    const command = [...words, ...artsealCommand(['check']).flat()];
+    return spawnSync('nsenter', command, { env, cwd: projectFolder, encoding: 'utf8' });
+  };
+  return { service, file, fillUp, check, makeRoom: () => rmSync(join(onDisk, 'fill')) };
 }
 
 test('commands name a path on a disk that is mounted read-only, and what to do', {
@@ -140,10 +145,10 @@ test('commands name a path on a disk that is mounted read-only, and what to do',
 });
 
 test('a rejected filing makes the server not ready at once, until writes have succeeded for seconds', {
-  skip: skipUnlessUnshared(diskIsMounted, 'mount'),
+  skip: skipUnlessUnshared(diskIsMounted, 'mount', 'nsenter'),
   timeout: 300_000,
 }, async (t) => {
-  const { service, file, fillUp, makeRoom } = await serveOnSmallDisk(t);
+  const { service, file, fillUp, check, makeRoom } = await serveOnSmallDisk(t);
   const health = healthOf(service);
   assert.equal(await statusOf(service, '/readyz'), 200);
   assert.equal((await health.check({})).status, Status.SERVING);
@@ -168,6 +173,10 @@ test('a rejected filing makes the server not ready at once, until writes have su
     }
     assert.equal((await health.check({})).status, Status.NOT_SERVING);
     assert.equal(await statusOf(service, '/healthz'), 200, 'the process is well');
+    const { status, stdout } = check();
+    assert.equal(status, 1);
+    assert.match(stdout, /^fault +disk .*(ENOSPC|make room)/m);
+    assert.equal((await scrape(service.metricsUrl)).value('artseal_ready_part', { part: 'store' }), 0);
     assert.equal((await file()).status, 503);
     makeRoom();
     const { SERVING, NOT_SERVING } = Status;
@@ -199,120 +208,6 @@ test('a rejected filing makes the server not ready at once, until writes have su
     calls.every(({ operation }) => operation.includes('Filing')),
     'health checks leave no lines',
   );
-});
-
-/** Runs a command in the namespace of a service on a small disk. */
-const besideIt = ({ child }: WatchedService): string[] => {
-  const namespaces = ['--user', '--preserve-credentials', '--mount'];
-  return ['nsenter', '--target', String(child.pid), ...namespaces, '--'];
-};
-
-/** Runs `artseal` on a data folder, by `launcher` if there is one. */
-function run(words: readonly string[], dataDir: string, launcher: readonly string[] = []) {
-  const [program = '', ...rest] = [...launcher, ...artsealCommand(words).flat()];
-  const env = commandEnvironment({ ...anyAddresses, ARTSEAL_DATA_DIR: dataDir });
-  return spawnSync(program, rest, { env, cwd: projectFolder, encoding: 'utf8' });
-}
-
-/** What /readyz, health, metrics, check and log say about a part. */
-async function saidOf(service: WatchedService, dataDir: string, part: string, launcher?: readonly string[]) {
-  const answer = await fetch(`${service.publicUrl}/readyz`);
-  const { message } = (await answer.json()) as { message?: string };
-  const isReady = Number(answer.ok);
-  // Metrics are cached for a second.
-  await eventually('the metrics say so', timeoutMs, async () => {
-    return (await scrape(service.metricsUrl)).value('artseal_ready') === isReady;
-  });
-  const metrics = await scrape(service.metricsUrl);
-  const checked = run(['check', '--json'], dataDir, launcher);
-  const findings = linesOf(checked.stdout).map((line): Finding => JSON.parse(line));
-  const [change] = readinessLines(service).slice(-1);
-  return {
-    readyz: [answer.status, message],
-    health: (await healthOf(service).check({})).status,
-    metrics: [metrics.value('artseal_ready'), metrics.value('artseal_ready_part', { part })],
-    check: checked.status,
-    faults: findings.filter(({ level }) => level === 'fault').map((finding) => [finding.part, finding.text]),
-    log: change && [change.msg, change.faults?.map(({ fault }: { fault: string }) => fault)],
-  };
-}
-
-test('/readyz, metrics, check and log agree about a full disk and a restored registry', {
-  skip: skipUnlessUnshared(diskIsMounted, 'mount', 'nsenter'),
-  timeout: 300_000,
-}, async (t) => {
-  const { service, dataDir, onDisk, file, fillUp, makeRoom } = await serveOnSmallDisk(t);
-  const well = await saidOf(service, dataDir, 'store', besideIt(service));
-  assert.deepEqual([...well.readyz, ...well.metrics], [200, undefined, 1, 1]);
-  assert.equal(well.health, Status.SERVING);
-
-  await fillUp();
-  await hasLogged(service, 'not ready: store');
-  const full = await saidOf(service, dataDir, 'store', besideIt(service));
-  assert.deepEqual(
-    [full.readyz, full.metrics],
-    [
-      [503, 'Not ready: store.'],
-      [0, 0],
-    ],
-  );
-  assert.equal(full.health, Status.NOT_SERVING);
-  assert.equal(full.check, 1);
-  assert.match(String(full.faults), /disk,.*(ENOSPC|make room)/);
-  assert.deepEqual(full.log, ['not ready: store', ['a write failed: database or disk is full']]);
-
-  makeRoom();
-  await hasLogged(service, 'ready again');
-  const { json } = await file();
-  assert.match(json.filingNo, /^AS-/);
-  // Nothing is published after the backup, so the restored log can continue.
-  await eventually('all is published', timeoutMs, async () => {
-    const { value } = await scrape(service.metricsUrl);
-    const leaves = value('artseal_evidence_log_leaves');
-    return leaves !== undefined && leaves > 0 && leaves === value('artseal_evidence_log_published_leaves');
-  });
-  const folder = temporaryFolder(t);
-  const [backup, into] = [join(folder, 'backup.tar'), join(folder, 'restored')];
-  const taken = run(['backup', backup], dataDir, besideIt(service));
-  assert.equal(taken.status, 0, taken.stderr);
-  assert.equal((await runHere(['restore', backup, '--into', into], {})).code, 0);
-  const beforeStart = await runHere(['check', '--json'], { ...anyAddresses, ARTSEAL_DATA_DIR: into });
-  assert.match(beforeStart.printed.join('\n'), /"warning","part":"restored".*serve no other folder/);
-  copyFileSync(join(onDisk, 'log-checkpoint'), join(into, 'log-checkpoint'));
-  const { apiKey, apiSecret } = JSON.parse(readFileSync(join(into, 'sandbox-credentials.json'), 'utf8'));
-  assert.equal(await service.stop(), 0);
-
-  const again = await serveWatched(t, { ARTSEAL_DATA_DIR: into });
-  // The evidence log may be compared for a moment after the start.
-  await hasLogged(again, 'not ready: restored');
-  const restored = await saidOf(again, into, 'restored');
-  const refused = await send(again.publicUrl, { apiKey, apiSecret }, filing);
-  assert.equal(refused.status, 503);
-  const untilS = Number(/X-Timestamp up to (\d+),/.exec(refused.json.message)?.[1]);
-  const takenFrom = utcTimestamp((untilS + 1) * 1_000);
-  const words = `signed calls are rejected until ${takenFrom}`;
-  assert.deepEqual(
-    [restored.readyz, restored.metrics],
-    [
-      [503, `Not ready: restored (${words}).`],
-      [0, 0],
-    ],
-  );
-  assert.equal(restored.health, Status.NOT_SERVING);
-  assert.deepEqual(
-    [restored.check, restored.faults],
-    [1, [['restored', `${words}, since it was restored from a backup: wait`]]],
-  );
-  assert.equal(restored.log?.[0], 'not ready: restored');
-  assert.match(again.stderr(), new RegExp(`"until":"${takenFrom}"`));
-
-  const log = `${again.publicUrl}/log`;
-  const vkey = (await (await fetch(`${log}/vkey`)).text()).trim();
-  await eventually('what was skipped is published', timeoutMs, async () => {
-    const { code, printed } = await runHere(['log', 'audit', log, '--key', vkey, '--json'], {});
-    return code === 0 && /NUMBERS_SKIPPED/.test(printed.join('\n'));
-  });
-  assert.equal(await again.stop(), 0);
 });
 
 async function draining(t: TestContext, delayS: string) {

@@ -11,6 +11,7 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
 import { OpenCalls } from '../../src/http/listen/open-calls.ts';
 import { sealUrl } from '../../src/keys/webhook-urls.ts';
+import { writeBackupStatus } from '../../src/operations/backup/standing.ts';
 import type { Access } from '../../src/payments/provider.ts';
 import { metrics } from '../../src/telemetry/metrics/metrics.ts';
 import { createMetricsListener } from '../../src/telemetry/metrics/metrics-listener.ts';
@@ -231,6 +232,17 @@ test('a key that the provider rejects raises its gauge within a minute', async (
   clock.advance(60_000);
   await turnOfTheLoop();
   assert.deepEqual(await raised(), [1, 1, 0]);
+});
+
+test('a failed backup of a command raises its gauge, and the last verified one is shown', async () => {
+  const takenAt = '2026-11-20T03:10:00.000Z';
+  const last = { file: join(service.dataDir, 'artseal.db'), takenAt };
+  writeBackupStatus(service.dataDir, { last, failure: { at: takenAt, reason: 'no room' } });
+  const failing = await metricsWith((metrics) => {
+    clock.advance(10_000);
+    return metrics.value('artseal_backup_failing') === 1;
+  });
+  assert.equal(failing.value('artseal_backup_taken_seconds'), Date.parse(takenAt) / 1_000);
 });
 
 test('scrapes within a second get the same text', async () => {
