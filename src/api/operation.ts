@@ -55,50 +55,34 @@ interface Steps<I extends DescMessage, Input, CallOf, Response> {
   run(input: Input, call: CallOf): Response;
 }
 
-/** Parses a message into a function that runs the call. This hides the type of the input. */
-type ParseToRun<I extends DescMessage, CallOf, Response> = (
-  message: MessageShape<I>,
-  principal: Principal,
-) =>
-  | { readonly violations: readonly Violation[]; readonly run?: never }
-  | { readonly run: (call: CallOf) => Response; readonly violations?: never };
-
-/** An operation that returns one message. */
-export interface AnyOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage> {
+/** An operation that returns one message, whatever its input is. */
+export interface AnyOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage>
+  extends Steps<I, never, Call, Promise<MessageInitShape<O>>> {
   readonly kind: DescMethodUnary['methodKind'];
-  parse: ParseToRun<I, Call, Promise<MessageInitShape<O>>>;
 }
 
-/** An operation that returns a stream of messages. */
+/** An operation that returns a stream of messages, whatever its input is. */
 export interface AnyStreamingOperation<
   I extends DescMessage = DescMessage,
   O extends DescMessage = DescMessage,
-> {
+> extends Steps<I, never, StreamCall, AsyncIterable<MessageInitShape<O>>> {
   readonly kind: DescMethodServerStreaming['methodKind'];
-  parse: ParseToRun<I, StreamCall, AsyncIterable<MessageInitShape<O>>>;
 }
 
 /** Makes an operation that returns one message. */
 export function operation<I extends DescMessage, O extends DescMessage, Input>(
   steps: Steps<I, Input, Call, Promise<MessageInitShape<O>>>,
 ): AnyOperation<I, O> {
-  return { kind: 'unary', parse: parseToRun(steps) };
+  return { kind: 'unary', ...(steps as Steps<I, never, Call, Promise<MessageInitShape<O>>>) };
 }
 
 /** Makes an operation that returns a stream of messages. */
 export function streaming<I extends DescMessage, O extends DescMessage, Input>(
   steps: Steps<I, Input, StreamCall, AsyncIterable<MessageInitShape<O>>>,
 ): AnyStreamingOperation<I, O> {
-  return { kind: 'server_streaming', parse: parseToRun(steps) };
-}
-
-function parseToRun<I extends DescMessage, Input, CallOf, Response>({
-  parse,
-  run,
-}: Steps<I, Input, CallOf, Response>): ParseToRun<I, CallOf, Response> {
-  return (message, principal) => {
-    const { input, violations } = parse(message, principal);
-    return violations === undefined ? { run: (call) => run(input as Input, call) } : { violations };
+  return {
+    kind: 'server_streaming',
+    ...(steps as Steps<I, never, StreamCall, AsyncIterable<MessageInitShape<O>>>),
   };
 }
 

@@ -38,6 +38,8 @@ import {
 import { type RequestEvent, setCaller } from './call-observer.ts';
 import { createStreamLimit } from './concurrency-limit.ts';
 import {
+  type AnyOperation,
+  type AnyStreamingOperation,
   type Call,
   type Implementation,
   isWriting,
@@ -342,12 +344,12 @@ export function createDispatcher(implementations: readonly Implementation[]) {
       method: DescMethodUnary,
       message: Message,
       call: Call,
-      violations: readonly Violation[] = [],
+      violations?: readonly Violation[],
     ): Promise<Message> => {
       const operation = allowed(method, call.principal);
       if (operation.kind !== 'unary') throw new Error(`${method} is a stream.`);
-      const run = runnable(operation.parse(message, call.principal), violations);
-      return create(method.output, await run(call));
+      const input = inputOf(operation, message, call.principal, violations);
+      return create(method.output, await operation.run(input, call));
     },
     /** Calls the operation of a streaming method. Iterating throws as `invoke` does. */
     stream: async function* (
@@ -357,20 +359,23 @@ export function createDispatcher(implementations: readonly Implementation[]) {
     ): AsyncGenerator<Message, void> {
       const operation = allowed(method, call.principal);
       if (operation.kind !== 'server_streaming') throw new Error(`${method} is no stream.`);
-      const run = runnable(operation.parse(message, call.principal), []);
-      for await (const response of run(call)) yield create(method.output, response);
+      const input = inputOf(operation, message, call.principal);
+      for await (const response of operation.run(input, call)) yield create(method.output, response);
     },
   };
 }
 
-/** The function that runs a parsed message. Throws VALIDATION_FAILED. */
-function runnable<Run>(
-  parsed: { readonly violations?: readonly Violation[]; readonly run?: Run },
-  violations: readonly Violation[],
-): Run {
+/** Parses a message. Throws VALIDATION_FAILED. */
+function inputOf(
+  operation: AnyOperation | AnyStreamingOperation,
+  message: Message,
+  principal: Principal,
+  before: readonly Violation[] = [],
+): never {
+  const { input, violations = [] } = operation.parse(message, principal);
   // The message names one violation of each field, the first. The reader's come first: they describe what the caller sent.
-  rejectViolations([...violations, ...(parsed.violations ?? [])]);
-  return parsed.run as Run;
+  rejectViolations([...before, ...violations]);
+  return input as never;
 }
 
 /** Throws PERMISSION_DENIED. */

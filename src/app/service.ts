@@ -1,20 +1,20 @@
 import type { Logger } from 'pino';
 import { createDispatcher, type Dispatcher } from '../api/pipeline.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
+import type { ServiceDependencies } from '../api/services/dependencies.ts';
 import { createEscrowService } from '../api/services/escrow-service.ts';
+import { webhookMessage } from '../api/services/event-message.ts';
 import { createEventService } from '../api/services/event-service.ts';
-import { createEvidenceService } from '../api/services/evidence-service.ts';
+import { createEvidenceService, createSharedEvidence } from '../api/services/evidence-service.ts';
 import { createFilingService } from '../api/services/filing-service.ts';
 import { createPaging } from '../api/services/paging.ts';
 import { createProvenanceService } from '../api/services/provenance-service.ts';
-import { createSharedEvidence } from '../api/services/shared-evidence.ts';
-import { webhookMessage } from '../api/services/webhook-message.ts';
 import { createWebhookService } from '../api/services/webhook-service.ts';
 import type { WebhookSettings } from '../config/config.ts';
 import type { Calendar } from '../domain/calendar.ts';
 import type { Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
-import { membersOf, type PartyRules } from '../domain/party.ts';
+import type { PartyRules } from '../domain/party.ts';
 import { createFeed, createPolls } from '../events/feed.ts';
 import { createAttempts } from '../events/webhooks/attempt.ts';
 import { createOutgoing } from '../events/webhooks/outgoing.ts';
@@ -93,7 +93,6 @@ export function createService(parts: ServiceParts): Service {
     const atMs = clock.nowMs();
     return { atMs, timestamp: timestamp(atMs) };
   };
-  const parties = membersOf(parts.partyRules);
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
   const openReads = createOpenReads(executorOf(store, shares.publicReads));
@@ -118,19 +117,21 @@ export function createService(parts: ServiceParts): Service {
     },
     message: (event) => webhookMessage(event, { idKey, timestamp }),
   });
+  const dependencies: ServiceDependencies = {
+    ...{ ...parts, now, timestamp, paging, reconciler, bundles, linkTokens, linkPath, feed, polls, idKey },
+    attempt,
+    checkTarget: (url) => checkTarget(url, targets),
+    onWebhookChange: () => void sender.look(),
+  };
   return {
     dispatcher: createDispatcher([
-      createFilingService({ ...parts, now, paging }),
+      createFilingService(dependencies),
       createProvenanceService(),
-      createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp, paging }),
-      createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
-      createEventService({ feed, polls, clock, idKey, timestamp }),
-      createWebhookService({
-        ...{ ...parts, attempt, timestamp, paging, idKey },
-        checkTarget: (url) => checkTarget(url, targets),
-        onChange: () => void sender.look(),
-      }),
-      createAdminService({ ...parts, paging }),
+      createEvidenceService(dependencies),
+      createEscrowService(dependencies),
+      createEventService(dependencies),
+      createWebhookService(dependencies),
+      createAdminService(dependencies),
     ]),
     notifications: createNotifications({ provider, execute, clock }),
     publicLog: {
@@ -138,7 +139,7 @@ export function createService(parts: ServiceParts): Service {
       verifierKeys: publication.verifierKeys,
       tile,
     },
-    sharedEvidence: createSharedEvidence({ bundles, linkTokens, clock, execute: openReads }),
+    sharedEvidence: createSharedEvidence(dependencies, openReads),
     start: async () => {
       await recovery.start();
       await sender.start();

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
+  type AddPartyRequest,
   AdminService,
   type AuditEntrySchema,
   type CreateKeyRequest,
@@ -7,12 +8,14 @@ import {
   Key_Tier,
   type KeySchema,
   type ListUsageResponse_UsageSchema,
+  Party_Role,
+  type PartySchema,
   Platform_Status,
   type PlatformSchema,
   type UpdatePlatformRequest,
 } from '../../../gen/artseal/v1/admin_pb.ts';
 import { type AuditEntry, checkReason } from '../../domain/audit-entry.ts';
-import { type Calendar, checkMonth, instantOf } from '../../domain/calendar.ts';
+import { checkMonth, instantOf } from '../../domain/calendar.ts';
 import {
   type Agreement,
   type AgreementChange,
@@ -26,25 +29,28 @@ import {
   statusAt,
   type Tier,
 } from '../../domain/caller.ts';
+import type { PartyRole } from '../../domain/escrow-terms.ts';
+import { checkParty, checkRole, type NewParty, type PartyRules, partyRoles } from '../../domain/party.ts';
 import type { Violation } from '../../domain/violation.ts';
-import { createIssuance, type IssuanceDependencies, type IssuedKey } from '../../keys/issuance.ts';
+import { createIssuance, type IssuedKey } from '../../keys/issuance.ts';
 import type { Platform, PlatformUsage, StoredKey } from '../../store/caller-commands.ts';
+import type { Party } from '../../store/party-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
+import {
+  type Call,
+  type Implementation,
+  implement,
+  type Operations,
+  operation,
+  parsed,
+} from '../operation.ts';
 import { actorOf } from '../principal.ts';
+import type { ServiceDependencies } from './dependencies.ts';
 import { wordOf } from './enum-words.ts';
-import { listing, type Paging } from './paging.ts';
-import { createPartyOperations, type PartyDependencies } from './party-operations.ts';
-import { utc } from './timestamps.ts';
-
-/** What the administration needs. */
-export interface AdminDependencies extends Omit<IssuanceDependencies, 'execute'>, PartyDependencies {
-  readonly calendar: Calendar;
-  readonly paging: Paging;
-}
+import { listing } from './paging.ts';
 
 /** AdminService, for operators. */
-export function createAdminService(dependencies: AdminDependencies): Implementation {
+export function createAdminService(dependencies: ServiceDependencies): Implementation {
   const { clock, calendar, paging } = dependencies;
   const issuanceOf = ({ execute }: Call) => createIssuance({ ...dependencies, execute });
   const shown = (key: StoredKey) => keyMessage(key, statusAt(key, clock.nowMs() / 1000));
@@ -234,4 +240,105 @@ function usageMessage(usage: PlatformUsage): MessageInitShape<typeof ListUsageRe
 
 function quotaField(quota: number | null): { monthlyQuota?: bigint } {
   return quota === null ? {} : { monthlyQuota: BigInt(quota) };
+}
+
+/** The operations of AdminService that register the parties of platforms. */
+function createPartyOperations({
+  partyRules,
+  clock,
+  paging,
+}: ServiceDependencies): Pick<
+  Operations<typeof AdminService>,
+  'addParty' | 'removeParty' | 'listParties' | 'importParties'
+> {
+  return {
+    addParty: operation({
+      parse: (request) => {
+        const { violations, party } = readParty(request, partyRules);
+        return parsed([...violations, ...checkReason(request.reason)], () => ({ party, request }));
+      },
+      run: async ({ party, request: { caller, reason } }, call) => {
+        const by = actorOf(call, clock, reason);
+        return { party: partyMessage(await call.execute({ kind: 'AddParty', by, caller, party })) };
+      },
+    }),
+    removeParty: operation({
+      parse: ({ caller, role: word, partyId, reason }) => {
+        const role = roleOf(word);
+        const violations = [...checkRole(role), ...checkReason(reason)];
+        return parsed(violations, () => ({ caller, role: role as PartyRole, partyId, reason }));
+      },
+      run: async ({ reason, ...named }, call) => {
+        const by = actorOf(call, clock, reason);
+        return { party: partyMessage(await call.execute({ kind: 'RemoveParty', by, ...named })) };
+      },
+    }),
+    listParties: listing(paging, {
+      check: ({ role }) => (role === Party_Role.ROLE_UNSPECIFIED ? [] : checkRole(roleOf(role))),
+      find: ({ caller, role }, page, { execute }) =>
+        execute({ kind: 'ListParties', filter: { caller: caller || undefined, role: roleOf(role) }, page }),
+      respond: ({ items }) => ({ parties: items.map(partyMessage) }),
+    }),
+    importParties: operation({
+      parse: ({ parties: messages, dryRun: isTrial, reason }) => {
+        const read = messages.map((message, index) => {
+          const at = (field: string) => `parties[${index}].${field}`;
+          const { violations, party } = readParty(message, partyRules);
+          return {
+            party: { ...party, caller: message.caller },
+            caller: { caller: message.caller, field: at('caller') },
+            violations: violations.map(({ field, rule }) => ({ field: at(field), rule })),
+          };
+        });
+        const parties = read.map(({ party }) => party);
+        const callers = read.map(({ caller }) => caller);
+        const violations = [
+          ...checkReason(reason),
+          ...read.flatMap((one) => one.violations),
+          ...repeated(parties),
+        ];
+        return parsed([], () => ({ parties, callers, violations, isTrial, reason }));
+      },
+      run: async ({ reason, ...given }, call) => {
+        const by = actorOf(call, clock, reason);
+        return call.execute({ kind: 'ImportParties', by, ...given });
+      },
+    }),
+  };
+}
+
+/** Reads and checks a party, including its role. */
+function readParty(
+  { role, partyId, providerIds }: Pick<AddPartyRequest, 'role' | 'partyId' | 'providerIds'>,
+  rules: PartyRules | undefined,
+): { readonly party: NewParty; readonly violations: readonly Violation[] } {
+  const party = { role: roleOf(role), partyId, providerIds };
+  return { party: party as NewParty, violations: checkParty(party, rules) };
+}
+
+const roleOf = (value: Party_Role) => wordOf(partyRoles, Party_Role, value);
+
+/** Finds parties that appear twice. */
+function repeated(parties: readonly (NewParty & { readonly caller: string })[]): Violation[] {
+  const first = new Map<string, number>();
+  return parties.flatMap(({ caller, role, partyId }, index) => {
+    const key = JSON.stringify([caller, role, partyId]);
+    const before = first.get(key);
+    if (before === undefined) first.set(key, index);
+    return before === undefined ? [] : [{ field: `parties[${index}]`, rule: `is parties[${before}] again` }];
+  });
+}
+
+function partyMessage({
+  role,
+  providerIds,
+  addedAtS,
+  ...party
+}: Party): MessageInitShape<typeof PartySchema> {
+  return { ...party, role: Party_Role[role], providerIds: { ...providerIds }, addedAt: utc(addedAtS) };
+}
+
+/** RFC 3339, whole seconds, UTC, of Unix seconds. */
+function utc(atS: number): string {
+  return new Date(atS * 1000).toISOString().replace('.000Z', '+00:00');
 }

@@ -18,36 +18,21 @@ import {
 } from '../../domain/escrow.ts';
 import { checkTerms, clearing } from '../../domain/escrow-terms.ts';
 import { checkFilingNumber } from '../../domain/filing.ts';
-import type { PartyMembers } from '../../domain/party.ts';
+import { membersOf } from '../../domain/party.ts';
 import { ApiError } from '../../domain/reason.ts';
-import type { PaymentProvider } from '../../payments/provider.ts';
-import { paymentPending, type Reconciler } from '../../payments/reconciliation/reconciler.ts';
+import { paymentPending } from '../../payments/reconciliation/reconciler.ts';
 import type { Instruction } from '../../store/escrow-commands.ts';
-import type { BusinessTime } from '../../store/filing-commands.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { callerOf, ownerScope } from '../principal.ts';
+import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
-import { listing, type Paging } from './paging.ts';
-
-/** What the escrow operations need. */
-export interface EscrowDependencies {
-  readonly provider: Pick<PaymentProvider, 'check'>;
-  /** The provider ids that parties need; undefined if parties need no registration. */
-  readonly parties: PartyMembers | undefined;
-  readonly reconciler: Pick<Reconciler, 'carryOut'>;
-  readonly now: () => BusinessTime;
-  /** RFC 3339 of Unix milliseconds, in the business time zone. */
-  readonly timestamp: (atMs: number) => string;
-  /** Returns a globally unique instruction id. */
-  readonly newInstructionId: () => string;
-  /** ISO 4217 code of all amounts. */
-  readonly currency: string;
-  readonly paging: Paging;
-}
+import { listing } from './paging.ts';
 
 /** The operations of EscrowService. Those that move money wait for the provider. */
-export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { provider, parties, reconciler, now, timestamp, newInstructionId, currency, paging } = dependencies;
+export function createEscrowService(dependencies: ServiceDependencies): Implementation {
+  const { provider, partyRules, reconciler, now, timestamp, newInstructionId, currency, paging } =
+    dependencies;
+  const parties = membersOf(partyRules);
 
   const shown = (order: Escrow) => toMessage(order, currency, timestamp);
   const workFor = (call: Call) => ({ ...callerOf(call), instructionId: newInstructionId() });

@@ -1,9 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { EventService, type WatchEventsResponseSchema } from '../../../gen/artseal/v1/event_pb.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { ValidationError, type Violation } from '../../domain/violation.ts';
-import type { Feed, Polls } from '../../events/feed.ts';
 import type { EventPage, EventWithCaller } from '../../store/event-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import {
@@ -16,14 +14,8 @@ import {
   streaming,
 } from '../operation.ts';
 import { ownerScope } from '../principal.ts';
-import { type EventMessageDependencies, eventMessage } from './event-message.ts';
-
-/** What the operations on events need. */
-export interface EventDependencies extends EventMessageDependencies {
-  readonly feed: Feed;
-  readonly polls: Polls;
-  readonly clock: Clock;
-}
+import type { ServiceDependencies } from './dependencies.ts';
+import { eventMessage } from './event-message.ts';
 
 /** How long a call may wait for an event, in seconds. */
 const waitSMax = 30;
@@ -40,7 +32,7 @@ interface Cursor {
 }
 
 /** The operations of EventService. Callers list their own events. An internal system may watch those of all. */
-export function createEventService({ feed, polls, clock, ...making }: EventDependencies): Implementation {
+export function createEventService({ feed, polls, clock, ...making }: ServiceDependencies): Implementation {
   /** Waits for events of a caller. Returns an empty page after `waitMs`. */
   async function waitForEvents(callerId: number, after: number | undefined, waitMs: number, call: Call) {
     const untilMs = clock.monotonicMs() + waitMs;

@@ -1,26 +1,14 @@
 import { EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { transfersMax } from '../../domain/provenance.ts';
 import type { Violation } from '../../domain/violation.ts';
-import type { Bundles } from '../../evidence/log/bundle.ts';
-import { type LinkTokens, linkLifeS } from '../../keys/link-tokens.ts';
+import { linkLifeS } from '../../keys/link-tokens.ts';
 import { mintLinkId } from '../../keys/mint.ts';
 import type { StoredLink } from '../../store/evidence-commands.ts';
+import type { Execute } from '../../store/store.ts';
 import { type Implementation, implement, operation, parsed } from '../operation.ts';
 import { ownerScope, sharerOf } from '../principal.ts';
-import { listing, type Paging } from './paging.ts';
-
-/** What the operations on evidence need. */
-export interface EvidenceDependencies {
-  readonly bundles: Bundles;
-  readonly linkTokens: LinkTokens;
-  /** The path of links on the public listener, before the token. */
-  readonly linkPath: string;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  /** RFC 3339 of Unix milliseconds, in the business time zone. */
-  readonly timestamp: (atMs: number) => string;
-  readonly paging: Paging;
-}
+import type { ServiceDependencies } from './dependencies.ts';
+import { listing } from './paging.ts';
 
 /** The largest sequence of a record: the filing itself and its transfers. */
 const sequenceMax = 1 + transfersMax;
@@ -36,7 +24,7 @@ export function createEvidenceService({
   clock,
   timestamp,
   paging,
-}: EvidenceDependencies): Implementation {
+}: ServiceDependencies): Implementation {
   const at = (atS: number) => timestamp(atS * 1000);
   const linkMessage = ({ linkId, sequence, createdAtS, expiresAtS, revokedAtS }: StoredLink) => ({
     ...{ linkId, sequence, createdAt: at(createdAtS), expiresAt: at(expiresAtS) },
@@ -88,4 +76,26 @@ export function createEvidenceService({
 
 function checkRange(field: string, value: number, min: number, max: number): Violation[] {
   return value >= min && value <= max ? [] : [{ field, rule: `must be an integer from ${min} to ${max}` }];
+}
+
+/**
+ * Opens links to evidence: returns the JSON of the bundle and a file name; undefined for an invalid token. Throws what
+ * `bundleOf` throws. `execute` rejects if too many reads are running.
+ */
+export function createSharedEvidence(
+  { bundles, linkTokens, clock }: Pick<ServiceDependencies, 'bundles' | 'linkTokens' | 'clock'>,
+  execute: Execute,
+) {
+  return {
+    open: async (token: string): Promise<{ readonly json: string; readonly file: string } | undefined> => {
+      const shared = linkTokens.open(token, Math.floor(clock.nowMs() / 1000));
+      if (shared === undefined) return undefined;
+      const { filingNo, sequence, linkId } = shared;
+      const link = await execute({ kind: 'FindLink', linkId });
+      if (link === undefined || link.revokedAtS !== null) return undefined;
+      // The creator of the link was allowed to see the record. Its status now does not matter.
+      const bundle = await bundles.bundleOf({ filingNo, sequence, owner: undefined }, execute);
+      return { json: JSON.stringify(bundle), file: `artseal-evidence-${filingNo}-${sequence}.json` };
+    },
+  };
 }

@@ -1,6 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Filing_Status, type FilingSchema, FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
-import type { Calendar } from '../../domain/calendar.ts';
 import {
   checkArtwork,
   evidenceChain,
@@ -12,20 +11,8 @@ import { apiErrorData, type Violation } from '../../domain/violation.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { callerOf, ownerScope } from '../principal.ts';
-import { listing, type Paging } from './paging.ts';
-
-/** What the filing operations need. */
-export interface FilingDependencies {
-  readonly now: () => BusinessTime;
-  readonly calendar: Pick<Calendar, 'yearEndsAtMs'>;
-  /** As `ClockReading.setByS`. */
-  readonly clockSetByS: () => number;
-  /** Whether a witness reports that the evidence log was rolled back. Filings are rejected then. */
-  readonly isRolledBack: () => boolean;
-  /** ISO 4217 code of all prices. */
-  readonly currency: string;
-  readonly paging: Paging;
-}
+import type { ServiceDependencies } from './dependencies.ts';
+import { listing } from './paging.ts';
 
 /** The operations of FilingService. A platform sees its own filings, an internal system all of them. */
 export function createFilingService({
@@ -35,7 +22,7 @@ export function createFilingService({
   isRolledBack,
   currency,
   paging,
-}: FilingDependencies): Implementation {
+}: ServiceDependencies): Implementation {
   /** The cap of the platform that a call is for, in the year of a time; undefined if it has none. */
   function capOf({ principal: { filingCap } }: Call, { atMs }: BusinessTime) {
     if (filingCap === undefined) return undefined;

@@ -2,32 +2,23 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   Delivery_Status,
   type DeliverySchema,
+  type TestWebhookResponseSchema,
   type WebhookService,
 } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { instantOf } from '../../domain/calendar.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { eventId } from '../../domain/event.ts';
 import type { Violation } from '../../domain/violation.ts';
 import { deliveryStatuses } from '../../domain/webhook.ts';
+import { mintTestEventId } from '../../keys/mint.ts';
 import { redeliver } from '../../store/redelivery.ts';
 import type { StoredDelivery, WebhookName, WebhookTestResult } from '../../store/webhook-commands.ts';
-import { createConcurrencyLimit, withinLimit } from '../concurrency-limit.ts';
+import { createConcurrencyLimit, type Steps, withinLimit } from '../concurrency-limit.ts';
 import { type Call, type Operations, operation, parsed } from '../operation.ts';
 import { ownerScope } from '../principal.ts';
+import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
-import { listing, type Paging } from './paging.ts';
-
-/** What the operations on deliveries need. */
-export interface DeliveryDependencies {
-  readonly clock: Clock;
-  /** RFC 3339 of Unix milliseconds, in the business time zone. */
-  readonly timestamp: (atMs: number) => string;
-  readonly paging: Paging;
-  /** The key of event ids, as in `eventId`. */
-  readonly idKey: Uint8Array;
-  /** Called when endpoints or their deliveries may have changed. */
-  readonly onChange: () => void;
-}
+import { messageOf } from './event-message.ts';
+import { listing } from './paging.ts';
 
 /** Concurrent redeliver calls: for one endpoint, and in total. */
 const redeliveriesMax = { ofEach: 1, ofAll: 100 };
@@ -43,8 +34,8 @@ export function createDeliveryOperations({
   timestamp,
   paging,
   idKey,
-  onChange,
-}: DeliveryDependencies): Pick<Operations<typeof WebhookService>, 'listDeliveries' | 'redeliver'> {
+  onWebhookChange,
+}: ServiceDependencies): Pick<Operations<typeof WebhookService>, 'listDeliveries' | 'redeliver'> {
   const redeliveries = createConcurrencyLimit<string>({
     ...redeliveriesMax,
     tooMany: 'Another call is sending events of this webhook again.',
@@ -78,7 +69,7 @@ export function createDeliveryOperations({
         const count = await withinLimit(redeliveries, key, call, ({ execute, executeNext }) =>
           redeliver(execute, request, executeNext),
         );
-        onChange();
+        onWebhookChange();
         return { count };
       },
     }),
@@ -101,7 +92,7 @@ function checkWhich(sequence: bigint | undefined, since: string | undefined): Vi
 function deliveryMessage(
   delivery: StoredDelivery,
   idKey: Uint8Array,
-  timestamp: DeliveryDependencies['timestamp'],
+  timestamp: ServiceDependencies['timestamp'],
 ): MessageInitShape<typeof DeliverySchema> {
   const { sequence, type, status, attempts, lastAttemptAtMs, nextAttemptAtMs } = delivery;
   const { httpStatus, answer, error } = delivery;
@@ -118,7 +109,7 @@ function deliveryMessage(
 }
 
 /** The response fields of a message. Bytes that are not UTF-8 become U+FFFD. */
-export function answerFields({ httpStatus, answer, error }: Omit<WebhookTestResult, 'isDelivered'>): {
+function answerFields({ httpStatus, answer, error }: Omit<WebhookTestResult, 'isDelivered'>): {
   readonly httpStatus?: number;
   readonly answer?: string;
   readonly error?: string;
@@ -129,3 +120,48 @@ export function answerFields({ httpStatus, answer, error }: Omit<WebhookTestResu
     ...(error !== null && { error }),
   };
 }
+
+/** Concurrent tests: of one caller, and in total. A test waits for its endpoint, so tests must not take up all calls. */
+const testsMax = { ofCaller: 2, ofAll: 100 } as const;
+
+/**
+ * Sends test events to endpoints and returns the result. A replay sends nothing. Throws WEBHOOK_NOT_FOUND, and RATE_LIMITED or
+ * UNAVAILABLE if too many tests are running.
+ */
+export function createTestWebhook({ clock, timestamp, attempt }: ServiceDependencies) {
+  const limit = createConcurrencyLimit<number>({
+    ofAll: testsMax.ofAll,
+    ofEach: testsMax.ofCaller,
+    tooMany: `A caller can run at most ${testsMax.ofCaller} tests of webhooks at a time.`,
+    full: 'Too many tests of webhooks are running.',
+  });
+
+  async function test(name: WebhookName, { execute, executeNext }: Steps): Promise<WebhookTestResult> {
+    const eventId = mintTestEventId();
+    const begun = await execute({ kind: 'BeginWebhookTest', ...name, eventId });
+    // A replay gets the test of the first call and sends nothing.
+    if (begun.eventId !== eventId || begun.webhook === undefined) return begun.result ?? interrupted;
+    const { webhookId } = begun.webhook;
+    const at = timestamp(clock.nowMs());
+    const message = messageOf({ id: eventId, sequence: 0, type: 'webhook.test', at, webhookId });
+    const { isDelivered, httpStatus, answer, error } = await attempt(begun.webhook, message);
+    const result = { isDelivered, httpStatus, answer, error };
+    await executeNext({ kind: 'EndWebhookTest', eventId, result });
+    return result;
+  }
+
+  return async (
+    name: WebhookName,
+    call: Call,
+  ): Promise<MessageInitShape<typeof TestWebhookResponseSchema>> => {
+    const { callerId } = call.principal;
+    const { isDelivered, ...came } = await withinLimit(limit, callerId, call, (steps) => test(name, steps));
+    return { delivered: isDelivered, ...answerFields(came) };
+  };
+}
+
+/** The result of a test whose result was not stored. */
+const interrupted: WebhookTestResult = {
+  ...{ isDelivered: false, httpStatus: null, answer: null },
+  error: 'the server stopped before the result was known',
+};

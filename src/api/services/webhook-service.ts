@@ -11,27 +11,20 @@ import {
   webhookStatuses,
 } from '../../domain/webhook.ts';
 import { newWebhookSecret } from '../../events/webhooks/signature.ts';
-import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
+import { SecretNotOpened } from '../../keys/key-ring.ts';
 import { mintWebhookId } from '../../keys/mint.ts';
 import { openUrl, sealUrl } from '../../keys/webhook-urls.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-deletion.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { ownerScope } from '../principal.ts';
+import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
 import { listing } from './paging.ts';
-import { createDeliveryOperations, type DeliveryDependencies, nameOf } from './webhook-deliveries.ts';
-import { createTestWebhook, type WebhookTestDependencies } from './webhook-tests.ts';
-
-/** What the operations on webhooks need. */
-export interface WebhookDependencies extends WebhookTestDependencies, DeliveryDependencies {
-  readonly keyRing: KeyRing;
-  /** Returns the rule that a URL breaks, to follow the name of its field; undefined if it is allowed. */
-  readonly checkTarget: (url: string) => string | undefined;
-}
+import { createDeliveryOperations, createTestWebhook, nameOf } from './webhook-deliveries.ts';
 
 /** The endpoints in the responses of calls. */
-function createEndpointView({ keyRing, clock, timestamp, onChange }: WebhookDependencies) {
+function createEndpointView({ keyRing, clock, timestamp, onWebhookChange }: ServiceDependencies) {
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
   const shown = (webhook: StoredWebhook) =>
     webhookMessage(webhook, openUrl(keyRing, webhook), nowS(), timestamp);
@@ -61,20 +54,20 @@ function createEndpointView({ keyRing, clock, timestamp, onChange }: WebhookDepe
         : webhookMessage(webhook, webhook.origin, nowS(), timestamp),
     /** An endpoint after a change. */
     changed: (webhook: StoredWebhook, call: Call) => {
-      onChange();
+      onWebhookChange();
       return openable(webhook, call, (one) => ({ webhook: shown(one) }));
     },
     /** An endpoint with its stored secret, which an earlier call may have created. */
     issued: (webhook: StoredWebhook, call: Call) => {
-      onChange();
+      onWebhookChange();
       return openable(webhook, call, (one) => ({ webhook: shown(one), secret: secretOf(one) }));
     },
   };
 }
 
 /** The operations of WebhookService. A platform manages its own endpoints, an internal system all of them. */
-export function createWebhookService(dependencies: WebhookDependencies): Implementation {
-  const { keyRing, clock, paging, checkTarget, onChange } = dependencies;
+export function createWebhookService(dependencies: ServiceDependencies): Implementation {
+  const { keyRing, clock, paging, checkTarget, onWebhookChange } = dependencies;
   const { readBy, changed, issued } = createEndpointView(dependencies);
   const test = createTestWebhook(dependencies);
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
@@ -146,7 +139,7 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
       parse: parseId,
       run: async (webhookId, call) => {
         await deleteWebhook(call.execute, nameOf(call, webhookId), call.executeNext);
-        onChange();
+        onWebhookChange();
         return {};
       },
     }),
@@ -164,13 +157,11 @@ const parseId = ({ webhookId }: { readonly webhookId: string }) => parsed([], ()
 const filterOf = (words: readonly string[]) =>
   words.length === 0 || words.includes(everyType) ? undefined : typesIn(words);
 
-type ToTimestamp = WebhookDependencies['timestamp'];
-
 function webhookMessage(
   webhook: StoredWebhook,
   url: string,
   nowS: number,
-  timestamp: ToTimestamp,
+  timestamp: ServiceDependencies['timestamp'],
 ): MessageInitShape<typeof WebhookSchema> {
   const { webhookId, description, caller, eventTypes, status, disabledWhy } = webhook;
   const { createdAtS, failingSinceS, previousEndsAtS } = webhook;

@@ -10,6 +10,7 @@ import {
 } from '../../../gen/artseal/v1/event_pb.ts';
 import { createDispatcher } from '../../../src/api/pipeline.ts';
 import type { Principal } from '../../../src/api/principal.ts';
+import type { ServiceDependencies } from '../../../src/api/services/dependencies.ts';
 import { createEventService } from '../../../src/api/services/event-service.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import { eventId, eventRetentionS } from '../../../src/domain/event.ts';
@@ -38,7 +39,8 @@ async function openService(t: TestContext) {
   const { timestamp } = createCalendar('Asia/Shanghai');
   const feed = createFeed(store, clock);
   const polls = createPolls();
-  const dispatcher = createDispatcher([createEventService({ feed, polls, clock, idKey, timestamp })]);
+  const dependencies: Partial<ServiceDependencies> = { feed, polls, clock, idKey, timestamp };
+  const dispatcher = createDispatcher([createEventService(dependencies as ServiceDependencies)]);
   const { callerId, caller } = await addPlatform(store, 'gallery');
   await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
   const gallery: Principal = {

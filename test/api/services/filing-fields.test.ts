@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CreateFilingRequest, FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
-import { createFilingService, type FilingDependencies } from '../../../src/api/services/filing-service.ts';
+import type { ServiceDependencies } from '../../../src/api/services/dependencies.ts';
+import { createFilingService } from '../../../src/api/services/filing-service.ts';
 import { fileArtwork, jsonWith } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
@@ -10,7 +11,7 @@ import { requestReader } from '../../support/request-reader.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 
-const read = requestReader(FilingService, createFilingService({} as FilingDependencies));
+const read = requestReader(FilingService, createFilingService({} as ServiceDependencies));
 const readFiling = (body: string, query = '') =>
   read('POST', `/api/v1/filing${query}`, body) as CreateFilingRequest;
 

@@ -7,7 +7,8 @@ import {
   FilingService,
   GetFilingRequestSchema,
 } from '../../../gen/artseal/v1/filing_pb.ts';
-import { createFilingService, type FilingDependencies } from '../../../src/api/services/filing-service.ts';
+import type { ServiceDependencies } from '../../../src/api/services/dependencies.ts';
+import { createFilingService } from '../../../src/api/services/filing-service.ts';
 import type { Reason } from '../../../src/domain/reason.ts';
 import { rejectViolations } from '../../../src/domain/violation.ts';
 import { strictProtoJson } from '../../../src/http/connect/requests.ts';
@@ -26,7 +27,8 @@ function read<D extends DescMessage>(schema: D, body: string | Uint8Array): Mess
 }
 
 const { createFiling } = FilingService.method;
-const operation = createFilingService({} as FilingDependencies).operations.get(createFiling) ?? assert.fail();
+const operation =
+  createFilingService({} as ServiceDependencies).operations.get(createFiling) ?? assert.fail();
 
 function readFiling(body: string | Uint8Array): MessageShape<typeof CreateFilingRequestSchema> {
   const message = read(CreateFilingRequestSchema, body);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CreateEscrowRequest, EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
-import { createEscrowService, type EscrowDependencies } from '../../../src/api/services/escrow-service.ts';
+import type { ServiceDependencies } from '../../../src/api/services/dependencies.ts';
+import { createEscrowService } from '../../../src/api/services/escrow-service.ts';
 import type { Reason } from '../../../src/domain/reason.ts';
 import { fileArtwork, jsonWith, openEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -49,7 +50,7 @@ test("an escrow for another platform's filing is rejected", async () => {
   await assertNotOpened(() => open(foreign), 403, 'PERMISSION_DENIED', /filed/);
 });
 
-const read = requestReader(EscrowService, createEscrowService({} as EscrowDependencies));
+const read = requestReader(EscrowService, createEscrowService({} as ServiceDependencies));
 const readTerms = (body: string) => read('POST', '/api/v1/escrow', body) as CreateEscrowRequest;
 const terms = escrowTerms('AS-2026-000001');
 const wholeNumber = /^amount must be a whole number of minor units \(fen, cents\)/;

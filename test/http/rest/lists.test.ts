@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Escrow_State, EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
-import { createEscrowService, type EscrowDependencies } from '../../../src/api/services/escrow-service.ts';
-import { createFilingService, type FilingDependencies } from '../../../src/api/services/filing-service.ts';
+import type { ServiceDependencies } from '../../../src/api/services/dependencies.ts';
+import { createEscrowService } from '../../../src/api/services/escrow-service.ts';
+import { createFilingService } from '../../../src/api/services/filing-service.ts';
 import { createPaging } from '../../../src/api/services/paging.ts';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
@@ -56,8 +57,8 @@ test('lists are newest first, page by page, and filtered as the query says', asy
 });
 
 const dependencies = { paging: createPaging(Buffer.alloc(32)) };
-const filingList = requestReader(FilingService, createFilingService(dependencies as FilingDependencies));
-const escrowList = requestReader(EscrowService, createEscrowService(dependencies as EscrowDependencies));
+const filingList = requestReader(FilingService, createFilingService(dependencies as ServiceDependencies));
+const escrowList = requestReader(EscrowService, createEscrowService(dependencies as ServiceDependencies));
 
 /** Invalid queries, by the field that the error names. */
 const bothLists: Readonly<Record<string, readonly string[]>> = {

@@ -1,0 +1,52 @@
+import type { Calendar } from '../../domain/calendar.ts';
+import type { Environment } from '../../domain/caller.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { PartyRules } from '../../domain/party.ts';
+import type { Feed, Polls } from '../../events/feed.ts';
+import type { WebhookMessage } from '../../events/webhooks/attempt.ts';
+import type { Bundles } from '../../evidence/log/bundle.ts';
+import type { KeyRing } from '../../keys/key-ring.ts';
+import type { LinkTokens } from '../../keys/link-tokens.ts';
+import type { PaymentProvider } from '../../payments/provider.ts';
+import type { Reconciler } from '../../payments/reconciliation/reconciler.ts';
+import type { BusinessTime } from '../../store/filing-commands.ts';
+import type { StoredWebhook, WebhookTestResult } from '../../store/webhook-commands.ts';
+import type { Paging } from './paging.ts';
+
+/** What the services work with; each takes what it needs. */
+export interface ServiceDependencies {
+  readonly clock: Clock;
+  readonly calendar: Calendar;
+  readonly now: () => BusinessTime;
+  /** RFC 3339 of Unix milliseconds, in the business time zone. */
+  readonly timestamp: (atMs: number) => string;
+  /** As `ClockReading.setByS`. */
+  readonly clockSetByS: () => number;
+  readonly paging: Paging;
+  readonly environment: Environment;
+  readonly keyRing: KeyRing;
+  /** ISO 4217 code of all amounts and prices. */
+  readonly currency: string;
+  /** Whether a witness reports that the evidence log was rolled back. Filings are rejected then. */
+  readonly isRolledBack: () => boolean;
+  readonly bundles: Bundles;
+  readonly linkTokens: LinkTokens;
+  /** The path of links on the public listener, before the token. */
+  readonly linkPath: string;
+  readonly provider: Pick<PaymentProvider, 'check'>;
+  /** The rules of provider ids; undefined if parties need no registration. */
+  readonly partyRules: PartyRules | undefined;
+  readonly reconciler: Pick<Reconciler, 'carryOut'>;
+  /** Returns a globally unique instruction id. */
+  readonly newInstructionId: () => string;
+  readonly feed: Feed;
+  readonly polls: Polls;
+  /** The key of event ids, as in `eventId`. */
+  readonly idKey: Uint8Array;
+  /** Returns the rule that the URL of an endpoint breaks, to follow the name of its field; undefined if it is allowed. */
+  readonly checkTarget: (url: string) => string | undefined;
+  /** Sends a signed message to an endpoint once and waits for the response, up to a timeout. Never rejects. */
+  readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
+  /** Called when endpoints or their deliveries may have changed. */
+  readonly onWebhookChange: () => void;
+}
