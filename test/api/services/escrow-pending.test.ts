@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tester } from '../../support/audit-log.ts';
-import { getEscrow, openEscrow } from '../../support/calls.ts';
 import {
   apiNames,
   apisOf,
@@ -11,15 +10,13 @@ import {
   startApis,
 } from '../../support/escrow-apis.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 
 /** Calls that time out at once, and recovery that does not wait. */
 const limits = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
-const nextActionUrl = 'https://bank.example/confirm/1';
 
 const provider = openTestProvider(fileScope);
-const { service, platform, apis, file, transfersOf } = await startApis(fileScope, { provider, limits });
+const { service, apis, file, transfersOf } = await startApis(fileScope, { provider, limits });
 
 function assertPending({ code, message, escrowId, retryAfter }: EscrowResult, of?: string): void {
   assert.equal(code, 'PAYMENT_PENDING', message);
@@ -88,27 +85,6 @@ for (const [name, treatment, kind, verb, state, transfers] of [
   });
 }
 
-test('an order is UNPAID with pending REFUND until its CANCEL is confirmed', async () => {
-  provider.treat({ CANCEL: 'SILENT' });
-  provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
-  const { json: opened } = await openEscrow(service, platform, await file());
-  const { escrowId, nextAction } = opened;
-  assert.equal(nextAction.url, nextActionUrl);
-  const { REST } = apis;
-  for (const _ of ['first', 'second']) assertPending(await REST.refund(escrowId), escrowId);
-  const { json: unpaid } = await getEscrow(service, platform, escrowId);
-  assert.deepEqual([unpaid.state, unpaid.pending, 'nextAction' in unpaid], ['UNPAID', 'REFUND', false]);
-  assert.equal((await REST.release(escrowId)).code, 'ESCROW_STATE_CONFLICT');
-  // The buyer has acted meanwhile: the amount is held, and is given back.
-  provider.report();
-  provider.treat({ CANCEL: 'CONFIRMED' });
-  const closed = await becomes(REST, escrowId, 'CLOSED');
-  assert.deepEqual([closed.pending, closed.history], [undefined, ['UNPAID', 'CLOSED']]);
-  assert.equal(provider.statusOf(escrowId), 'RETURNED');
-  assert.equal(idsOf(escrowId, 'CANCEL').size, 1);
-  assert.equal(idsOf(escrowId, 'REFUND').size, 0);
-});
-
 test('the order of a suspended platform settles too', async () => {
   const suspended = await apisOf(service, await service.platform());
   provider.treat({ FREEZE: 'SILENT' });
@@ -118,15 +94,4 @@ test('the order of a suspended platform settles too', async () => {
   assert.equal((await suspended.apis.REST.get(escrowId)).code, 'KEY_SUSPENDED');
   provider.treat({ FREEZE: 'CONFIRMED' });
   await becomes(apis.RPC, escrowId, 'FROZEN');
-});
-
-test('the next process settles what was pending', async () => {
-  provider.treat({ FREEZE: 'SILENT' });
-  const { escrowId } = await apis.REST.open(await file());
-  await service.close();
-  provider.treat({ FREEZE: 'CONFIRMED' });
-  const { dataDir } = service;
-  const next = await apisOf(await startService(fileScope, { provider, limits, dataDir }), platform);
-  await becomes(next.apis.REST, escrowId, 'FROZEN');
-  assert.equal(idsOf(escrowId, 'FREEZE').size, 1);
 });
