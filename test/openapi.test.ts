@@ -566,68 +566,6 @@ const reasonsOfWrites: readonly Reason[] = [
   'IDEMPOTENCY_IN_PROGRESS',
 ];
 
-/** How often responses of one kind have a header. */
-type Often = 'always' | 'sometimes' | 'never';
-
-const rateCounted = reasonsOfPipeline.indexOf('RATE_LIMITED');
-const refusedBeforeRate: readonly string[] = [...reasonsOfPipeline.slice(0, rateCounted), 'TIMEOUT'];
-const refusedAnytime: readonly string[] = ['INTERNAL', 'UNAVAILABLE'];
-
-function oftenWithLimits(code: string): Often {
-  if (refusedAnytime.includes(code)) return 'sometimes';
-  return refusedBeforeRate.includes(code) ? 'never' : 'always';
-}
-
-const worthWaiting: readonly string[] = [
-  'RATE_LIMITED',
-  'QUOTA_EXCEEDED',
-  'FILING_CAP_REACHED',
-  'IDEMPOTENCY_IN_PROGRESS',
-  'UNAVAILABLE',
-  'PAYMENT_PENDING',
-];
-/** The codes that a replay returns. */
-const keptAnswers: readonly string[] = [
-  'OK',
-  'VALIDATION_FAILED',
-  'FILING_NOT_FOUND',
-  'ESCROW_NOT_FOUND',
-  'ESCROW_ACTIVE',
-  'TRANSFERS_EXHAUSTED',
-  'ESCROW_STATE_CONFLICT',
-  'LINK_NOT_FOUND',
-  'EVENTS_EXPIRED',
-  'WEBHOOK_NOT_FOUND',
-  'WEBHOOKS_EXHAUSTED',
-  'WEBHOOK_DISABLED',
-  'PAYMENT_DECLINED',
-];
-
-/** How often a response has each header, by its code, or OK, and by the method of its request. */
-const oftenWith: Record<string, (code: string, verb: string) => Often> = {
-  'X-Request-Id': () => 'always',
-  Link: (code) => (code === 'OK' ? 'never' : 'always'),
-  RateLimit: oftenWithLimits,
-  'RateLimit-Policy': oftenWithLimits,
-  'Retry-After': (code) => (worthWaiting.includes(code) ? 'always' : 'never'),
-  'X-Server-Time': (code) => (code === 'TIMESTAMP_EXPIRED' ? 'always' : 'never'),
-  'Idempotent-Replayed': (code, verb) =>
-    verb !== 'GET' && keptAnswers.includes(code) ? 'sometimes' : 'never',
-};
-
-/** How often a response with one of several codes has a header. */
-function oftenInAll(often: readonly Often[]): Often {
-  const [first = 'never', ...rest] = new Set(often);
-  return rest.length === 0 ? first : 'sometimes';
-}
-
-/** How often a response has a header according to the document. */
-function oftenDocumented({ headers }: Answered, name: string): Often {
-  const header = headers[name];
-  if (header === undefined) return 'never';
-  return header.required ? 'always' : 'sometimes';
-}
-
 for (const route of routes) {
   const { localName, name } = route.method;
   const operation = operationOf(route);
@@ -646,19 +584,6 @@ for (const route of routes) {
       return codes;
     });
     assert.deepEqual(listed.sort(), [...expected].sort());
-  });
-
-  test(`the responses of ${localName} have the headers that the service sends with their codes`, () => {
-    for (const { status, answered } of answersOf(operation)) {
-      const codes = status === 200 ? ['OK'] : codesOf(answered);
-      const names = [...new Set([...Object.keys(oftenWith), ...Object.keys(answered.headers)])];
-      const documented = names.map((header) => `${header} ${oftenDocumented(answered, header)}`);
-      const sent = names.map((header) => {
-        const often = codes.map((code) => oftenWith[header]?.(code, route.verb) ?? 'never');
-        return `${header} ${oftenInAll(often)}`;
-      });
-      assert.deepEqual(documented, sent, String(status));
-    }
   });
 }
 

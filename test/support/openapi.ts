@@ -126,7 +126,7 @@ export function findInstruction(method: string, target: string): Operation | und
 
 /**
  * Asserts that a REST answer is as the document says: its status is one of the operation's, its body fits, the
- * headers that must be there are, and every header that is described fits. What answers a request that is no
+ * headers that must be there are, every header that is described fits, and no occasional one is there without. What answers a request that is no
  * operation must be an error with a request id.
  */
 export function assertDocumented(method: string, target: string, answer: LiveAnswer): void {
@@ -145,6 +145,7 @@ function faultsOf(operation: Operation | undefined, answer: LiveAnswer): string[
     ...Object.entries(answered.headers).flatMap(([name, described]) =>
       headerMisfits(described, headers[name.toLowerCase()]).map((misfit) => `header ${name} ${misfit}`),
     ),
+    ...(operation === undefined ? [] : undescribed(answered, headers)),
     ...requestIdMisfits(answer),
   ];
 }
@@ -178,6 +179,22 @@ function closed(schema: Schema): Schema {
       additionalProperties: false,
     }),
   };
+}
+
+/** The headers of only some responses, which the document has to describe where they are sent. */
+const occasional = [
+  'Idempotent-Replayed',
+  'Link',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'X-Server-Time',
+];
+
+function undescribed(described: Answered, sent: LiveAnswer['headers']): string[] {
+  return occasional
+    .filter((name) => sent[name.toLowerCase()] !== undefined && !(name in described.headers))
+    .map((name) => `header ${name} is not described`);
 }
 
 function headerMisfits({ required, schema }: Described, sent: LiveAnswer['headers'][string]): string[] {
