@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
@@ -10,7 +9,6 @@ import { tester } from '../../support/audit-log.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { forgeIn } from '../../support/forging.ts';
 import { assertDocumented } from '../../support/openapi.ts';
 import { publishAll } from '../../support/publication.ts';
 import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
@@ -97,55 +95,34 @@ test('a transfer is proven by its sequence', async () => {
   assert.equal(proven(first.json, await vkey()).leaf.kind, 'FILING');
 });
 
-test('more calls than may run at a time wait for the checkpoint of what was just filed', async (t) => {
-  const ticking = await startService(t);
-  const by = await ticking.platform();
-  const filed = await Promise.all(Array.from({ length: 30 }, () => fileArtwork(ticking, by)));
-  const bundles = await Promise.all(
-    filed.map(({ json }) => send(ticking.publicUrl, by, { target: evidencePath(json.filingNo) })),
-  );
-  const key = (await open('/log/vkey', ticking)).text.trimEnd();
-  assert.deepEqual(
-    bundles.map(({ json }) => proven(json, key).leaf.number),
-    filed.map(({ json }) => json.filingNo),
-  );
-});
-
-test('only the owner and internal systems with the scope read get evidence', async () => {
+test('only the owner and internal systems with the scope get evidence, links and their lists', async () => {
   const { filingNo } = await file();
   const other = await service.platform();
   assertRejected(await askEvidence(filingNo, '', other), 404, 'FILING_NOT_FOUND');
   assertRejected(await share(filingNo, {}, other), 404, 'FILING_NOT_FOUND');
-  const tokenFor = async (over: object) =>
-    (await service.issuance.issueToken(tokenTerms('court', over), tester)).token;
-  const clientFor = async (over: object) =>
-    typedClients(createTypedTransport(service.internalUrl, await tokenFor(over))).evidence;
-
+  const clientFor = async (over: object) => {
+    const { token } = await service.issuance.issueToken(tokenTerms('court', over), tester);
+    return typedClients(createTypedTransport(service.internalUrl, token)).evidence;
+  };
   const reader = await clientFor({ scopes: ['read'] });
-  const { bundle } = await reader.getEvidence({ filingNo });
-  const { $typeName, timeStamp, ...members } = bundle ?? assert.fail();
+  const { $typeName, timeStamp, ...members } =
+    (await reader.getEvidence({ filingNo })).bundle ?? assert.fail();
   assert.equal(timeStamp, undefined);
   assert.equal(proven(members, await vkey()).leaf.number, filingNo);
-  await typedError(reader.createEvidenceLink({ filingNo }), 'PERMISSION_DENIED');
   const sharer = await clientFor({ scopes: ['link'] });
   const { path, linkId } = await sharer.createEvidenceLink({ filingNo });
   assert.equal((await open(path)).json.record, members.record);
+  const { links } = await reader.listEvidenceLinks({ filingNo });
   assert.deepEqual(
-    (await reader.listEvidenceLinks({ filingNo })).links.map((link) => link.linkId),
+    links.map((link) => link.linkId),
     [linkId],
   );
-  await typedError(reader.revokeEvidenceLink({ filingNo, linkId }), 'PERMISSION_DENIED');
-  await typedError(sharer.getEvidence({ filingNo }), 'PERMISSION_DENIED');
-
-  const [own, others] = [{ platform: platform.caller }, { platform: other.caller }];
-  assert.equal((await (await clientFor(own)).getEvidence({ filingNo })).bundle?.record, members.record);
-  await typedError((await clientFor(others)).getEvidence({ filingNo }), 'FILING_NOT_FOUND');
-  const otherSharer = await clientFor({ ...others, scopes: ['link'] });
-  await typedError(otherSharer.createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
-  await typedError(otherSharer.revokeEvidenceLink({ filingNo, linkId }), 'LINK_NOT_FOUND');
+  const others = await clientFor({ platform: other.caller, scopes: ['read', 'link'] });
+  await typedError(others.getEvidence({ filingNo }), 'FILING_NOT_FOUND');
+  await typedError(others.createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
+  await typedError(others.revokeEvidenceLink({ filingNo, linkId }), 'LINK_NOT_FOUND');
   await sharer.revokeEvidenceLink({ filingNo, linkId });
   assertRejected(await open(path), 404, 'NOT_FOUND', /revoked/);
-  await typedError((await clientFor({ scopes: ['file'] })).getEvidence({ filingNo }), 'PERMISSION_DENIED');
 });
 
 test('a request that names no record is rejected with the reason', async () => {
@@ -261,26 +238,6 @@ test('the operator lists and revokes links of any platform by command', async ()
   assertRejected(await open(path), 404, 'NOT_FOUND', /revoked/);
   const unknown = await runHere(['evidence', 'revoke-link', 'el_0'], env);
   assert.deepEqual([unknown.code, unknown.errors], [1, ['artseal: LINK_NOT_FOUND: LINK_ID names no link.']]);
-});
-
-test('a record that was changed in the database is not served as evidence, and the log names it', async () => {
-  const { filingNo } = await file();
-  const { path } = (await share(filingNo)).json;
-  forgeIn(join(service.dataDir, 'artseal.db'), (client) =>
-    client.prepare("UPDATE filing SET author = 'X' WHERE filing_no = ?").run(filingNo),
-  );
-  const before = service.logLines.length;
-  assertRejected(await askEvidence(filingNo), 500, 'RECORD_DAMAGED', /operator/);
-  assertRejected(await open(path), 500, 'RECORD_DAMAGED');
-  const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
-  const errors = lines.filter(({ reason }) => reason === 'RECORD_DAMAGED');
-  assert.deepEqual(
-    errors.map(({ level, err }) => [level, err.message.includes(filingNo)]),
-    [
-      [50, true],
-      [50, true],
-    ],
-  );
 });
 
 test('an expired link opens nothing, and the evidence of an erased filing says that it was erased', async (t) => {

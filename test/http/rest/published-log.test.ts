@@ -8,9 +8,6 @@ import { hashOfLeaf, rootOf } from '../../evidence/verifier/small-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { writeLeaves } from '../../support/leaves.ts';
-import { assertDocumented } from '../../support/openapi.ts';
-import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
-import { assertRejected } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -61,22 +58,6 @@ test('anybody can compute the signed root from the tiles', async () => {
   assert.deepEqual(rootOf(hashes), Buffer.from(signed.root));
   assert.deepEqual(hashes, leaves.map(hashOfLeaf));
   assert.deepEqual(await fetchLevel(1), [rootOf(hashes.slice(0, 256))]);
-});
-
-test('a tile that the newest checkpoint does not cover, or with another path, is not found', async () => {
-  const ask = (path: string) => rawAnswer(service.publicUrl, rawRequest('GET', path, { Host: 'x' }));
-  for (const tile of [
-    '0/001',
-    '0/001.p/2',
-    '1/000',
-    '2/000.p/1',
-    '0/000%2ep/44',
-    '0/x000/000',
-    'entries',
-    '',
-  ])
-    assertRejected(await ask(`/log/tile/${tile}`), 404, 'NOT_FOUND');
-  for (const path of ['/log/checkpoint', '/log/vkey']) assertDocumented('GET', path, await ask(path));
 });
 
 test('a flood of requests for tiles does not delay signed calls', async () => {
