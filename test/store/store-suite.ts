@@ -27,6 +27,7 @@ import { quotaPromises } from './promises/quotas.ts';
 import { releasedPromises } from './promises/released.ts';
 import { retentionPromises } from './promises/retention.ts';
 import { servingPromises } from './promises/serving.ts';
+import { type StoreTests, storeTests } from './promises/tests.ts';
 import { webhookPromises } from './promises/webhooks.ts';
 
 /** The promises of every store engine, in parts. */
@@ -59,7 +60,7 @@ const parts = {
   serving: servingPromises,
   events: eventPromises,
   durability: durabilityPromises,
-} as const satisfies Record<string, (engine: StoreEngine) => void>;
+} as const satisfies Record<string, (tests: StoreTests) => void>;
 
 /** A part of the promises. */
 export type StorePart = keyof typeof parts;
@@ -70,8 +71,9 @@ export function storeSuite(
   engine: StoreEngine,
   chosen: readonly StorePart[] = Object.keys(parts) as StorePart[],
 ): void {
+  const tests = storeTests(engine);
   // Concurrent, because an engine may take long to open. Each test has a store of its own.
   describe(`store on ${name}`, { concurrency: 4 }, () => {
-    for (const part of chosen) describe(part, () => parts[part](engine));
+    for (const part of chosen) describe(part, () => parts[part](tests));
   });
 }

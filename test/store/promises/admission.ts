@@ -1,19 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { ApiError } from '../../../src/domain/reason.ts';
-import { type Admission, type Command, perform, type Store } from '../../../src/store/store.ts';
-import {
-  crashCopy,
-  filingPages,
-  fingerprint,
-  nowS,
-  openGallery,
-  openStore,
-  refused,
-  type StoreEngine,
-  spend,
-  toFile,
-} from './fixtures.ts';
+import type { Admission, Command } from '../../../src/store/store.ts';
+import { fingerprint, nowS, refused, toFile } from './fixtures.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 const month = '2026-11';
 
@@ -28,15 +17,15 @@ function admission(nonce: string, key: string, limit: number | undefined = undef
 }
 
 /** What is left of calls: which of these nonces are not spent, how many are counted, how many artworks are filed. */
-async function leftOf(store: Store, ...nonces: string[]) {
-  const calls = await perform(store, { kind: 'CountCalls', callerId: 1, month });
-  const filed = (await filingPages(store)).flat().length;
-  const granted = await Promise.all(nonces.map((nonce) => spend(store, 1, nonce)));
+async function leftOf(store: TestStore, ...nonces: string[]) {
+  const calls = await store.perform({ kind: 'CountCalls', callerId: 1, month });
+  const filed = (await store.filingPages()).flat().length;
+  const granted = await Promise.all(nonces.map((nonce) => store.spend(1, nonce)));
   return { unspent: nonces.filter((_, place) => granted[place]), calls, filed };
 }
 
 /** Whether an idempotency key stands for nothing yet. */
-async function isFree(store: Store, key: string): Promise<boolean> {
+async function isFree(store: TestStore, key: string): Promise<boolean> {
   const idempotency = { callerId: 1, key, requestId: 'first', fingerprint: new Uint8Array(32) };
   const { outcome } = await store.execute({ admission: { nowS, idempotency } });
   return outcome.kind !== 'NOT_ADMITTED';
@@ -49,59 +38,63 @@ const notFound: Command<'RecordUnanswered'> = {
 const broken = toFile({ callerId: 99, caller: 'nobody' });
 
 /** The admission of calls. */
-export function admissionPromises(engine: StoreEngine): void {
-  test('one request admits a call and runs its effect: nonce, key, quota and effect', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
-    const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
+export function admissionPromises({ test }: StoreTests): void {
+  test('one request admits a call and runs its effect: nonce, key, quota and effect', async (store) => {
+    const { outcome, calls } = await store.execute({
+      admission: admission('n', 'k'),
+      effect: toFile(store.gallery),
+    });
     assert.equal(outcome.kind === 'DONE' && outcome.result.filingNo, 'AS-2026-000001');
     assert.equal(calls, 1);
-    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    const crashed = await store.openCrashed();
     assert.deepEqual(await leftOf(crashed, 'n', 'other'), { unspent: ['other'], calls: 1, filed: 1 });
     assert.equal(await isFree(crashed, 'k'), false);
   });
 
-  test('NONCE_REUSED is checked first and changes nothing', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
+  test('NONCE_REUSED is checked first and changes nothing', async (store) => {
+    await store.execute({ admission: admission('n', 'k'), effect: toFile(store.gallery) });
     for (const key of ['k', 'another']) {
-      const again = await store.execute({ admission: admission('n', key, 1), effect: toFile(by) });
+      const again = await store.execute({ admission: admission('n', key, 1), effect: toFile(store.gallery) });
       assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'NONCE_REUSED' }, calls: 1 });
     }
     assert.deepEqual(await leftOf(store), { unspent: [], calls: 1, filed: 1 });
     assert.equal(await isFree(store, 'another'), true);
   });
 
-  test('IDEMPOTENCY_KEY_REUSED is checked before the quota and consumes only the nonce', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
+  test('IDEMPOTENCY_KEY_REUSED is checked before the quota and consumes only the nonce', async (store) => {
+    await store.execute({ admission: admission('n', 'k'), effect: toFile(store.gallery) });
     const idempotency = { callerId: 1, key: 'k', requestId: 'first', fingerprint: new Uint8Array(32) };
     const again = await store.execute({
       admission: { ...admission('m', 'k', 1), idempotency },
-      effect: toFile(by),
+      effect: toFile(store.gallery),
     });
     assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' }, calls: 1 });
     assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
   });
 
-  test('a replay is found before the quota: its nonce is consumed, and it does not count', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const first = await store.execute({ admission: admission('n', 'k', 1), effect: toFile(by) });
-    const again = await store.execute({ admission: admission('m', 'k', 1), effect: toFile(by) });
-    assert.deepEqual(again, { outcome: { ...first.outcome, isReplay: true }, calls: 1, claimedBy: 'first' });
+  test('a replay is found before the quota: its nonce is consumed, and it does not count', async (store) => {
+    const first = await store.execute({ admission: admission('n', 'k', 1), effect: toFile(store.gallery) });
+    const again = await store.execute({ admission: admission('m', 'k', 1), effect: toFile(store.gallery) });
+    assert.deepEqual(again, {
+      outcome: { ...first.outcome, isReplay: true },
+      calls: 1,
+      claimedBy: 'first',
+    });
     assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
   });
 
-  test('QUOTA_EXCEEDED consumes only the nonce', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    await store.execute({ admission: admission('n', 'k', 1), effect: toFile(by) });
-    const again = await store.execute({ admission: admission('m', 'another', 1), effect: toFile(by) });
+  test('QUOTA_EXCEEDED consumes only the nonce', async (store) => {
+    await store.execute({ admission: admission('n', 'k', 1), effect: toFile(store.gallery) });
+    const again = await store.execute({
+      admission: admission('m', 'another', 1),
+      effect: toFile(store.gallery),
+    });
     assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'QUOTA_EXCEEDED' }, calls: 1 });
     assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
     assert.equal(await isFree(store, 'another'), true);
   });
 
-  test('a rejected effect consumes the nonce and the quota, and its key keeps the error', async (t) => {
-    const store = await openStore(t, engine);
+  test('a rejected effect consumes the nonce and the quota, and its key keeps the error', async (store) => {
     const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect: notFound });
     assert.equal(outcome.kind === 'REJECTED' && outcome.apiError.reason, 'ESCROW_NOT_FOUND');
     assert.equal(calls, 1);
@@ -109,19 +102,17 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.equal(await isFree(store, 'k'), false);
   });
 
-  test('an effect that fails consumes the nonce and the quota, leaves the key free, and changes nothing', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('an effect that fails consumes the nonce and the quota, leaves the key free, and changes nothing', async (store) => {
     await assert.rejects(
       store.execute({ admission: admission('n', 'k'), effect: broken }),
       (error) => !(error instanceof ApiError),
     );
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
     assert.equal(await isFree(store, 'k'), true);
-    assert.equal((await perform(store, toFile(by))).filingNo, 'AS-2026-000001');
+    assert.equal((await store.perform(toFile(store.gallery))).filingNo, 'AS-2026-000001');
   });
 
-  test('an admission without an effect admits the call and claims no key', async (t) => {
-    const store = await openStore(t, engine);
+  test('an admission without an effect admits the call and claims no key', async (store) => {
     const { outcome, calls } = await store.execute({ admission: admission('n', 'k') });
     assert.deepEqual(outcome, { kind: 'DONE', result: undefined, isReplay: false });
     assert.equal(calls, 1);
@@ -129,8 +120,7 @@ export function admissionPromises(engine: StoreEngine): void {
     assert.equal(await isFree(store, 'k'), true);
   });
 
-  test('Reject fails with the given error', async (t) => {
-    const store = await openStore(t, engine);
+  test('Reject fails with the given error', async (store) => {
     const apiError = {
       reason: 'VALIDATION_FAILED',
       message: 'author is required',
@@ -141,6 +131,6 @@ export function admissionPromises(engine: StoreEngine): void {
     const { outcome } = await store.execute({ admission: admission('n', 'k'), effect });
     assert.deepEqual(outcome, { kind: 'REJECTED', apiError, isReplay: false });
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
-    await refused(perform(store, effect), 'VALIDATION_FAILED');
+    await refused(store.perform(effect), 'VALIDATION_FAILED');
   });
 }

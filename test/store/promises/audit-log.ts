@@ -1,35 +1,24 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { Actor, AuditEntry } from '../../../src/domain/audit-entry.ts';
 import { scopes } from '../../../src/domain/token.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
-import { type Command, type Commands, type Kind, perform, type Store } from '../../../src/store/store.ts';
+import type { Command, Commands, Kind } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { businessScopes } from '../../support/tokens.ts';
 import {
-  acceptClock,
-  addPlatform,
-  addService,
-  addWebhook,
   allPages,
-  auditEntries,
-  fileOne,
   knownAs,
   newKey,
   newLogKey,
   newToken,
   noon,
   oneUnitHeld,
-  opened,
-  openGallery,
-  openStore,
   refused,
-  type StoreEngine,
-  stopped,
   time,
   toRegister,
   toShare,
 } from './fixtures.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 /** The commands by which operators change something, be it that their callers may as well. */
 type Governing = {
@@ -82,7 +71,7 @@ const auditedWebhook = {
 };
 
 /** Each of these commands as it changes something that a store has. */
-const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) => Promise<Change> } = {
+const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKey) => Promise<Change> } = {
   AddPlatform: async () => {
     const key = newKey();
     return {
@@ -130,7 +119,7 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
   },
   RotateLogKey: async (store) => {
     const [old, key] = [newLogKey(), newLogKey()];
-    await perform(store, { kind: 'NameLog', origin: 'log.example', key: old });
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: old });
     const signing = { vkey: old.vkey, endsAtS: null };
     const endsAtS = 1_790_000_500;
     const after = {
@@ -146,7 +135,7 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
   },
   ForkLog: async (store) => {
     const [old, key] = [newLogKey(), newLogKey()];
-    await perform(store, { kind: 'NameLog', origin: 'log.example', key: old });
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: old });
     const before = { origin: 'log.example', keys: [{ vkey: old.vkey, endsAtS: null }] };
     const after = { origin: 'log.example/2', keys: [{ vkey: key.vkey, endsAtS: null }] };
     return {
@@ -179,7 +168,7 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
   },
   RevokeToken: async (store) => {
     const token = newToken();
-    const { tokenId } = await addService(store, 'ledger', token);
+    const { tokenId } = await store.addService('ledger', token);
     const before = { ...business, name: 'ledger' };
     return {
       command: { kind: 'RevokeToken', by, tokenId },
@@ -187,7 +176,7 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   AddParty: async (store) => {
-    await perform(store, toRegister('gallery'));
+    await store.perform(toRegister('gallery'));
     const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
     return {
       command: toRegister('gallery', { providerIds }, by),
@@ -195,15 +184,15 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   RemoveParty: async (store) => {
-    await perform(store, toRegister('gallery'));
+    await store.perform(toRegister('gallery'));
     return {
       command: { kind: 'RemoveParty', by, caller: 'gallery', role: 'BUYER', partyId: 'buyer-1' },
       entries: [['party remove', 'buyer buyer-1 of gallery', knownAs.BUYER, undefined]],
     };
   },
   ImportParties: async (store) => {
-    await addPlatform(store, 'same');
-    await perform(store, toRegister('same'));
+    await store.addPlatform('same');
+    await store.perform(toRegister('same'));
     const parties = ['gallery', 'same'].flatMap((caller) => [{ ...toRegister(caller).party, caller }]);
     return {
       command: {
@@ -218,8 +207,8 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   Decide: async (store, gallery) => {
-    const { escrowId } = await opened(store, gallery);
-    await stopped(store, escrowId, 'The amounts differ.');
+    const { escrowId } = await store.opened(gallery);
+    await store.stopped(escrowId, 'The amounts differ.');
     const before = {
       state: 'UNPAID',
       review: 'The amounts differ.',
@@ -234,8 +223,8 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
   },
   EraseFilings: async (store, gallery) => {
     const at = time('2012-02-29T12:00:00+00:00');
-    const filingNos = [await fileOne(store, gallery, at), await fileOne(store, gallery, at)];
-    await acceptClock(store, noon);
+    const filingNos = [await store.fileOne(gallery, at), await store.fileOne(gallery, at)];
+    await store.acceptClock(noon);
     return {
       command: { kind: 'EraseFilings', by, filingNos },
       entries: [
@@ -244,14 +233,14 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   AcceptClock: async (store, gallery) => {
-    await fileOne(store, gallery);
+    await store.fileOne(gallery);
     return {
       command: { kind: 'AcceptClock', by },
       entries: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
     };
   },
   ShareRecord: async (store, gallery) => {
-    const filingNo = await fileOne(store, gallery);
+    const filingNo = await store.fileOne(gallery);
     const expiresAtS = by.atS + 60;
     return {
       command: toShare(gallery, filingNo, 'el_1', { by, expiresAtS }),
@@ -259,9 +248,9 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   RevokeLink: async (store, gallery) => {
-    const filingNo = await fileOne(store, gallery);
+    const filingNo = await store.fileOne(gallery);
     const share = toShare(gallery, filingNo, 'el_1');
-    await perform(store, share);
+    await store.perform(share);
     const link = { filingNo, sequence: 1, expiresAtS: share.expiresAtS };
     return {
       command: { kind: 'RevokeLink', by, linkId: 'el_1', filingNo, owner: undefined },
@@ -269,7 +258,7 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   ChangeWebhook: async (store, gallery) => {
-    const { webhookId } = await addWebhook(store, gallery);
+    const { webhookId } = await store.addWebhook(gallery);
     const change = {
       eventTypes: ['key.rotated', 'filing.created'],
       url: { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') },
@@ -281,7 +270,7 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   RotateWebhookSecret: async (store, gallery) => {
-    const { webhookId } = await addWebhook(store, gallery);
+    const { webhookId } = await store.addWebhook(gallery);
     const given = { sealedSecret: Buffer.from('other seal'), previousEndsAtS: 1_790_000_500 };
     return {
       command: { kind: 'RotateWebhookSecret', by, webhookId, owner: undefined, ...given },
@@ -289,15 +278,15 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   DeleteWebhook: async (store, gallery) => {
-    const { webhookId } = await addWebhook(store, gallery);
+    const { webhookId } = await store.addWebhook(gallery);
     return {
       command: { kind: 'DeleteWebhook', by, webhookId, owner: undefined },
       entries: [['webhook delete', webhookId, auditedWebhook, undefined]],
     };
   },
   Redeliver: async (store, gallery) => {
-    await fileOne(store, gallery);
-    const { webhookId } = await addWebhook(store, gallery);
+    await store.fileOne(gallery);
+    const { webhookId } = await store.addWebhook(gallery);
     const which = { sequence: 1 };
     return {
       command: { kind: 'Redeliver', by, webhookId, owner: undefined, which, nowMs: noon.atMs },
@@ -305,7 +294,7 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   EndOrder: async (store, gallery) => {
-    const { escrowId } = await opened(store, gallery);
+    const { escrowId } = await store.opened(gallery);
     const before = { state: 'UNPAID', review: null };
     const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
     const after = { state: 'REFUNDED', decision: 'END', evidence, underWay: [] };
@@ -315,7 +304,7 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
     };
   },
   CloseOrder: async (store, gallery) => {
-    const { escrowId } = await opened(store, gallery);
+    const { escrowId } = await store.opened(gallery);
     const before = { state: 'UNPAID', review: null };
     return {
       command: { kind: 'CloseOrder', by, escrowId, at: noon },
@@ -325,10 +314,10 @@ const changes: { readonly [K in Governing]: (store: Store, gallery: StoredKey) =
 };
 
 /** The entries that a change adds, oldest first. */
-async function entriesOf(store: Store, change: () => Promise<unknown>): Promise<AuditEntry[]> {
-  const known = new Set((await auditEntries(store)).map(({ id }) => id));
+async function entriesOf(store: TestStore, change: () => Promise<unknown>): Promise<AuditEntry[]> {
+  const known = new Set((await store.auditEntries()).map(({ id }) => id));
   await change();
-  return (await auditEntries(store)).filter(({ id }) => !known.has(id)).reverse();
+  return (await store.auditEntries()).filter(({ id }) => !known.has(id)).reverse();
 }
 
 const parsed = (json: string | undefined): unknown => json && JSON.parse(json);
@@ -345,12 +334,11 @@ function secretsOf(command: object): string[] {
 }
 
 /** The audit log. */
-export function auditPromises(engine: StoreEngine): void {
+export function auditPromises({ test }: StoreTests): void {
   for (const [kind, prepare] of Object.entries(changes)) {
-    test(`${kind} writes its audit entry, and none if it changes nothing`, async (t) => {
-      const { store, by: gallery } = await openGallery(t, engine);
-      const { command, entries } = await prepare(store, gallery);
-      const left = await entriesOf(store, () => perform(store, command));
+    test(`${kind} writes its audit entry, and none if it changes nothing`, async (store) => {
+      const { command, entries } = await prepare(store, store.gallery);
+      const left = await entriesOf(store, () => store.perform(command));
       assert.deepEqual(
         left.map(({ id: _, before, after, ...act }) => ({
           ...act,
@@ -363,14 +351,12 @@ export function auditPromises(engine: StoreEngine): void {
         assert.ok(!JSON.stringify(left).includes(secret), `${kind} reveals a secret`);
       }
       // It changes nothing, or is rejected.
-      const again = await entriesOf(store, () => perform(store, command).catch(() => {}));
+      const again = await entriesOf(store, () => store.perform(command).catch(() => {}));
       assert.deepEqual(again, []);
     });
   }
 
-  test('a rejected command writes no audit entry', async (t) => {
-    const store = await openStore(t, engine);
-    await addPlatform(store, 'gallery');
+  test('a rejected command writes no audit entry', async (store) => {
     const left = await entriesOf(store, async () => {
       for (const command of [
         { kind: 'SetKeyStatus', by, keyId: 'key_none', status: 'REVOKED' },
@@ -378,23 +364,22 @@ export function auditPromises(engine: StoreEngine): void {
         { kind: 'SetPlatformStatus', by, name: 'nobody', status: 'SUSPENDED' },
         { kind: 'RevokeToken', by, tokenId: 'tok_none' },
       ] as const) {
-        await refused(perform(store, command), 'NOT_FOUND');
+        await refused(store.perform(command), 'NOT_FOUND');
       }
       const token = newToken();
-      await refused(perform(store, { kind: 'AddToken', by, name: 'gallery', token }), 'VALIDATION_FAILED');
+      await refused(store.perform({ kind: 'AddToken', by, name: 'gallery', token }), 'VALIDATION_FAILED');
     });
     assert.deepEqual(left, []);
   });
 
-  test('audit entries are listed newest first, in pages, since a time if one is given', async (t) => {
-    const store = await openStore(t, engine);
-    const { keyId } = await addPlatform(store, 'gallery');
+  test('audit entries are listed newest first, in pages, since a time if one is given', async (store) => {
+    const { keyId } = store.gallery;
     for (const atS of [10, 20, 30, 40]) {
       const status = atS % 20 === 0 ? 'ACTIVE' : 'SUSPENDED';
-      await perform(store, { kind: 'SetKeyStatus', by: { ...by, atS }, keyId, status });
+      await store.perform({ kind: 'SetKeyStatus', by: { ...by, atS }, keyId, status });
     }
     const listed = (sinceS: number | undefined, size: number) =>
-      allPages((page) => perform(store, { kind: 'ListAuditLog', sinceS, page }), size);
+      allPages((page) => store.perform({ kind: 'ListAuditLog', sinceS, page }), size);
     for (const size of [1, 2, 5, 6]) {
       const pages = await listed(undefined, size);
       assert.deepEqual(
@@ -407,6 +392,6 @@ export function auditPromises(engine: StoreEngine): void {
       (await listed(20, 2)).flat().map(({ atS }) => atS),
       [40, 30, 20, tester.atS],
     );
-    assert.deepEqual(await auditEntries(store, tester.atS + 1), []);
+    assert.deepEqual(await store.auditEntries(tester.atS + 1), []);
   });
 }

@@ -1,41 +1,21 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { scopes } from '../../../src/domain/token.ts';
-import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { businessScopes } from '../../support/tokens.ts';
-import {
-  addPlatform,
-  addService,
-  allPages,
-  findPlatform,
-  firstPage,
-  newKey,
-  newToken,
-  nowS,
-  openGallery,
-  openStore,
-  refused,
-  rotateKey,
-  type StoreEngine,
-  setKeyStatus,
-  setPlatformStatus,
-  toTrial,
-} from './fixtures.ts';
+import { allPages, firstPage, newKey, newToken, nowS, refused, toTrial } from './fixtures.ts';
+import type { StoreTests } from './tests.ts';
 
 /** Platforms and internal callers. */
-export function callerPromises(engine: StoreEngine): void {
-  test('a store has no callers until one is added', async (t) => {
-    const store = await openStore(t, engine);
-    assert.equal(await perform(store, { kind: 'HasCallers' }), false);
-    await addService(store, 'ledger');
-    assert.equal(await perform(store, { kind: 'HasCallers' }), true);
+export function callerPromises({ storeTest, test }: StoreTests): void {
+  storeTest('a store has no callers until one is added', async (store) => {
+    assert.equal(await store.perform({ kind: 'HasCallers' }), false);
+    await store.addService('ledger');
+    assert.equal(await store.perform({ kind: 'HasCallers' }), true);
   });
 
-  test('a new platform has an ACTIVE key', async (t) => {
-    const store = await openStore(t, engine);
+  storeTest('a new platform has an ACTIVE key', async (store) => {
     const key = newKey();
-    const stored = await addPlatform(store, 'gallery', { tier: 'TRIAL', monthlyQuota: 1000 }, key);
+    const stored = await store.addPlatform('gallery', { tier: 'TRIAL', monthlyQuota: 1000 }, key);
     const { id, callerId, ...rest } = stored;
     assert.ok(Number.isInteger(id) && Number.isInteger(callerId));
     assert.deepEqual(
@@ -50,99 +30,91 @@ export function callerPromises(engine: StoreEngine): void {
     assert.equal(store.findKey(key.keyId), undefined);
   });
 
-  test('a name belongs to one platform or one internal caller', async (t) => {
-    const store = await openStore(t, engine);
-    await addPlatform(store, 'gallery');
-    await addService(store, 'ledger');
-    await refused(addPlatform(store, 'gallery'), 'VALIDATION_FAILED');
-    await refused(addPlatform(store, 'ledger'), 'VALIDATION_FAILED');
-    await refused(addService(store, 'gallery'), 'VALIDATION_FAILED');
-    assert.equal((await perform(store, { kind: 'ListKeys', page: firstPage(10) })).items.length, 1);
-    assert.equal((await perform(store, { kind: 'ListTokens', page: firstPage(10) })).items.length, 1);
+  storeTest('a name belongs to one platform or one internal caller', async (store) => {
+    await store.addPlatform('gallery');
+    await store.addService('ledger');
+    await refused(store.addPlatform('gallery'), 'VALIDATION_FAILED');
+    await refused(store.addPlatform('ledger'), 'VALIDATION_FAILED');
+    await refused(store.addService('gallery'), 'VALIDATION_FAILED');
+    assert.equal((await store.perform({ kind: 'ListKeys', page: firstPage(10) })).items.length, 1);
+    assert.equal((await store.perform({ kind: 'ListTokens', page: firstPage(10) })).items.length, 1);
   });
 
-  test('tokens of one name belong to one caller', async (t) => {
-    const store = await openStore(t, engine);
-    const first = await addService(store, 'ledger');
-    const second = await addService(store, 'ledger', newToken({ scopes }));
+  test('tokens of one name belong to one caller', async (store) => {
+    const first = await store.addService('ledger');
+    const second = await store.addService('ledger', newToken({ scopes }));
     assert.equal(second.callerId, first.callerId);
     assert.deepEqual([first.scopes, second.scopes], [businessScopes, scopes]);
-    const other = await addService(store, 'insurance');
+    const other = await store.addService('insurance');
     assert.notEqual(other.callerId, first.callerId);
   });
 
-  test('FindPlatform finds platforms and no internal callers', async (t) => {
-    const store = await openStore(t, engine);
+  storeTest('FindPlatform finds platforms and no internal callers', async (store) => {
     const agreement = { tier: 'STANDARD', monthlyQuota: 10_000 } as const;
-    const { callerId } = await addPlatform(store, 'gallery', agreement);
-    await addService(store, 'ledger');
-    assert.deepEqual(await findPlatform(store, 'gallery'), {
+    const { callerId } = await store.addPlatform('gallery', agreement);
+    await store.addService('ledger');
+    assert.deepEqual(await store.findPlatform('gallery'), {
       callerId,
       caller: 'gallery',
       ...agreement,
       filingCap: null,
       status: 'ACTIVE',
     });
-    assert.equal(await findPlatform(store, 'Gallery'), undefined);
-    assert.equal(await findPlatform(store, 'ledger'), undefined);
+    assert.equal(await store.findPlatform('Gallery'), undefined);
+    assert.equal(await store.findPlatform('ledger'), undefined);
   });
 
-  test('FindCaller finds callers of both kinds', async (t) => {
-    const store = await openStore(t, engine);
-    const { callerId } = await addPlatform(store, 'gallery');
-    await addService(store, 'ledger');
-    const find = (name: string) => perform(store, { kind: 'FindCaller', name });
+  test('FindCaller finds callers of both kinds', async (store) => {
+    const { callerId } = store.gallery;
+    await store.addService('ledger');
+    const find = (name: string) => store.perform({ kind: 'FindCaller', name });
     assert.deepEqual(await find('gallery'), { callerId, caller: 'gallery' });
     assert.equal((await find('ledger')).caller, 'ledger');
     await refused(find('Gallery'), 'NOT_FOUND');
   });
 
-  test('suspending and resuming a platform keeps the status of its keys', async (t) => {
-    const { store, by: suspended } = await openGallery(t, engine);
-    const active = await rotateKey(store, suspended.keyId);
-    await setKeyStatus(store, suspended.keyId, 'SUSPENDED');
+  test('suspending and resuming a platform keeps the status of its keys', async (store) => {
+    const active = await store.rotateKey(store.gallery.keyId);
+    await store.setKeyStatus(store.gallery.keyId, 'SUSPENDED');
     for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
-      await setPlatformStatus(store, 'gallery', status);
-      assert.equal((await findPlatform(store, 'gallery'))?.status, status);
-      const { items } = await perform(store, { kind: 'ListKeys', page: firstPage(10) });
+      await store.setPlatformStatus('gallery', status);
+      assert.equal((await store.findPlatform('gallery'))?.status, status);
+      const { items } = await store.perform({ kind: 'ListKeys', page: firstPage(10) });
       assert.deepEqual(
         items.map((key) => [key.keyId, key.status, key.platformStatus]),
         [
-          [suspended.keyId, 'SUSPENDED', status],
+          [store.gallery.keyId, 'SUSPENDED', status],
           [active.keyId, 'ACTIVE', status],
         ],
       );
     }
   });
 
-  test('a new key of a suspended platform shows that it is suspended', async (t) => {
-    const store = await openStore(t, engine);
-    const { keyId } = await addPlatform(store, 'gallery');
-    await setPlatformStatus(store, 'gallery', 'SUSPENDED');
-    const { status, platformStatus } = await rotateKey(store, keyId);
+  test('a new key of a suspended platform shows that it is suspended', async (store) => {
+    const { keyId } = store.gallery;
+    await store.setPlatformStatus('gallery', 'SUSPENDED');
+    const { status, platformStatus } = await store.rotateKey(keyId);
     assert.deepEqual([status, platformStatus], ['ACTIVE', 'SUSPENDED']);
   });
 
-  test('only a platform can be suspended and has an agreement', async (t) => {
-    const store = await openStore(t, engine);
-    const { keyId } = await addPlatform(store, 'gallery');
-    await addService(store, 'ledger');
+  test('only a platform can be suspended and has an agreement', async (store) => {
+    const { keyId } = store.gallery;
+    await store.addService('ledger');
     for (const name of ['', 'Gallery', 'ledger', keyId]) {
       for (const status of ['SUSPENDED', 'ACTIVE'] as const)
-        await refused(setPlatformStatus(store, name, status), 'NOT_FOUND');
+        await refused(store.setPlatformStatus(name, status), 'NOT_FOUND');
       const command = { kind: 'ChangeAgreement', by: tester, name, change: toTrial } as const;
-      await refused(perform(store, command), 'NOT_FOUND');
+      await refused(store.perform(command), 'NOT_FOUND');
     }
   });
 
-  test('a changed agreement follows the rules of a new one and applies to all keys', async (t) => {
-    const store = await openStore(t, engine);
-    const { keyId } = await addPlatform(store, 'gallery');
-    const other = await addPlatform(store, 'museum');
-    await rotateKey(store, keyId);
+  test('a changed agreement follows the rules of a new one and applies to all keys', async (store) => {
+    const { keyId } = store.gallery;
+    const other = await store.addPlatform('museum');
+    await store.rotateKey(keyId);
     const set = (tier?: string, monthlyQuota?: number, unlimited = false) => {
       const change = { tier, monthlyQuota, unlimited };
-      return perform(store, { kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
+      return store.perform({ kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
     };
     const steps: [change: Parameters<typeof set>, tier: string, quota: number | null][] = [
       [['STANDARD'], 'STANDARD', 10_000],
@@ -158,8 +130,8 @@ export function callerPromises(engine: StoreEngine): void {
     for (const [change, tier, monthlyQuota] of steps) {
       const changed = await set(...change);
       assert.deepEqual([changed.tier, changed.monthlyQuota], [tier, monthlyQuota]);
-      assert.deepEqual(await findPlatform(store, 'gallery'), changed);
-      const { items } = await perform(store, { kind: 'ListKeys', page: firstPage(10) });
+      assert.deepEqual(await store.findPlatform('gallery'), changed);
+      const { items } = await store.perform({ kind: 'ListKeys', page: firstPage(10) });
       assert.deepEqual(
         items.map((key) => [key.tier, key.monthlyQuota]),
         [
@@ -169,20 +141,19 @@ export function callerPromises(engine: StoreEngine): void {
         ],
       );
     }
-    const before = await findPlatform(store, 'gallery');
+    const before = await store.findPlatform('gallery');
     // `domain/caller.ts` has the rules of all agreements.
     for (const broken of [set(), set('GOLD'), set('TRIAL', 5)]) await refused(broken, 'VALIDATION_FAILED');
-    assert.deepEqual(await findPlatform(store, 'gallery'), before);
+    assert.deepEqual(await store.findPlatform('gallery'), before);
     await set('STANDARD');
     await refused(set(undefined, 10_000), 'VALIDATION_FAILED');
     await refused(set('ENTERPRISE'), 'VALIDATION_FAILED');
   });
 
-  test('keys and tokens of a platform have the filing cap of its agreement', async (t) => {
-    const store = await openStore(t, engine);
-    const added = await addPlatform(store, 'gallery', { tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 7 });
+  storeTest('keys and tokens of a platform have the filing cap of its agreement', async (store) => {
+    const added = await store.addPlatform('gallery', { tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 7 });
     const token = newToken({ platform: 'gallery' });
-    await addService(store, 'ledger', token);
+    await store.addService('ledger', token);
     const caps = () => [
       store.findKey(added.apiKey)?.filingCap,
       store.findToken(token.sha256)?.platform?.filingCap,
@@ -190,7 +161,7 @@ export function callerPromises(engine: StoreEngine): void {
     assert.deepEqual(caps(), [7, 7]);
     const set = (over: object) => {
       const change = { tier: undefined, monthlyQuota: undefined, unlimited: false, ...over };
-      return perform(store, { kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
+      return store.perform({ kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
     };
     assert.equal((await set({ filingCap: 8 })).filingCap, 8);
     assert.equal((await set({ tier: 'STANDARD' })).filingCap, 8);
@@ -203,65 +174,66 @@ export function callerPromises(engine: StoreEngine): void {
     await refused(set({ filingCap: 5, noFilingCap: true }), 'VALIDATION_FAILED');
   });
 
-  test('platforms and their usage of a month are listed oldest first, without internal callers', async (t) => {
-    const store = await openStore(t, engine);
-    const callers = [];
-    for (const name of ['c', 'b', 'a']) {
-      callers.push(await addPlatform(store, name));
-      await addService(store, `service ${name}`);
-    }
-    const [c, , a] = callers;
-    for (const [by, month, calls] of [
-      [c, '2026-10', 2],
-      [c, '2026-11', 3],
-      [a, '2026-11', 1],
-    ] as const) {
-      const quota = { callerId: by?.callerId ?? 0, month, limit: undefined, take: true };
-      for (let call = 0; call < calls; call += 1) await store.execute({ admission: { nowS, quota } });
-    }
-    await setPlatformStatus(store, 'b', 'SUSPENDED');
-    for (const size of [1, 3, 4]) {
-      const platforms = await allPages((page) => perform(store, { kind: 'ListPlatforms', page }), size);
-      assert.deepEqual(
-        platforms.flat().map(({ caller, status }) => [caller, status]),
-        [
-          ['c', 'ACTIVE'],
-          ['b', 'SUSPENDED'],
-          ['a', 'ACTIVE'],
-        ],
-      );
-      assert.equal(platforms.length, Math.ceil(3 / size));
-      const pages = await allPages(
-        (page) => perform(store, { kind: 'ListUsage', month: '2026-11', page }),
-        size,
-      );
-      assert.deepEqual(
-        pages.flat().map(({ caller, tier, monthlyQuota, calls }) => [caller, tier, monthlyQuota, calls]),
-        [
-          ['c', 'ENTERPRISE', null, 3],
-          ['b', 'ENTERPRISE', null, 0],
-          ['a', 'ENTERPRISE', null, 1],
-        ],
-      );
-      assert.equal(pages.length, Math.ceil(3 / size));
-    }
-  });
+  storeTest(
+    'platforms and their usage of a month are listed oldest first, without internal callers',
+    async (store) => {
+      const callers = [];
+      for (const name of ['c', 'b', 'a']) {
+        callers.push(await store.addPlatform(name));
+        await store.addService(`service ${name}`);
+      }
+      const [c, , a] = callers;
+      for (const [by, month, calls] of [
+        [c, '2026-10', 2],
+        [c, '2026-11', 3],
+        [a, '2026-11', 1],
+      ] as const) {
+        const quota = { callerId: by?.callerId ?? 0, month, limit: undefined, take: true };
+        for (let call = 0; call < calls; call += 1) await store.execute({ admission: { nowS, quota } });
+      }
+      await store.setPlatformStatus('b', 'SUSPENDED');
+      for (const size of [1, 3, 4]) {
+        const platforms = await allPages((page) => store.perform({ kind: 'ListPlatforms', page }), size);
+        assert.deepEqual(
+          platforms.flat().map(({ caller, status }) => [caller, status]),
+          [
+            ['c', 'ACTIVE'],
+            ['b', 'SUSPENDED'],
+            ['a', 'ACTIVE'],
+          ],
+        );
+        assert.equal(platforms.length, Math.ceil(3 / size));
+        const pages = await allPages(
+          (page) => store.perform({ kind: 'ListUsage', month: '2026-11', page }),
+          size,
+        );
+        assert.deepEqual(
+          pages.flat().map(({ caller, tier, monthlyQuota, calls }) => [caller, tier, monthlyQuota, calls]),
+          [
+            ['c', 'ENTERPRISE', null, 3],
+            ['b', 'ENTERPRISE', null, 0],
+            ['a', 'ENTERPRISE', null, 1],
+          ],
+        );
+        assert.equal(pages.length, Math.ceil(3 / size));
+      }
+    },
+  );
 
-  test('keys and tokens are listed oldest first, each once', async (t) => {
-    const store = await openStore(t, engine);
+  storeTest('keys and tokens are listed oldest first, each once', async (store) => {
     const keyIds: string[] = [];
     const tokenIds: string[] = [];
     for (const name of ['e', 'd', 'c', 'b', 'a']) {
-      keyIds.push((await addPlatform(store, name)).keyId);
-      tokenIds.push((await addService(store, `service ${name}`)).tokenId);
+      keyIds.push((await store.addPlatform(name)).keyId);
+      tokenIds.push((await store.addService(`service ${name}`)).tokenId);
     }
     for (const size of [1, 2, 5, 6]) {
-      const keys = await allPages((page) => perform(store, { kind: 'ListKeys', page }), size);
+      const keys = await allPages((page) => store.perform({ kind: 'ListKeys', page }), size);
       assert.deepEqual(
         keys.flat().map(({ keyId }) => keyId),
         keyIds,
       );
-      const tokens = await allPages((page) => perform(store, { kind: 'ListTokens', page }), size);
+      const tokens = await allPages((page) => store.perform({ kind: 'ListTokens', page }), size);
       assert.deepEqual(
         tokens.flat().map(({ tokenId }) => tokenId),
         tokenIds,

@@ -1,33 +1,20 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
 import type { CaseSelection } from '../../../src/store/reconciliation-commands.ts';
-import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import {
-  addPlatform,
   allPages,
-  caseOf,
-  due,
   firstPage,
-  frozen,
   inNeed,
   oneUnitHeld,
-  opened,
-  openGallery,
-  openOrder,
-  openPair,
-  orderIn,
   refused,
-  type StoreEngine,
-  settled,
   states,
-  stopped,
   toDecide,
   toResolve,
   workOf,
 } from './fixtures.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 const decisions: readonly Decision[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN'];
 
@@ -41,21 +28,21 @@ const effects: readonly (readonly [EscrowState, Decision, 'CANCEL' | 'REFUND' | 
 ];
 
 /** The ids of the cases that a selection lists, page by page. */
-const caseIds = async (store: Store, selection: CaseSelection, size: number) =>
-  (await allPages((page) => perform(store, { kind: 'ListCases', selection, page }), size)).map((page) =>
+const caseIds = async (store: TestStore, selection: CaseSelection, size: number) =>
+  (await allPages((page) => store.perform({ kind: 'ListCases', selection, page }), size)).map((page) =>
     page.map(({ order }) => order.escrowId),
   );
 
 /** Decisions of operators. */
-export function decisionPromises(engine: StoreEngine): void {
+export function decisionPromises({ test }: StoreTests): void {
   for (const [state, decision, kind] of effects) {
-    test(`${decision} of a ${state} order prepares ${kind ?? 'nothing'}`, async (t) => {
-      const { store, by, escrowId } = await openOrder(t, engine, state);
-      await stopped(store, escrowId);
-      const before = await caseOf(store, escrowId);
-      const { instructionId } = workOf(by);
-      const decided = await perform(store, toDecide(escrowId, decision, { instructionId, nowMs: 5_000 }));
-      assert.deepEqual(await caseOf(store, escrowId), decided);
+    test(`${decision} of a ${state} order prepares ${kind ?? 'nothing'}`, async (store) => {
+      const { escrowId } = await store.orderIn(store.gallery, state);
+      await store.stopped(escrowId);
+      const before = await store.caseOf(escrowId);
+      const { instructionId } = workOf(store.gallery);
+      const decided = await store.perform(toDecide(escrowId, decision, { instructionId, nowMs: 5_000 }));
+      assert.deepEqual(await store.caseOf(escrowId), decided);
       const { open, ...rest } = decided;
       const { open: openBefore, ...restBefore } = before;
       assert.deepEqual(rest, {
@@ -68,38 +55,39 @@ export function decisionPromises(engine: StoreEngine): void {
       const prepared = kind ? [{ instructionId, kind, status: 'PREPARED' }] : [];
       assert.equal(open.length, openBefore.length + prepared.length);
       assert.partialDeepStrictEqual(open, [...openBefore, ...prepared]);
-      assert.deepEqual(await due(store, 4_999, 9_000), []);
-      assert.deepEqual(await due(store, 5_000, 9_000), [escrowId]);
+      assert.deepEqual(await store.due(4_999, 9_000), []);
+      assert.deepEqual(await store.due(5_000, 9_000), [escrowId]);
     });
   }
 
-  test('a decision that is a conflict changes nothing', async (t) => {
-    const { store, escrowId } = await openOrder(t, engine, 'RELEASED');
-    await stopped(store, escrowId);
-    const before = await caseOf(store, escrowId);
-    await refused(perform(store, toDecide(escrowId, 'RETURN', { nowMs: 5_000 })), 'ESCROW_STATE_CONFLICT');
-    assert.deepEqual(await caseOf(store, escrowId), before);
-    assert.deepEqual(await due(store, 5_000, 9_000), []);
+  test('a decision that is a conflict changes nothing', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'RELEASED');
+    await store.stopped(escrowId);
+    const before = await store.caseOf(escrowId);
+    await refused(store.perform(toDecide(escrowId, 'RETURN', { nowMs: 5_000 })), 'ESCROW_STATE_CONFLICT');
+    assert.deepEqual(await store.caseOf(escrowId), before);
+    assert.deepEqual(await store.due(5_000, 9_000), []);
   });
 
-  test('an order without a review cannot be decided', async (t) => {
-    const { store, escrowId } = await openOrder(t, engine, 'FROZEN');
-    const before = await caseOf(store, escrowId);
+  test('an order without a review cannot be decided', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'FROZEN');
+    const before = await store.caseOf(escrowId);
     for (const decision of decisions) {
-      const decide = (id: string) => perform(store, toDecide(id, decision, { nowMs: 5_000 }));
+      const decide = (id: string) => store.perform(toDecide(id, decision, { nowMs: 5_000 }));
       await refused(decide(escrowId), 'ESCROW_STATE_CONFLICT');
       await refused(decide('ES-2026-'), 'ESCROW_NOT_FOUND');
     }
-    assert.deepEqual(await caseOf(store, escrowId), before);
-    assert.deepEqual(await due(store, 5_000, 9_000), []);
+    assert.deepEqual(await store.caseOf(escrowId), before);
+    assert.deepEqual(await store.due(5_000, 9_000), []);
   });
 
-  test('a RELEASE without a response stays open beside the REFUND of a decision', async (t) => {
-    const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
-    const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
-    await stopped(store, escrowId);
+  test('a RELEASE without a response stays open beside the REFUND of a decision', async (store) => {
+    const by = store.gallery;
+    const { escrowId } = await store.orderIn(by, 'FROZEN');
+    const release = await store.perform(toResolve(by, 'RELEASE', escrowId));
+    await store.stopped(escrowId);
     const { instructionId } = workOf(by);
-    const { open } = await perform(store, toDecide(escrowId, 'RETURN', { instructionId }));
+    const { open } = await store.perform(toDecide(escrowId, 'RETURN', { instructionId }));
     assert.deepEqual(
       open.map((instruction) => [instruction.kind, instruction.instructionId]),
       [
@@ -107,99 +95,98 @@ export function decisionPromises(engine: StoreEngine): void {
         ['REFUND', instructionId],
       ],
     );
-    await refused(perform(store, toResolve(by, 'RELEASE', escrowId)), 'ESCROW_STATE_CONFLICT');
-    const joined = await perform(store, toResolve(by, 'REFUND', escrowId));
+    await refused(store.perform(toResolve(by, 'RELEASE', escrowId)), 'ESCROW_STATE_CONFLICT');
+    const joined = await store.perform(toResolve(by, 'REFUND', escrowId));
     assert.equal(joined.instructionId, instructionId);
   });
 
-  test('a RETURN continues the open REFUND or CANCEL, and prepares no second one', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    for (const { escrowId } of [await frozen(store, by), await opened(store, by)]) {
-      await perform(store, toResolve(by, 'REFUND', escrowId));
-      await stopped(store, escrowId);
-      const { open } = await caseOf(store, escrowId);
-      assert.deepEqual((await perform(store, toDecide(escrowId, 'RETURN'))).open, open);
+  test('a RETURN continues the open REFUND or CANCEL, and prepares no second one', async (store) => {
+    for (const { escrowId } of [await store.frozen(store.gallery), await store.opened(store.gallery)]) {
+      await store.perform(toResolve(store.gallery, 'REFUND', escrowId));
+      await store.stopped(escrowId);
+      const { open } = await store.caseOf(escrowId);
+      assert.deepEqual((await store.perform(toDecide(escrowId, 'RETURN'))).open, open);
     }
   });
 
-  test('a hold of a CLOSED order can be accepted once the provider declined to return it', async (t) => {
-    const { store, escrowId } = await openOrder(t, engine, 'CLOSED');
-    await stopped(store, escrowId);
+  test('a hold of a CLOSED order can be accepted once the provider declined to return it', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'CLOSED');
+    await store.stopped(escrowId);
     const decide = (decision: Decision, instructionId: string) =>
-      perform(store, toDecide(escrowId, decision, { instructionId }));
+      store.perform(toDecide(escrowId, decision, { instructionId }));
     await refused(decide('ACCEPT', 'no'), 'ESCROW_STATE_CONFLICT');
     const { open } = await decide('RETURN', 'back');
-    await settled(store, escrowId, { ended: open.map(declined) });
-    await stopped(store, escrowId);
+    await store.settled(escrowId, { ended: open.map(declined) });
+    await store.stopped(escrowId);
     assert.equal((await decide('ACCEPT', 'yes')).review, undefined);
   });
 
-  test('without a provider status only the hold of a FROZEN order can be returned', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('without a provider status only the hold of a FROZEN order can be returned', async (store) => {
     const review = { why: 'It is silent.', found: undefined };
     const back = { kind: 'Decide', by: tester, decision: 'RETURN', nowMs: 1 } as const;
-    const [held, unpaid] = [await frozen(store, by), await opened(store, by)];
-    for (const { escrowId } of [held, unpaid]) await settled(store, escrowId, { review });
+    const [held, unpaid] = [await store.frozen(store.gallery), await store.opened(store.gallery)];
+    for (const { escrowId } of [held, unpaid]) await store.settled(escrowId, { review });
     await refused(
-      perform(store, { ...back, escrowId: unpaid.escrowId, instructionId: 'no' }),
+      store.perform({ ...back, escrowId: unpaid.escrowId, instructionId: 'no' }),
       'ESCROW_STATE_CONFLICT',
     );
-    const { open } = await perform(store, { ...back, escrowId: held.escrowId, instructionId: 'back' });
+    const { open } = await store.perform({ ...back, escrowId: held.escrowId, instructionId: 'back' });
     assert.deepEqual(
       open.map(({ kind, instructionId }) => [kind, instructionId]),
       [['REFUND', 'back']],
     );
   });
 
-  test('a hold that was returned after its order closed is not returned again', async (t) => {
-    const { store, by, escrowId } = await openOrder(t, engine, 'CLOSED');
-    await settled(store, escrowId, { prepared: { instructionId: workOf(by).instructionId, kind: 'REFUND' } });
-    await settled(store, escrowId, {});
-    await stopped(store, escrowId);
-    const again = perform(store, toDecide(escrowId, 'RETURN'));
+  test('a hold that was returned after its order closed is not returned again', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'CLOSED');
+    await store.settled(escrowId, {
+      prepared: { instructionId: workOf(store.gallery).instructionId, kind: 'REFUND' },
+    });
+    await store.settled(escrowId, {});
+    await store.stopped(escrowId);
+    const again = store.perform(toDecide(escrowId, 'RETURN'));
     await refused(again, 'ESCROW_STATE_CONFLICT');
   });
 
-  test('the accepted status counts until the next review', async (t) => {
-    const { store, escrowId } = await openOrder(t, engine);
+  test('the accepted status counts until the next review', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'UNPAID');
     const acceptedAfter = async (decision: Decision) => {
-      await stopped(store, escrowId);
-      assert.equal((await caseOf(store, escrowId)).accepted, undefined);
-      await perform(store, toDecide(escrowId, decision));
-      return (await caseOf(store, escrowId)).accepted;
+      await store.stopped(escrowId);
+      assert.equal((await store.caseOf(escrowId)).accepted, undefined);
+      await store.perform(toDecide(escrowId, decision));
+      return (await store.caseOf(escrowId)).accepted;
     };
     assert.deepEqual(await acceptedAfter('ACCEPT'), oneUnitHeld);
     assert.equal(await acceptedAfter('LOOK_AGAIN'), undefined);
     assert.deepEqual(await acceptedAfter('ACCEPT'), oneUnitHeld);
-    await settled(store, escrowId, { to: 'FROZEN' });
-    assert.deepEqual((await caseOf(store, escrowId)).accepted, oneUnitHeld, 'an update leaves it as it is');
+    await store.settled(escrowId, { to: 'FROZEN' });
+    assert.deepEqual((await store.caseOf(escrowId)).accepted, oneUnitHeld, 'an update leaves it as it is');
   });
 
-  test('a status without an amount can be accepted', async (t) => {
-    const { store, escrowId } = await openOrder(t, engine, 'FROZEN');
-    await settled(store, escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
-    const { accepted } = await perform(store, toDecide(escrowId, 'ACCEPT'));
+  test('a status without an amount can be accepted', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'FROZEN');
+    await store.settled(escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
+    const { accepted } = await store.perform(toDecide(escrowId, 'ACCEPT'));
     assert.deepEqual(accepted, { status: 'ABSENT', amount: undefined, currency: undefined });
   });
 
-  test('the serving process sees a decision of another process', async (t) => {
-    const [serving, command] = await openPair(t, engine);
+  test('the serving process sees a decision of another process', async (serving) => {
+    const command = await serving.openAgain();
     await serving.beginServing();
-    const by = await addPlatform(serving, 'gallery');
-    const { escrowId } = await frozen(serving, by);
-    await stopped(serving, escrowId);
-    await perform(command, toDecide(escrowId, 'RETURN', { nowMs: 1_000 }));
-    assert.deepEqual(await due(serving, 1_000, 9_000), [escrowId]);
-    assert.partialDeepStrictEqual((await caseOf(serving, escrowId)).open, [{ kind: 'REFUND' }]);
+    const by = serving.gallery;
+    const { escrowId } = await serving.frozen(by);
+    await serving.stopped(escrowId);
+    await command.perform(toDecide(escrowId, 'RETURN', { nowMs: 1_000 }));
+    assert.deepEqual(await serving.due(1_000, 9_000), [escrowId]);
+    assert.partialDeepStrictEqual((await serving.caseOf(escrowId)).open, [{ kind: 'REFUND' }]);
   });
 
-  test('cases are listed newest first, by state and by need of a review', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('cases are listed newest first, by state and by need of a review', async (store) => {
     const all: { escrowId: string; state: EscrowState; needsReview: boolean }[] = [];
     for (const needsReview of [true, false, true]) {
       for (const state of states) {
-        const { escrowId } = await orderIn(store, by, state);
-        if (needsReview) await stopped(store, escrowId, `why ${escrowId}`);
+        const { escrowId } = await store.orderIn(store.gallery, state);
+        if (needsReview) await store.stopped(escrowId, `why ${escrowId}`);
         all.unshift({ escrowId, state, needsReview });
       }
     }
@@ -216,13 +203,13 @@ export function decisionPromises(engine: StoreEngine): void {
         }
       }
     }
-    const { items } = await perform(store, {
+    const { items } = await store.perform({
       kind: 'ListCases',
       selection: inNeed,
       page: firstPage(),
     });
     for (const item of items) {
-      assert.deepEqual(item, await caseOf(store, item.order.escrowId));
+      assert.deepEqual(item, await store.caseOf(item.order.escrowId));
       assert.equal(item.review, `why ${item.order.escrowId}`);
     }
   });

@@ -1,43 +1,34 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
-import { eventRetentionS } from '../../../src/domain/event.ts';
+import { type EventType, eventRetentionS } from '../../../src/domain/event.ts';
 import { failingMaxS } from '../../../src/domain/webhook.ts';
-import { type Command, perform, type Store } from '../../../src/store/store.ts';
+import type { Command } from '../../../src/store/store.ts';
 import type { DeliveryResult, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
-import { eventsOf, fileSome, findWebhook, nameOf, resultOf, statusesOf } from './endpoints.ts';
-import {
-  addPlatform,
-  addWebhook,
-  allPages,
-  crashCopy,
-  fileOne,
-  firstPage,
-  frozen,
-  later,
-  noon,
-  openGallery,
-  openStore,
-  resolved,
-  type StoreEngine,
-  setPlatformStatus,
-} from './fixtures.ts';
+import { nameOf, resultOf } from './endpoints.ts';
+import { allPages, firstPage, later, noon } from './fixtures.ts';
+import type { GalleryStore, StoreTests, TestStore } from './tests.ts';
 
 const nowMs = noon.atMs + 60_000;
 
-/** Opens a store with a gallery that has an endpoint. */
-async function openEndpoint(t: TestContext, engine: StoreEngine, eventTypes?: StoredWebhook['eventTypes']) {
-  const { store, by: gallery } = await openGallery(t, engine);
-  return { store, gallery, webhook: await addWebhook(store, gallery, { eventTypes }) };
-}
-
-const take = (store: Store, { id }: StoredWebhook, over: Partial<Command<'ClaimDeliveries'>> = {}) =>
-  perform(store, { kind: 'ClaimDeliveries', id, nowMs, limit: 100, underWay: [], ...over });
+/** What is done with an endpoint. */
+const actionsOn = (store: TestStore, webhook: StoredWebhook) => {
+  const take = (over: Partial<Command<'ClaimDeliveries'>> = {}) =>
+    store.perform({ kind: 'ClaimDeliveries', id: webhook.id, nowMs, limit: 100, underWay: [], ...over });
+  const change = (over: Command<'ChangeWebhook'>['change']) =>
+    store.perform({ kind: 'ChangeWebhook', ...nameOf(webhook), change: over });
+  return {
+    take,
+    taken: async (over?: Parameters<typeof take>[0]) => shortly(await take(over)),
+    note: (...outcomes: readonly DeliveryResult[]) => store.perform({ kind: 'RecordAttempts', outcomes }),
+    outcome: (sequence: number, over: Partial<DeliveryResult> = {}) =>
+      resultOf(webhook, sequence, { atMs: nowMs, httpStatus: 204, answer: Buffer.alloc(0), ...over }),
+    change,
+    subscribe: (eventTypes: EventType[]) => change({ eventTypes }),
+    statuses: () => store.statusesOf(webhook),
+  };
+};
 
 /** The sequences to send, and whether there may be more. */
 const shortly = ({ due, hasMore }: WebhookWork) => [due.map(({ event }) => event.sequence), hasMore];
-
-const outcome = (webhook: StoredWebhook, sequence: number, over: Partial<DeliveryResult> = {}) =>
-  resultOf(webhook, sequence, { atMs: nowMs, httpStatus: 204, answer: Buffer.alloc(0), ...over });
 
 const failed = {
   isDelivered: false,
@@ -46,36 +37,43 @@ const failed = {
   error: 'it refuses connections',
 } as const;
 
-const note = (store: Store, ...outcomes: readonly DeliveryResult[]) =>
-  perform(store, { kind: 'RecordAttempts', outcomes });
+/** A store of a test whose platform has an endpoint. */
+type EndpointStore = GalleryStore & { readonly webhook: StoredWebhook } & ReturnType<typeof actionsOn>;
 
 /** Deliveries of events to endpoints. */
-export function deliveryPromises(engine: StoreEngine): void {
-  test('a suspended platform gets nothing, and the missed events once it is resumed', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    const setStatus = (status: 'ACTIVE' | 'SUSPENDED') => setPlatformStatus(store, gallery.caller, status);
+export function deliveryPromises(tests: StoreTests): void {
+  const test = (name: string, run: (store: EndpointStore) => Promise<void>) =>
+    tests.test(name, async (store) => {
+      const webhook = await store.addWebhook(store.gallery);
+      await run(Object.assign(store, { webhook, ...actionsOn(store, webhook) }));
+    });
+
+  test('a suspended platform gets nothing, and the missed events once it is resumed', async (store) => {
+    const setStatus = (status: 'ACTIVE' | 'SUSPENDED') =>
+      store.setPlatformStatus(store.gallery.caller, status);
     const listed = async () => {
-      const { items } = await perform(store, { kind: 'ListSending', page: firstPage(10) });
+      const { items } = await store.perform({ kind: 'ListSending', page: firstPage(10) });
       return items.map(({ webhookId }) => webhookId);
     };
-    await fileSome(store, gallery, 2);
+    await store.fileSome(store.gallery, 2);
     await setStatus('SUSPENDED');
     assert.deepEqual(await listed(), []);
-    assert.deepEqual(await take(store, webhook), { webhook: undefined, due: [], hasMore: false });
-    await fileSome(store, gallery, 1);
+    assert.deepEqual(await store.take(), { webhook: undefined, due: [], hasMore: false });
+    await store.fileSome(store.gallery, 1);
     await setStatus('ACTIVE');
-    assert.deepEqual(await listed(), [webhook.webhookId]);
-    assert.deepEqual(shortly(await take(store, webhook)), [[1, 2, 3], false]);
+    assert.deepEqual(await listed(), [store.webhook.webhookId]);
+    assert.deepEqual(await store.taken(), [[1, 2, 3], false]);
   });
 
-  test('an endpoint gets the events since its creation once, in order', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    await fileSome(store, gallery, 2);
-    const webhook = await addWebhook(store, gallery);
-    assert.deepEqual(shortly(await take(store, webhook)), [[], false]);
-    const filingNo = await fileOne(store, gallery);
-    await fileSome(store, gallery, 4);
-    const work = await take(store, webhook, { limit: 2 });
+  test('an endpoint gets the events since its creation once, in order', async (store) => {
+    const { gallery } = store;
+    await store.fileSome(gallery, 2);
+    const webhook = await store.addWebhook(gallery);
+    const { take, taken } = actionsOn(store, webhook);
+    assert.deepEqual(await taken(), [[], false]);
+    const filingNo = await store.fileOne(gallery);
+    await store.fileSome(gallery, 4);
+    const work = await take({ limit: 2 });
     assert.deepEqual(shortly(work), [[3, 4], true]);
     const [first] = work.due;
     const { position, ...event } = first?.event ?? {};
@@ -91,44 +89,37 @@ export function deliveryPromises(engine: StoreEngine): void {
       ],
     );
     assert.deepEqual(work.webhook, { ...webhook, nextDueAtMs: null });
-    const more = { underWay: [3, 4] };
-    assert.deepEqual(shortly(await take(store, webhook, { ...more, limit: 2 })), [[5, 6], true]);
-    const rest = await take(store, webhook, { underWay: [3, 4, 5, 6] });
-    assert.deepEqual(shortly(rest), [[7], false]);
-    assert.deepEqual(shortly(await take(store, webhook, { underWay: [3, 4, 5, 6, 7] })), [[], false]);
+    assert.deepEqual(await taken({ underWay: [3, 4], limit: 2 }), [[5, 6], true]);
+    assert.deepEqual(await taken({ underWay: [3, 4, 5, 6] }), [[7], false]);
+    assert.deepEqual(await taken({ underWay: [3, 4, 5, 6, 7] }), [[], false]);
   });
 
-  test('a claimed delivery without a recorded attempt is claimed again, unless it is under way', async (t) => {
-    const { store, by: gallery, dataDir } = await openGallery(t, engine);
-    const webhook = await addWebhook(store, gallery);
-    await fileSome(store, gallery, 3);
-    await take(store, webhook);
-    await note(store, outcome(webhook, 2));
-    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.deepEqual(shortly(await take(crashed, webhook)), [[1, 3], false]);
-    assert.deepEqual(shortly(await take(crashed, webhook, { underWay: [1] })), [[3], false]);
+  test('a claimed delivery without a recorded attempt is claimed again, unless it is under way', async (store) => {
+    await store.fileSome(store.gallery, 3);
+    await store.take();
+    await store.note(store.outcome(2));
+    const crashed = actionsOn(await store.openCrashed(), store.webhook);
+    assert.deepEqual(await crashed.taken(), [[1, 3], false]);
+    assert.deepEqual(await crashed.taken({ underWay: [1] }), [[3], false]);
   });
 
-  test('an endpoint gets only the event types that it subscribes to', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine, ['escrow.frozen']);
-    await Promise.all(Array.from({ length: 300 }, () => fileOne(store, gallery)));
-    await frozen(store, gallery);
-    assert.deepEqual(shortly(await take(store, webhook)), [[], true]);
-    assert.deepEqual(shortly(await take(store, webhook)), [[302], false]);
-    assert.deepEqual(await statusesOf(store, webhook), [[302, 'PENDING', 0, nowMs]]);
+  test('an endpoint gets only the event types that it subscribes to', async (store) => {
+    await store.subscribe(['escrow.frozen']);
+    await Promise.all(Array.from({ length: 300 }, () => store.fileOne(store.gallery)));
+    await store.frozen(store.gallery);
+    assert.deepEqual(await store.taken(), [[], true]);
+    assert.deepEqual(await store.taken(), [[302], false]);
+    assert.deepEqual(await store.statuses(), [[302, 'PENDING', 0, nowMs]]);
   });
 
-  test('an event waits until the earlier one of its resource has ended', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine, [
-      'escrow.frozen',
-      'escrow.released',
-      'provenance.transferred',
-    ]);
-    const { escrowId } = await frozen(store, gallery);
-    const other = await frozen(store, gallery);
-    await resolved(store, gallery, escrowId, 'RELEASE');
-    await resolved(store, gallery, other.escrowId, 'RELEASE');
-    const events = (await eventsOf(store, gallery)).map(({ type, escrowId: id, sequence }) => [
+  test('an event waits until the earlier one of its resource has ended', async (store) => {
+    const { gallery, webhook } = store;
+    await store.subscribe(['escrow.frozen', 'escrow.released', 'provenance.transferred']);
+    const { escrowId } = await store.frozen(gallery);
+    const other = await store.frozen(gallery);
+    await store.resolved(gallery, escrowId, 'RELEASE');
+    await store.resolved(gallery, other.escrowId, 'RELEASE');
+    const events = (await store.eventsOf(gallery)).map(({ type, escrowId: id, sequence }) => [
       sequence,
       type,
       id,
@@ -145,19 +136,19 @@ export function deliveryPromises(engine: StoreEngine): void {
       ],
     );
     // No other event of the filing is sent.
-    assert.deepEqual(shortly(await take(store, webhook)), [[2, 4, 6, 8], false]);
+    assert.deepEqual(await store.taken(), [[2, 4, 6, 8], false]);
     const again = { ...failed, retryAtMs: nowMs + 5_000 };
-    const first = await note(store, outcome(webhook, 2, again), outcome(webhook, 4));
+    const first = await store.note(store.outcome(2, again), store.outcome(4));
     assert.deepEqual(first, { disabled: [], released: [webhook.id] });
-    assert.deepEqual(shortly(await take(store, webhook, { underWay: [6, 8] })), [[7], false]);
+    assert.deepEqual(await store.taken({ underWay: [6, 8] }), [[7], false]);
     const soon = { nowMs: nowMs + 5_000, underWay: [6, 7, 8] };
-    assert.deepEqual(shortly(await take(store, webhook, soon)), [[2], false]);
-    const last = await note(store, outcome(webhook, 2, { ...failed, attempts: 2 }));
+    assert.deepEqual(await store.taken(soon), [[2], false]);
+    const last = await store.note(store.outcome(2, { ...failed, attempts: 2 }));
     assert.deepEqual(last.released, [webhook.id]);
-    assert.deepEqual(shortly(await take(store, webhook, soon)), [[5], false]);
-    const none = await note(store, outcome(webhook, 5));
+    assert.deepEqual(await store.taken(soon), [[5], false]);
+    const none = await store.note(store.outcome(5));
     assert.deepEqual(none.released, []);
-    assert.deepEqual(await statusesOf(store, webhook), [
+    assert.deepEqual(await store.statuses(), [
       [2, 'FAILED', 2, null],
       [4, 'DELIVERED', 1, null],
       [5, 'DELIVERED', 1, null],
@@ -167,56 +158,56 @@ export function deliveryPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('a due or redelivered event waits if an earlier one of its resource is sent again', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine, ['escrow.frozen', 'escrow.released']);
-    const { escrowId } = await frozen(store, gallery);
-    await resolved(store, gallery, escrowId, 'RELEASE');
-    await take(store, webhook);
-    await note(store, outcome(webhook, 2, failed));
-    assert.deepEqual(shortly(await take(store, webhook)), [[3], false]);
-    await note(store, outcome(webhook, 3, { ...failed, retryAtMs: nowMs }));
+  test('a due or redelivered event waits if an earlier one of its resource is sent again', async (store) => {
+    const { webhook } = store;
+    await store.subscribe(['escrow.frozen', 'escrow.released']);
+    const { escrowId } = await store.frozen(store.gallery);
+    await store.resolved(store.gallery, escrowId, 'RELEASE');
+    await store.take();
+    await store.note(store.outcome(2, failed));
+    assert.deepEqual(await store.taken(), [[3], false]);
+    await store.note(store.outcome(3, { ...failed, retryAtMs: nowMs }));
     const again = { kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 2 }, nowMs } as const;
-    await perform(store, again);
-    assert.deepEqual(shortly(await take(store, webhook)), [[2], false]);
-    assert.deepEqual(await statusesOf(store, webhook), [
+    await store.perform(again);
+    assert.deepEqual(await store.taken(), [[2], false]);
+    assert.deepEqual(await store.statuses(), [
       [2, 'PENDING', 0, nowMs],
       [3, 'WAITING', 1, null],
     ]);
-    await perform(store, { ...again, which: { sequence: 3 } });
-    assert.deepEqual((await statusesOf(store, webhook))[1], [3, 'WAITING', 0, null]);
-    await note(store, outcome(webhook, 2));
-    assert.deepEqual(shortly(await take(store, webhook)), [[3], false]);
+    await store.perform({ ...again, which: { sequence: 3 } });
+    assert.deepEqual((await store.statuses())[1], [3, 'WAITING', 0, null]);
+    await store.note(store.outcome(2));
+    assert.deepEqual(await store.taken(), [[3], false]);
   });
 
-  test('retries are due at their times, the oldest first, and before new events', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 3);
-    await take(store, webhook);
+  test('retries are due at their times, the oldest first, and before new events', async (store) => {
+    await store.fileSome(store.gallery, 3);
+    await store.take();
     const retry = (sequence: number, retryAtMs: number) =>
-      outcome(webhook, sequence, { ...failed, httpStatus: 503, answer: Buffer.from('later'), retryAtMs });
-    await note(store, retry(1, nowMs + 9_000), retry(2, nowMs + 5_000), retry(3, nowMs + 7_000));
-    await fileOne(store, gallery);
-    const early = await take(store, webhook, { nowMs: nowMs + 4_999 });
+      store.outcome(sequence, { ...failed, httpStatus: 503, answer: Buffer.from('later'), retryAtMs });
+    await store.note(retry(1, nowMs + 9_000), retry(2, nowMs + 5_000), retry(3, nowMs + 7_000));
+    await store.fileOne(store.gallery);
+    const early = await store.take({ nowMs: nowMs + 4_999 });
     assert.deepEqual(shortly(early), [[4], false]);
     assert.equal(early.webhook?.nextDueAtMs, nowMs + 5_000);
-    await fileOne(store, gallery);
-    const due = await take(store, webhook, { nowMs: nowMs + 7_000, underWay: [4] });
+    await store.fileOne(store.gallery);
+    const due = await store.take({ nowMs: nowMs + 7_000, underWay: [4] });
     assert.deepEqual(shortly(due), [[2, 3, 5], false]);
     assert.deepEqual(
       due.due.map(({ attempts }) => attempts),
       [1, 1, 0],
     );
     assert.equal(due.webhook?.nextDueAtMs, nowMs + 9_000);
-    const some = await take(store, webhook, { nowMs: nowMs + 7_000, limit: 1, underWay: [2, 4, 5] });
+    const some = await store.take({ nowMs: nowMs + 7_000, limit: 1, underWay: [2, 4, 5] });
     assert.deepEqual([shortly(some), some.webhook?.nextDueAtMs], [[[3], false], nowMs + 9_000]);
-    const many = await take(store, webhook, { nowMs: nowMs + 9_000, limit: 1, underWay: [4, 5] });
+    const many = await store.take({ nowMs: nowMs + 9_000, limit: 1, underWay: [4, 5] });
     assert.deepEqual(shortly(many), [[2], true]);
   });
 
-  test('the result of an attempt is shown, and recording it again changes nothing', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 2);
-    await take(store, webhook);
+  test('the result of an attempt is shown, and recording it again changes nothing', async (store) => {
+    const { webhook } = store;
+    await store.fileSome(store.gallery, 2);
+    await store.take();
     const apiError = {
       isDelivered: false,
       httpStatus: 500,
@@ -224,14 +215,13 @@ export function deliveryPromises(engine: StoreEngine): void {
       error: 'it answered 500',
     };
     const outcomes = [
-      outcome(webhook, 1, { ...apiError, retryAtMs: nowMs + 5_000 }),
-      outcome(webhook, 2, { atMs: nowMs - 1_000 }),
+      store.outcome(1, { ...apiError, retryAtMs: nowMs + 5_000 }),
+      store.outcome(2, { atMs: nowMs - 1_000 }),
     ];
     const page = firstPage(2);
-    const list = () =>
-      perform(store, { kind: 'ListDeliveries', ...nameOf(webhook), status: undefined, page });
+    const list = () => store.perform({ kind: 'ListDeliveries', ...nameOf(webhook), status: undefined, page });
     for (const _ of ['once', 'again']) {
-      await note(store, ...outcomes);
+      await store.note(...outcomes);
       const { items } = await list();
       assert.deepEqual(
         items.map(({ callerId: _, ...item }) => ({
@@ -254,164 +244,155 @@ export function deliveryPromises(engine: StoreEngine): void {
     }
   });
 
-  test('an endpoint fails since the first of its failures in a row', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 2);
-    await take(store, webhook);
-    const sinceS = async () => (await findWebhook(store, webhook)).failingSinceS;
-    const at = (atMs: number) => outcome(webhook, 1, { ...failed, atMs, retryAtMs: nowMs });
-    await note(store, at(nowMs + 1_999), at(nowMs + 60_000));
+  test('an endpoint fails since the first of its failures in a row', async (store) => {
+    await store.fileSome(store.gallery, 2);
+    await store.take();
+    const sinceS = async () => (await store.findWebhook(store.webhook)).failingSinceS;
+    const at = (atMs: number) => store.outcome(1, { ...failed, atMs, retryAtMs: nowMs });
+    await store.note(at(nowMs + 1_999), at(nowMs + 60_000));
     assert.equal(await sinceS(), nowMs / 1_000 + 1);
-    await note(store, outcome(webhook, 2));
+    await store.note(store.outcome(2));
     assert.equal(await sinceS(), null);
-    await note(store, at(nowMs + 60_000), at(nowMs));
+    await store.note(at(nowMs + 60_000), at(nowMs));
     assert.equal(await sinceS(), nowMs / 1_000, 'the clock was set back');
   });
 
-  test('an endpoint is disabled, with an event, if all attempts failed for five days', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 3);
-    await take(store, webhook);
+  test('an endpoint is disabled, with an event, if all attempts failed for five days', async (store) => {
+    const { webhook } = store;
+    await store.fileSome(store.gallery, 3);
+    await store.take();
     const retry = { ...failed, retryAtMs: nowMs + 86_400_000 };
     const fiveDaysMs = failingMaxS * 1_000;
-    const before = await note(
-      store,
-      outcome(webhook, 1, retry),
-      outcome(webhook, 2, { ...retry, atMs: nowMs + fiveDaysMs - 1_000 }),
+    const before = await store.note(
+      store.outcome(1, retry),
+      store.outcome(2, { ...retry, atMs: nowMs + fiveDaysMs - 1_000 }),
     );
     assert.deepEqual(before.disabled, []);
     const atMs = nowMs + fiveDaysMs;
-    const { disabled } = await note(store, outcome(webhook, 2, { ...retry, attempts: 2, atMs }));
+    const { disabled } = await store.note(store.outcome(2, { ...retry, attempts: 2, atMs }));
     assert.deepEqual(disabled, [webhook.id]);
-    const { status, disabledWhy } = await findWebhook(store, webhook);
+    const { status, disabledWhy } = await store.findWebhook(webhook);
     assert.deepEqual([status, disabledWhy], ['DISABLED', 'every attempt failed for five days']);
-    const { type, atMs: eventAtMs, webhookId } = (await eventsOf(store, gallery)).at(-1) ?? {};
+    const { type, atMs: eventAtMs, webhookId } = (await store.eventsOf(store.gallery)).at(-1) ?? {};
     assert.deepEqual([type, eventAtMs, webhookId], ['webhook.disabled', atMs, webhook.webhookId]);
-    assert.deepEqual(await statusesOf(store, webhook), [
+    assert.deepEqual(await store.statuses(), [
       [1, 'FAILED', 1, null],
       [2, 'FAILED', 2, null],
       [3, 'FAILED', 0, null],
     ]);
-    assert.deepEqual(await take(store, webhook), { webhook: undefined, due: [], hasMore: false });
+    assert.deepEqual(await store.take(), { webhook: undefined, due: [], hasMore: false });
   });
 
-  test('a result can disable an endpoint at once, with one event', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 2);
-    await take(store, webhook);
+  test('a result can disable an endpoint at once, with one event', async (store) => {
+    const { webhook } = store;
+    await store.fileSome(store.gallery, 2);
+    await store.take();
     const gone = { ...failed, httpStatus: 410, disables: 'the endpoint answered 410 Gone' };
-    const both = [outcome(webhook, 1, gone), outcome(webhook, 2, gone)];
-    assert.deepEqual(await note(store, ...both), { disabled: [webhook.id], released: [] });
-    assert.deepEqual((await note(store, ...both)).disabled, []);
-    assert.equal((await findWebhook(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
-    const disabled = (await eventsOf(store, gallery)).filter(({ type }) => type === 'webhook.disabled');
+    const both = [store.outcome(1, gone), store.outcome(2, gone)];
+    assert.deepEqual(await store.note(...both), { disabled: [webhook.id], released: [] });
+    assert.deepEqual((await store.note(...both)).disabled, []);
+    assert.equal((await store.findWebhook(webhook)).disabledWhy, 'the endpoint answered 410 Gone');
+    const disabled = (await store.eventsOf(store.gallery)).filter(({ type }) => type === 'webhook.disabled');
     assert.equal(disabled.length, 1);
   });
 
-  test('an attempt of a disabled endpoint ends its delivery, that of a deleted one is ignored', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 2);
-    await take(store, webhook);
-    await perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: { status: 'DISABLED' } });
-    await note(store, outcome(webhook, 1), outcome(webhook, 2, { ...failed, retryAtMs: nowMs + 5_000 }));
-    assert.deepEqual(await statusesOf(store, webhook), [
+  test('an attempt of a disabled endpoint ends its delivery, that of a deleted one is ignored', async (store) => {
+    const { webhook } = store;
+    await store.fileSome(store.gallery, 2);
+    await store.take();
+    await store.change({ status: 'DISABLED' });
+    await store.note(store.outcome(1), store.outcome(2, { ...failed, retryAtMs: nowMs + 5_000 }));
+    assert.deepEqual(await store.statuses(), [
       [1, 'DELIVERED', 1, null],
       [2, 'FAILED', 1, null],
     ]);
-    await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
-    assert.deepEqual(await note(store, outcome(webhook, 1)), { disabled: [], released: [] });
-    assert.equal((await take(store, webhook)).webhook, undefined);
+    await store.perform({ kind: 'DeleteWebhook', ...nameOf(webhook) });
+    assert.deepEqual(await store.note(store.outcome(1)), { disabled: [], released: [] });
+    assert.equal((await store.take()).webhook, undefined);
   });
 
-  test('a late result does not reopen a delivery that failed when its endpoint was disabled', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 1);
-    await take(store, webhook);
-    for (const status of ['DISABLED', 'ENABLED'] as const)
-      await perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: { status } });
-    await note(store, outcome(webhook, 1, { ...failed, retryAtMs: nowMs + 5_000 }));
-    assert.deepEqual(await statusesOf(store, webhook), [[1, 'FAILED', 1, null]]);
-    assert.deepEqual((await take(store, webhook, { nowMs: noon.atMs + 86_400_000 })).due, []);
+  test('a late result does not reopen a delivery that failed when its endpoint was disabled', async (store) => {
+    await store.fileSome(store.gallery, 1);
+    await store.take();
+    for (const status of ['DISABLED', 'ENABLED'] as const) await store.change({ status });
+    await store.note(store.outcome(1, { ...failed, retryAtMs: nowMs + 5_000 }));
+    assert.deepEqual(await store.statuses(), [[1, 'FAILED', 1, null]]);
+    assert.deepEqual((await store.take({ nowMs: noon.atMs + 86_400_000 })).due, []);
   });
 
-  test('a delivery is due at once if it is scheduled later than any retry', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 2);
-    await take(store, webhook);
+  test('a delivery is due at once if it is scheduled later than any retry', async (store) => {
+    await store.fileSome(store.gallery, 2);
+    await store.take();
     const dayMs = 86_400_000;
-    const retry = (sequence: number, retryAtMs: number) =>
-      outcome(webhook, sequence, { ...failed, retryAtMs });
-    await note(store, retry(1, nowMs + 30 * dayMs), retry(2, nowMs + dayMs));
-    assert.deepEqual(shortly(await take(store, webhook)), [[1], false]);
+    const retry = (sequence: number, retryAtMs: number) => store.outcome(sequence, { ...failed, retryAtMs });
+    await store.note(retry(1, nowMs + 30 * dayMs), retry(2, nowMs + dayMs));
+    assert.deepEqual(await store.taken(), [[1], false]);
   });
 
-  test('the delivery of an expired event fails, the next one is due, and the cursor skips expired events', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine, ['escrow.frozen', 'escrow.released']);
-    const { escrowId } = await frozen(store, gallery);
-    const idle = await addWebhook(store, gallery);
-    await fileSome(store, gallery, 2);
-    await take(store, webhook, { limit: 1 });
-    await note(store, outcome(webhook, 2, { ...failed, retryAtMs: nowMs }));
+  test('the delivery of an expired event fails, the next one is due, and the cursor skips expired events', async (store) => {
+    const { gallery, webhook } = store;
+    await store.subscribe(['escrow.frozen', 'escrow.released']);
+    const { escrowId } = await store.frozen(gallery);
+    const idle = await store.addWebhook(gallery);
+    await store.fileSome(gallery, 2);
+    await store.take({ limit: 1 });
+    await store.note(store.outcome(2, { ...failed, retryAtMs: nowMs }));
     const longAfter = later(eventRetentionS + 1);
-    await resolved(store, gallery, escrowId, 'RELEASE', longAfter);
+    await store.resolved(gallery, escrowId, 'RELEASE', longAfter);
     // Each transaction that writes events deletes some of the oldest.
-    await fileSome(store, gallery, 3, longAfter);
-    const kept = (await eventsOf(store, gallery)).map(({ sequence }) => sequence);
+    await store.fileSome(gallery, 3, longAfter);
+    const kept = (await store.eventsOf(gallery)).map(({ sequence }) => sequence);
     assert.equal(kept[0], 5);
     const wanted = { nowMs: longAfter.atMs };
-    assert.deepEqual(shortly(await take(store, webhook, wanted)), [[5], false]);
+    assert.deepEqual(await store.taken(wanted), [[5], false]);
     const page = firstPage(10);
-    const listed = await perform(store, {
+    const listed = await store.perform({
       ...{ kind: 'ListDeliveries', ...nameOf(webhook), status: 'FAILED', page },
     });
     assert.deepEqual(
       listed.items.map(({ sequence, error }) => [sequence, error]),
       [[2, 'the event has expired']],
     );
-    assert.deepEqual(shortly(await take(store, idle, wanted)), [kept, false]);
+    assert.deepEqual(await actionsOn(store, idle).taken(wanted), [kept, false]);
   });
 
-  test('deliveries of expired events are deleted, also those of endpoints without traffic', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    const idle = await addWebhook(store, gallery);
-    await fileSome(store, gallery, 4);
-    for (const one of [webhook, idle]) {
-      await take(store, one);
-      await note(store, ...[1, 2, 3, 4].map((sequence) => outcome(one, sequence)));
+  test('deliveries of expired events are deleted, also those of endpoints without traffic', async (store) => {
+    const idle = await store.addWebhook(store.gallery);
+    await store.fileSome(store.gallery, 4);
+    for (const { take, note, outcome } of [store, actionsOn(store, idle)]) {
+      await take();
+      await note(...[1, 2, 3, 4].map((sequence) => outcome(sequence)));
     }
-    await perform(store, { kind: 'ChangeWebhook', ...nameOf(idle), change: { status: 'DISABLED' } });
+    await actionsOn(store, idle).change({ status: 'DISABLED' });
     const atMs = noon.atMs + (eventRetentionS + 1) * 1_000;
-    await fileSome(store, gallery, 1, later(eventRetentionS + 1));
-    await take(store, webhook, { nowMs: atMs });
-    await note(store, outcome(webhook, 5, { atMs: noon.atMs + eventRetentionS * 1_000 }));
-    assert.equal((await statusesOf(store, webhook)).length, 5, 'nothing is too old yet');
-    for (const _ of ['in turn', 'in turn', 'in turn']) await note(store, outcome(webhook, 5, { atMs }));
-    assert.deepEqual(await statusesOf(store, webhook), [[5, 'DELIVERED', 1, null]]);
-    assert.deepEqual(await statusesOf(store, idle), []);
+    await store.fileSome(store.gallery, 1, later(eventRetentionS + 1));
+    await store.take({ nowMs: atMs });
+    await store.note(store.outcome(5, { atMs: noon.atMs + eventRetentionS * 1_000 }));
+    assert.equal((await store.statuses()).length, 5, 'nothing is too old yet');
+    for (const _ of ['in turn', 'in turn', 'in turn']) await store.note(store.outcome(5, { atMs }));
+    assert.deepEqual(await store.statuses(), [[5, 'DELIVERED', 1, null]]);
+    assert.deepEqual(await store.statusesOf(idle), []);
   });
 
-  test('a clock that is set ahead deletes no deliveries before a filing is dated by it', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    await fileSome(store, gallery, 2);
-    await take(store, webhook);
+  test('a clock that is set ahead deletes no deliveries before a filing is dated by it', async (store) => {
+    await store.fileSome(store.gallery, 2);
+    await store.take();
     const atMs = noon.atMs + 2 * eventRetentionS * 1_000;
-    for (const sequence of [1, 2]) await note(store, outcome(webhook, sequence, { atMs }));
-    assert.equal((await statusesOf(store, webhook)).length, 2);
+    for (const sequence of [1, 2]) await store.note(store.outcome(sequence, { atMs }));
+    assert.equal((await store.statuses()).length, 2);
   });
 
-  test('enabled endpoints are listed with the time of their next retry', async (t) => {
-    const { store, gallery, webhook } = await openEndpoint(t, engine);
-    const other = await addWebhook(store, await addPlatform(store, 'auction house'));
-    const [disabled, last] = [await addWebhook(store, gallery), await addWebhook(store, gallery)];
-    await perform(store, { kind: 'ChangeWebhook', ...nameOf(disabled), change: { status: 'DISABLED' } });
-    await fileSome(store, gallery, 2);
-    await take(store, webhook);
-    const retry = (sequence: number, retryAtMs: number) =>
-      outcome(webhook, sequence, { ...failed, retryAtMs });
-    await note(store, retry(1, nowMs + 9_000), retry(2, nowMs + 5_000));
-    const failing = { ...webhook, failingSinceS: nowMs / 1_000 };
+  test('enabled endpoints are listed with the time of their next retry', async (store) => {
+    const other = await store.addWebhook(await store.addPlatform('auction house'));
+    const [disabled, last] = [await store.addWebhook(store.gallery), await store.addWebhook(store.gallery)];
+    await actionsOn(store, disabled).change({ status: 'DISABLED' });
+    await store.fileSome(store.gallery, 2);
+    await store.take();
+    const retry = (sequence: number, retryAtMs: number) => store.outcome(sequence, { ...failed, retryAtMs });
+    await store.note(retry(1, nowMs + 9_000), retry(2, nowMs + 5_000));
+    const failing = { ...store.webhook, failingSinceS: nowMs / 1_000 };
     for (const size of [1, 2, 3, 4]) {
-      const pages = await allPages((page) => perform(store, { kind: 'ListSending', page }), size);
+      const pages = await allPages((page) => store.perform({ kind: 'ListSending', page }), size);
       assert.deepEqual(pages.flat(), [
         { ...failing, nextDueAtMs: nowMs + 5_000 },
         { ...other, nextDueAtMs: null },

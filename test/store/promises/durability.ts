@@ -1,53 +1,32 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { perform } from '../../../src/store/store.ts';
-import {
-  addService,
-  caseOf,
-  crashCopy,
-  fileOne,
-  filingPages,
-  findInstruction,
-  findProvenance,
-  frozen,
-  isAdmitted,
-  newToken,
-  openGallery,
-  openStore,
-  refused,
-  type StoreEngine,
-  settlementOf,
-  toFile,
-  toResolve,
-  updateOrder,
-} from './fixtures.ts';
+import { newToken, refused, settlementOf, toFile, toResolve } from './fixtures.ts';
+import type { StoreTests } from './tests.ts';
 
 const nowS = 1_790_000_000;
 const month = '2026-11';
 
 /** Durability, and what a closed store does. */
-export function durabilityPromises(engine: StoreEngine): void {
-  test('a resolved request and what it read survive a crash', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
-    const filed = perform(store, toFile(by));
-    const seen = filingPages(store);
+export function durabilityPromises({ test }: StoreTests): void {
+  test('a resolved request and what it read survive a crash', async (store) => {
+    const filed = store.perform(toFile(store.gallery));
+    const seen = store.filingPages();
     await Promise.all([filed, seen]);
-    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.deepEqual((await filingPages(crashed)).flat(), ['AS-2026-000001']);
+    const crashed = await store.openCrashed();
+    assert.deepEqual((await crashed.filingPages()).flat(), ['AS-2026-000001']);
   });
 
-  test('a crash leaves all of a request or nothing, and the numbers continue from there', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
-    const { escrowId, filingNo } = await frozen(store, by);
-    const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
+  test('a crash leaves all of a request or nothing, and the numbers continue from there', async (store) => {
+    const by = store.gallery;
+    const { escrowId, filingNo } = await store.frozen(by);
+    const { instructionId } = await store.perform(toResolve(by, 'RELEASE', escrowId));
     const ended = [{ instructionId, status: 'CONFIRMED' }] as const;
-    const change = settlementOf(await caseOf(store, escrowId), {
+    const change = settlementOf(await store.caseOf(escrowId), {
       to: 'RELEASED',
       reference: 'theirs',
       ended,
     });
     const underWay = [
-      updateOrder(store, change),
+      store.updateOrder(change),
       store.execute({
         admission: {
           nowS,
@@ -57,76 +36,70 @@ export function durabilityPromises(engine: StoreEngine): void {
         effect: toFile(by),
       }),
     ];
-    const copy = crashCopy(t, dataDir);
+    const copy = store.crashCopy();
     await Promise.all(underWay);
-    const crashed = await openStore(t, engine, copy);
+    const crashed = await store.openCrashed(copy);
 
-    const { order, reference } = await caseOf(crashed, escrowId);
-    const operation = await findInstruction(crashed, instructionId);
-    const provenance = await findProvenance(crashed, filingNo);
+    const { order, reference } = await crashed.caseOf(escrowId);
+    const operation = await crashed.findInstruction(instructionId);
+    const provenance = await crashed.findProvenance(filingNo);
     assert.deepEqual(
       [order.state, operation?.status, reference, provenance?.records.length],
       order.state === 'RELEASED'
         ? ['RELEASED', 'CONFIRMED', 'theirs', 2]
         : ['FROZEN', 'PREPARED', undefined, 1],
     );
-    const filed = (await filingPages(crashed)).flat().length - 1;
-    const calls = await perform(crashed, { kind: 'CountCalls', callerId: by.callerId, month });
+    const filed = (await crashed.filingPages()).flat().length - 1;
+    const calls = await crashed.perform({ kind: 'CountCalls', callerId: by.callerId, month });
     const nonce = { keyId: by.id, nonce: 'n' };
-    assert.deepEqual([calls, await isAdmitted(crashed, { nowS, nonce })], [filed, filed === 0]);
-    assert.equal(await fileOne(crashed, by), `AS-2026-00000${2 + filed}`);
+    assert.deepEqual([calls, await crashed.isAdmitted({ nowS, nonce })], [filed, filed === 0]);
+    assert.equal(await crashed.fileOne(by), `AS-2026-00000${2 + filed}`);
   });
 
-  test('a request without an effect, or one that rewrites nothing, is done and changes nothing', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const filed = fileOne(store, by);
+  test('a request without an effect, or one that rewrites nothing, is done and changes nothing', async (store) => {
+    const filed = store.fileOne(store.gallery);
     const outcome = { kind: 'DONE', result: undefined, isReplay: false };
     const effect = { kind: 'RewriteNothing' } as const;
     for (const request of [{}, { admission: { nowS } }, { effect }])
       assert.deepEqual((await store.execute(request)).outcome, outcome);
     assert.equal(await filed, 'AS-2026-000001');
-    assert.deepEqual((await filingPages(store)).flat(), ['AS-2026-000001']);
+    assert.deepEqual((await store.filingPages()).flat(), ['AS-2026-000001']);
   });
 
-  test('closing runs submitted requests, and may be repeated', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
-    const filed = perform(store, toFile(by));
+  test('closing runs submitted requests, and may be repeated', async (store) => {
+    const filed = store.perform(toFile(store.gallery));
     await Promise.all([store.close(), store.close()]);
     assert.equal((await filed).filingNo, 'AS-2026-000001');
     await store.close();
-    assert.deepEqual((await filingPages(await openStore(t, engine, crashCopy(t, dataDir)))).flat(), [
-      'AS-2026-000001',
-    ]);
+    assert.deepEqual((await (await store.openCrashed()).filingPages()).flat(), ['AS-2026-000001']);
   });
 
-  test('a closed store rejects all requests with UNAVAILABLE, and still finds keys and tokens', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { apiKey } = by;
+  test('a closed store rejects all requests with UNAVAILABLE, and still finds keys and tokens', async (store) => {
+    const { apiKey } = store.gallery;
     const token = newToken();
-    await addService(store, 'ledger', token);
+    await store.addService('ledger', token);
     const known = () => [store.findKey(apiKey)?.caller, store.findToken(token.sha256)?.caller];
     assert.deepEqual(known(), ['gallery', 'ledger']);
     await store.close();
     for (const command of [
-      toFile(by),
+      toFile(store.gallery),
       { kind: 'HasCallers' },
       { kind: 'ReadMetrics', nowMs: 1, year: 2026 },
     ] as const)
-      await refused(perform(store, command), 'UNAVAILABLE');
+      await refused(store.perform(command), 'UNAVAILABLE');
     const nonce = { keyId: 1, nonce: 'n' };
     await refused(store.execute({ admission: { nowS, nonce } }), 'UNAVAILABLE');
     await refused(store.execute({}), 'UNAVAILABLE');
     assert.deepEqual(known(), ['gallery', 'ledger']);
   });
 
-  test('a request during closing is kept or rejected with UNAVAILABLE', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
+  test('a request during closing is kept or rejected with UNAVAILABLE', async (store) => {
     const closed = store.close();
-    const late = perform(store, toFile(by)).then(
+    const late = store.perform(toFile(store.gallery)).then(
       ({ filingNo }) => [filingNo],
       (error) => refused(Promise.reject(error), 'UNAVAILABLE').then(() => []),
     );
     await closed;
-    assert.deepEqual((await filingPages(await openStore(t, engine, dataDir))).flat(), await late);
+    assert.deepEqual((await (await store.openAgain()).filingPages()).flat(), await late);
   });
 }

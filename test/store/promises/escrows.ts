@@ -1,26 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { perform, type Store } from '../../../src/store/store.ts';
 import {
-  addPlatform,
   allPages,
   anyOrder,
-  caseOf,
-  fileOne,
-  findEscrow,
-  findInstruction,
   firstPage,
-  frozen,
   noon,
-  opened,
-  openGallery,
-  openOrder,
-  openPair,
-  openStore,
-  orderIn,
   refused,
-  type StoreEngine,
-  settled,
   states,
   terms,
   toFile,
@@ -29,25 +13,26 @@ import {
   waysTo,
   workOf,
 } from './fixtures.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 /** The ids that a list shows, page by page. */
-const idsOf = async (store: Store, filter: Partial<typeof anyOrder>, size: number) =>
+const idsOf = async (store: TestStore, filter: Partial<typeof anyOrder>, size: number) =>
   (
     await allPages(
-      (page) => perform(store, { kind: 'ListEscrows', filter: { ...anyOrder, ...filter }, page }),
+      (page) => store.perform({ kind: 'ListEscrows', filter: { ...anyOrder, ...filter }, page }),
       size,
     )
   ).map((page) => page.map(({ escrowId }) => escrowId));
 
 /** Opening, finding and listing escrow orders. */
-export function escrowPromises(engine: StoreEngine): void {
-  test('a new order is UNPAID with its terms and a FREEZE, and is found as returned', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const filingNo = await fileOne(store, by);
+export function escrowPromises({ test }: StoreTests): void {
+  test('a new order is UNPAID with its terms and a FREEZE, and is found as returned', async (store) => {
+    const by = store.gallery;
+    const filingNo = await store.fileOne(by);
     const amount = BigInt(Number.MAX_SAFE_INTEGER);
     const given = { ...terms(filingNo), amount, buyerId: ' 买方 \u{1F58C}' };
     const work = workOf(by);
-    const { order, ...freeze } = await perform(store, toOpen(by, filingNo, { terms: given, work }));
+    const { order, ...freeze } = await store.perform(toOpen(by, filingNo, { terms: given, work }));
     const { escrowId } = order;
     assert.match(escrowId, /^ES-2026-[0-9A-Z]{4}$/);
     const prepared = { kind: 'FREEZE', status: 'PREPARED', reason: undefined } as const;
@@ -63,16 +48,16 @@ export function escrowPromises(engine: StoreEngine): void {
       nextAction: undefined,
       history: [{ state: 'UNPAID', at: noon.timestamp }],
     });
-    assert.deepEqual(await findEscrow(store, escrowId, by.callerId), order);
+    assert.deepEqual(await store.findEscrow(escrowId, by.callerId), order);
     assert.deepEqual(
-      (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(1) })).items,
+      (await store.perform({ kind: 'ListEscrows', filter: anyOrder, page: firstPage(1) })).items,
       [order],
     );
-    assert.deepEqual(await findInstruction(store, work.instructionId), {
+    assert.deepEqual(await store.findInstruction(work.instructionId), {
       ...freeze,
       order,
     });
-    assert.deepEqual(await perform(store, { kind: 'FindCase', escrowId }), {
+    assert.deepEqual(await store.perform({ kind: 'FindCase', escrowId }), {
       order,
       holdId: work.instructionId,
       buyer: undefined,
@@ -83,45 +68,44 @@ export function escrowPromises(engine: StoreEngine): void {
       review: undefined,
       accepted: undefined,
       notificationCount: 0,
-      open: [(await caseOf(store, escrowId)).open[0]],
+      open: [(await store.caseOf(escrowId)).open[0]],
     });
     const { instructionId, kind, status } = freeze;
-    assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [{ instructionId, kind, status }]);
+    assert.partialDeepStrictEqual((await store.caseOf(escrowId)).open, [{ instructionId, kind, status }]);
   });
 
-  test('an order shows its open instruction, and a CANCEL as a REFUND', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('an order shows its open instruction, and a CANCEL as a REFUND', async (store) => {
+    const by = store.gallery;
     const pendingOf = async (id: string) => {
-      const [listed] = (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(1) }))
+      const [listed] = (await store.perform({ kind: 'ListEscrows', filter: anyOrder, page: firstPage(1) }))
         .items;
-      const pending = (await findEscrow(store, id, by.callerId))?.pending;
-      assert.deepEqual([listed?.pending, (await caseOf(store, id)).order.pending], [pending, pending]);
+      const pending = (await store.findEscrow(id, by.callerId))?.pending;
+      assert.deepEqual([listed?.pending, (await store.caseOf(id)).order.pending], [pending, pending]);
       return pending;
     };
     for (const kind of ['RELEASE', 'REFUND'] as const) {
-      const { escrowId } = await opened(store, by);
+      const { escrowId } = await store.opened(by);
       assert.equal(await pendingOf(escrowId), 'FREEZE');
-      await settled(store, escrowId, { to: 'FROZEN' });
+      await store.settled(escrowId, { to: 'FROZEN' });
       assert.equal(await pendingOf(escrowId), undefined);
-      const { order } = await perform(store, toResolve(by, kind, escrowId));
+      const { order } = await store.perform(toResolve(by, kind, escrowId));
       assert.deepEqual([order.pending, await pendingOf(escrowId)], [kind, kind]);
-      await settled(store, escrowId, { to: kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED' });
+      await store.settled(escrowId, { to: kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED' });
       assert.equal(await pendingOf(escrowId), undefined);
     }
-    const { escrowId } = await opened(store, by);
+    const { escrowId } = await store.opened(by);
     const prepared = { kind: 'CANCEL', instructionId: 'cancel-1' } as const;
-    await settled(store, escrowId, { ended: [], prepared });
+    await store.settled(escrowId, { ended: [], prepared });
     assert.equal(await pendingOf(escrowId), 'REFUND');
-    await settled(store, escrowId, { to: 'CLOSED' });
+    await store.settled(escrowId, { to: 'CLOSED' });
     assert.equal(await pendingOf(escrowId), undefined);
   });
 
-  test('only the owner of a filing can open an order, unless no owner is given', async (t) => {
-    const { store, by: mine } = await openGallery(t, engine);
-    const other = await addPlatform(store, 'auction house');
-    const filingNo = await fileOne(store, mine);
+  test('only the owner of a filing can open an order, unless no owner is given', async (store) => {
+    const other = await store.addPlatform('auction house');
+    const filingNo = await store.fileOne(store.gallery);
     const open = (number: string, owner: number | undefined) =>
-      perform(store, toOpen(other, number, { owner }));
+      store.perform(toOpen(other, number, { owner }));
     await refused(open(filingNo, other.callerId), 'PERMISSION_DENIED');
     await refused(open('AS-2026-000002', other.callerId), 'FILING_NOT_FOUND');
     await refused(open('', undefined), 'FILING_NOT_FOUND');
@@ -130,80 +114,80 @@ export function escrowPromises(engine: StoreEngine): void {
 
   for (const state of states) {
     const active = state === 'UNPAID' || state === 'FROZEN';
-    test(`a filing with a ${state} order ${active ? 'cannot' : 'can'} have another order`, async (t) => {
-      const { store, by, filingNo, escrowId } = await openOrder(t, engine, state);
-      const found = await findEscrow(store, escrowId, by.callerId);
+    test(`a filing with a ${state} order ${active ? 'cannot' : 'can'} have another order`, async (store) => {
+      const { filingNo, escrowId } = await store.orderIn(store.gallery, state);
+      const found = await store.findEscrow(escrowId, store.gallery.callerId);
       assert.deepEqual(
         [found?.state, found?.history],
         [state, waysTo[state].map((been) => ({ state: been, at: noon.timestamp }))],
       );
-      const again = toOpen(by, filingNo);
+      const again = toOpen(store.gallery, filingNo);
       if (!active) {
-        assert.notEqual((await perform(store, again)).order.escrowId, escrowId);
+        assert.notEqual((await store.perform(again)).order.escrowId, escrowId);
         return;
       }
-      await refused(perform(store, again), 'ESCROW_ACTIVE');
+      await refused(store.perform(again), 'ESCROW_ACTIVE');
       const { instructionId } = again.work;
-      assert.equal(await findInstruction(store, instructionId), undefined);
+      assert.equal(await store.findInstruction(instructionId), undefined);
     });
   }
 
-  test('unknown orders and instructions are not found', async (t) => {
-    const store = await openStore(t, engine);
+  test('unknown orders and instructions are not found', async (store) => {
     for (const name of ['ES-2026-0000', '', "' OR 1 = 1"]) {
-      assert.equal(await findEscrow(store, name), undefined);
-      assert.equal(await perform(store, { kind: 'FindCase', escrowId: name }), undefined);
-      assert.equal(await findInstruction(store, name), undefined);
+      assert.equal(await store.findEscrow(name), undefined);
+      assert.equal(await store.perform({ kind: 'FindCase', escrowId: name }), undefined);
+      assert.equal(await store.findInstruction(name), undefined);
     }
   });
 
-  test('two open stores open one order for a filing at a time', async (t) => {
-    const [one, other] = await openPair(t, engine);
-    const by = await addPlatform(one, 'gallery');
-    const { filingNo, escrowId } = await opened(one, by);
-    await refused(opened(other, by, filingNo), 'ESCROW_ACTIVE');
-    await settled(one, escrowId, { to: 'CLOSED' });
-    await opened(other, by, filingNo);
-    await refused(opened(one, by, filingNo), 'ESCROW_ACTIVE');
+  test('two open stores open one order for a filing at a time', async (one) => {
+    const by = one.gallery;
+    const other = await one.openAgain();
+    const { filingNo, escrowId } = await one.opened(by);
+    await refused(other.opened(by, filingNo), 'ESCROW_ACTIVE');
+    await one.settled(escrowId, { to: 'CLOSED' });
+    await other.opened(by, filingNo);
+    await refused(one.opened(by, filingNo), 'ESCROW_ACTIVE');
   });
 
-  test('escrow ids never repeat and do not reveal the next one', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const filed = await Promise.all(Array.from({ length: 50 }, () => perform(store, toFile(by))));
-    const orders = await Promise.all(filed.map(({ filingNo }) => opened(store, by, filingNo)));
+  test('escrow ids never repeat and do not reveal the next one', async (store) => {
+    const filed = await Promise.all(Array.from({ length: 50 }, () => store.perform(toFile(store.gallery))));
+    const orders = await Promise.all(filed.map(({ filingNo }) => store.opened(store.gallery, filingNo)));
     const ids = orders.map(({ escrowId }) => escrowId);
     assert.equal(new Set(ids).size, ids.length);
     const places = ids.map((id) => Number.parseInt(id.slice(-4), 36));
     const steps = places.slice(1).map((place, index) => place - (places[index] ?? 0));
-    assert.ok(new Set(steps).size > steps.length / 2, 'ids follow each other by many different steps');
+    assert.ok(
+      new Set(steps).size > steps.length / 2,
+      'ids follow each other store.gallery many different steps',
+    );
   });
 
-  test('an owner finds only its own orders', async (t) => {
-    const { store, by: mine } = await openGallery(t, engine);
-    const other = await addPlatform(store, 'auction house');
-    const { escrowId } = await opened(store, mine);
-    assert.equal(await findEscrow(store, escrowId, other.callerId), undefined);
-    assert.equal((await findEscrow(store, escrowId, mine.callerId))?.escrowId, escrowId);
-    assert.equal((await findEscrow(store, escrowId))?.caller, 'gallery');
-    assert.equal(await findEscrow(store, 'ES-2026-'), undefined);
+  test('an owner finds only its own orders', async (store) => {
+    const other = await store.addPlatform('auction house');
+    const { escrowId } = await store.opened(store.gallery);
+    assert.equal(await store.findEscrow(escrowId, other.callerId), undefined);
+    assert.equal((await store.findEscrow(escrowId, store.gallery.callerId))?.escrowId, escrowId);
+    assert.equal((await store.findEscrow(escrowId))?.caller, 'gallery');
+    assert.equal(await store.findEscrow('ES-2026-'), undefined);
   });
 
-  test('orders are listed by owner, state and filing, alone and combined', async (t) => {
-    const { store, by: mine } = await openGallery(t, engine);
-    const other = await addPlatform(store, 'auction house');
-    const filings = [await fileOne(store, mine), await fileOne(store, mine), await fileOne(store, other)];
+  test('orders are listed by owner, state and filing, alone and combined', async (store) => {
+    const mine = store.gallery;
+    const other = await store.addPlatform('auction house');
+    const filings = [await store.fileOne(mine), await store.fileOne(mine), await store.fileOne(other)];
     const all: { escrowId: string; owner: number; state: string; filingNo: string }[] = [];
     for (const state of ['CLOSED', 'RELEASED', 'CLOSED', 'FROZEN'] as const) {
       for (const [place, filingNo] of filings.entries()) {
         const by = place === 2 ? other : mine;
         // Of the last ones, one stays UNPAID.
         const isUnpaid = state === 'FROZEN' && place === 1;
-        const { escrowId } = await opened(store, by, filingNo);
-        if (state === 'CLOSED') await settled(store, escrowId, { to: 'CLOSED' });
-        else if (!isUnpaid) await settled(store, escrowId, { to: 'FROZEN' });
+        const { escrowId } = await store.opened(by, filingNo);
+        if (state === 'CLOSED') await store.settled(escrowId, { to: 'CLOSED' });
+        else if (!isUnpaid) await store.settled(escrowId, { to: 'FROZEN' });
         if (state === 'RELEASED') {
-          await perform(store, toResolve(by, 'RELEASE', escrowId, { owner: by.callerId }));
-          await settled(store, escrowId, { to: 'RELEASED' });
+          await store.perform(toResolve(by, 'RELEASE', escrowId, { owner: by.callerId }));
+          await store.settled(escrowId, { to: 'RELEASED' });
         }
         all.unshift({ escrowId, owner: by.callerId, state: isUnpaid ? 'UNPAID' : state, filingNo });
       }
@@ -224,10 +208,9 @@ export function escrowPromises(engine: StoreEngine): void {
     }
   });
 
-  test('each order of a list has its own history', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    for (const state of states) await orderIn(store, by, state);
-    const { items } = await perform(store, {
+  test('each order of a list has its own history', async (store) => {
+    for (const state of states) await store.orderIn(store.gallery, state);
+    const { items } = await store.perform({
       kind: 'ListEscrows',
       filter: anyOrder,
       page: firstPage(10),
@@ -238,14 +221,17 @@ export function escrowPromises(engine: StoreEngine): void {
     );
   });
 
-  test('an order that is opened between two pages does not move the second one', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('an order that is opened between two pages does not move the second one', async (store) => {
     const ids: string[] = [];
-    for (let count = 0; count < 4; count += 1) ids.push((await frozen(store, by)).escrowId);
+    for (let count = 0; count < 4; count += 1) ids.push((await store.frozen(store.gallery)).escrowId);
     const filter = { ...anyOrder, state: 'FROZEN' } as const;
-    const first = await perform(store, { kind: 'ListEscrows', filter, page: firstPage(2) });
-    await frozen(store, by);
-    const second = await perform(store, { kind: 'ListEscrows', filter, page: { from: first.next, size: 2 } });
+    const first = await store.perform({ kind: 'ListEscrows', filter, page: firstPage(2) });
+    await store.frozen(store.gallery);
+    const second = await store.perform({
+      kind: 'ListEscrows',
+      filter,
+      page: { from: first.next, size: 2 },
+    });
     assert.deepEqual(
       [...first.items, ...second.items].map(({ escrowId }) => escrowId),
       ids.reverse(),

@@ -1,35 +1,12 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { eventRetentionS, holdWarningS } from '../../../src/domain/event.ts';
 import { type EventPage, type EventWithCaller, eventPageMax } from '../../../src/store/event-commands.ts';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
-import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { eventually } from '../../support/eventually.ts';
-import {
-  acceptClock,
-  addPlatform,
-  crashCopy,
-  fileOne,
-  frozen,
-  later,
-  newKey,
-  noon,
-  nowS,
-  opened,
-  openGallery,
-  openOrder,
-  openStore,
-  refused,
-  resolved,
-  rotateKey,
-  type StoreEngine,
-  settled,
-  stopped,
-  time,
-  toFile,
-} from './fixtures.ts';
+import { later, newKey, noon, nowS, refused, time, toFile } from './fixtures.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 const timeoutMs = 60_000;
 
@@ -44,46 +21,54 @@ async function allPagesOf(read: (after?: number) => Promise<EventPage>, after?: 
   }
 }
 
-const eventsOf = (store: Store, callerId: number, from?: number) =>
-  allPagesOf((after) => perform(store, { kind: 'ReadEvents', callerId, after }), from);
+const eventsOf = (store: TestStore, callerId: number, from?: number) =>
+  allPagesOf((after) => store.perform({ kind: 'ReadEvents', callerId, after }), from);
 
-const allEvents = (store: Store, from?: number) =>
-  allPagesOf((after) => perform(store, { kind: 'ReadAllEvents', after }), from);
+const allEvents = (store: TestStore, from?: number) =>
+  allPagesOf((after) => store.perform({ kind: 'ReadAllEvents', after }), from);
 
 const typesOf = (events: readonly EventWithCaller[]) => events.map(({ type }) => type);
 const sequencesOf = (events: readonly EventWithCaller[]) => events.map(({ sequence }) => sequence);
 const from1To = (count: number) => Array.from({ length: count }, (_, place) => place + 1);
 
 /** Files artworks at the same moment. */
-const fileMany = (store: Store, by: CallerRef, count: number) =>
-  Promise.all(Array.from({ length: count }, () => perform(store, toFile(by))));
+const fileMany = (store: TestStore, by: CallerRef, count: number) =>
+  Promise.all(Array.from({ length: count }, () => store.perform(toFile(by))));
 
 /** Events. */
-export function eventPromises(engine: StoreEngine): void {
-  test('filings, orders and transfers have events in order, with their resources', async (t) => {
-    const { store, by, escrowId, filingNo } = await openOrder(t, engine, 'FROZEN');
-    await resolved(store, by, escrowId, 'RELEASE');
-    const { callerId, caller } = by;
+export function eventPromises({ test }: StoreTests): void {
+  test('filings, orders and transfers have events in order, with their resources', async (store) => {
+    const { escrowId, filingNo } = await store.orderIn(store.gallery, 'FROZEN');
+    await store.resolved(store.gallery, escrowId, 'RELEASE');
+    const { callerId, caller } = store.gallery;
     const shared = { callerId, caller, atMs: noon.atMs };
     assert.deepEqual(await eventsOf(store, callerId), [
       { ...shared, type: 'filing.created', filingNo, sequence: 1, position: 1 },
       { ...shared, type: 'escrow.frozen', filingNo, escrowId, state: 'FROZEN', sequence: 2, position: 2 },
-      { ...shared, type: 'escrow.released', filingNo, escrowId, state: 'RELEASED', sequence: 3, position: 3 },
+      {
+        ...shared,
+        type: 'escrow.released',
+        filingNo,
+        escrowId,
+        state: 'RELEASED',
+        sequence: 3,
+        position: 3,
+      },
       { ...shared, type: 'provenance.transferred', filingNo, sequence: 4, position: 4 },
     ]);
   });
 
-  test('refunded, closed and reviewed orders have events, by the provider and by an operator', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const first = await frozen(store, by);
-    await resolved(store, by, first.escrowId, 'REFUND');
-    const second = await opened(store, by);
-    await stopped(store, second.escrowId);
-    const third = await opened(store, by);
+  test('refunded, closed and reviewed orders have events, by the provider and by an operator', async (store) => {
+    const by = store.gallery;
+    const first = await store.frozen(by);
+    await store.resolved(by, first.escrowId, 'REFUND');
+    const second = await store.opened(by);
+    await store.stopped(second.escrowId);
+    const third = await store.opened(by);
     const order = { escrowId: third.escrowId, instructionId: 'op', nowMs: noon.atMs };
-    await perform(store, { kind: 'Decide', by: tester, decision: 'STOP', ...order });
-    const fourth = await opened(store, by);
-    await perform(store, { kind: 'CloseOrder', by: tester, escrowId: fourth.escrowId, at: noon });
+    await store.perform({ kind: 'Decide', by: tester, decision: 'STOP', ...order });
+    const fourth = await store.opened(by);
+    await store.perform({ kind: 'CloseOrder', by: tester, escrowId: fourth.escrowId, at: noon });
     const events = (await eventsOf(store, by.callerId)).filter(({ escrowId }) => escrowId !== undefined);
     assert.deepEqual(
       events.map(({ type, escrowId, state }) => [type, escrowId, state]),
@@ -97,36 +82,35 @@ export function eventPromises(engine: StoreEngine): void {
     );
   });
 
-  test('the caller of an order gets its events, the caller of the filing gets the transfer', async (t) => {
-    const store = await openStore(t, engine);
-    const [gallery, house] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'house')];
-    const filingNo = await fileOne(store, gallery);
-    const { order } = await perform(store, {
+  test('the caller of an order gets its events, the caller of the filing gets the transfer', async (store) => {
+    const house = await store.addPlatform('house');
+    const filingNo = await store.fileOne(store.gallery);
+    const { order } = await store.perform({
       ...{ kind: 'OpenEscrow', violations: [], parties: undefined, at: noon, owner: undefined },
       terms: { filingNo, type: 'GUARANTEE', amount: 5n, buyerId: 'b', sellerId: 's' },
       work: { callerId: house.callerId, caller: house.caller, instructionId: 'op' },
     });
-    await settled(store, order.escrowId, { to: 'FROZEN' });
-    await resolved(store, house, order.escrowId, 'RELEASE');
-    assert.deepEqual(typesOf(await eventsOf(store, gallery.callerId)), [
+    await store.settled(order.escrowId, { to: 'FROZEN' });
+    await store.resolved(house, order.escrowId, 'RELEASE');
+    assert.deepEqual(typesOf(await eventsOf(store, store.gallery.callerId)), [
       'filing.created',
       'provenance.transferred',
     ]);
     assert.deepEqual(typesOf(await eventsOf(store, house.callerId)), ['escrow.frozen', 'escrow.released']);
   });
 
-  test('a hold that ends within a day has one event for each reported end', async (t) => {
-    const { store, by, escrowId } = await openOrder(t, engine);
+  test('a hold that ends within a day has one event for each reported end', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'UNPAID');
     const end = noon.atMs + (holdWarningS + 60) * 1_000;
-    await settled(store, escrowId, { to: 'FROZEN', holdExpiresAtMs: end });
-    const warn = (nowMs: number) => perform(store, { kind: 'WarnOfEndingHolds', nowMs, limit: 10 });
+    await store.settled(escrowId, { to: 'FROZEN', holdExpiresAtMs: end });
+    const warn = (nowMs: number) => store.perform({ kind: 'WarnOfEndingHolds', nowMs, limit: 10 });
     assert.equal(await warn(noon.atMs), 0, 'more than a day before');
     assert.equal(await warn(noon.atMs + 60_000), 1);
     assert.equal(await warn(noon.atMs + 120_000), 0, 'again');
-    await settled(store, escrowId, { holdExpiresAtMs: end + 3_600_000, ended: [] });
+    await store.settled(escrowId, { holdExpiresAtMs: end + 3_600_000, ended: [] });
     assert.equal(await warn(end + 7_200_000), 0, 'once it is over');
     assert.equal(await warn(end), 1, 'another end');
-    const warnings = (await eventsOf(store, by.callerId)).filter(
+    const warnings = (await eventsOf(store, store.gallery.callerId)).filter(
       ({ type }) => type === 'escrow.hold_expiring',
     );
     assert.deepEqual(
@@ -138,10 +122,9 @@ export function eventPromises(engine: StoreEngine): void {
     );
   });
 
-  test('rotated keys and quota thresholds have events', async (t) => {
-    const store = await openStore(t, engine);
-    const { callerId, keyId } = await addPlatform(store, 'gallery');
-    await rotateKey(store, keyId, newKey(), nowS);
+  test('rotated keys and quota thresholds have events', async (store) => {
+    const { callerId, keyId } = store.gallery;
+    await store.rotateKey(keyId, newKey(), nowS);
     const call = (limit: number | undefined) =>
       store.execute({ admission: { nowS, quota: { callerId, month: '2026-11', limit, take: true } } });
     for (const _ of from1To(7)) await call(6);
@@ -158,23 +141,22 @@ export function eventPromises(engine: StoreEngine): void {
     assert.equal((await eventsOf(store, callerId)).length, 3, 'without a limit');
   });
 
-  test('a rejected call has no event, but its quota threshold has', async (t) => {
-    const store = await openStore(t, engine);
-    const { callerId, caller } = await addPlatform(store, 'gallery');
+  test('a rejected call has no event, but its quota threshold has', async (store) => {
+    const { callerId, caller } = store.gallery;
     const quota = { callerId, month: '2026-11', limit: 1, take: true };
     const apiError = { reason: 'NOT_FOUND', message: 'no', hints: {} } as const;
     await store.execute({ admission: { nowS, quota }, effect: { kind: 'Reject', apiError } });
-    await acceptClock(store, time('2026-11-22T12:00:00+00:00'));
+    await store.acceptClock(time('2026-11-22T12:00:00+00:00'));
     await refused(
-      perform(store, toFile({ callerId, caller }, time('2016-11-21T12:00:00+00:00'))),
+      store.perform(toFile({ callerId, caller }, time('2016-11-21T12:00:00+00:00'))),
       'UNAVAILABLE',
     );
     assert.deepEqual(typesOf(await eventsOf(store, callerId)), ['usage.threshold']);
   });
 
-  test('the sequences of a caller have no gaps, and pages have each once', async (t) => {
-    const store = await openStore(t, engine);
-    const callers = [await addPlatform(store, 'gallery'), await addPlatform(store, 'house')];
+  test('the sequences of a caller have no gaps, and pages have each once', async (store) => {
+    const by = store.gallery;
+    const callers = [by, await store.addPlatform('house')];
     for (const round of from1To(5))
       await Promise.all(callers.map((by, place) => fileMany(store, by, round * 20 * (place + 1))));
     for (const [place, { callerId }] of callers.entries()) {
@@ -189,70 +171,68 @@ export function eventPromises(engine: StoreEngine): void {
       from1To(900),
     );
     assert.deepEqual(await allEvents(store, 450), all.slice(450));
-    const page = await perform(store, { kind: 'ReadEvents', callerId: 1, after: undefined });
+    const page = await store.perform({ kind: 'ReadEvents', callerId: 1, after: undefined });
     assert.ok(page.events.length <= eventPageMax);
   });
 
-  test('a cursor after the newest event is rejected', async (t) => {
-    const store = await openStore(t, engine);
-    const { callerId, caller } = await addPlatform(store, 'gallery');
-    await refused(perform(store, { kind: 'ReadEvents', callerId, after: 1 }), 'VALIDATION_FAILED');
-    await fileOne(store, { callerId, caller });
+  test('a cursor after the newest event is rejected', async (store) => {
+    const { callerId, caller } = store.gallery;
+    await refused(store.perform({ kind: 'ReadEvents', callerId, after: 1 }), 'VALIDATION_FAILED');
+    await store.fileOne({ callerId, caller });
     assert.deepEqual(await eventsOf(store, callerId, 1), []);
-    await refused(perform(store, { kind: 'ReadEvents', callerId, after: 2 }), 'VALIDATION_FAILED');
-    await refused(perform(store, { kind: 'ReadAllEvents', after: 2 }), 'VALIDATION_FAILED');
+    await refused(store.perform({ kind: 'ReadEvents', callerId, after: 2 }), 'VALIDATION_FAILED');
+    await refused(store.perform({ kind: 'ReadAllEvents', after: 2 }), 'VALIDATION_FAILED');
   });
 
-  test('events are kept for 30 days; a cursor before expired events is rejected', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('events are kept for 30 days; a cursor before expired events is rejected', async (store) => {
+    const by = store.gallery;
     const daysLater = (days: number) => later(days * 86_400);
     await fileMany(store, by, 100);
-    await perform(store, toFile(by, daysLater(10)));
+    await store.perform(toFile(by, daysLater(10)));
     // Each takes some of the oldest with it.
     const kept = eventRetentionS / 86_400;
-    for (const minute of from1To(60)) await perform(store, toFile(by, daysLater(kept + 1 + minute / 1_440)));
+    for (const minute of from1To(60)) await store.perform(toFile(by, daysLater(kept + 1 + minute / 1_440)));
     const events = await eventsOf(store, by.callerId);
     assert.deepEqual(sequencesOf(events), from1To(161).slice(100));
     assert.deepEqual(await eventsOf(store, by.callerId, 100), events);
     assert.deepEqual(await allEvents(store), events);
     for (const after of [0, 1, 50, 99]) {
-      await refused(perform(store, { kind: 'ReadEvents', callerId: by.callerId, after }), 'EVENTS_EXPIRED');
-      await refused(perform(store, { kind: 'ReadAllEvents', after }), 'EVENTS_EXPIRED');
+      await refused(store.perform({ kind: 'ReadEvents', callerId: by.callerId, after }), 'EVENTS_EXPIRED');
+      await refused(store.perform({ kind: 'ReadAllEvents', after }), 'EVENTS_EXPIRED');
     }
   });
 
-  test('a clock that is ahead deletes no events until a filing has its time', async (t) => {
-    const store = await openStore(t, engine);
-    const { callerId, caller } = await addPlatform(store, 'gallery');
-    await fileOne(store, { callerId, caller });
+  test('a clock that is ahead deletes no events until a filing has its time', async (store) => {
+    const { callerId, caller } = store.gallery;
+    await store.fileOne({ callerId, caller });
     const aheadS = Math.floor(noon.atMs / 1_000) + 2 * eventRetentionS;
     const quota = { callerId, month: '2027-01', limit: 1, take: true };
     await store.execute({ admission: { nowS: aheadS, quota } });
     assert.deepEqual(typesOf(await eventsOf(store, callerId)), ['filing.created', 'usage.threshold']);
   });
 
-  test('listeners get the callers with new events, also those of another process', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
+  test('listeners get the callers with new events, also those of another process', async (store) => {
+    const by = store.gallery;
     const heard: (readonly number[] | undefined)[] = [];
     const end = store.onEvents((callerIds) => heard.push(callerIds));
-    await fileOne(store, by);
+    await store.fileOne(by);
     await eventually('its own events are reported', timeoutMs, () => heard.length === 1);
     assert.deepEqual(heard, [[by.callerId]]);
-    const other = await openStore(t, engine, dataDir);
-    await fileOne(other, by);
+    const other = await store.openAgain();
+    await other.fileOne(by);
     await eventually('events of another store are reported', timeoutMs, () => heard.length === 2);
     assert.deepEqual(heard[1], undefined);
     end();
-    await fileOne(store, by);
+    await store.fileOne(by);
     await setTimeout(0);
     assert.equal(heard.length, 2);
   });
 
-  test('events of resolved requests survive a crash', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
+  test('events of resolved requests survive a crash', async (store) => {
+    const by = store.gallery;
     await fileMany(store, by, 10);
-    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
-    await fileOne(crashed, by);
+    const crashed = await store.openCrashed();
+    await crashed.fileOne(by);
     assert.deepEqual(sequencesOf(await eventsOf(crashed, by.callerId)), from1To(11));
   });
 }

@@ -1,41 +1,20 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { test } from 'node:test';
-import { perform } from '../../../src/store/store.ts';
-import {
-  acceptClock,
-  addPlatform,
-  anyFiling,
-  crashCopy,
-  fileOne,
-  filingPages,
-  findFiling,
-  findProvenance,
-  frozen,
-  noon,
-  openGallery,
-  openStore,
-  painting,
-  refused,
-  resolved,
-  type StoreEngine,
-  time,
-  toFile,
-} from './fixtures.ts';
+import { anyFiling, noon, painting, refused, time, toFile } from './fixtures.ts';
+import type { StoreTests } from './tests.ts';
 
 /** Filings and their provenance. */
-export function filingPromises(engine: StoreEngine): void {
-  test('the evidence hash can be recomputed from a found filing', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const found = await findFiling(store, await fileOne(store, by), by.callerId);
+export function filingPromises({ test }: StoreTests): void {
+  test('the evidence hash can be recomputed from a found filing', async (store) => {
+    const found = await store.findFiling(await store.fileOne(store.gallery), store.gallery.callerId);
     assert.ok(found);
     const { author, condition, era, filingNo, material, price, size, timestamp } = found;
     const members = { author, condition, era, filingNo, material, price: Number(price), size, timestamp };
     assert.equal(createHash('sha256').update(JSON.stringify(members)).digest('hex'), found.hash);
   });
 
-  test('a filing is found exactly as sent and returned', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('a filing is found exactly as sent and returned', async (store) => {
+    const by = store.gallery;
     const artwork = {
       author: ' \u00e9 is not e\u0301 ',
       era: '\u{1F58C} "近现代" \\',
@@ -44,87 +23,83 @@ export function filingPromises(engine: StoreEngine): void {
       condition: 'x'.repeat(2000),
       price: BigInt(Number.MAX_SAFE_INTEGER),
     };
-    const filed = await perform(store, { kind: 'FileArtwork', artwork, at: noon, by });
+    const filed = await store.perform({ kind: 'FileArtwork', artwork, at: noon, by });
     const { timestamp } = noon;
     const { filingNo, hash } = filed;
     assert.deepEqual(filed, { filingNo, hash, timestamp });
     const whole = { ...artwork, ...filed, caller: 'gallery' };
-    assert.deepEqual(await findFiling(store, filingNo), whole);
-    const free = await perform(store, {
+    assert.deepEqual(await store.findFiling(filingNo), whole);
+    const free = await store.perform({
       kind: 'FileArtwork',
       artwork: { ...artwork, price: 0n },
       at: noon,
       by,
     });
-    assert.equal((await findFiling(store, free.filingNo))?.price, 0n);
+    assert.equal((await store.findFiling(free.filingNo))?.price, 0n);
   });
 
-  test('an owner finds only its own filings', async (t) => {
-    const { store, by: mine } = await openGallery(t, engine);
-    const other = await addPlatform(store, 'auction house');
-    const filingNo = await fileOne(store, mine);
-    assert.equal((await findFiling(store, filingNo, mine.callerId))?.filingNo, filingNo);
-    assert.equal((await findFiling(store, filingNo))?.caller, 'gallery');
-    assert.equal(await findFiling(store, filingNo, other.callerId), undefined);
-    assert.equal(await findFiling(store, 'AS-2026-000002'), undefined);
-    assert.equal(await findFiling(store, ''), undefined);
+  test('an owner finds only its own filings', async (store) => {
+    const other = await store.addPlatform('auction house');
+    const filingNo = await store.fileOne(store.gallery);
+    assert.equal((await store.findFiling(filingNo, store.gallery.callerId))?.filingNo, filingNo);
+    assert.equal((await store.findFiling(filingNo))?.caller, 'gallery');
+    assert.equal(await store.findFiling(filingNo, other.callerId), undefined);
+    assert.equal(await store.findFiling('AS-2026-000002'), undefined);
+    assert.equal(await store.findFiling(''), undefined);
   });
 
-  test('a list has each filing once, newest first, in pages of any size', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => perform(store, toFile(by))));
+  test('a list has each filing once, newest first, in pages of any size', async (store) => {
+    const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => store.perform(toFile(store.gallery))));
     const newestFirst = filed.map(({ filingNo }) => filingNo).reverse();
     for (const size of [1, 2, 4, 5, 6, 7, 100]) {
-      const pages = await filingPages(store, {}, size);
+      const pages = await store.filingPages({}, size);
       assert.deepEqual(pages.flat(), newestFirst);
       assert.equal(pages.length, Math.ceil(filed.length / size), `pages of ${size}`);
     }
   });
 
-  test('filings above the cap of their year are rejected, also concurrent ones', async (t) => {
-    const store = await openStore(t, engine);
-    const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'museum')];
+  test('filings above the cap of their year are rejected, also concurrent ones', async (store) => {
+    const by = store.gallery;
+    const other = await store.addPlatform('museum');
     const cap = { filings: 5, endsInS: 77 };
     const counted = (year: number, { callerId } = by) =>
-      perform(store, { kind: 'CountFilings', callerId, year });
-    const file = () => perform(store, { ...toFile(by), cap });
-    const filed = await Promise.allSettled([...Array.from({ length: 8 }, file), fileOne(store, other)]);
+      store.perform({ kind: 'CountFilings', callerId, year });
+    const file = () => store.perform({ ...toFile(by), cap });
+    const filed = await Promise.allSettled([...Array.from({ length: 8 }, file), store.fileOne(other)]);
     assert.equal(filed.filter(({ status }) => status === 'fulfilled').length, 6);
     await assert.rejects(file(), { reason: 'FILING_CAP_REACHED', hints: { retryAfterS: 77 } });
     assert.deepEqual([await counted(2026), await counted(2026, other), await counted(2027)], [5, 1, 0]);
     // What is refused takes no number.
-    assert.equal(await fileOne(store, other), 'AS-2026-000007');
+    assert.equal(await store.fileOne(other), 'AS-2026-000007');
     const newYear = time('2027-01-01T00:00:00+00:00');
-    assert.equal((await perform(store, { ...toFile(by), at: newYear, cap })).filingNo, 'AS-2027-000001');
+    assert.equal((await store.perform({ ...toFile(by), at: newYear, cap })).filingNo, 'AS-2027-000001');
     assert.deepEqual([await counted(2026), await counted(2027)], [5, 1]);
     const [raised, none] = [{ ...cap, filings: 6 }, undefined];
-    await acceptClock(store, noon);
-    await perform(store, { ...toFile(by), cap: raised });
-    await refused(perform(store, { ...toFile(by), cap: raised }), 'FILING_CAP_REACHED');
-    await perform(store, { ...toFile(by), cap: none });
+    await store.acceptClock(noon);
+    await store.perform({ ...toFile(by), cap: raised });
+    await refused(store.perform({ ...toFile(by), cap: raised }), 'FILING_CAP_REACHED');
+    await store.perform({ ...toFile(by), cap: none });
     assert.equal(await counted(2026), 7);
   });
 
-  test('the filings counted after a crash are those that are stored', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
-    const filing = Array.from({ length: 40 }, () => perform(store, toFile(by)));
+  test('the filings counted after a crash are those that are stored', async (store) => {
+    const filing = Array.from({ length: 40 }, () => store.perform(toFile(store.gallery)));
     await filing[9];
-    const copy = crashCopy(t, dataDir);
+    const copy = store.crashCopy();
     await Promise.all(filing);
-    const crashed = await openStore(t, engine, copy);
-    const there = (await filingPages(crashed)).flat().length;
+    const crashed = await store.openCrashed(copy);
+    const there = (await crashed.filingPages()).flat().length;
     assert.ok(there >= 10);
-    const { callerId } = by;
-    assert.equal(await perform(crashed, { kind: 'CountFilings', callerId, year: 2026 }), there);
+    const { callerId } = store.gallery;
+    assert.equal(await crashed.perform({ kind: 'CountFilings', callerId, year: 2026 }), there);
   });
 
-  test('a filing between two pages does not move the second one', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    for (let count = 0; count < 4; count += 1) await perform(store, toFile(by));
+  test('a filing between two pages does not move the second one', async (store) => {
+    for (let count = 0; count < 4; count += 1) await store.perform(toFile(store.gallery));
     const list = (from?: number) =>
-      perform(store, { kind: 'ListFilings', filter: anyFiling, page: { from, size: 2 } });
+      store.perform({ kind: 'ListFilings', filter: anyFiling, page: { from, size: 2 } });
     const first = await list();
-    await perform(store, toFile(by));
+    await store.perform(toFile(store.gallery));
     const second = await list(first.next);
     assert.deepEqual(
       [...first.items, ...second.items].map(({ filingNo }) => filingNo.slice(-1)),
@@ -133,9 +108,9 @@ export function filingPromises(engine: StoreEngine): void {
     assert.equal(second.next, undefined);
   });
 
-  test('a year lists the filings of its numbers, newest first, in full pages', async (t) => {
-    const { store, by: mine } = await openGallery(t, engine);
-    const other = await addPlatform(store, 'auction house');
+  test('a year lists the filings of its numbers, newest first, in full pages', async (store) => {
+    const mine = store.gallery;
+    const other = await store.addPlatform('auction house');
     const [first, last] = [time('2026-01-01T00:00:00+08:00'), time('2026-12-31T23:59:59-05:00')];
     // The years of the numbers, which differ from those in UTC, and the years are not filed in order.
     const filed: [typeof mine, typeof first][] = [
@@ -148,10 +123,10 @@ export function filingPromises(engine: StoreEngine): void {
       [mine, last],
     ];
     for (const [by, at] of filed) {
-      await acceptClock(store, at);
-      await perform(store, toFile(by, at));
+      await store.acceptClock(at);
+      await store.perform(toFile(by, at));
     }
-    const listed = (owner: number | undefined, year: number) => filingPages(store, { owner, year }, 2);
+    const listed = (owner: number | undefined, year: number) => store.filingPages({ owner, year }, 2);
     const of2026 = (...places: number[]) => places.map((place) => `AS-2026-00000${place}`);
     assert.deepEqual(await listed(undefined, 2026), [of2026(4, 3), of2026(2, 1)]);
     assert.deepEqual(await listed(mine.callerId, 2026), [of2026(4, 3), of2026(1)]);
@@ -162,52 +137,49 @@ export function filingPromises(engine: StoreEngine): void {
     for (const year of [2024, 2028, 20, 202, 20_261]) assert.deepEqual(await listed(undefined, year), [[]]);
   });
 
-  test('callers list their filings by number, even if the clock was set back across a new year', async (t) => {
-    const store = await openStore(t, engine);
+  test('callers list their filings by number, even if the clock was set back across a new year', async (store) => {
     const names = Array.from({ length: 7 }, (_, place) => `gallery ${place}`);
-    const callers = await Promise.all(names.map((name) => addPlatform(store, name)));
+    const callers = await Promise.all(names.map((name) => store.addPlatform(name)));
     const numbers = new Map(callers.map(({ callerId }): [number, string[]] => [callerId, []]));
     const instants = ['2027-12-31', '2028-01-01', '2027-12-31', '2026-06-01', '2028-01-01'];
     for (const day of instants) {
       const at = time(`${day}T12:00:00+08:00`);
-      await acceptClock(store, at);
+      await store.acceptClock(at);
       // Some file often, some once a day, in turns; the last one files in a single year.
       const turns = [...callers, ...callers.slice(0, 3), ...callers.slice(2, 5), ...callers.slice(0, 2)];
       const filing = day === '2028-01-01' ? turns : turns.filter((by) => by !== callers.at(-1));
-      const filed = filing.map(async (by) => numbers.get(by.callerId)?.push(await fileOne(store, by, at)));
+      const filed = filing.map(async (by) => numbers.get(by.callerId)?.push(await store.fileOne(by, at)));
       await Promise.all(filed);
     }
     for (const [owner, own] of numbers) {
       const newestFirst = own.sort().reverse();
       for (const year of [undefined, 2026, 2027, 2028, 2029]) {
         const expected = newestFirst.filter((number) => number.startsWith(`AS-${year ?? ''}`));
-        const pages = await filingPages(store, { owner, year }, 3);
+        const pages = await store.filingPages({ owner, year }, 3);
         assert.deepEqual(pages.flat(), expected, `${owner} ${year}`);
         assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / 3)));
       }
     }
   });
 
-  test('a filing has a SUBMITTED record with the date in the business time zone', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const filingNo = await fileOne(store, by, time('2026-11-22T00:15:00+08:00'));
-    assert.deepEqual(await findProvenance(store, filingNo), {
+  test('a filing has a SUBMITTED record with the date in the business time zone', async (store) => {
+    const filingNo = await store.fileOne(store.gallery, time('2026-11-22T00:15:00+08:00'));
+    assert.deepEqual(await store.findProvenance(filingNo), {
       filingNo,
       author: painting.author,
       records: [{ event: 'SUBMITTED', at: '2026-11-22' }],
     });
-    assert.equal(await findProvenance(store, 'AS-2026-999999'), undefined);
+    assert.equal(await store.findProvenance('AS-2026-999999'), undefined);
   });
 
-  test('provenance lists the records, oldest first, with the dates in the business time zone', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const filingNo = await fileOne(store, by);
+  test('provenance lists the records, oldest first, with the dates in the business time zone', async (store) => {
+    const filingNo = await store.fileOne(store.gallery);
     for (const day of ['2026-11-22', '2026-11-22', '2026-12-01']) {
       const at = time(`${day}T00:30:00+08:00`);
-      const { escrowId } = await frozen(store, by, filingNo);
-      await resolved(store, by, escrowId, 'RELEASE', at);
+      const { escrowId } = await store.frozen(store.gallery, filingNo);
+      await store.resolved(store.gallery, escrowId, 'RELEASE', at);
     }
-    const provenance = await findProvenance(store, filingNo);
+    const provenance = await store.findProvenance(filingNo);
     assert.deepEqual(provenance?.records, [
       { event: 'SUBMITTED', at: '2026-11-21' },
       { event: 'TRANSFER', at: '2026-11-22' },

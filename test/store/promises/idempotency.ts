@@ -1,29 +1,9 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { type Reason, reasons } from '../../../src/domain/reason.ts';
 import { type Command, type Executed, idempotencyRetentionS } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import {
-  addPlatform,
-  crashCopy,
-  done,
-  filingPages,
-  newKey,
-  newToken,
-  newWebhook,
-  nowS,
-  openGallery,
-  openOrder,
-  openStore,
-  orderIn,
-  type StoreEngine,
-  setKeyStatus,
-  settled,
-  toFile,
-  toOpen,
-  toTrial,
-  underKey,
-} from './fixtures.ts';
+import { newKey, newToken, newWebhook, nowS, toFile, toOpen, toTrial, underKey } from './fixtures.ts';
+import type { StoreTests } from './tests.ts';
 
 const other = new Uint8Array(32).fill(2);
 const reused = { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' };
@@ -44,10 +24,9 @@ function replyOf({ outcome }: Executed<'FileArtwork'>): string {
 }
 
 /** Idempotency keys. */
-export function idempotencyPromises(engine: StoreEngine): void {
-  test('a further command of a call replaces the stored result together with its effect', async (t) => {
-    const store = await openStore(t, engine);
-    const { callerId } = await addPlatform(store, 'gallery');
+export function idempotencyPromises({ test }: StoreTests): void {
+  test('a further command of a call replaces the stored result together with its effect', async (store) => {
+    const { callerId } = store.gallery;
     const first = underKey(callerId, 'k', { kind: 'HasCallers' });
     const continues = first.admission?.idempotency;
     const kept = async () => {
@@ -73,11 +52,11 @@ export function idempotencyPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a command under a key takes effect once, and each replay gets the first result', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('a command under a key takes effect once, and each replay gets the first result', async (store) => {
+    const by = store.gallery;
     const { keyId } = by;
     const token = newToken();
-    const { filingNo } = await orderIn(store, by, 'CLOSED');
+    const { filingNo } = await store.orderIn(by, 'CLOSED');
     const endsAtS = 1_790_086_400;
     const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 5 } as const;
     const commands: readonly Command[] = [
@@ -105,42 +84,40 @@ export function idempotencyPromises(engine: StoreEngine): void {
         assert.deepEqual(again.outcome, { ...outcome, isReplay: true }, command.kind);
       }
     }
-    assert.equal((await filingPages(store)).flat().length, 2);
+    assert.equal((await store.filingPages()).flat().length, 2);
   });
 
-  test('a replay gets the first result even if the state has changed', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { keyId } = by;
+  test('a replay gets the first result even if the state has changed', async (store) => {
+    const { keyId } = store.gallery;
     const suspend = underKey(1, 'k', { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' });
-    await done(store, suspend);
-    await setKeyStatus(store, keyId, 'ACTIVE');
-    assert.partialDeepStrictEqual(await done(store, suspend), {
+    await store.done(suspend);
+    await store.setKeyStatus(keyId, 'ACTIVE');
+    assert.partialDeepStrictEqual(await store.done(suspend), {
       result: { status: 'SUSPENDED' },
       isReplay: true,
     });
-    assert.equal(store.findKey(by.apiKey)?.status, 'ACTIVE');
+    assert.equal(store.findKey(store.gallery.apiKey)?.status, 'ACTIVE');
   });
 
-  test('a replay gets the first error if its reason is final, and is executed otherwise', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('a replay gets the first error if its reason is final, and is executed otherwise', async (store) => {
     const tried = Object.entries(reasons) as [Reason, { http: number }][];
     await Promise.all(
       tried.map(async ([reason, { http }]) => {
         const { apiError } = refusing(reason);
         const first = await store.execute(underKey(1, reason, refusing(reason)));
         assert.deepEqual(first.outcome, { kind: 'REJECTED', apiError, isReplay: false });
-        const again = await store.execute(underKey(1, reason, toFile(by)));
+        const again = await store.execute(underKey(1, reason, toFile(store.gallery)));
         if (passing.includes(http)) assert.match(replyOf(again), /^AS-2026-[0-9]{6}$/, reason);
         else assert.deepEqual(again.outcome, { kind: 'REJECTED', apiError, isReplay: true });
       }),
     );
   });
 
-  test('a replay gets the violations of the first call', async (t) => {
-    const { store, by, filingNo, escrowId } = await openOrder(t, engine);
+  test('a replay gets the violations of the first call', async (store) => {
+    const { filingNo, escrowId } = await store.orderIn(store.gallery, 'UNPAID');
     const violations = [{ field: 'amount', rule: 'must be at least 1' }];
-    const invalid = underKey(1, 'invalid', toOpen(by, filingNo, { violations }));
-    const conflicting = underKey(1, 'conflict', toOpen(by, filingNo));
+    const invalid = underKey(1, 'invalid', toOpen(store.gallery, filingNo, { violations }));
+    const conflicting = underKey(1, 'conflict', toOpen(store.gallery, filingNo));
     const repeat = async () =>
       Promise.all([invalid, conflicting].map(async (unit) => (await store.execute(unit)).outcome));
     const first = await repeat();
@@ -148,17 +125,16 @@ export function idempotencyPromises(engine: StoreEngine): void {
       { kind: 'REJECTED', apiError: { reason: 'VALIDATION_FAILED', violations }, isReplay: false },
       { kind: 'REJECTED', apiError: { reason: 'ESCROW_ACTIVE' }, isReplay: false },
     ]);
-    await settled(store, escrowId, { to: 'CLOSED' });
+    await store.settled(escrowId, { to: 'CLOSED' });
     assert.deepEqual(
       await repeat(),
       first.map((outcome) => ({ ...outcome, isReplay: true })),
     );
   });
 
-  test('the first of concurrent requests under a key takes effect, and different ones are rejected', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const same = () => store.execute(underKey(1, 'k', toFile(by)));
-    const different = () => store.execute(underKey(1, 'k', toFile(by), { fingerprint: other }));
+  test('the first of concurrent requests under a key takes effect, and different ones are rejected', async (store) => {
+    const same = () => store.execute(underKey(1, 'k', toFile(store.gallery)));
+    const different = () => store.execute(underKey(1, 'k', toFile(store.gallery), { fingerprint: other }));
     assert.deepEqual((await Promise.all([same(), different(), same(), different()])).map(replyOf), [
       'AS-2026-000001',
       'IDEMPOTENCY_KEY_REUSED',
@@ -167,8 +143,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('keys are per caller, and every character of a key counts', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('keys are per caller, and every character of a key counts', async (store) => {
     const replies = [];
     for (const [callerId, key] of [
       [1, 'k'],
@@ -178,16 +153,17 @@ export function idempotencyPromises(engine: StoreEngine): void {
       [1, ''],
       [1, 'k'],
     ] as const)
-      replies.push(replyOf(await store.execute(underKey(callerId, key, toFile(by)))));
+      replies.push(replyOf(await store.execute(underKey(callerId, key, toFile(store.gallery)))));
     const numbers = [1, 2, 3, 4, 5].map((place) => `AS-2026-00000${place}`);
     assert.deepEqual(replies, [...numbers, 'AS-2026-000001 again']);
   });
 
-  test('a key is remembered for its retention after its first call', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('a key is remembered for its retention after its first call', async (store) => {
     const at = async (key: string, atS: number, fingerprint?: Uint8Array) =>
       replyOf(
-        await store.execute(underKey(1, key, toFile(by), { nowS: atS, ...(fingerprint && { fingerprint }) })),
+        await store.execute(
+          underKey(1, key, toFile(store.gallery), { nowS: atS, ...(fingerprint && { fingerprint }) }),
+        ),
       );
     const last = nowS + idempotencyRetentionS - 1;
     assert.equal(await at('k', nowS), 'AS-2026-000001');
@@ -199,17 +175,15 @@ export function idempotencyPromises(engine: StoreEngine): void {
     assert.equal(await at('k', last + 2, other), 'AS-2026-000007 again');
   });
 
-  test('a key is remembered if the clock is set back', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    await done(store, underKey(1, 'k', toFile(by)));
-    const earlier = await store.execute(underKey(1, 'k', toFile(by), { nowS: nowS - 86_400 }));
+  test('a key is remembered if the clock is set back', async (store) => {
+    await store.done(underKey(1, 'k', toFile(store.gallery)));
+    const earlier = await store.execute(underKey(1, 'k', toFile(store.gallery), { nowS: nowS - 86_400 }));
     assert.equal(replyOf(earlier), 'AS-2026-000001 again');
   });
 
-  test('claims while the clock is ahead forget no key that is needed once it is set back', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('claims while the clock is ahead forget no key that is needed once it is set back', async (store) => {
     const at = (key: string, atS: number) =>
-      store.execute(underKey(1, key, toFile(by), { nowS: atS, sweepAtS: nowS })).then(replyOf);
+      store.execute(underKey(1, key, toFile(store.gallery), { nowS: atS, sweepAtS: nowS })).then(replyOf);
     const ahead = nowS + idempotencyRetentionS + 1;
     assert.equal(await at('k', nowS), 'AS-2026-000001');
     for (let count = 0; count < 5; count += 1) await at(`other ${count}`, ahead);
@@ -217,13 +191,13 @@ export function idempotencyPromises(engine: StoreEngine): void {
     assert.equal(await at('k', nowS + 1), 'AS-2026-000001 again');
   });
 
-  test('a key is remembered after a crash and after a restart', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
+  test('a key is remembered after a crash and after a restart', async (store) => {
+    const by = store.gallery;
     const { outcome } = await store.execute(underKey(1, 'filed', toFile(by)));
     await store.execute(underKey(1, 'refused', refusing('ESCROW_ACTIVE')));
-    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    const crashed = await store.openCrashed();
     await store.close();
-    const again = await openStore(t, engine, dataDir);
+    const again = await store.openAgain();
     for (const each of [crashed, again]) {
       await each.beginServing();
       const repeated = await each.execute(underKey(1, 'filed', toFile(by)));

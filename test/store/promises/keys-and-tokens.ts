@@ -1,120 +1,105 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { type Scope, scopes } from '../../../src/domain/token.ts';
-import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import {
-  addPlatform,
-  addService,
-  firstPage,
-  newKey,
-  newToken,
-  nowS,
-  openGallery,
-  openStore,
-  refused,
-  rotateKey,
-  type StoreEngine,
-  setKeyStatus,
-  setPlatformStatus,
-} from './fixtures.ts';
+import { firstPage, newKey, newToken, nowS, refused } from './fixtures.ts';
+import type { StoreTests } from './tests.ts';
 
 const byPlace = (one: Scope, other: Scope) => scopes.indexOf(one) - scopes.indexOf(other);
 
 /** The life of keys and tokens. */
-export function keyAndTokenPromises(engine: StoreEngine): void {
-  test('a key is suspended, resumed and revoked, and stays revoked', async (t) => {
-    const store = await openStore(t, engine);
-    const { keyId, apiKey } = await addPlatform(store, 'gallery');
+export function keyAndTokenPromises({ test }: StoreTests): void {
+  test('a key is suspended, resumed and revoked, and stays revoked', async (store) => {
+    const { keyId, apiKey } = store.gallery;
     for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE', 'ACTIVE', 'SUSPENDED', 'REVOKED'] as const) {
-      assert.equal((await setKeyStatus(store, keyId, status)).status, status);
+      assert.equal((await store.setKeyStatus(keyId, status)).status, status);
       assert.equal(store.findKey(apiKey)?.status, status);
     }
     for (const status of ['ACTIVE', 'SUSPENDED'] as const) {
-      await refused(setKeyStatus(store, keyId, status), 'VALIDATION_FAILED');
+      await refused(store.setKeyStatus(keyId, status), 'VALIDATION_FAILED');
     }
     assert.equal(store.findKey(apiKey)?.status, 'REVOKED');
   });
 
-  test('a seal is replaced if it is as given, and found at once', async (t) => {
-    const store = await openStore(t, engine);
-    const [one, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'museum')];
+  test('a seal is replaced if it is as given, and found at once', async (store) => {
+    const one = store.gallery;
+    const other = await store.addPlatform('museum');
     const seals = [
       { keyId: one.keyId, from: one.sealedSecret, to: Buffer.from('again') },
       { keyId: other.keyId, from: one.sealedSecret, to: Buffer.from('of another key') },
       { keyId: 'key_unknown', from: one.sealedSecret, to: Buffer.from('of none') },
     ];
-    assert.equal(await perform(store, { kind: 'ReplaceSeals', by: tester, masterKey: 'main', seals }), 1);
+    assert.equal(await store.perform({ kind: 'ReplaceSeals', by: tester, masterKey: 'main', seals }), 1);
     assert.equal(
-      await perform(store, { kind: 'ReplaceSeals', by: tester, masterKey: 'main', seals }),
+      await store.perform({ kind: 'ReplaceSeals', by: tester, masterKey: 'main', seals }),
       0,
       'it is not as given any more',
     );
     assert.deepEqual(Buffer.from(store.findKey(one.apiKey)?.sealedSecret ?? []), Buffer.from('again'));
-    const found = await perform(store, { kind: 'FindKey', keyId: one.keyId });
+    const found = await store.perform({ kind: 'FindKey', keyId: one.keyId });
     assert.deepEqual({ ...found }, { ...store.findKey(one.apiKey) });
-    const kept = await perform(store, { kind: 'FindKey', keyId: other.keyId });
+    const kept = await store.perform({ kind: 'FindKey', keyId: other.keyId });
     assert.deepEqual(Buffer.from(kept.sealedSecret), Buffer.from(other.sealedSecret));
-    await refused(perform(store, { kind: 'FindKey', keyId: 'key_unknown' }), 'NOT_FOUND');
+    await refused(store.perform({ kind: 'FindKey', keyId: 'key_unknown' }), 'NOT_FOUND');
   });
 
-  test('an unknown key or token is rejected', async (t) => {
-    const store = await openStore(t, engine);
-    const { apiKey } = await addPlatform(store, 'gallery');
+  test('an unknown key or token is rejected', async (store) => {
+    const { apiKey } = store.gallery;
     for (const unknown of ['', 'key_unknown', apiKey]) {
-      await refused(setKeyStatus(store, unknown, 'SUSPENDED'), 'NOT_FOUND');
-      await refused(rotateKey(store, unknown), 'NOT_FOUND');
+      await refused(store.setKeyStatus(unknown, 'SUSPENDED'), 'NOT_FOUND');
+      await refused(store.rotateKey(unknown), 'NOT_FOUND');
       await refused(
-        perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_000 }, tokenId: unknown }),
+        store.perform({ kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_000 }, tokenId: unknown }),
         'NOT_FOUND',
       );
     }
   });
 
-  test('rotation adds a key to the same caller and ends the old one', async (t) => {
-    const { store, by: old } = await openGallery(t, engine);
+  test('rotation adds a key to the same caller and ends the old one', async (store) => {
     const fresh = newKey();
-    const { callerId, caller, tier, status, expiresAtS } = await rotateKey(store, old.keyId, fresh);
+    const { callerId, caller, tier, status, expiresAtS } = await store.rotateKey(store.gallery.keyId, fresh);
     assert.deepEqual(
       { callerId, caller, tier, status, expiresAtS },
-      { callerId: old.callerId, caller: 'gallery', tier: 'ENTERPRISE', status: 'ACTIVE', expiresAtS: null },
+      {
+        callerId: store.gallery.callerId,
+        caller: 'gallery',
+        tier: 'ENTERPRISE',
+        status: 'ACTIVE',
+        expiresAtS: null,
+      },
     );
-    const ended = store.findKey(old.apiKey);
-    assert.deepEqual({ ...ended }, { ...old, expiresAtS: 1_790_086_400 });
+    const ended = store.findKey(store.gallery.apiKey);
+    assert.deepEqual({ ...ended }, { ...store.gallery, expiresAtS: 1_790_086_400 });
     assert.deepEqual(
       Buffer.from(store.findKey(fresh.apiKey)?.sealedSecret ?? []),
       Buffer.from(fresh.sealedSecret),
     );
   });
 
-  test('a suspended key is rotated to a suspended one, and each can be resumed', async (t) => {
-    const { store, by: old } = await openGallery(t, engine);
-    await setKeyStatus(store, old.keyId, 'SUSPENDED');
-    const fresh = await rotateKey(store, old.keyId);
+  test('a suspended key is rotated to a suspended one, and each can be resumed', async (store) => {
+    await store.setKeyStatus(store.gallery.keyId, 'SUSPENDED');
+    const fresh = await store.rotateKey(store.gallery.keyId);
     assert.equal(fresh.status, 'SUSPENDED');
     const statusesNow = async () =>
-      Promise.all([old, fresh].map(async ({ apiKey }) => store.findKey(apiKey)?.status));
+      Promise.all([store.gallery, fresh].map(async ({ apiKey }) => store.findKey(apiKey)?.status));
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'SUSPENDED']);
-    await setKeyStatus(store, fresh.keyId, 'ACTIVE');
+    await store.setKeyStatus(fresh.keyId, 'ACTIVE');
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'ACTIVE']);
   });
 
-  test('a further rotation does not prolong a key, and an expired key cannot be rotated', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('a further rotation does not prolong a key, and an expired key cannot be rotated', async (store) => {
     const endsAtS = nowS + 60;
     for (const laterS of [0, 60]) {
-      await rotateKey(store, by.keyId, newKey(), endsAtS + laterS);
-      assert.equal(store.findKey(by.apiKey)?.expiresAtS, endsAtS);
+      await store.rotateKey(store.gallery.keyId, newKey(), endsAtS + laterS);
+      assert.equal(store.findKey(store.gallery.apiKey)?.expiresAtS, endsAtS);
     }
     const late = newKey({ createdAtS: endsAtS });
-    await refused(rotateKey(store, by.keyId, late), 'VALIDATION_FAILED');
+    await refused(store.rotateKey(store.gallery.keyId, late), 'VALIDATION_FAILED');
     assert.equal(store.findKey(late.apiKey), undefined);
   });
 
-  test('a token is found by its hash until it is revoked, and keeps the time of the first revocation', async (t) => {
-    const store = await openStore(t, engine);
+  test('a token is found by its hash until it is revoked, and keeps the time of the first revocation', async (store) => {
     const token = newToken({ scopes, expiresAtS: 1_790_000_050 });
-    const stored = await addService(store, 'ledger', token);
+    const stored = await store.addService('ledger', token);
     const { tokenId, createdAtS, expiresAtS } = token;
     const { caller, revokedAtS, platform } = stored;
     assert.deepEqual(
@@ -124,16 +109,15 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.equal(store.findToken(token.sha256)?.tokenId, tokenId);
     assert.equal(store.findToken(newToken().sha256), undefined);
     for (const atS of [1_790_000_100, 1_790_000_200]) {
-      const revoked = await perform(store, { kind: 'RevokeToken', by: { ...tester, atS }, tokenId });
+      const revoked = await store.perform({ kind: 'RevokeToken', by: { ...tester, atS }, tokenId });
       assert.equal(revoked.revokedAtS, 1_790_000_100);
     }
     assert.equal(store.findToken(token.sha256), undefined);
-    const listed = await perform(store, { kind: 'ListTokens', page: firstPage(1) });
+    const listed = await store.perform({ kind: 'ListTokens', page: firstPage(1) });
     assert.equal(listed.items[0]?.revokedAtS, 1_790_000_100);
   });
 
-  test('a token has any scopes, each once and in order', async (t) => {
-    const store = await openStore(t, engine);
+  test('a token has any scopes, each once and in order', async (store) => {
     const chosen: readonly (readonly Scope[])[] = [
       [],
       ...scopes.map((scope) => [scope]),
@@ -141,26 +125,25 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     ];
     for (const wanted of chosen) {
       const token = newToken({ scopes: wanted });
-      await addService(store, 'ledger', token);
+      await store.addService('ledger', token);
       assert.deepEqual(store.findToken(token.sha256)?.scopes, wanted.toReversed().toSorted(byPlace));
     }
   });
 
-  test('a token for a platform has the platform and its status', async (t) => {
-    const store = await openStore(t, engine);
-    const { callerId } = await addPlatform(store, 'gallery');
+  test('a token for a platform has the platform and its status', async (store) => {
+    const { callerId } = store.gallery;
     const token = newToken({ platform: 'gallery' });
-    const stored = await addService(store, 'ledger', token);
+    const stored = await store.addService('ledger', token);
     assert.deepEqual(
       [stored.caller, stored.platform],
       ['ledger', { callerId, caller: 'gallery', status: 'ACTIVE', filingCap: null }],
     );
     assert.notEqual(stored.callerId, callerId);
-    await setPlatformStatus(store, 'gallery', 'SUSPENDED');
+    await store.setPlatformStatus('gallery', 'SUSPENDED');
     assert.equal(store.findToken(token.sha256)?.platform?.status, 'SUSPENDED');
     for (const platform of ['nobody', 'ledger', '']) {
       const wrong = newToken({ platform });
-      await refused(addService(store, 'ledger', wrong), 'VALIDATION_FAILED');
+      await refused(store.addService('ledger', wrong), 'VALIDATION_FAILED');
       assert.equal(store.findToken(wrong.sha256), undefined);
     }
   });

@@ -1,39 +1,26 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { KeptCheckpoint } from '../../../src/store/log-commands.ts';
-import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
-import {
-  addPlatform,
-  allLeaves,
-  crashCopy,
-  fileOne,
-  newLogKey,
-  noon,
-  openStore,
-  type StoreEngine,
-} from './fixtures.ts';
+import { newLogKey, noon } from './fixtures.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 /** The acts of the log of a store, without their times. */
-async function actLeaves(store: Store) {
-  const leaves = await allLeaves(store);
+async function actLeaves(store: TestStore) {
+  const leaves = await store.allLeaves();
   return leaves
     .map((leaf) => JSON.parse(leaf))
     .filter(({ number }) => number === 'LOG')
     .map(({ kind, detail }) => [kind, detail.vkey]);
 }
 
-const keep = (store: Store, checkpoint: KeptCheckpoint) =>
-  perform(store, { kind: 'KeepCheckpoint', ...checkpoint });
+const keep = (store: TestStore, checkpoint: KeptCheckpoint) =>
+  store.perform({ kind: 'KeepCheckpoint', ...checkpoint });
 
-const newestOf = async (store: Store) => (await perform(store, { kind: 'GetLog' })).newest;
+const newestOf = async (store: TestStore) => (await store.perform({ kind: 'GetLog' })).newest;
 
 /** What the evidence log is published under. */
-export function logPromises(engine: StoreEngine): void {
-  test('a log is named once, and its first key is a leaf', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
+export function logPromises({ test }: StoreTests): void {
+  test('a log is named once, and its first key is a leaf', async (store) => {
     const empty = {
       origin: undefined,
       names: [],
@@ -42,12 +29,12 @@ export function logPromises(engine: StoreEngine): void {
       forkedAfter: undefined,
       restoredFromS: undefined,
     };
-    assert.deepEqual(await perform(store, { kind: 'GetLog' }), empty);
-    await fileOne(store, await addPlatform(store, 'gallery'));
+    assert.deepEqual(await store.perform({ kind: 'GetLog' }), empty);
+    await store.fileOne(store.gallery);
     const key = newLogKey();
-    await perform(store, { kind: 'NameLog', origin: 'log.example', key });
-    await assert.rejects(perform(store, { kind: 'NameLog', origin: 'other.example', key: newLogKey() }));
-    const { names, keys } = await perform(await openStore(t, engine, crashCopy(t, dataDir)), {
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key });
+    await assert.rejects(store.perform({ kind: 'NameLog', origin: 'other.example', key: newLogKey() }));
+    const { names, keys } = await (await store.openCrashed()).perform({
       kind: 'GetLog',
     });
     assert.deepEqual(names, [{ origin: 'log.example', firstSize: 2 }]);
@@ -62,14 +49,13 @@ export function logPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('a rotated key ends at the earlier time, and its seed is erased then', async (t) => {
-    const store = await openStore(t, engine);
+  test('a rotated key ends at the earlier time, and its seed is erased then', async (store) => {
     const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
-    await perform(store, { kind: 'NameLog', origin: 'log.example', key: first });
-    await perform(store, { kind: 'RotateLogKey', by: tester, key: second, endsAtS: 500 });
-    await perform(store, { kind: 'RotateLogKey', by: tester, key: third, endsAtS: 900 });
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: first });
+    await store.perform({ kind: 'RotateLogKey', by: tester, key: second, endsAtS: 500 });
+    await store.perform({ kind: 'RotateLogKey', by: tester, key: third, endsAtS: 900 });
     const ends = async () =>
-      (await perform(store, { kind: 'GetLog' })).keys.map(({ vkey, endsAtS, isRetired, sealedSeed }) => [
+      (await store.perform({ kind: 'GetLog' })).keys.map(({ vkey, endsAtS, isRetired, sealedSeed }) => [
         ...[vkey, endsAtS, isRetired, sealedSeed.length > 0],
       ]);
     assert.deepEqual(await ends(), [
@@ -78,8 +64,8 @@ export function logPromises(engine: StoreEngine): void {
       [first.vkey, 500, false, true],
     ]);
     const end = { kind: 'EndLogKey', vkey: first.vkey, atS: 600 } as const;
-    for (const _ of ['first', 'again']) await perform(store, end);
-    await perform(store, { kind: 'RotateLogKey', by: tester, key: newLogKey(), endsAtS: 400 });
+    for (const _ of ['first', 'again']) await store.perform(end);
+    await store.perform({ kind: 'RotateLogKey', by: tester, key: newLogKey(), endsAtS: 400 });
     assert.deepEqual((await ends()).slice(1), [
       [third.vkey, 400, false, true],
       [second.vkey, 400, false, true],
@@ -93,15 +79,13 @@ export function logPromises(engine: StoreEngine): void {
     ]);
   });
 
-  test('the leaf of a key that signs later has its time', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
+  test('the leaf of a key that signs later has its time', async (store) => {
     const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
-    await perform(store, { kind: 'NameLog', origin: 'log.example', key: first });
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: first });
     const rotate = { kind: 'RotateLogKey', by: tester, endsAtS: 900 } as const;
-    await perform(store, { ...rotate, key: second, signsFromS: 800 });
-    await perform(store, { ...rotate, key: third });
-    const { keys } = await perform(await openStore(t, engine, crashCopy(t, dataDir)), { kind: 'GetLog' });
+    await store.perform({ ...rotate, key: second, signsFromS: 800 });
+    await store.perform({ ...rotate, key: third });
+    const { keys } = await (await store.openCrashed()).perform({ kind: 'GetLog' });
     assert.deepEqual(
       keys.map(({ vkey, signsFromS, endsAtS }) => [vkey, signsFromS, endsAtS]),
       [
@@ -110,16 +94,15 @@ export function logPromises(engine: StoreEngine): void {
         [first.vkey, null, 900],
       ],
     );
-    const [, , leaf = ''] = await allLeaves(store);
+    const [, , leaf = ''] = await store.allLeaves();
     assert.deepEqual(JSON.parse(leaf).detail, { from: 800, vkey: second.vkey });
   });
 
-  test('a forked log has a new name, one key, no checkpoint, and a leaf with the last checkpoint before', async (t) => {
-    const store = await openStore(t, engine);
-    await fileOne(store, await addPlatform(store, 'gallery'));
+  test('a forked log has a new name, one key, no checkpoint, and a leaf with the last checkpoint before', async (store) => {
+    await store.fileOne(store.gallery);
     const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
-    await perform(store, { kind: 'NameLog', origin: 'log.example', key: first });
-    await perform(store, { kind: 'RotateLogKey', by: tester, key: second, endsAtS: 900 });
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: first });
+    await store.perform({ kind: 'RotateLogKey', by: tester, key: second, endsAtS: 900 });
     await keep(store, { size: 2, note: 'log.example\n2\nroot\n\n— signed\n', publishedAtS: 5 });
     const fork = {
       kind: 'ForkLog',
@@ -128,9 +111,9 @@ export function logPromises(engine: StoreEngine): void {
       key: third,
       previous: 'its note',
     } as const;
-    await perform(store, fork);
-    await assert.rejects(perform(store, { ...fork, key: newLogKey() }));
-    const { names, keys, newest, forkedAfter } = await perform(store, { kind: 'GetLog' });
+    await store.perform(fork);
+    await assert.rejects(store.perform({ ...fork, key: newLogKey() }));
+    const { names, keys, newest, forkedAfter } = await store.perform({ kind: 'GetLog' });
     assert.deepEqual(names, [
       { origin: 'log.example', firstSize: 2 },
       { origin: 'log.example/2', firstSize: 4 },
@@ -144,7 +127,7 @@ export function logPromises(engine: StoreEngine): void {
       ],
     );
     assert.deepEqual([newest, forkedAfter], [undefined, 'its note']);
-    const leaves = (await allLeaves(store)).slice(4);
+    const leaves = (await store.allLeaves()).slice(4);
     assert.deepEqual(
       leaves.map((leaf) => [JSON.parse(leaf).kind, JSON.parse(leaf).detail]),
       [
@@ -156,9 +139,8 @@ export function logPromises(engine: StoreEngine): void {
     );
   });
 
-  test('only the newest checkpoint of the current name is kept', async (t) => {
-    const store = await openStore(t, engine);
-    await perform(store, { kind: 'NameLog', origin: 'log.example', key: newLogKey() });
+  test('only the newest checkpoint of the current name is kept', async (store) => {
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: newLogKey() });
     const checkpoint = (size: number, origin = 'log.example') => ({
       ...{ size, note: `${origin}\n${size}\n`, publishedAtS: 1_790_000_000 + size },
     });
@@ -171,10 +153,8 @@ export function logPromises(engine: StoreEngine): void {
     assert.equal(await newestOf(store), undefined);
   });
 
-  test('checkpoints with a time stamp are kept, and the first that covers a leaf is found', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    await perform(store, { kind: 'NameLog', origin: 'log.example', key: newLogKey() });
+  test('checkpoints with a time stamp are kept, and the first that covers a leaf is found', async (store) => {
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: newLogKey() });
     const checkpoint = (size: number, origin = 'log.example') => ({
       ...{ size, note: `${origin}\n${size}\n`, publishedAtS: 1_790_000_000 + size },
     });
@@ -182,16 +162,16 @@ export function logPromises(engine: StoreEngine): void {
       ...{ ...checkpoint(size, origin), timeStamp: Buffer.of(size) },
     });
     await keep(store, checkpoint(5));
-    await perform(store, { kind: 'KeepTimeStamp', ...stamped(5) });
+    await store.perform({ kind: 'KeepTimeStamp', ...stamped(5) });
     // A newer checkpoint has replaced the one that was sent to the authority.
     await keep(store, checkpoint(9));
-    await perform(store, { kind: 'KeepTimeStamp', ...stamped(7) });
-    await perform(store, { kind: 'KeepTimeStamp', ...stamped(3, 'log.example/2') });
+    await store.perform({ kind: 'KeepTimeStamp', ...stamped(7) });
+    await store.perform({ kind: 'KeepTimeStamp', ...stamped(3, 'log.example/2') });
     await keep(store, checkpoint(11));
     assert.deepEqual(await newestOf(store), checkpoint(11));
-    const again = await openStore(t, engine, crashCopy(t, dataDir));
+    const again = await store.openCrashed();
     const found = async (leafIndex: number) => {
-      const one = await perform(again, { kind: 'FindTimeStamp', leafIndex });
+      const one = await again.perform({ kind: 'FindTimeStamp', leafIndex });
       return one && { ...one, timeStamp: Buffer.from(one.timeStamp) };
     };
     assert.deepEqual(await found(0), stamped(5));

@@ -1,21 +1,18 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { nonceRetentionS, type Store } from '../../../src/store/store.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { addPlatform, openStore, type StoreEngine, spend } from './fixtures.ts';
+import { nonceRetentionS } from '../../../src/store/store.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 const start = 1_790_000_000;
 
-function claimer(store: Store, keyId: number) {
-  return (nonce: string, atS: number) => spend(store, keyId, nonce, atS);
+function claimer(store: TestStore, keyId: number) {
+  return (nonce: string, atS: number) => store.spend(keyId, nonce, atS);
 }
 
 /** Spent nonces. */
-export function noncePromises(engine: StoreEngine): void {
-  test('a nonce can be spent once, by each key', async (t) => {
-    const store = await openStore(t, engine);
-    const first = claimer(store, (await addPlatform(store, 'gallery')).id);
-    const second = claimer(store, (await addPlatform(store, 'auction house')).id);
+export function noncePromises({ test }: StoreTests): void {
+  test('a nonce can be spent once, by each key', async (store) => {
+    const first = claimer(store, store.gallery.id);
+    const second = claimer(store, (await store.addPlatform('auction house')).id);
     assert.equal(await first('n', start), true);
     assert.equal(await first('n', start), false);
     assert.equal(await first('N', start), true);
@@ -24,8 +21,7 @@ export function noncePromises(engine: StoreEngine): void {
     assert.equal(await second('n', start), false);
   });
 
-  test(`a nonce is remembered for ${nonceRetentionS} s, and not much longer`, async (t) => {
-    const store = await openStore(t, engine);
+  test(`a nonce is remembered for ${nonceRetentionS} s, and not much longer`, async (store) => {
     const claim = claimer(store, 1);
     let now = start;
     for (const shift of [0, 329, 330, 331, 659]) {
@@ -41,18 +37,15 @@ export function noncePromises(engine: StoreEngine): void {
     }
   });
 
-  test('a nonce stays spent when the store is opened again, with a clock set back as well', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const before = await openStore(t, engine, dataDir);
+  test('a nonce stays spent when the store is opened again, with a clock set back as well', async (before) => {
     assert.equal(await claimer(before, 1)('n', start), true);
     await before.close();
-    const after = claimer(await openStore(t, engine, dataDir), 1);
+    const after = claimer(await before.openAgain(), 1);
     assert.equal(await after('n', start + 600), false);
     assert.equal(await after('n', start - 600), false);
   });
 
-  test(`a nonce stays spent if the clock is set back by less than ${nonceRetentionS} s`, async (t) => {
-    const store = await openStore(t, engine);
+  test(`a nonce stays spent if the clock is set back by less than ${nonceRetentionS} s`, async (store) => {
     const claim = claimer(store, 1);
     for (const shift of [0, 329, 330, 331, 659]) {
       const now = start + shift;
@@ -63,9 +56,8 @@ export function noncePromises(engine: StoreEngine): void {
     }
   });
 
-  test('nonces stay spent if the clock is set ahead by hours and back', async (t) => {
-    const store = await openStore(t, engine);
-    const claim = (nonce: string, atS: number) => spend(store, 1, nonce, atS, start);
+  test('nonces stay spent if the clock is set ahead by hours and back', async (store) => {
+    const claim = (nonce: string, atS: number) => store.spend(1, nonce, atS, start);
     const ahead = start + 5 * 3_600;
     assert.equal(await claim('before', start), true);
     assert.equal(await claim('ahead', ahead), true);
@@ -77,9 +69,8 @@ export function noncePromises(engine: StoreEngine): void {
     }
   });
 
-  test('nonces spent while the clock is ahead sweep none that are needed once it is set back', async (t) => {
-    const store = await openStore(t, engine);
-    const claim = (nonce: string, atS: number, sweepAtS = atS) => spend(store, 1, nonce, atS, sweepAtS);
+  test('nonces spent while the clock is ahead sweep none that are needed once it is set back', async (store) => {
+    const claim = (nonce: string, atS: number, sweepAtS = atS) => store.spend(1, nonce, atS, sweepAtS);
     const claimed = (count: number, one: (each: number) => Promise<boolean>) =>
       Promise.all(Array.from({ length: count }, (_, each) => one(each)));
     assert.ok((await claimed(100, (each) => claim(`before ${each}`, start))).every(Boolean));
@@ -87,9 +78,8 @@ export function noncePromises(engine: StoreEngine): void {
     assert.ok(!(await claimed(100, (each) => claim(`before ${each}`, start + 10))).some(Boolean));
   });
 
-  test('a nonce spent after the clock was set back is forgotten at its time', async (t) => {
-    const store = await openStore(t, engine);
-    const claim = (nonce: string, atS: number) => spend(store, 1, nonce, atS, start);
+  test('a nonce spent after the clock was set back is forgotten at its time', async (store) => {
+    const claim = (nonce: string, atS: number) => store.spend(1, nonce, atS, start);
     assert.equal(await claim('ahead', start + 10_000), true);
     assert.equal(await claim('back', start), true);
     assert.equal(await claim('back', start + nonceRetentionS - 1), false);
@@ -100,10 +90,8 @@ export function noncePromises(engine: StoreEngine): void {
     'at its time': [start],
     'after the clock was set back': [start + 3_000, start],
   })) {
-    test(`a nonce spent ${name} stays spent when another process takes over`, async (t) => {
-      const dataDir = temporaryFolder(t);
-      const before = await openStore(t, engine, dataDir);
-      const after = await openStore(t, engine, dataDir);
+    test(`a nonce spent ${name} stays spent when another process takes over`, async (before) => {
+      const after = await before.openAgain();
       await before.beginServing();
       for (const now of spentAt) assert.equal(await claimer(before, 1)(`spent at ${now}`, now), true);
       await before.close();

@@ -1,128 +1,110 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
-import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import {
-  addPlatform,
-  caseOf,
-  done,
-  due,
   endedAs,
-  fileOne,
-  findEscrow,
-  findInstruction,
-  frozen,
   noon,
-  opened,
-  openGallery,
-  openOrder,
-  openStore,
-  orderIn,
-  recordSent,
   refused,
-  resolved,
-  type StoreEngine,
-  settled,
   states,
-  stopped,
   toListDue,
   toOpen,
   toResolve,
-  unanswered,
   underKey,
   workOf,
 } from './fixtures.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 const kinds = ['RELEASE', 'REFUND'] as const;
 
 const otherThan = (kind: (typeof kinds)[number]) => (kind === 'RELEASE' ? 'REFUND' : 'RELEASE');
 
 /** Whether an order is due at a time, and not before it. */
-async function assertDueAt(store: Store, escrowId: string, atMs: number): Promise<void> {
+async function assertDueAt(store: TestStore, escrowId: string, atMs: number): Promise<void> {
   const farMs = Number.MAX_SAFE_INTEGER;
-  assert.equal((await due(store, atMs - 1, farMs)).includes(escrowId), false, 'too early');
-  assert.equal((await due(store, atMs, farMs)).includes(escrowId), true, 'too late');
+  assert.equal((await store.due(atMs - 1, farMs)).includes(escrowId), false, 'too early');
+  assert.equal((await store.due(atMs, farMs)).includes(escrowId), true, 'too late');
 }
 
 /** Instructions: preparing, sending and finding them. */
-export function operationPromises(engine: StoreEngine): void {
-  test('a REFUND of an UNPAID order is confirmed if an operator closes the order', async (t) => {
-    const { store, by, escrowId, holdId } = await openOrder(t, engine);
-    const { instructionId } = await perform(store, toResolve(by, 'REFUND', escrowId));
-    await perform(store, { kind: 'CloseOrder', by: tester, escrowId, at: noon });
-    const statusOf = async (id: string) => (await findInstruction(store, id))?.status;
+export function operationPromises({ test }: StoreTests): void {
+  test('a REFUND of an UNPAID order is confirmed if an operator closes the order', async (store) => {
+    const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
+    const { instructionId } = await store.perform(toResolve(store.gallery, 'REFUND', escrowId));
+    await store.perform({ kind: 'CloseOrder', by: tester, escrowId, at: noon });
+    const statusOf = async (id: string) => (await store.findInstruction(id))?.status;
     assert.deepEqual([await statusOf(instructionId), await statusOf(holdId)], ['CONFIRMED', 'DECLINED']);
   });
 
-  test('a REFUND of an UNPAID order prepares one CANCEL, and the order is due', async (t) => {
-    const { store, by, escrowId, holdId } = await openOrder(t, engine);
-    await recordSent(store, holdId, noon.atMs + 9);
+  test('a REFUND of an UNPAID order prepares one CANCEL, and the order is due', async (store) => {
+    const by = store.gallery;
+    const { escrowId, holdId } = await store.orderIn(by, 'UNPAID');
+    await store.recordSent(holdId, noon.atMs + 9);
     const nextAction = { url: 'https://bank.example/1', untilMs: noon.atMs + 60_000 };
-    await settled(store, escrowId, { ended: [], nextAction, lookUpAtMs: noon.atMs + 9 });
-    const cancel = await perform(store, toResolve(by, 'REFUND', escrowId, { owner: by.callerId }));
+    await store.settled(escrowId, { ended: [], nextAction, lookUpAtMs: noon.atMs + 9 });
+    const cancel = await store.perform(toResolve(by, 'REFUND', escrowId, { owner: by.callerId }));
     assert.deepEqual([cancel.kind, cancel.status], ['CANCEL', 'PREPARED']);
     const { state, pending, nextAction: left } = cancel.order;
     assert.deepEqual([state, pending, left], ['UNPAID', 'REFUND', undefined]);
     await assertDueAt(store, escrowId, noon.atMs);
-    assert.deepEqual(await perform(store, toResolve(by, 'REFUND', escrowId)), cancel);
-    await refused(perform(store, toResolve(by, 'RELEASE', escrowId)), 'ESCROW_STATE_CONFLICT');
-    assert.equal((await caseOf(store, escrowId)).open.length, 2);
+    assert.deepEqual(await store.perform(toResolve(by, 'REFUND', escrowId)), cancel);
+    await refused(store.perform(toResolve(by, 'RELEASE', escrowId)), 'ESCROW_STATE_CONFLICT');
+    assert.equal((await store.caseOf(escrowId)).open.length, 2);
   });
 
   for (const kind of kinds) {
     const other = otherThan(kind);
-    test(`while a ${kind} is open, a second one returns it, and a ${other} is a conflict`, async (t) => {
-      const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
-      const prepared = await perform(store, toResolve(by, kind, escrowId, { owner: by.callerId }));
+    test(`while a ${kind} is open, a second one returns it, and a ${other} is a conflict`, async (store) => {
+      const by = store.gallery;
+      const { escrowId } = await store.orderIn(by, 'FROZEN');
+      const prepared = await store.perform(toResolve(by, kind, escrowId, { owner: by.callerId }));
       const { instructionId } = prepared;
-      const order = await findEscrow(store, escrowId);
+      const order = await store.findEscrow(escrowId);
       assert.deepEqual(prepared, { instructionId, kind, status: 'PREPARED', reason: undefined, order });
-      assert.deepEqual(await findInstruction(store, instructionId), prepared);
+      assert.deepEqual(await store.findInstruction(instructionId), prepared);
       assert.equal(prepared.order.state, 'FROZEN');
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
-        if (status === 'SENT') await recordSent(store, instructionId);
-        if (status === 'UNKNOWN') await unanswered(store, escrowId, 1);
-        assert.deepEqual(await perform(store, toResolve(by, kind, escrowId)), { ...prepared, status });
-        await refused(perform(store, toResolve(by, other, escrowId)), 'ESCROW_STATE_CONFLICT');
+        if (status === 'SENT') await store.recordSent(instructionId);
+        if (status === 'UNKNOWN') await store.unanswered(escrowId, 1);
+        assert.deepEqual(await store.perform(toResolve(by, kind, escrowId)), { ...prepared, status });
+        await refused(store.perform(toResolve(by, other, escrowId)), 'ESCROW_STATE_CONFLICT');
       }
-      assert.equal((await caseOf(store, escrowId)).open.length, 1);
-      await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
-      assert.equal((await perform(store, toResolve(by, other, escrowId))).kind, other);
-      assert.equal((await findInstruction(store, instructionId))?.status, 'DECLINED');
+      assert.equal((await store.caseOf(escrowId)).open.length, 1);
+      await store.settled(escrowId, { ended: endedAs('DECLINED', await store.caseOf(escrowId)) });
+      assert.equal((await store.perform(toResolve(by, other, escrowId))).kind, other);
+      assert.equal((await store.findInstruction(instructionId))?.status, 'DECLINED');
     });
 
-    test(`a ${kind} of an unknown order or of another owner's is rejected`, async (t) => {
-      const { store, by: mine } = await openGallery(t, engine);
-      const other = await addPlatform(store, 'auction house');
-      const { escrowId } = await frozen(store, mine);
+    test(`a ${kind} of an unknown order or of another owner's is rejected`, async (store) => {
+      const other = await store.addPlatform('auction house');
+      const { escrowId } = await store.frozen(store.gallery);
       const prepare = (id: string, owner: number | undefined) =>
-        perform(store, toResolve(other, kind, id, { owner }));
+        store.perform(toResolve(other, kind, id, { owner }));
       await refused(prepare(escrowId, other.callerId), 'ESCROW_NOT_FOUND');
       await refused(prepare('ES-2026-', undefined), 'ESCROW_NOT_FOUND');
-      assert.deepEqual((await caseOf(store, escrowId)).open, []);
+      assert.deepEqual((await store.caseOf(escrowId)).open, []);
       assert.equal((await prepare(escrowId, undefined)).order.caller, 'gallery');
     });
 
-    test(`a replay of a ${kind} returns the first instruction and its end`, async (t) => {
-      const { store, by, escrowId, filingNo } = await openOrder(t, engine, 'FROZEN');
-      const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, kind, escrowId)));
+    test(`a replay of a ${kind} returns the first instruction and its end`, async (store) => {
+      const by = store.gallery;
+      const { escrowId, filingNo } = await store.orderIn(by, 'FROZEN');
+      const repeat = () => store.done(underKey(by.callerId, 'k', toResolve(by, kind, escrowId)));
       const { result: first, isReplay } = await repeat();
       const { instructionId } = first;
       assert.equal(isReplay, false);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
-        if (status === 'SENT') await recordSent(store, instructionId);
+        if (status === 'SENT') await store.recordSent(instructionId);
         if (status === 'UNKNOWN') {
-          await unanswered(store, escrowId, 1);
+          await store.unanswered(escrowId, 1);
         }
         assert.deepEqual(await repeat(), { kind: 'DONE', result: { ...first, status }, isReplay: false });
       }
       const declined = { result: { instructionId, kind, status: 'DECLINED' }, isReplay: true };
-      await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
+      await store.settled(escrowId, { ended: endedAs('DECLINED', await store.caseOf(escrowId)) });
       assert.partialDeepStrictEqual(await repeat(), declined);
-      await resolved(store, by, escrowId, otherThan(kind));
+      await store.resolved(by, escrowId, otherThan(kind));
       assert.partialDeepStrictEqual(await repeat(), declined);
-      await opened(store, by, filingNo);
+      await store.opened(by, filingNo);
       const last = await repeat();
       assert.partialDeepStrictEqual(last, declined);
       assert.equal(last.result.order.escrowId, escrowId);
@@ -130,27 +112,28 @@ export function operationPromises(engine: StoreEngine): void {
     });
   }
 
-  test('an idempotency key stores the instruction that was open at its call', async (t) => {
-    const { store, by, escrowId } = await openOrder(t, engine, 'FROZEN');
-    const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
-    const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, 'RELEASE', escrowId)));
+  test('an idempotency key stores the instruction that was open at its call', async (store) => {
+    const by = store.gallery;
+    const { escrowId } = await store.orderIn(by, 'FROZEN');
+    const { instructionId } = await store.perform(toResolve(by, 'RELEASE', escrowId));
+    const repeat = () => store.done(underKey(by.callerId, 'k', toResolve(by, 'RELEASE', escrowId)));
     assert.equal((await repeat()).result.instructionId, instructionId);
-    await settled(store, escrowId, { to: 'RELEASED' });
+    await store.settled(escrowId, { to: 'RELEASED' });
     assert.partialDeepStrictEqual(await repeat(), {
       result: { instructionId, status: 'CONFIRMED' },
       isReplay: true,
     });
   });
 
-  test('a replay of an opening returns the first order in its current state', async (t) => {
-    const { store, by, dataDir } = await openGallery(t, engine);
-    const filingNo = await fileOne(store, by);
-    const repeat = (of = store) => done(of, underKey(by.callerId, 'k', toOpen(by, filingNo)));
+  test('a replay of an opening returns the first order in its current state', async (store) => {
+    const by = store.gallery;
+    const filingNo = await store.fileOne(by);
+    const repeat = (of: TestStore = store) => of.done(underKey(by.callerId, 'k', toOpen(by, filingNo)));
     const first = await repeat();
     assert.equal(first.isReplay, false);
     assert.deepEqual(await repeat(), first);
     const { instructionId, order } = first.result;
-    await settled(store, order.escrowId, { to: 'FROZEN' });
+    await store.settled(order.escrowId, { to: 'FROZEN' });
     assert.partialDeepStrictEqual(await repeat(), {
       result: { instructionId, status: 'CONFIRMED', order: { state: 'FROZEN' } },
       isReplay: true,
@@ -159,60 +142,59 @@ export function operationPromises(engine: StoreEngine): void {
     const another = underKey(by.callerId, 'k', toOpen(by, filingNo), { fingerprint });
     const reused = { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' };
     assert.deepEqual((await store.execute(another)).outcome, reused);
-    await resolved(store, by, order.escrowId, 'REFUND');
-    assert.partialDeepStrictEqual(await repeat(await openStore(t, engine, dataDir)), {
+    await store.resolved(by, order.escrowId, 'REFUND');
+    assert.partialDeepStrictEqual(await repeat(await store.openAgain()), {
       result: { instructionId, order: { state: 'REFUNDED' } },
       isReplay: true,
     });
   });
 
-  test('a replay does not count against the quota, whether its instruction is open or has ended', async (t) => {
-    const { store, by } = await openGallery(t, engine);
-    const { callerId } = by;
-    const filingNo = await fileOne(store, by);
+  test('a replay does not count against the quota, whether its instruction is open or has ended', async (store) => {
+    const { callerId } = store.gallery;
+    const filingNo = await store.fileOne(store.gallery);
     const quota = { callerId, month: '2026-11', limit: 1, take: true };
     const repeat = () => {
-      const { admission, effect } = underKey(callerId, 'k', toOpen(by, filingNo));
+      const { admission, effect } = underKey(callerId, 'k', toOpen(store.gallery, filingNo));
       return store.execute({ admission: admission && { ...admission, quota }, effect });
     };
     const { outcome, calls } = await repeat();
     assert.ok(outcome.kind === 'DONE' && calls === 1);
     assert.partialDeepStrictEqual(await repeat(), { outcome: { isReplay: false }, calls: 1 });
-    await settled(store, outcome.result.order.escrowId, { to: 'FROZEN' });
+    await store.settled(outcome.result.order.escrowId, { to: 'FROZEN' });
     assert.partialDeepStrictEqual(await repeat(), { outcome: { isReplay: true }, calls: 1 });
   });
 
-  test('a sent instruction is SENT, and its order is due when a response should have come', async (t) => {
-    const { store, escrowId, holdId } = await openOrder(t, engine);
+  test('a sent instruction is SENT, and its order is due when a response should have come', async (store) => {
+    const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
     await assertDueAt(store, escrowId, noon.atMs);
-    await recordSent(store, holdId, 5_000);
-    assert.equal((await findInstruction(store, holdId))?.status, 'SENT');
+    await store.recordSent(holdId, 5_000);
+    assert.equal((await store.findInstruction(holdId))?.status, 'SENT');
     await assertDueAt(store, escrowId, 5_000);
-    await unanswered(store, escrowId, 6_000);
-    await recordSent(store, holdId, 7_000);
-    assert.equal((await findInstruction(store, holdId))?.status, 'SENT');
-    assert.equal((await caseOf(store, escrowId)).failedAttempts, 1);
+    await store.unanswered(escrowId, 6_000);
+    await store.recordSent(holdId, 7_000);
+    assert.equal((await store.findInstruction(holdId))?.status, 'SENT');
+    assert.equal((await store.caseOf(escrowId)).failedAttempts, 1);
     await assertDueAt(store, escrowId, 7_000);
   });
 
-  test('an instruction that has ended or does not exist cannot be sent', async (t) => {
-    const { store, escrowId, holdId } = await openOrder(t, engine, 'FROZEN');
-    await assert.rejects(recordSent(store, holdId, 5_000));
-    await assert.rejects(recordSent(store, 'no instruction', 5_000));
-    assert.equal((await findInstruction(store, holdId))?.status, 'CONFIRMED');
-    assert.deepEqual(await due(store, 6_000, 9_000), []);
-    await settled(store, escrowId, { to: 'CLOSED' });
-    await assert.rejects(recordSent(store, holdId, 5_000));
+  test('an instruction that has ended or does not exist cannot be sent', async (store) => {
+    const { escrowId, holdId } = await store.orderIn(store.gallery, 'FROZEN');
+    await assert.rejects(store.recordSent(holdId, 5_000));
+    await assert.rejects(store.recordSent('no instruction', 5_000));
+    assert.equal((await store.findInstruction(holdId))?.status, 'CONFIRMED');
+    assert.deepEqual(await store.due(6_000, 9_000), []);
+    await store.settled(escrowId, { to: 'CLOSED' });
+    await assert.rejects(store.recordSent(holdId, 5_000));
   });
 
-  test('an instruction without a response is UNKNOWN, counted, and due again', async (t) => {
-    const { store, by, escrowId, holdId } = await openOrder(t, engine);
-    const { instructionId } = workOf(by);
-    await recordSent(store, holdId);
-    await settled(store, escrowId, { ended: [], prepared: { instructionId, kind: 'CANCEL' } });
+  test('an instruction without a response is UNKNOWN, counted, and due again', async (store) => {
+    const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
+    const { instructionId } = workOf(store.gallery);
+    await store.recordSent(holdId);
+    await store.settled(escrowId, { ended: [], prepared: { instructionId, kind: 'CANCEL' } });
     for (const times of [1, 2, 3]) {
-      await unanswered(store, escrowId, 1_000 * times);
-      const found = await caseOf(store, escrowId);
+      await store.unanswered(escrowId, 1_000 * times);
+      const found = await store.caseOf(escrowId);
       assert.equal(found.failedAttempts, times);
       assert.deepEqual(
         found.open.map(({ kind, status }) => `${kind} ${status}`),
@@ -220,49 +202,47 @@ export function operationPromises(engine: StoreEngine): void {
       );
       await assertDueAt(store, escrowId, 1_000 * times);
     }
-    await refused(unanswered(store, 'ES-2026-', 1), 'ESCROW_NOT_FOUND');
+    await refused(store.unanswered('ES-2026-', 1), 'ESCROW_NOT_FOUND');
   });
 
-  test('a start makes due exactly the orders with an open instruction', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('a start makes due exactly the orders with an open instruction', async (store) => {
+    const by = store.gallery;
     const orders = new Map<string, string>();
-    for (const state of states) orders.set(state, (await orderIn(store, by, state)).escrowId);
-    const releasing = await frozen(store, by);
-    await perform(store, toResolve(by, 'RELEASE', releasing.escrowId));
-    const sent = await opened(store, by);
-    await recordSent(store, sent.holdId, 90_000);
-    const unknown = await opened(store, by);
-    await recordSent(store, unknown.holdId, 90_000);
-    await unanswered(store, unknown.escrowId, 90_000);
-    const waiting = await opened(store, by);
-    await stopped(store, waiting.escrowId);
-    await perform(store, { kind: 'ResumeOpen', nowMs: 1_000 });
-    assert.deepEqual(await due(store, 999, 90_000), []);
-    const resumed = await due(store, 1_000, 90_000);
+    for (const state of states) orders.set(state, (await store.orderIn(by, state)).escrowId);
+    const releasing = await store.frozen(by);
+    await store.perform(toResolve(by, 'RELEASE', releasing.escrowId));
+    const sent = await store.opened(by);
+    await store.recordSent(sent.holdId, 90_000);
+    const unknown = await store.opened(by);
+    await store.recordSent(unknown.holdId, 90_000);
+    await store.unanswered(unknown.escrowId, 90_000);
+    const waiting = await store.opened(by);
+    await store.stopped(waiting.escrowId);
+    await store.perform({ kind: 'ResumeOpen', nowMs: 1_000 });
+    assert.deepEqual(await store.due(999, 90_000), []);
+    const resumed = await store.due(1_000, 90_000);
     const expected = [orders.get('UNPAID'), releasing.escrowId, sent.escrowId, unknown.escrowId];
     assert.deepEqual([...resumed].sort(), expected.sort());
   });
 
-  test('a start with nothing open changes nothing', async (t) => {
-    const store = await openStore(t, engine);
-    await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
-    const { escrowId } = await frozen(store, await addPlatform(store, 'gallery'));
-    await settled(store, escrowId, { lookUpAtMs: 5_000 });
-    await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
+  test('a start with nothing open changes nothing', async (store) => {
+    await store.perform({ kind: 'ResumeOpen', nowMs: 1 });
+    const { escrowId } = await store.frozen(store.gallery);
+    await store.settled(escrowId, { lookUpAtMs: 5_000 });
+    await store.perform({ kind: 'ResumeOpen', nowMs: 1 });
     await assertDueAt(store, escrowId, 5_000);
   });
 
-  test('orders are listed by due time, those beyond the horizon last', async (t) => {
-    const { store, by } = await openGallery(t, engine);
+  test('orders are listed by due time, those beyond the horizon last', async (store) => {
     const at = new Map<string, number>();
     for (const lookUpAtMs of [500, 100, 9_000, 300, 2_000, 5_001, 5_000, 200]) {
-      const { escrowId, holdId } = await opened(store, by);
-      await recordSent(store, holdId, lookUpAtMs);
+      const { escrowId, holdId } = await store.opened(store.gallery);
+      await store.recordSent(holdId, lookUpAtMs);
       at.set(escrowId, lookUpAtMs);
     }
-    await frozen(store, by);
+    await store.frozen(store.gallery);
     const dueTimes = async (nowMs: number, horizonMs: number, perCaller: number) =>
-      (await perform(store, toListDue({ nowMs, horizonMs, perCaller }))).map(({ escrowId }) =>
+      (await store.perform(toListDue({ nowMs, horizonMs, perCaller }))).map(({ escrowId }) =>
         at.get(escrowId),
       );
     assert.deepEqual(await dueTimes(99, 10_000, 10), []);
@@ -281,33 +261,30 @@ export function operationPromises(engine: StoreEngine): void {
     );
   });
 
-  test('callers are listed in rotation, and orders whose last attempt failed are separate', async (t) => {
-    const store = await openStore(t, engine);
-    const names = ['idle', 'gallery', 'museum', 'dealer'];
-    const [idle = assert.fail(), ...active] = await Promise.all(
-      names.map((name) => addPlatform(store, name)),
-    );
-    const [gallery = assert.fail(), museum = assert.fail(), dealer = assert.fail()] = active.toSorted(
+  test('callers are listed in rotation, and orders whose last attempt failed are separate', async (store) => {
+    const names = ['idle', 'house', 'museum', 'dealer'];
+    const [idle = assert.fail(), ...active] = await Promise.all(names.map((name) => store.addPlatform(name)));
+    const [house = assert.fail(), museum = assert.fail(), dealer = assert.fail()] = active.toSorted(
       (one, other) => one.callerId - other.callerId,
     );
-    await frozen(store, idle);
+    await store.frozen(idle);
     const ordered = async (by: CallerRef, lookUpAtMs: number, hasFailed = false) => {
-      const { escrowId, holdId } = await opened(store, by);
+      const { escrowId, holdId } = await store.opened(by);
       if (hasFailed)
-        await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
-      else await recordSent(store, holdId, lookUpAtMs);
+        await store.perform({ kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
+      else await store.recordSent(holdId, lookUpAtMs);
       return { escrowId, callerId: by.callerId };
     };
-    const first = [await ordered(gallery, 1), await ordered(gallery, 2), await ordered(gallery, 3)];
+    const first = [await ordered(house, 1), await ordered(house, 2), await ordered(house, 3)];
     const second = [await ordered(museum, 50)];
     const failed = [await ordered(museum, 10, true), await ordered(museum, 20, true)];
     const third = [await ordered(dealer, 60), await ordered(dealer, 70)];
-    const list = (over: Parameters<typeof toListDue>[0]) => perform(store, toListDue({ nowMs: 99, ...over }));
+    const list = (over: Parameters<typeof toListDue>[0]) => store.perform(toListDue({ nowMs: 99, ...over }));
 
     assert.deepEqual(await list({}), [...first, ...second, ...third]);
     assert.deepEqual(await list({ perCaller: 1 }), [first[0], ...second, third[0]]);
     assert.deepEqual(await list({ callers: 2 }), [...first, ...second]);
-    const { callerId: after } = gallery;
+    const { callerId: after } = house;
     assert.deepEqual(await list({ after }), [...second, ...third, ...first]);
     assert.deepEqual(await list({ after, callers: 2 }), [...second, ...third]);
     assert.deepEqual(await list({ after: dealer.callerId, callers: 1 }), first);

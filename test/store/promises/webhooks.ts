@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { eventRetentionS } from '../../../src/domain/event.ts';
 import { urlSealId, webhooksMax } from '../../../src/domain/webhook.ts';
 import { redeliver } from '../../../src/store/redelivery.ts';
-import { type Command, executorOf, perform, type Store } from '../../../src/store/store.ts';
+import { type Command, executorOf } from '../../../src/store/store.ts';
 import {
   type DeliveryResult,
   deletedPerRequest,
@@ -13,49 +12,33 @@ import {
 } from '../../../src/store/webhook-commands.ts';
 import { deleteWebhook } from '../../../src/store/webhook-deletion.ts';
 import { tester } from '../../support/audit-log.ts';
-import { deliveriesOf, eventsOf, fileSome, findWebhook, nameOf, resultOf, statusesOf } from './endpoints.ts';
-import {
-  addPlatform,
-  addWebhook,
-  allPages,
-  auditEntries,
-  fileOne,
-  firstPage,
-  frozen,
-  newWebhook,
-  noon,
-  openGallery,
-  openStore,
-  refused,
-  resolved,
-  type StoreEngine,
-  time,
-  toFile,
-} from './fixtures.ts';
+import { nameOf, resultOf } from './endpoints.ts';
+import { allPages, firstPage, newWebhook, noon, refused, time, toFile } from './fixtures.ts';
+import type { StoreTests, TestStore } from './tests.ts';
 
 const afternoon = time('2026-11-21T15:00:00+00:00');
 const evening = time('2026-11-21T20:00:00+00:00');
 const nowMs = evening.atMs;
 
 const change = (
-  store: Store,
+  store: TestStore,
   webhook: StoredWebhook,
   over: Command<'ChangeWebhook'>['change'],
   by?: Command<'ChangeWebhook'>['by'],
-) => perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: over, by });
+) => store.perform({ kind: 'ChangeWebhook', ...nameOf(webhook), change: over, by });
 
 const gaveUp = { isDelivered: false, httpStatus: 500, answer: null, error: 'answered 500' };
 
 /** Claims deliveries of an endpoint and records the given results. */
 async function attempted(
-  store: Store,
+  store: TestStore,
   webhook: StoredWebhook,
   outcomes: Readonly<Record<number, Partial<DeliveryResult>>>,
 ): Promise<void> {
   const { id } = webhook;
   const limit = Object.keys(outcomes).length;
   const take = { kind: 'ClaimDeliveries', id, nowMs, limit, underWay: [] } as const;
-  const { due } = await perform(store, take);
+  const { due } = await store.perform(take);
   const claimed = due.filter(({ event }) => event.sequence in outcomes);
   assert.deepEqual(
     claimed.map(({ event }) => event.sequence),
@@ -64,24 +47,26 @@ async function attempted(
   const noted = claimed.map(({ event: { sequence }, attempts }) =>
     resultOf(webhook, sequence, { attempts: attempts + 1, ...outcomes[sequence] }),
   );
-  await perform(store, { kind: 'RecordAttempts', outcomes: noted });
+  await store.perform({ kind: 'RecordAttempts', outcomes: noted });
 }
 
-const again = (store: Store, webhook: StoredWebhook, which: Command<'Redeliver'>['which']): Promise<number> =>
-  redeliver(executorOf(store), { ...nameOf(webhook), which, nowMs });
+const again = (
+  store: TestStore,
+  webhook: StoredWebhook,
+  which: Command<'Redeliver'>['which'],
+): Promise<number> => redeliver(executorOf(store), { ...nameOf(webhook), which, nowMs });
 
 /** Endpoints and redeliveries. */
-export function webhookPromises(engine: StoreEngine): void {
-  test('an endpoint is returned as added, only to its owner and to internal systems', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const other = await addPlatform(store, 'auction house');
+export function webhookPromises({ test }: StoreTests): void {
+  test('an endpoint is returned as added, only to its owner and to internal systems', async (store) => {
+    const other = await store.addPlatform('auction house');
     const given = newWebhook({ eventTypes: ['escrow.frozen', 'filing.created'] });
-    const added = await perform(store, { kind: 'AddWebhook', owner: gallery.callerId, webhook: given });
+    const added = await store.perform({ kind: 'AddWebhook', owner: store.gallery.callerId, webhook: given });
     const { id, ...returned } = added;
     assert.ok(id > 0);
     assert.deepEqual(returned, {
       ...given,
-      callerId: gallery.callerId,
+      callerId: store.gallery.callerId,
       caller: 'gallery',
       eventTypes: ['filing.created', 'escrow.frozen'],
       status: 'ENABLED',
@@ -90,9 +75,9 @@ export function webhookPromises(engine: StoreEngine): void {
       previousEndsAtS: null,
       failingSinceS: null,
     });
-    assert.deepEqual(await findWebhook(store, added), added);
+    assert.deepEqual(await store.findWebhook(added), added);
     const { webhookId } = added;
-    assert.deepEqual(await perform(store, { kind: 'FindWebhook', webhookId, owner: undefined }), added);
+    assert.deepEqual(await store.perform({ kind: 'FindWebhook', webhookId, owner: undefined }), added);
     const foreign = { webhookId, owner: other.callerId };
     for (const command of [
       { kind: 'FindWebhook', ...foreign },
@@ -103,17 +88,17 @@ export function webhookPromises(engine: StoreEngine): void {
       { kind: 'Redeliver', ...foreign, which: { sequence: 1 }, nowMs },
       { kind: 'FindWebhook', webhookId: 'wh_none', owner: undefined },
     ] as const)
-      await refused(perform(store, command), 'WEBHOOK_NOT_FOUND');
-    assert.deepEqual(await findWebhook(store, added), added);
+      await refused(store.perform(command), 'WEBHOOK_NOT_FOUND');
+    assert.deepEqual(await store.findWebhook(added), added);
   });
 
-  test('endpoints are listed oldest first, page by page, of one caller or of all', async (t) => {
-    const store = await openStore(t, engine);
-    const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+  test('endpoints are listed oldest first, page by page, of one caller or of all', async (store) => {
+    const { gallery } = store;
+    const other = await store.addPlatform('auction house');
     const added: StoredWebhook[] = [];
-    for (const by of [gallery, other, gallery, gallery]) added.push(await addWebhook(store, by));
+    for (const by of [gallery, other, gallery, gallery]) added.push(await store.addWebhook(by));
     const listed = (owner: number | undefined, size: number) =>
-      allPages((page) => perform(store, { kind: 'ListWebhooks', owner, page }), size);
+      allPages((page) => store.perform({ kind: 'ListWebhooks', owner, page }), size);
     for (const size of [1, 2, 4, 5]) {
       assert.deepEqual((await listed(undefined, size)).flat(), added);
       const own = added.filter(({ caller }) => caller === 'gallery');
@@ -121,56 +106,53 @@ export function webhookPromises(engine: StoreEngine): void {
     }
   });
 
-  test('a caller has at most `webhooksMax` endpoints, and may add another once one is deleted', async (t) => {
-    const store = await openStore(t, engine);
-    const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+  test('a caller has at most `webhooksMax` endpoints, and may add another once one is deleted', async (store) => {
+    const { gallery } = store;
+    const other = await store.addPlatform('auction house');
     const added: StoredWebhook[] = [];
-    for (let count = 0; count < webhooksMax; count += 1) added.push(await addWebhook(store, gallery));
-    await refused(addWebhook(store, gallery), 'WEBHOOKS_EXHAUSTED');
+    for (let count = 0; count < webhooksMax; count += 1) added.push(await store.addWebhook(gallery));
+    await refused(store.addWebhook(gallery), 'WEBHOOKS_EXHAUSTED');
     const gone = added.at(-1) ?? assert.fail();
-    await perform(store, { kind: 'DeleteWebhook', ...nameOf(gone) });
-    await refused(findWebhook(store, gone), 'WEBHOOK_NOT_FOUND');
-    const last = await addWebhook(store, gallery);
+    await store.perform({ kind: 'DeleteWebhook', ...nameOf(gone) });
+    await refused(store.findWebhook(gone), 'WEBHOOK_NOT_FOUND');
+    const last = await store.addWebhook(gallery);
     assert.ok(
       added.every(({ id }) => id < last.id),
       'no id is used again',
     );
-    await refused(addWebhook(store, gallery), 'WEBHOOKS_EXHAUSTED');
-    await addWebhook(store, other);
+    await refused(store.addWebhook(gallery), 'WEBHOOKS_EXHAUSTED');
+    await store.addWebhook(other);
   });
 
-  test('an endpoint with many deliveries is deleted some at a time, and leaves none', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const webhook = await addWebhook(store, gallery);
+  test('an endpoint with many deliveries is deleted some at a time, and leaves none', async (store) => {
+    const webhook = await store.addWebhook(store.gallery);
     const count = 2 * deletedPerRequest + 7;
-    await Promise.all(Array.from({ length: count }, () => perform(store, toFile(gallery))));
-    await perform(store, { kind: 'ClaimDeliveries', id: webhook.id, nowMs, limit: count, underWay: [] });
-    assert.deepEqual(await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) }), { isDone: false });
-    assert.equal((await deliveriesOf(store, webhook)).length, count - deletedPerRequest);
+    await Promise.all(Array.from({ length: count }, () => store.perform(toFile(store.gallery))));
+    await store.perform({ kind: 'ClaimDeliveries', id: webhook.id, nowMs, limit: count, underWay: [] });
+    assert.deepEqual(await store.perform({ kind: 'DeleteWebhook', ...nameOf(webhook) }), { isDone: false });
+    assert.equal((await store.deliveriesOf(webhook)).length, count - deletedPerRequest);
     await deleteWebhook(executorOf(store), nameOf(webhook));
-    await refused(findWebhook(store, webhook), 'WEBHOOK_NOT_FOUND');
+    await refused(store.findWebhook(webhook), 'WEBHOOK_NOT_FOUND');
   });
 
-  test('given members of an endpoint change, the others stay', async (t) => {
-    const store = await openStore(t, engine);
-    const before = await addWebhook(store, await addPlatform(store, 'gallery'));
+  test('given members of an endpoint change, the others stay', async (store) => {
+    const before = await store.addWebhook(store.gallery);
     assert.deepEqual(await change(store, before, {}), before);
     for (const over of [{ eventTypes: ['key.rotated'] }, { description: '' }] as const) {
-      const known = await findWebhook(store, before);
+      const known = await store.findWebhook(before);
       assert.deepEqual(await change(store, before, over), { ...known, ...over });
     }
     const url = { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') };
-    assert.deepEqual(await change(store, before, { url }), { ...(await findWebhook(store, before)), ...url });
+    assert.deepEqual(await change(store, before, { url }), { ...(await store.findWebhook(before)), ...url });
     const all = await change(store, before, { eventTypes: 'ALL' });
     assert.equal(all.eventTypes, undefined);
-    assert.deepEqual(await findWebhook(store, before), all);
+    assert.deepEqual(await store.findWebhook(before), all);
   });
 
-  test('a rotation replaces the current secret, which stays valid until the overlap ends', async (t) => {
-    const store = await openStore(t, engine);
-    const first = await addWebhook(store, await addPlatform(store, 'gallery'));
+  test('a rotation replaces the current secret, which stays valid until the overlap ends', async (store) => {
+    const first = await store.addWebhook(store.gallery);
     const rotate = (secret: number, previousEndsAtS: number) =>
-      perform(store, {
+      store.perform({
         kind: 'RotateWebhookSecret',
         ...nameOf(first),
         ...{ sealedSecret: Buffer.of(secret), previousEndsAtS },
@@ -184,18 +166,17 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.deepEqual([sealedSecret, previousSecret, previousEndsAtS], [Buffer.of(2), Buffer.of(1), 200]);
   });
 
-  test('seals of both secrets and of the URL of an endpoint are replaced unless they changed', async (t) => {
-    const store = await openStore(t, engine);
-    const first = await addWebhook(store, await addPlatform(store, 'gallery'));
+  test('seals of both secrets and of the URL of an endpoint are replaced unless they changed', async (store) => {
+    const first = await store.addWebhook(store.gallery);
     const { webhookId: keyId } = first;
     const sealedSecret = Buffer.from('main\0second');
-    await perform(store, {
+    await store.perform({
       kind: 'RotateWebhookSecret',
       ...nameOf(first),
       ...{ sealedSecret, previousEndsAtS: 1 },
     });
     const replace = (from: Uint8Array, to: string, sealId = keyId) =>
-      perform(store, {
+      store.perform({
         ...{ kind: 'ReplaceSeals', by: tester, masterKey: 'next' },
         seals: [{ keyId: sealId, from, to: Buffer.from(to) }],
       });
@@ -205,56 +186,57 @@ export function webhookPromises(engine: StoreEngine): void {
     const { sealedUrl } = first;
     assert.equal(await replace(sealedUrl ?? assert.fail(), 'next\0c'), 0, 'of the secret, not of the URL');
     assert.equal(await replace(sealedUrl ?? assert.fail(), 'next\0c', urlSealId(keyId)), 1);
-    const { sealedSecret: current, previousSecret, sealedUrl: url } = await findWebhook(store, first);
+    const { sealedSecret: current, previousSecret, sealedUrl: url } = await store.findWebhook(first);
     assert.deepEqual(
       [current, previousSecret, url],
       [...'abc'].map((end) => Buffer.from(`next\0${end}`)),
     );
   });
 
-  test('an endpoint gets events from its creation on, and none while disabled', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    await fileOne(store, gallery);
-    const webhook = await addWebhook(store, gallery);
-    await fileOne(store, gallery);
+  test('an endpoint gets events from its creation on, and none while disabled', async (store) => {
+    const { gallery } = store;
+    await store.fileOne(gallery);
+    const webhook = await store.addWebhook(gallery);
+    await store.fileOne(gallery);
     await attempted(store, webhook, { 2: { ...gaveUp, retryAtMs: nowMs } });
     const disabled = await change(store, webhook, { status: 'DISABLED' });
     assert.deepEqual([disabled.status, disabled.disabledWhy], ['DISABLED', 'a call disabled it']);
     assert.deepEqual(await change(store, webhook, { status: 'DISABLED' }), disabled);
-    assert.deepEqual(await statusesOf(store, webhook), [[2, 'FAILED', 1, null]]);
-    assert.equal((await deliveriesOf(store, webhook))[0]?.error, 'answered 500');
-    await fileOne(store, gallery);
+    assert.deepEqual(await store.statusesOf(webhook), [[2, 'FAILED', 1, null]]);
+    assert.equal((await store.deliveriesOf(webhook))[0]?.error, 'answered 500');
+    await store.fileOne(gallery);
     const enabled = await change(store, webhook, { status: 'ENABLED' });
     assert.deepEqual(enabled, { ...webhook, failingSinceS: null });
-    await fileOne(store, gallery);
+    await store.fileOne(gallery);
     await attempted(store, webhook, { 4: {} });
-    assert.deepEqual(await statusesOf(store, webhook), [
+    assert.deepEqual(await store.statusesOf(webhook), [
       [2, 'FAILED', 1, null],
       [4, 'DELIVERED', 1, null],
     ]);
   });
 
-  test('disabling an endpoint fails waiting deliveries, too, and says so', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const webhook = await addWebhook(store, gallery, { eventTypes: ['escrow.frozen', 'escrow.released'] });
-    const { escrowId } = await frozen(store, gallery);
-    await resolved(store, gallery, escrowId, 'RELEASE');
+  test('disabling an endpoint fails waiting deliveries, too, and says so', async (store) => {
+    const webhook = await store.addWebhook(store.gallery, {
+      eventTypes: ['escrow.frozen', 'escrow.released'],
+    });
+    const { escrowId } = await store.frozen(store.gallery);
+    await store.resolved(store.gallery, escrowId, 'RELEASE');
     await attempted(store, webhook, { 2: { ...gaveUp, retryAtMs: nowMs } });
-    await perform(store, {
+    await store.perform({
       kind: 'ClaimDeliveries',
       id: webhook.id,
       nowMs: noon.atMs,
       limit: 9,
       underWay: [],
     });
-    assert.deepEqual(await statusesOf(store, webhook), [
+    assert.deepEqual(await store.statusesOf(webhook), [
       [2, 'PENDING', 1, nowMs],
       [3, 'WAITING', 0, null],
     ]);
     const disabled = await change(store, webhook, { status: 'DISABLED' }, tester);
     assert.equal(disabled.disabledWhy, 'an operator disabled it');
     assert.deepEqual(
-      (await deliveriesOf(store, webhook)).map(({ status, error }) => [status, error]),
+      (await store.deliveriesOf(webhook)).map(({ status, error }) => [status, error]),
       [
         ['FAILED', 'answered 500'],
         ['FAILED', 'the webhook was disabled: an operator disabled it'],
@@ -262,16 +244,15 @@ export function webhookPromises(engine: StoreEngine): void {
     );
   });
 
-  test('the owner gets an event if an operator disables its endpoint, not if it does so itself', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const webhook = await addWebhook(store, gallery);
-    const events = () => eventsOf(store, gallery);
+  test('the owner gets an event if an operator disables its endpoint, not if it does so itself', async (store) => {
+    const webhook = await store.addWebhook(store.gallery);
+    const events = () => store.eventsOf(store.gallery);
     await change(store, webhook, { status: 'DISABLED' });
     await change(store, webhook, { status: 'ENABLED' });
     assert.deepEqual(await events(), []);
     await change(store, webhook, { status: 'DISABLED' }, tester);
     await change(store, webhook, { status: 'DISABLED' }, tester);
-    const entries = await auditEntries(store);
+    const entries = await store.auditEntries();
     assert.deepEqual(entries.map(({ action, subject }) => [action, subject]).slice(0, -1), [
       ['webhook disable', webhook.webhookId],
     ]);
@@ -281,58 +262,55 @@ export function webhookPromises(engine: StoreEngine): void {
       ['webhook.disabled', webhook.webhookId, tester.atS * 1_000, []],
     );
     await change(store, webhook, { status: 'ENABLED' }, tester);
-    assert.equal((await auditEntries(store))[0]?.action, 'webhook enable');
+    assert.equal((await store.auditEntries())[0]?.action, 'webhook enable');
   });
 
-  test('a new URL resets the failures of an endpoint', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const webhook = await addWebhook(store, gallery);
-    await fileOne(store, gallery);
+  test('a new URL resets the failures of an endpoint', async (store) => {
+    const webhook = await store.addWebhook(store.gallery);
+    await store.fileOne(store.gallery);
     await attempted(store, webhook, { 1: { ...gaveUp, retryAtMs: nowMs } });
     const failingSinceS = noon.atMs / 1_000;
-    assert.equal((await findWebhook(store, webhook)).failingSinceS, failingSinceS);
+    assert.equal((await store.findWebhook(webhook)).failingSinceS, failingSinceS);
     assert.equal((await change(store, webhook, { description: 'moved' })).failingSinceS, failingSinceS);
     const url = { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') };
     assert.equal((await change(store, webhook, { url })).failingSinceS, null);
   });
 
-  test('deliveries are listed newest first, of one status or of all, and go with their endpoint', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const [webhook, other] = [await addWebhook(store, gallery), await addWebhook(store, gallery)];
-    await fileSome(store, gallery, 4);
+  test('deliveries are listed newest first, of one status or of all, and go with their endpoint', async (store) => {
+    const [webhook, other] = [await store.addWebhook(store.gallery), await store.addWebhook(store.gallery)];
+    await store.fileSome(store.gallery, 4);
     await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: {}, 4: { ...gaveUp, retryAtMs: nowMs } });
-    assert.deepEqual(await statusesOf(store, webhook), [
+    assert.deepEqual(await store.statusesOf(webhook), [
       [1, 'DELIVERED', 1, null],
       [2, 'FAILED', 1, null],
       [3, 'DELIVERED', 1, null],
       [4, 'PENDING', 1, nowMs],
     ]);
     const sequencesOf = async (status: StoredDelivery['status']) =>
-      (await deliveriesOf(store, webhook, status)).map(({ sequence }) => sequence);
+      (await store.deliveriesOf(webhook, status)).map(({ sequence }) => sequence);
     assert.deepEqual(await sequencesOf('DELIVERED'), [1, 3]);
     assert.deepEqual(await sequencesOf('FAILED'), [2]);
     assert.deepEqual(await sequencesOf('WAITING'), []);
     await attempted(store, other, { 1: {} });
-    await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
-    await refused(deliveriesOf(store, webhook), 'WEBHOOK_NOT_FOUND');
-    assert.deepEqual(await statusesOf(store, other), [[1, 'DELIVERED', 1, null]]);
+    await store.perform({ kind: 'DeleteWebhook', ...nameOf(webhook) });
+    await refused(store.deliveriesOf(webhook), 'WEBHOOK_NOT_FOUND');
+    assert.deepEqual(await store.statusesOf(other), [[1, 'DELIVERED', 1, null]]);
   });
 
-  test('any event can be sent again, with its attempts reset', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const webhook = await addWebhook(store, gallery);
-    await fileSome(store, gallery, 4);
+  test('any event can be sent again, with its attempts reset', async (store) => {
+    const webhook = await store.addWebhook(store.gallery);
+    await store.fileSome(store.gallery, 4);
     await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: { ...gaveUp, retryAtMs: nowMs + 5_000 } });
     for (const sequence of [1, 2, 3]) assert.equal(await again(store, webhook, { sequence }), 1);
-    assert.deepEqual(await statusesOf(store, webhook), [
+    assert.deepEqual(await store.statusesOf(webhook), [
       [1, 'PENDING', 0, nowMs],
       [2, 'PENDING', 0, nowMs],
       [3, 'PENDING', 0, nowMs],
     ]);
-    const [first] = await deliveriesOf(store, webhook);
+    const [first] = await store.deliveriesOf(webhook);
     assert.deepEqual([first?.httpStatus, first?.answer, first?.error], [null, null, null]);
     assert.equal(await again(store, webhook, { sequence: 4 }), 1, 'it is sent for the first time anyway');
-    assert.equal((await deliveriesOf(store, webhook)).length, 3);
+    assert.equal((await store.deliveriesOf(webhook)).length, 3);
     await refused(again(store, webhook, { sequence: 5 }), 'VALIDATION_FAILED');
     await refused(again(store, webhook, { sequence: 0 }), 'EVENTS_EXPIRED');
     await change(store, webhook, { eventTypes: ['key.rotated'] });
@@ -342,14 +320,14 @@ export function webhookPromises(engine: StoreEngine): void {
     await refused(again(store, webhook, { sinceMs: nowMs }), 'WEBHOOK_DISABLED');
   });
 
-  test('all undelivered events since a time are sent again, including those while it was disabled', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const webhook = await addWebhook(store, gallery);
-    await fileSome(store, gallery, 2);
-    await fileSome(store, gallery, 2, afternoon);
+  test('all undelivered events since a time are sent again, including those while it was disabled', async (store) => {
+    const { gallery } = store;
+    const webhook = await store.addWebhook(gallery);
+    await store.fileSome(gallery, 2);
+    await store.fileSome(gallery, 2, afternoon);
     await attempted(store, webhook, { 1: gaveUp, 2: {}, 3: {}, 4: gaveUp });
     await change(store, webhook, { status: 'DISABLED' });
-    await fileSome(store, gallery, 2, evening);
+    await store.fileSome(gallery, 2, evening);
     await change(store, webhook, { status: 'ENABLED' });
     const since = (sinceMs: number) => again(store, webhook, { sinceMs });
     assert.equal(await since(evening.atMs + 1), 0);
@@ -357,7 +335,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.equal(await since(afternoon.atMs + 1), 2);
     assert.equal(await since(afternoon.atMs), 3);
     assert.deepEqual(
-      (await deliveriesOf(store, webhook)).map(({ sequence, status }) => [sequence, status]),
+      (await store.deliveriesOf(webhook)).map(({ sequence, status }) => [sequence, status]),
       [
         [1, 'FAILED'],
         [2, 'DELIVERED'],
@@ -372,18 +350,17 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.equal(await since(nowMs - eventRetentionS * 1_000), 4);
   });
 
-  test('a redelivery of many events takes several requests', async (t) => {
-    const { store, by: gallery } = await openGallery(t, engine);
-    const webhook = await addWebhook(store, gallery, { eventTypes: ['filing.created'] });
+  test('a redelivery of many events takes several requests', async (store) => {
+    const webhook = await store.addWebhook(store.gallery, { eventTypes: ['filing.created'] });
     const filed = 2 * redeliveredPerRequest + 7;
     await change(store, webhook, { status: 'DISABLED' });
-    await Promise.all(Array.from({ length: filed }, () => perform(store, toFile(gallery))));
+    await Promise.all(Array.from({ length: filed }, () => store.perform(toFile(store.gallery))));
     await change(store, webhook, { status: 'ENABLED' });
     const command = { kind: 'Redeliver', ...nameOf(webhook), nowMs } as const;
-    const first = await perform(store, { ...command, which: { sinceMs: noon.atMs } });
+    const first = await store.perform({ ...command, which: { sinceMs: noon.atMs } });
     const rest = { after: redeliveredPerRequest, upTo: filed };
     assert.deepEqual(first, { count: redeliveredPerRequest, rest });
     assert.equal(await again(store, webhook, { sinceMs: noon.atMs }), filed);
-    assert.equal((await deliveriesOf(store, webhook, 'PENDING')).length, filed);
+    assert.equal((await store.deliveriesOf(webhook, 'PENDING')).length, filed);
   });
 }
