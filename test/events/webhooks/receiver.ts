@@ -147,6 +147,10 @@ export async function outcome(result: Promise<OutgoingResult>): Promise<number |
   return settled.kind === 'ANSWERED' ? settled.status : settled.why;
 }
 
+/** The outcome of a small post to a receiver on this machine. */
+export const outcomeAt = (port: number, outgoing = sharedOutgoing): Promise<number | string> =>
+  outcome(post(outgoing, `https://localhost:${port}/`));
+
 /** Finds the same addresses for every name. */
 export function finding(...addresses: readonly string[]): LookUp {
   return async () => addresses;

@@ -3,6 +3,125 @@ import { test } from 'node:test';
 import { checkTarget, createAddressPolicy } from '../../../src/events/webhooks/target.ts';
 import { networksOf } from './receiver.ts';
 
+/** Addresses by kind: the first and the last of each network, and well-known ones. */
+const forbidden: Readonly<Record<string, readonly string[]>> = {
+  'this machine': [
+    ...['0.0.0.0', '0.255.255.255', '127.0.0.0', '127.0.0.1', '127.255.255.255', '::', '::1'],
+    ...['::ffff:127.0.0.1', '::ffff:7f00:1', '0:0:0:0:0:ffff:7f00:0001', '::ffff:0:0', '::FFFF:127.0.0.1'],
+  ],
+  'in a private network': [
+    ...['10.0.0.0', '10.255.255.255', '172.16.0.0', '172.31.255.255', '192.168.0.0', '192.168.255.255'],
+    ...['100.64.0.0', '100.127.255.255', '100.100.100.200', '::ffff:10.1.2.3', '::ffff:a00:1'],
+    ...['fc00::', 'fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'fd00:ec2::254', 'fd20:ce::254'],
+    ...['fec0::', 'feff:ffff::1'],
+  ],
+  'on this link': [
+    ...['169.254.0.0', '169.254.169.254', '169.254.170.2', '169.254.255.255', '::ffff:a9fe:a9fe'],
+    ...['fe80::', 'fe80::1%lo', 'fe80::a9fe:a9fe', 'febf:ffff::1'],
+  ],
+  'a service of the cloud for its machines': ['168.63.129.16', '::ffff:168.63.129.16'],
+  'for multicast': [
+    '224.0.0.0',
+    '224.0.0.1',
+    '239.255.255.255',
+    'ff00::',
+    'ff02::1',
+    'ff0e::1',
+    '::ffff:e000:1',
+  ],
+  'for special purposes': [
+    ...[
+      '192.0.0.0',
+      '192.0.0.192',
+      '192.0.0.255',
+      '192.0.2.0',
+      '192.0.2.255',
+      '192.88.99.0',
+      '192.88.99.255',
+    ],
+    ...['198.18.0.0', '198.19.255.255', '198.51.100.0', '198.51.100.255', '203.0.113.0', '203.0.113.255'],
+    ...['240.0.0.0', '255.255.255.254', '255.255.255.255', '::ffff:255.255.255.255'],
+    ...['::2', '::127.0.0.1', '::8.8.8.8', '::ffff:0:7f00:1', '64:ff9b::7f00:1', '64:ff9b::8.8.8.8'],
+    ...['64:ff9b:1::a00:1', '100::1', '1fff:ffff::1', '2001::', '2001:0:7f00:1::', '2001:1ff:ffff::1'],
+    ...[
+      '2001:db8::',
+      '2001:db8:ffff::1',
+      '2002::',
+      '2002:7f00:1::1',
+      '2002:808:808::1',
+      '3fff::',
+      '3fff:fff::1',
+    ],
+    ...['4000::', '5f00::1', 'e000::1', 'fbff::1', 'fe00::1', 'fe7f::1'],
+  ],
+  'no address': [
+    '',
+    'localhost',
+    '127.1',
+    '0x7f.0.0.1',
+    '8.8.8.8:53',
+    '[::1]',
+    '8.8.8.8/32',
+    ' 8.8.8.8',
+    '8.8.8.8\0',
+  ],
+};
+
+/** The neighbours of those networks. */
+const open = [
+  ...['1.0.0.0', '8.8.8.8', '9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0', '126.255.255.255'],
+  ...['128.0.0.0', '168.63.129.15', '168.63.129.17', '169.253.255.255', '169.255.0.0', '172.15.255.255'],
+  ...['172.32.0.0', '191.255.255.255', '192.0.1.0', '192.0.3.0', '192.88.98.255', '192.88.100.0'],
+  ...['192.167.255.255', '192.169.0.0', '198.17.255.255', '198.20.0.0', '198.51.99.255', '198.51.101.0'],
+  ...['203.0.112.255', '203.0.114.0', '223.255.255.255', '::ffff:8.8.8.8', '::ffff:808:808'],
+  ...[
+    '2000::',
+    '2000:ffff::1',
+    '2001:200::',
+    '2001:4860:4860::8888',
+    '2001:db7:ffff::1',
+    '2001:db9::',
+    '2003::',
+  ],
+  ...['2606:4700:4700::1111', '3ffe:ffff::1', '3fff:1000::', '3fff:ffff::1'],
+];
+
+test('addresses that are not globally reachable are forbidden', () => {
+  const policy = createAddressPolicy([]);
+  for (const [kind, addresses] of Object.entries(forbidden))
+    for (const address of addresses) assert.equal(policy(address), kind, address);
+});
+
+test('globally reachable addresses are allowed', () => {
+  const policy = createAddressPolicy([]);
+  for (const address of open) assert.equal(policy(address), undefined, address);
+});
+
+test('only networks in the settings are allowed in addition', () => {
+  const policy = createAddressPolicy(
+    networksOf('10.20.0.0/16', '169.254.169.254', 'fd00:1::/32', '::ffff:192.168.7.0/120'),
+  );
+  const allowed = [
+    '10.20.0.0',
+    '10.20.255.255',
+    '::ffff:10.20.1.1',
+    '169.254.169.254',
+    'fd00:1::1',
+    '192.168.7.9',
+  ];
+  for (const address of [...allowed, '8.8.8.8']) assert.equal(policy(address), undefined, address);
+  const others = [
+    '10.19.255.255',
+    '10.21.0.0',
+    '169.254.169.253',
+    'fd00:2::1',
+    '192.168.8.0',
+    '127.0.0.1',
+    '::1',
+  ];
+  for (const address of others) assert.notEqual(policy(address), undefined, address);
+});
+
 const rules = { policy: createAddressPolicy([]), plainLoopback: false };
 
 test('an https URL is accepted, with any port, path and query', () => {
@@ -26,7 +145,6 @@ test('an https URL is accepted, with any port, path and query', () => {
 
 test('any other URL breaks a rule', () => {
   const absolute = 'must be an absolute https:// URL of at most 2048 characters';
-  const machine = (host: string) => `must have a host at a public address: ${host} is this machine`;
   const rejected: readonly (readonly [string, string])[] = [
     ['', absolute],
     ['hooks.example.com', absolute],
@@ -58,11 +176,6 @@ test('any other URL breaks a rule', () => {
     ['https://hooks.example.com/#', 'must have no #'],
     ['https://hooks.example.com/#part', 'must have no #'],
     ['https://hooks.example.com:0/', 'must have a port from 1 to 65535'],
-    ['https://localhost/', machine('localhost')],
-    ['https://LOCALHOST./', machine('localhost.')],
-    ['https://a.b.localhost:8443/', machine('a.b.localhost')],
-    ['https://2130706433/', machine('127.0.0.1')],
-    ['https://[::]/', machine('[::]')],
     [
       'https://169.254.169.254/latest',
       'must have a host at a public address: 169.254.169.254 is on this link',
@@ -73,6 +186,30 @@ test('any other URL breaks a rule', () => {
     ],
   ];
   for (const [url, rule] of rejected) assert.equal(checkTarget(url, rules), rule, url);
+});
+
+/** This machine in every form that the URL parser reads, by the form that it makes of it. */
+const formsOfThisMachine: Readonly<Record<string, readonly string[]>> = {
+  '127.0.0.1': [
+    ...['127.0.0.1', '127.0.0.1.', '127.1', '127.0.1', '2130706433', '0x7f000001', '0x7f.1'],
+    ...['0x7F.0x0.0x0.0x1', '017700000001', '0177.0.0.1', '0177.0.0.01', '0x7f.0.01'],
+    ...['%31%32%37.0.0.1', '①②⑦.⓪.⓪.①', '127。0。0。1'],
+  ],
+  '0.0.0.0': ['0.0.0.0', '0', '0x0'],
+  '[::]': ['[::]'],
+  '[::ffff:7f00:1]': ['[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[0:0:0:0:0:FFFF:127.0.0.1]'],
+  localhost: ['localhost', 'LocalHost', 'ⓛocalhost'],
+  'localhost.': ['LOCALHOST.'],
+  'a.b.localhost': ['a.b.localhost'],
+};
+
+test('this machine is no host, in whatever form', () => {
+  for (const [host, forms] of Object.entries(formsOfThisMachine))
+    for (const form of forms)
+      assert.equal(
+        checkTarget(`https://${form}:8443/`, rules),
+        `must have a host at a public address: ${host} is this machine`,
+      );
 });
 
 test('hosts in the networks of the settings are accepted, localhost if any of its addresses is', () => {
