@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import { toFile } from '../store/promises/fixtures.ts';
-import { runHere } from '../support/artseal.ts';
+import { artsealWith } from '../support/artseal.ts';
 import { tester } from '../support/audit-log.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
@@ -40,15 +40,8 @@ async function fileAll(): Promise<void> {
   await store.close();
 }
 
-const env = { ARTSEAL_DATA_DIR: dataDir };
-const events = (...words: string[]) => runHere(['events', ...words], env);
-
-/** The JSON lines that the command prints. */
-async function eventsOf(...words: string[]): Promise<Record<string, unknown>[]> {
-  const { code, printed, errors } = await events(...words, '--json');
-  assert.deepEqual([code, errors], [0, []]);
-  return printed.map((line) => JSON.parse(line));
-}
+const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir });
+const eventsOf = (...words: string[]) => artseal.list(['events', ...words]);
 
 const sequencesOf = (list: readonly Record<string, unknown>[]) => list.map(({ sequence }) => sequence);
 const numbers = (from: number, to: number) =>
@@ -78,9 +71,8 @@ test('all events are shown in order, each with its position and subject', async 
     [rotated?.type, rotated?.keyId, rotated?.sequence],
     ['key.rotated', platforms[0]?.keyId, filedMax],
   );
-  const { printed } = await events();
   assert.match(
-    printed.join('\n'),
+    await artseal.text('events'),
     new RegExp(`^ +1 {2}\\S+ {2}filing\\.created +platform-1 {2}#1 {2}${first?.filingNo}$`, 'm'),
   );
 });
@@ -104,14 +96,10 @@ test('--platform, --after, --since and --limit select events', async () => {
 });
 
 test('errors name the options of the command', async () => {
-  const rejected: [words: string[], code: number, message: RegExp][] = [
-    [['--platform', 'nobody'], 1, /NOT_FOUND: .*names no platform and no internal system/],
-    [['--after', '1000'], 1, /VALIDATION_FAILED: --after must not be above 152/],
-    [['--since', 'yesterday'], 2, /takes --since as in 2026-11-21/],
-  ];
-  for (const [words, code, message] of rejected) {
-    const result = await events(...words);
-    assert.equal(result.code, code);
-    assert.match(result.errors.join('\n'), message);
-  }
+  for (const [words, code, message] of [
+    ['--platform nobody', 1, /NOT_FOUND: .*names no platform and no internal system/],
+    ['--after 1000', 1, /VALIDATION_FAILED: --after must not be above 152/],
+    ['--since yesterday', 2, /takes --since as in 2026-11-21/],
+  ] as const)
+    assert.match(await artseal.errors(code, `events ${words}`), message);
 });
