@@ -66,10 +66,7 @@ test('a wrong file of witnesses is rejected, and the fault names the line', () =
 });
 
 test('the required witnesses cannot be more than the given ones', () => {
-  const text = `${one} https://one.example\n`;
-  for (const required of ['2', '-1', '1.5', 'all', '17', '1 '])
-    assert.throws(() => readConfig(witnessesIn(text, required)), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
-  const env = { ARTSEAL_TLOG_WITNESSES_REQUIRED: '1' };
+  const env = witnessesIn(`${one} https://one.example\n`, '2');
   assert.throws(() => readConfig(env), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
 });
 
@@ -82,7 +79,6 @@ test('filings on a rolled back log are rejected if witnesses are required, or as
     }).logWitnesses?.refuseRolledBack;
   assert.deepEqual([refuses('0'), refuses('1')], [false, true]);
   assert.deepEqual([refuses('0', 'yes'), refuses('1', 'no'), refuses('1', '')], [true, false, true]);
-  assert.throws(() => refuses('1', 'true'), { message: /ARTSEAL_TLOG_REFUSE_ROLLED_BACK must be yes or no/ });
   const alone = { ARTSEAL_TLOG_REFUSE_ROLLED_BACK: 'yes' };
   assert.throws(() => readConfig(alone), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
 });
@@ -94,25 +90,26 @@ test('a time-stamping authority has a URL, a period and certificates', () => {
   assert.deepEqual(readConfig(env).logTimeStamps, terms);
   const all = { ...env, ARTSEAL_TLOG_TSA_EVERY: '1m', ARTSEAL_TLOG_TSA_CA: certificateFile };
   assert.deepEqual(readConfig(all).logTimeStamps, { ...terms, everyMs: 60_000, authorities: certificate });
-  const refused: readonly (readonly [Record<string, string>, string])[] = [
-    [{ ...env, ARTSEAL_TLOG_TSA_URL: 'stamp.example' }, 'ARTSEAL_TLOG_TSA_URL'],
-    [{ ...env, ARTSEAL_TLOG_TSA_EVERY: '59s' }, 'ARTSEAL_TLOG_TSA_EVERY'],
-    [{ ...env, ARTSEAL_TLOG_TSA_CA: join(folder, 'none') }, 'ARTSEAL_TLOG_TSA_CA'],
-    [{ ...env, ARTSEAL_TLOG_TSA_CA: import.meta.filename }, 'ARTSEAL_TLOG_TSA_CA'],
-    [{ ARTSEAL_TLOG_TSA_CA: certificateFile }, 'ARTSEAL_TLOG_TSA_URL'],
-  ];
-  for (const [settings, variable] of refused) assert.throws(() => readConfig(settings), naming(variable));
+  const alone = { ARTSEAL_TLOG_TSA_CA: certificateFile };
+  assert.throws(() => readConfig(alone), naming('ARTSEAL_TLOG_TSA_URL'));
 });
 
-test('the files of witnesses and authorities are public, and trusted', () => {
-  const { certificateFile } = makeSelfSigned(folder);
+test('files of witnesses and authorities are public, and trusted; authorities are certificates', () => {
+  const { certificateFile, certificate } = makeSelfSigned(folder);
+  const hooks = join(folder, 'hooks.pem');
+  writeFileSync(hooks, certificate);
   const config = readConfig({
     ...witnessesIn(`${one} https://one.example\n`),
     ARTSEAL_TLOG_TSA_URL: 'http://stamp.example',
     ARTSEAL_TLOG_TSA_CA: certificateFile,
+    ARTSEAL_WEBHOOK_CA: hooks,
   });
-  for (const file of [join(folder, 'witnesses'), certificateFile]) {
+  assert.equal(config.webhooks.authorities, certificate);
+  for (const file of [join(folder, 'witnesses'), certificateFile, hooks]) {
     assert.ok(trustedFiles(config).includes(file));
     assert.ok(!confidentialFiles(config).includes(file));
   }
+  for (const variable of ['ARTSEAL_TLOG_TSA_CA', 'ARTSEAL_WEBHOOK_CA'])
+    for (const file of [join(folder, 'none'), import.meta.filename])
+      assert.throws(() => readConfig({ [variable]: file }), naming(variable));
 });
