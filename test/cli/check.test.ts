@@ -3,7 +3,7 @@ import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { utcTimestamp } from '../../src/domain/utc.ts';
 import { checkDeployment } from '../../src/operations/check/deployment.ts';
@@ -32,15 +32,21 @@ async function check(env: Record<string, string>) {
   return { code, findings, errors, of, faulty };
 }
 
-/** The findings about one part at an instant. */
-async function findingsAt(nowMs: number, env: Record<string, string>, wanted: string): Promise<string[]> {
-  const found: string[] = [];
-  for await (const { part, level, text } of checkDeployment(
-    { ...anyAddresses, ...env },
-    createManualClock(nowMs),
-  ))
-    if (part === wanted) found.push(`${level}: ${text}`);
+/** Asserts the exit code of a check and what it finds about one part. */
+async function assertFinds(env: Record<string, string>, part: string, code: number, expected: RegExp) {
+  const found = await check(env);
+  assert.deepEqual([found.code, found.errors], [code, []]);
+  assert.match(found.of(part).join('\n'), expected);
   return found;
+}
+
+/** The findings about one part at an instant. */
+async function findingsAt(nowMs: number, env: Record<string, string>, wanted: string): Promise<string> {
+  const found: string[] = [];
+  const clock = createManualClock(nowMs);
+  for await (const { part, level, text } of checkDeployment({ ...anyAddresses, ...env }, clock))
+    if (part === wanted) found.push(`${level}: ${text}`);
+  return found.join('\n');
 }
 
 /** All bytes of a folder, by the names of its files. */
@@ -100,26 +106,18 @@ test('a sound deployment has no fault before its first start', async (t) => {
 
 test('check of a running service names the process that serves', async (t) => {
   const service = await startService(t);
-  const env = { ARTSEAL_DATA_DIR: service.dataDir, ARTSEAL_PUBLIC_ADDR: new URL(service.publicUrl).host };
-  const names = readdirSync(service.dataDir);
-  const found = await check(env);
-  assert.deepEqual([found.code, found.errors], [0, []]);
   const { host } = new URL(service.publicUrl);
-  assert.match(
-    found.of('serving').join(),
-    new RegExp(`^ok: the process ${process.pid} serves this folder at ${host} and `),
-  );
-  assert.match(
-    found.of('address').join(),
-    new RegExp(`^ok: ${host} of ARTSEAL_PUBLIC_ADDR is held by the process ${process.pid} `),
-  );
+  const env = { ARTSEAL_DATA_DIR: service.dataDir, ARTSEAL_PUBLIC_ADDR: host };
+  const names = readdirSync(service.dataDir);
+  const serves = new RegExp(`^ok: the process ${process.pid} serves this folder at ${host} and `);
+  const { of } = await assertFinds(env, 'serving', 0, serves);
+  const held = `^ok: ${host} of ARTSEAL_PUBLIC_ADDR is held by the process ${process.pid} `;
+  assert.match(of('address').join(), new RegExp(held));
   assert.deepEqual(readdirSync(service.dataDir), names);
   for (const broken of ['null', `{"pid":${process.pid}}`]) {
     writeFileSync(join(service.dataDir, 'serving.json'), broken);
-    assert.match(
-      (await check(env)).of('serving').join(),
-      /^warning: a process serves this folder that has not/,
-    );
+    const { of: now } = await check(env);
+    assert.match(now('serving').join(), /^warning: a process serves this folder that has not/);
   }
 });
 
@@ -128,23 +126,19 @@ test('the evidence log must be the one that was published, under the name that t
   assert.equal((await fileArtwork(service, await service.platform())).status, 200);
   await service.close();
   const env = { ARTSEAL_DATA_DIR: service.dataDir };
-  const sound = await check(env);
-  assert.match(
-    sound.of('evidence log').join(),
-    /^ok: artseal\.invalid\/\w+: of (\d+) leaves \1 are published, as .*log-checkpoint/,
-  );
-  const renamed = await check({ ...env, ARTSEAL_TLOG_ORIGIN: 'log.example.com/other' });
-  assert.match(
-    renamed.of('evidence log').join(),
+  const sound = /^ok: artseal\.invalid\/\w+: of (\d+) leaves \1 are published, as .*log-checkpoint/;
+  await assertFinds(env, 'evidence log', 0, sound);
+  const renamed = { ...env, ARTSEAL_TLOG_ORIGIN: 'log.example.com/other' };
+  await assertFinds(
+    renamed,
+    'evidence log',
+    1,
     /^fault: ARTSEAL_TLOG_ORIGIN is log\.example\.com\/other, and /,
   );
   rmSync(join(service.dataDir, 'log-checkpoint'));
-  const missing = await check(env);
-  assert.deepEqual([missing.code, missing.faulty()], [1, ['evidence log']]);
-  assert.match(
-    missing.of('evidence log').join(),
-    /log-checkpoint is missing.*artseal evidence fork --accept/,
-  );
+  const missing = /log-checkpoint is missing.*artseal evidence fork --accept/;
+  const { faulty } = await assertFinds(env, 'evidence log', 1, missing);
+  assert.deepEqual(faulty(), ['evidence log']);
 });
 
 test('one run reports all faults, each with what to do', async (t) => {
@@ -205,12 +199,8 @@ test('check warns of numbers that run out, and of a platform near its cap', asyn
 test('a missing database is a fault if the folder had one', async (t) => {
   const dataDir = temporaryFolder(t);
   writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}', { mode: 0o600 });
-  const { code, of } = await check({ ARTSEAL_DATA_DIR: dataDir });
-  assert.equal(code, 1);
-  assert.match(
-    of('database').join(),
-    /^fault: .*artseal\.db is missing, but sandbox-credentials\.json is there/,
-  );
+  const lost = /^fault: .*artseal\.db is missing, but sandbox-credentials\.json is there/;
+  await assertFinds({ ARTSEAL_DATA_DIR: dataDir }, 'database', 1, lost);
   assert.deepEqual(readdirSync(dataDir), ['sandbox-credentials.json']);
 });
 
@@ -226,17 +216,17 @@ test('check connects to the proxy of webhooks, and names it without its password
   const allowed = { ...env, ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16' };
   const through = { ...allowed, ARTSEAL_WEBHOOK_PROXY: `http://ann:s3cret@${host}` };
   const to = 'they are sent to public addresses and 10.20.0.0/16';
-  const reached = await check(through);
-  assert.deepEqual(
-    [reached.code, reached.of('webhooks')],
-    [0, [`ok: ${to}, through ${url}, which accepts connections`]],
+  await assertFinds(
+    through,
+    'webhooks',
+    0,
+    new RegExp(`^ok: ${to}, through ${url}, which accepts connections$`),
   );
-  const tls = await check({ ...through, ARTSEAL_WEBHOOK_PROXY: `https://${host}` });
-  assert.match(tls.of('webhooks').join(), /^fault: the proxy https:\/\/127.* cannot be reached/);
+  const overTls = { ...through, ARTSEAL_WEBHOOK_PROXY: `https://${host}` };
+  await assertFinds(overTls, 'webhooks', 1, /^fault: the proxy https:\/\/127.* cannot be reached/);
   proxy.close();
-  const gone = await check(through);
-  assert.deepEqual([gone.code, gone.faulty()], [1, ['webhooks']]);
-  assert.match(gone.of('webhooks').join(), /ECONNREFUSED.*; nothing is sent until it can$/);
+  const gone = await assertFinds(through, 'webhooks', 1, /ECONNREFUSED.*; nothing is sent until it can$/);
+  assert.deepEqual(gone.faulty(), ['webhooks']);
   assert.doesNotMatch(gone.of('webhooks').join(), /s3cret/);
 });
 
@@ -299,7 +289,7 @@ test('a certificate is valid, then close to its end, then expired', async (t) =>
     [0.7, `warning: ${named} expires at ${endsAt}: renew it`],
     [1, `fault: ${named} expired at ${endsAt}, and clients reject it: renew it`],
   ] as const)
-    assert.deepEqual(await findingsAt(+validFromDate + part * lifeMs, env, 'certificate'), [finding]);
+    assert.equal(await findingsAt(+validFromDate + part * lifeMs, env, 'certificate'), finding);
 });
 
 test('check looks at the backup folder and at the last verified backup', async (t) => {
@@ -328,112 +318,94 @@ test('check tries the credentials of the provider, which may not answer', async 
   const dataDir = temporaryFolder(t);
   await makeSandbox(dataDir);
   const { standIn, env } = await withStripe(t, dataDir);
-  const accepted = await check(env);
-  assert.deepEqual([accepted.code, accepted.of('provider')], [0, ['ok: stripe accepts the credentials']]);
+  await assertFinds(env, 'provider', 0, /^ok: stripe accepts the credentials$/);
   assert.deepEqual(
     standIn.requests.map(({ method }) => method),
     ['GET'],
   );
-  const nobody = await check({ ...env, ARTSEAL_STRIPE_URL: `http://${await freeAddress()}` });
-  assert.equal(nobody.code, 1);
-  assert.match(nobody.of('provider').join(), /^fault: stripe gives no answer: .*ECONNREFUSED/);
+  const nobody = { ...env, ARTSEAL_STRIPE_URL: `http://${await freeAddress()}` };
+  await assertFinds(nobody, 'provider', 1, /^fault: stripe gives no answer: .*ECONNREFUSED/);
 });
 
-describe('check of a database', () => {
-  /** Changes the database of a new sandbox, and checks it. */
-  async function changed(t: TestContext, change: (file: string) => void, env: Record<string, string> = {}) {
+const withSchema = (version: number) => (file: string) => {
+  const client = new Sqlite(file);
+  client.pragma(`user_version = ${version}`);
+  client.close();
+};
+
+/** Changes of the database of a sandbox, with the exit code of a check and its finding. */
+const databases: Readonly<
+  Record<string, readonly [code: number, finding: RegExp, change: (file: string) => void]>
+> = {
+  'damaged in the middle': [
+    1,
+    /^fault: .*artseal\.db .*(damaged|malformed).*restore a backup/,
+    (file) => writeFileSync(file, readFileSync(file).fill(randomBytes(4_096), 4_096 * 3, 4_096 * 7)),
+  ],
+  'a file that is none': [
+    1,
+    /^fault: .*not a database/,
+    (file) => writeFileSync(file, 'not a database'.repeat(500)),
+  ],
+  'of an older schema': [0, /^warning: .*of schema 1: the next start brings it to \d+/, withSchema(1)],
+  'of a newer schema': [1, /^fault: .*newer artseal \(schema 99;/, withSchema(99)],
+};
+for (const [name, [code, finding, change]] of Object.entries(databases)) {
+  test(`check of a database: ${name}`, async (t) => {
     const dataDir = temporaryFolder(t);
     await issueInto(dataDir, 1);
     const file = join(dataDir, 'artseal.db');
     change(file);
     const before = readFileSync(file);
-    const { code, of } = await check({ ARTSEAL_DATA_DIR: dataDir, ...env });
-    assert.ok(before.equals(readFileSync(file)));
-    return { code, of, found: of('database').join('\n') };
-  }
-  const withSchema = (version: number) => (file: string) => {
-    const client = new Sqlite(file);
-    client.pragma(`user_version = ${version}`);
-    client.close();
-  };
-
-  test('finds damage', async (t) => {
-    const { code, found, of } = await changed(t, (file) => {
-      const bytes = readFileSync(file);
-      randomBytes(4_096 * 4).copy(bytes, 4_096 * 3);
-      writeFileSync(file, bytes);
-    });
-    assert.equal(code, 1);
-    assert.match(found, /^fault: .*artseal\.db .*(damaged|malformed).*restore a backup/);
+    const { of } = await assertFinds({ ARTSEAL_DATA_DIR: dataDir }, 'database', code, finding);
     assert.match(of('master key').join(), /^unchecked: /);
+    assert.ok(before.equals(readFileSync(file)));
   });
+}
 
-  test('finds a file that is no database', async (t) => {
-    const { code, found } = await changed(t, (file) => writeFileSync(file, 'not a database'.repeat(500)));
-    assert.equal(code, 1);
-    assert.match(found, /^fault: .*not a database/);
-  });
-
-  test('does not migrate an older schema, and refuses a newer one', async (t) => {
-    const older = await changed(t, withSchema(1));
-    assert.equal(older.code, 0);
-    assert.match(older.found, /^warning: .*of schema 1: the next start brings it to \d+/);
-    assert.match(older.of('master key').join(), /^unchecked: /);
-    const newer = await changed(t, withSchema(99));
-    assert.equal(newer.code, 1);
-    assert.match(newer.found, /^fault: .*newer artseal \(schema 99;/);
-  });
-
-  test('refuses the database of another deployment', async (t) => {
-    const { code, found } = await changed(t, () => {}, { ARTSEAL_CURRENCY: 'EUR' });
-    assert.equal(code, 1);
-    assert.match(found, /^fault: .* is in CNY: set ARTSEAL_CURRENCY to match$/);
-  });
-
-  test('accepts a missing database in a sandbox only', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const sandbox = await check({ ARTSEAL_DATA_DIR: dataDir });
-    assert.equal(sandbox.code, 0);
-    assert.match(sandbox.of('database').join(), /^warning: there is no database .* yet/);
-    assert.deepEqual(readdirSync(dataDir), []);
-    const { env } = await withStripe(t, dataDir);
-    const { ARTSEAL_STRIPE_URL: _, ...live } = env;
-    const production = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_STRIPE_API_KEY: 'sk_live_1' };
-    const findings = await findingsAt(
-      Date.now(),
-      { ...live, ...production, ARTSEAL_MASTER_KEY: hexKey },
-      'database',
-    );
-    assert.match(findings.join(), /^fault: there is no database .*artseal init/);
-  });
+test('a database of another deployment is a fault, and a missing one of a production', async (t) => {
+  const [dataDir, none] = [temporaryFolder(t), temporaryFolder(t)];
+  await makeSandbox(dataDir);
+  const other = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_CURRENCY: 'EUR' };
+  await assertFinds(other, 'database', 1, /^fault: .* is in CNY: set ARTSEAL_CURRENCY to match$/);
+  await assertFinds({ ARTSEAL_DATA_DIR: none }, 'database', 0, /^warning: there is no database .* yet/);
+  assert.deepEqual(readdirSync(none), []);
+  const { env } = await withStripe(t, none);
+  const { ARTSEAL_STRIPE_URL: _, ...live } = { ...env, ARTSEAL_STRIPE_API_KEY: 'sk_live_1' };
+  const production = { ...live, ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_MASTER_KEY: hexKey };
+  const missing = await findingsAt(Date.now(), production, 'database');
+  assert.match(missing, /^fault: there is no database .*artseal init/);
 });
 
 test('a folder that cannot be written is a fault of the disk', async () => {
-  const { code, of } = await check({ ARTSEAL_DATA_DIR: '/proc/self' });
-  assert.equal(code, 1);
-  assert.match(of('disk').join(), /^fault: \/proc\/self cannot be written: /);
+  await assertFinds(
+    { ARTSEAL_DATA_DIR: '/proc/self' },
+    'disk',
+    1,
+    /^fault: \/proc\/self cannot be written: /,
+  );
 });
 
 test('check compares the clock with the newest filing', async (t) => {
   const clock = createManualClock();
   const filedMs = clock.nowMs();
   const service = await startService(t, { clock });
-  const { dataDir } = service;
   assert.equal((await fileArtwork(service, await service.platform())).status, 200);
   await service.close();
-  const at = async (nowMs: number) =>
-    (await findingsAt(nowMs, { ARTSEAL_DATA_DIR: dataDir }, 'clock')).join();
-  assert.match(await at(filedMs + 10_000), /^ok: .*, after the newest filing; /);
-  assert.match(await at(filedMs - 100_000), /^warning: .*, and the newest filing is of 20.*: set it/);
-  assert.match(
-    await at(filedMs - 400_000),
-    /^fault: .* before the newest .*: set it if .* artseal clock accept, and the next filing ends this/,
-  );
-  assert.match(
-    await at(filedMs + 10 * 366 * 86_400_000),
-    /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest filing, and filings are rejected: .*artseal clock accept$/,
-  );
-  assert.match(await at(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
+  for (const [nowMs, finding] of [
+    [filedMs + 10_000, /^ok: .*, after the newest filing; /],
+    [filedMs - 100_000, /^warning: .*, and the newest filing is of 20.*: set it/],
+    [
+      filedMs - 400_000,
+      /^fault: .* before the newest .*: set it if .* artseal clock accept, and the next filing/,
+    ],
+    [
+      filedMs + 10 * 366 * 86_400_000,
+      /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest filing, and filings are rejected: .*artseal clock accept$/,
+    ],
+    [Date.UTC(1970, 0, 2), /^fault: .*has not been set.*: set it/],
+  ] as const)
+    assert.match(await findingsAt(nowMs, { ARTSEAL_DATA_DIR: service.dataDir }, 'clock'), finding);
 });
 
 test('check says whether signed calls are rejected since a restore', async (t) => {
@@ -444,7 +416,7 @@ test('check says whether signed calls are rejected since a restore', async (t) =
     const client = new Sqlite(join(dataDir, 'artseal.db'));
     client.prepare('INSERT INTO restoration VALUES (NULL, 1, 1, ?)').run(servedAtS);
     client.close();
-    return (await findingsAt(nowMs, { ARTSEAL_DATA_DIR: dataDir }, 'restored')).join();
+    return findingsAt(nowMs, { ARTSEAL_DATA_DIR: dataDir }, 'restored');
   };
   assert.match(await found(null, servedMs), /^warning: .*not served since: .*serve no other folder/);
   const rejected =

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { artsealWith, runHere } from '../support/artseal.ts';
+import { makeSelfSigned } from '../support/certificates.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
@@ -68,4 +69,17 @@ test('demo prints filing, provenance, escrow, release and the TRANSFER record', 
     places,
     places.toSorted((a, b) => a - b),
   );
+});
+
+test('artseal ready returns by its exit code whether the service is ready', async (t) => {
+  // The command accepts any certificate: this one is of an unknown authority.
+  const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(t));
+  const tls = { ARTSEAL_PUBLIC_TLS_CERT: certificateFile, ARTSEAL_PUBLIC_TLS_KEY: keyFile };
+  const server = await startService(t, { env: tls });
+  const artseal = artsealWith({ ARTSEAL_URL: server.publicUrl });
+  assert.equal(await artseal.text('ready'), 'ready');
+  server.drain();
+  assert.match(await artseal.errors(1, 'ready'), /returned 503.*draining/);
+  await server.close();
+  assert.match(await artseal.errors(1, 'ready'), /no response from https:\/\/127\.0\.0\.1:\d+\/readyz/);
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { csvLine } from '../../src/cli/platform.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { artsealWith } from '../support/artseal.ts';
@@ -66,21 +67,6 @@ test('the rate of a new tier holds for the next call, by command and by RPC', as
   assert.match(policyOf(await ask(platform)), /"qps";q=10;w=1, "monthly";q=1000;/);
 });
 
-test('a suspension over RPC holds for all keys, also for those that are issued during it', async () => {
-  const first = await create('suspended', '--tier TRIAL');
-  const second = await artseal.json(`key rotate ${first.keyId}`);
-  const rpc = async (method: string, request: object) =>
-    (await typedCall(service.internalUrl, operator, `AdminService/${method}`, request)).json;
-  await rpc('SuspendPlatform', { caller: 'suspended' });
-  const { key, apiSecret } = await rpc('RotateKey', { keyId: first.keyId });
-  const keys = [first, second, { apiKey: key.apiKey, apiSecret }];
-  for (const each of keys) assert.equal(await codeOf(each), 'KEY_SUSPENDED');
-  await artseal.text('platform set suspended --tier STANDARD');
-  assert.match(await artseal.text('platform list'), /^SUSPENDED {2}STANDARD +10000 {2}suspended$/m);
-  await rpc('ResumePlatform', { caller: 'suspended' });
-  for (const each of keys) assert.equal(await codeOf(each), 'FILING_NOT_FOUND');
-});
-
 test('a cap on filings is agreed, raised and removed', async () => {
   const platform = await create('capped', '--tier TRIAL --filing-cap 1');
   const file = () =>
@@ -135,4 +121,16 @@ test('a change that breaks a rule is rejected in the words of the command line',
     const errors = await artseal.errors(1, `platform ${line}`);
     assert.ok(errors.includes(message), errors);
   }
+});
+
+test('numbers of CSV are bare, texts are quoted, and quotes in them are doubled', () => {
+  assert.equal(csvLine(['Gallery One', 812, 'a, "b"; c']), '"Gallery One",812,"a, ""b""; c"');
+  assert.equal(csvLine(['', 0]), '"",0');
+});
+
+test('a value of CSV that a spreadsheet would execute becomes text, and no other', () => {
+  const formulas = ['=1+1', '+1', '-1', '@SUM(A1)', '=cmd|"/c calc"!A1', ' =1+1', '\u3000=1+1'];
+  for (const text of [...formulas, '\u00a0@SUM(A1)', '＝1+1', '＋1', '－1', '＠SUM(A1)'])
+    assert.equal(csvLine([text]), `"'${text.replaceAll('"', '""')}"`);
+  for (const text of ['a=1', '北京-画廊', '1+1', "'=1"]) assert.equal(csvLine([text]), `"${text}"`);
 });
