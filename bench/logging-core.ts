@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { exampleArtwork } from '../src/domain/example.ts';
-import type { Reply } from '../src/store/sqlite/call-transaction.ts';
-import { type Core, openCore } from '../src/store/sqlite/core.ts';
+import { type Core, openCore, type Reply } from '../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../src/store/store.ts';
 
 /** A store without thread and listeners. Its filings are all leaves of its log. */

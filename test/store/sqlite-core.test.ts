@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import type { Reply } from '../../src/store/sqlite/call-transaction.ts';
-import { openCore } from '../../src/store/sqlite/core.ts';
+import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { countNonces } from '../support/nonces.ts';

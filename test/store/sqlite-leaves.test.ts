@@ -3,8 +3,7 @@ import { type TestContext, test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { appendLeaf, emptyTree, leafHash } from '../../src/domain/merkle.ts';
-import type { Reply } from '../../src/store/sqlite/call-transaction.ts';
-import { openCore } from '../../src/store/sqlite/core.ts';
+import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
 import {
   createLeaves,
   type LeafRow,

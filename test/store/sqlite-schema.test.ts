@@ -10,23 +10,20 @@ import {
   SQLiteTable,
   SQLiteUpdateBuilder,
 } from 'drizzle-orm/sqlite-core';
-import { createCallTransaction } from '../../src/store/sqlite/call-transaction.ts';
-import { watchCredentials } from '../../src/store/sqlite/credentials.ts';
+import { openCore } from '../../src/store/sqlite/core.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
-import { createIncidents } from '../../src/store/sqlite/failure.ts';
 import * as schema from '../../src/store/sqlite/schema.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox } from './promises/fixtures.ts';
+import { openRaw } from './raw-database.ts';
 
 const tables = Object.values(schema).filter((value) => is(value, SQLiteTable));
 
-function open(t: TestContext) {
-  const database = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
-  t.after(() => database.$client.close());
-  return database;
+function openMigrated(t: TestContext) {
+  const { $client: client } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(() => client.close());
+  return client;
 }
-
-const openMigrated = (t: TestContext) => open(t).$client;
 
 test('the migrations make the tables and columns of the schema, and no others', (t) => {
   const client = openMigrated(t);
@@ -125,13 +122,14 @@ test('SQLite can prepare each statement of the handlers, which is prepared at it
   const subqueries = new Set<object>();
   let outer: object | undefined;
   watch(SQLiteSelectBase.prototype, 'getSQL', (query) => query !== outer && subqueries.add(query));
-  const database = open(t);
-  createCallTransaction(database, createIncidents());
-  watchCredentials(database);
+  const dataDir = temporaryFolder(t);
+  const core = openCore({ dataDir, ...sandbox });
+  t.after(() => core.close());
   assert.ok(queries.length > 100, `${queries.length}`);
+  const client = openRaw(t, dataDir);
   const texts = queries.map((query) => {
     outer = query;
     return { query, text: query.toSQL().sql };
   });
-  for (const { query, text } of texts) if (!subqueries.has(query)) database.$client.prepare(text);
+  for (const { query, text } of texts) if (!subqueries.has(query)) client.prepare(text);
 });

@@ -1,7 +1,7 @@
 import { unavailable } from '../../domain/reason.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import { type Executed, type Kind, type Store, type StoreRequest, shares } from '../store.ts';
-import type { Reply } from './call-transaction.ts';
+import type { Reply } from './core.ts';
 import { charactersIn, costOf } from './costs.ts';
 import { asError, fateUnknown } from './failure.ts';
 import { createFairQueue } from './fair-queue.ts';

@@ -1,60 +1,53 @@
+import { usageThreshold } from '../../domain/event.ts';
+import { ApiError } from '../../domain/reason.ts';
+import { apiErrorData } from '../../domain/violation.ts';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
-import type { SchemaUpgrade, StorageErrors, StoreMetrics, StoreOptions, StoreRequest } from '../store.ts';
-import { createCallTransaction, type Reply } from './call-transaction.ts';
+import type {
+  AdmissionFault,
+  Command,
+  CommandResult,
+  Executed,
+  Kind,
+  QuotaClaim,
+  StoreMetrics,
+  StoreOptions,
+  StoreRequest,
+} from '../store.ts';
+import { createHandlers } from './command-handlers.ts';
 import type { Database } from './connection.ts';
 import { charactersIn } from './costs.ts';
-import { type Credentials, watchCredentials } from './credentials.ts';
-import { rejectDamaged, wasCutOff } from './damage.ts';
-import { openDatabase, servingBusyTimeoutMs, busyTimeoutMs as waitingBusyTimeoutMs } from './database.ts';
-import { deploymentSecret } from './deployment-secret.ts';
+import { watchCredentials } from './credentials.ts';
+import { createBeginning, deploymentSecret, openChecked } from './database.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import {
   cannotWork,
   createIncidents,
   DatabaseFileReplaced,
+  type Failure,
   fateUnknown,
   type Incidents,
   internalError,
-  isBusy,
   isDamage,
   isMachineFault,
   machineFailure,
   unavailableFor,
 } from './failure.ts';
 import { type FileWatch, readFileMetrics, watchFiles } from './file-watch.ts';
+import type { Handlers } from './handlers.ts';
+import { createIdempotencyKeys } from './idempotency.ts';
 import { databaseFile } from './location.ts';
+import { createNonces } from './nonces.ts';
 import type { Outbox } from './outbox.ts';
+import { createQuotas } from './quotas.ts';
 import { rejectServed, type ServingLock, takeServingLock } from './serving-lock.ts';
-import { schemaOf } from './upgrade.ts';
 
-/** The synchronous core of the engine: one connection, and one transaction for each batch of requests. */
-export interface Core {
-  /** The secret of the deployment, 32 bytes. */
-  readonly secret: Uint8Array;
-  /** As `Store.checkedMs`. */
-  readonly checkedMs: number | undefined;
-  /** As `Store.upgrade`. */
-  readonly upgrade: SchemaUpgrade | undefined;
-  /**
-   * Executes requests in their order, durably. If the replies get long, it returns those of the first requests only and has
-   * not executed the others. If it throws, nobody knows what was stored, and the core must not be used any more.
-   */
-  executeBatch(requests: readonly StoreRequest[]): readonly Reply[];
-  /** Keys and tokens, if they may have changed since the last call and can be read. */
-  changedCredentials(): Credentials | undefined;
-  /** As `Outbox.takeNews`; undefined as well if it cannot be read. */
-  takeEventNews(looks: boolean): ReturnType<Outbox['takeNews']>;
-  /** Takes the serving lock. Throws DatabaseError if another process has it. */
-  beginServing(): void;
-  /** Checks that the files are in their place. Returns what is wrong, for the operator, or undefined. */
-  findFault(): string | undefined;
-  /** As `Store.storageErrors`; the same object until there is another error. */
-  storageErrors(): StorageErrors;
-  metrics(): CoreMetrics;
-  close(): void;
+/** The reply to a request: its result, or why it was not executed. */
+export type Reply = Executed | Failed;
+
+/** The reply to a request that was not executed. */
+interface Failed {
+  readonly failure: Failure;
 }
-
-/** The metrics of the core. */
-export type CoreMetrics = Omit<StoreMetrics, 'requestsInFlight'>;
 
 /** Characters in the replies of a batch after which it ends, so that the receiving thread can do other work between. */
 const repliedCharactersMax = 500_000;
@@ -62,8 +55,14 @@ const repliedCharactersMax = 500_000;
 /** Bounds of the distribution of requests in a transaction. */
 const requestBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 
-/** Opens the core: WAL with `synchronous=FULL`. Throws DatabaseError. */
-export function openCore(options: StoreOptions): Core {
+/** As `openCore` makes it. */
+export type Core = ReturnType<typeof openCore>;
+
+/**
+ * Opens the synchronous core of the engine: one connection in WAL mode with `synchronous=FULL`, and one transaction for each batch
+ * of requests. Throws DatabaseError.
+ */
+export function openCore(options: StoreOptions) {
   // Before the database is checked, which may take minutes.
   if (options.serving || options.opening === 'NEW') rejectServed(options.dataDir);
   let lock: ServingLock | undefined;
@@ -71,11 +70,10 @@ export function openCore(options: StoreOptions): Core {
   const { $client: client } = database;
   const files = watchFiles(databaseFile(options.dataDir));
   const incidents = createIncidents();
-  const transaction = createCallTransaction(database, incidents);
-  const { nonces, outbox, changesCredentials } = transaction;
-  const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
-  const transactions = createTransactions(client, busyTimeoutMs, files, transaction);
-  const attempt = createBatchExecution(client, files, incidents, { ...transactions, ...transaction });
+  const singly = createRequests(database, incidents);
+  const { nonces, outbox, changesCredentials } = singly;
+  const transactions = createTransactions(client, options.serving === true, files, singly);
+  const attempt = createBatchExecution(client, files, incidents, transactions, singly.writes);
   const credentials = watchCredentials(database);
 
   /** Reads outside of requests; undefined if that is not possible. */
@@ -90,45 +88,59 @@ export function openCore(options: StoreOptions): Core {
   }
 
   return {
+    /** The secret of the deployment, 32 bytes. */
     secret: deploymentSecret(database),
+    /** As `Store.checkedMs`. */
     checkedMs,
+    /** As `Store.upgrade`. */
     upgrade,
-    executeBatch: (requests) => {
+    /**
+     * Executes requests in their order, durably. If the replies get long, it returns those of the first requests only and has
+     * not executed the others. If it throws, nobody knows what was stored, and the core must not be used any more.
+     */
+    executeBatch: (requests: readonly StoreRequest[]): readonly Reply[] => {
       if (requests.some(changesCredentials)) credentials.touch();
       return attempt(requests);
     },
-    // If they cannot be read, those in memory identify callers, and their requests are rejected.
+    /**
+     * Keys and tokens, if they may have changed since the last call and can be read. If not, those in memory identify callers, and
+     * their requests are rejected.
+     */
     changedCredentials: () => readable(() => credentials.changed()),
-    takeEventNews: (looks) => readable(() => outbox.takeNews(looks)),
-    beginServing: () => {
+    /** As `Outbox.takeNews`; undefined as well if it cannot be read. */
+    takeEventNews: (looks: boolean) => readable(() => outbox.takeNews(looks)),
+    /** Takes the serving lock. Throws DatabaseError if another process has it. */
+    beginServing: (): void => {
       lock ??= takeServingLock(options.dataDir);
       nonces.refresh();
     },
+    /** Checks that the files are in their place. Returns what is wrong, for the operator, or undefined. */
     findFault: () => files.look(),
+    /** As `Store.storageErrors`; the same object until there is another error. */
     storageErrors: incidents.storageErrors,
-    metrics: () => ({
+    metrics: (): Omit<StoreMetrics, 'requestsInFlight'> => ({
       ...transactions.metrics(),
       nonces: nonces.count(),
       incidents: incidents.counts(),
       files: readFileMetrics(databaseFile(options.dataDir)),
     }),
-    close: () => {
+    close: (): void => {
       client.close();
       lock?.release();
     },
   };
 }
 
-type Transaction = ReturnType<typeof createCallTransaction>;
+type Requests = ReturnType<typeof createRequests>;
 
 /** Runs transactions of several requests, and measures those that write. */
 function createTransactions(
   client: Database['$client'],
-  busyTimeoutMs: number,
+  isServing: boolean,
   files: FileWatch,
-  { nonces, log, outbox, execute }: Transaction,
+  { nonces, log, outbox, execute }: Requests,
 ) {
-  const beginWriting = createBeginning(client, busyTimeoutMs);
+  const beginWriting = createBeginning(client, isServing);
   const beginReading = client.prepare('BEGIN');
   const commit = client.prepare('COMMIT');
   const transactionRequests = createDistribution(requestBounds);
@@ -204,7 +216,8 @@ function createBatchExecution(
   client: Database['$client'],
   files: FileWatch,
   incidents: Incidents,
-  { transact, measured, writes }: ReturnType<typeof createTransactions> & Transaction,
+  { transact, measured }: ReturnType<typeof createTransactions>,
+  writes: Requests['writes'],
 ) {
   /** Executes a batch in one transaction. If that fails, requests that only read are executed nevertheless. */
   function attempt(requests: readonly StoreRequest[]): readonly Reply[] {
@@ -239,43 +252,112 @@ function createBatchExecution(
   return attempt;
 }
 
-/**
- * Returns a function that begins a transaction that writes. After one timeout because another process holds the write lock,
- * it fails at once until that process releases the lock.
- */
-function createBeginning(client: Database['$client'], busyTimeoutMs: number): () => void {
-  const begin = client.prepare('BEGIN IMMEDIATE');
-  /** Whether the last attempt found the write lock held. */
-  let isHeld = false;
-  const waitFor = (timeoutMs: number) => client.pragma(`busy_timeout = ${timeoutMs}`);
-  waitFor(busyTimeoutMs);
-  return () => {
-    try {
-      begin.run();
-    } catch (error) {
-      if (!isHeld && isBusy(error)) {
-        isHeld = true;
-        waitFor(0);
-      }
-      throw error;
+/** Prepares the execution of single requests, inside the transaction of their batch. */
+function createRequests(database: Database, incidents: Incidents) {
+  const { all: handlers, callers, log, outbox } = createHandlers(database, incidents);
+  const nonces = createNonces(database);
+  const quotas = createQuotas(database);
+  const idempotencyKeys = createIdempotencyKeys(database, (instructionId) =>
+    handlers.FindInstruction.run({ kind: 'FindInstruction', instructionId }),
+  );
+  const perform = createPerformance(database, incidents, handlers, log, outbox);
+
+  const changes = (kind: Kind): boolean => handlers[kind].isWriting;
+
+  function writes({ admission, continues, effect }: StoreRequest): boolean {
+    const isKeeping = admission?.nonce ?? admission?.idempotency ?? admission?.quota?.take ?? continues;
+    return Boolean(isKeeping) || (effect !== undefined && changes(effect.kind));
+  }
+
+  /** Whether a request may change credentials. */
+  function changesCredentials({ effect }: StoreRequest): boolean {
+    return effect !== undefined && callers.has(effect.kind) && changes(effect.kind);
+  }
+
+  /** Appends a usage.threshold event if a call reaches a threshold of the quota. The event stays even if the command fails. */
+  function appendUsageEvent({ callerId, month, limit }: QuotaClaim, calls: number, nowS: number): void {
+    const percent = limit && usageThreshold(calls, limit);
+    if (!percent) return;
+    outbox.add({ type: 'usage.threshold', callerId, atMs: nowS * 1_000, month, percent });
+    outbox.keep();
+  }
+
+  const countedOf = (quota: QuotaClaim | undefined) => quota && quotas.counted(quota);
+  const notAdmitted = (why: AdmissionFault, quota: QuotaClaim | undefined): Reply => ({
+    outcome: { kind: 'NOT_ADMITTED', why },
+    calls: countedOf(quota),
+  });
+
+  /** Admits a request and executes its command. Throws errors that end the batch. */
+  function execute({ admission, continues, effect }: StoreRequest): Reply {
+    const { nowS = 0, sweepAtS = nowS, nonce, idempotency, quota } = admission ?? {};
+    if (nonce !== undefined && !nonces.spend(nonce, nowS, sweepAtS))
+      return notAdmitted('NONCE_REUSED', quota);
+    const known = idempotency && idempotencyKeys.find(idempotency, sweepAtS);
+    if (known?.kind === 'REUSED') return notAdmitted('IDEMPOTENCY_KEY_REUSED', quota);
+    // A repetition does not count against the quota, whether its result is known yet or not.
+    if (known !== undefined)
+      return { outcome: known.outcome, calls: countedOf(quota), claimedBy: known.claimedBy };
+    const calls = quota?.take ? quotas.take(quota) : countedOf(quota);
+    if (quota?.take) {
+      if (calls === undefined) return notAdmitted('QUOTA_EXCEEDED', quota);
+      appendUsageEvent(quota, calls, nowS);
     }
-    if (!isHeld) return;
-    isHeld = false;
-    waitFor(busyTimeoutMs);
-  };
+    if (effect === undefined) return { outcome: { kind: 'DONE', result: undefined, isReplay: false }, calls };
+    const outcome = perform(effect);
+    if ('failure' in outcome) return outcome;
+    if (idempotency) idempotencyKeys.keep(idempotency, nowS, effect.kind, outcome);
+    if (continues) idempotencyKeys.replace(continues, outcome);
+    return { outcome, calls };
+  }
+
+  return { nonces, log, outbox, writes, changesCredentials, execute };
 }
 
-/** Opens the database, and checks it if the last process that served it did not close it. */
-function openChecked(options: StoreOptions) {
-  const isCutOff = options.serving === true && wasCutOff(options);
-  let checkedMs: number | undefined;
-  let fromSchema: number | undefined;
-  const database = openDatabase(options, {}, (client) => {
-    fromSchema = schemaOf(client);
-    if (isCutOff) checkedMs = rejectDamaged(client);
-  });
-  const toSchema = schemaOf(database.$client);
-  const upgrade: SchemaUpgrade | undefined =
-    fromSchema === undefined || fromSchema === toSchema ? undefined : { fromSchema, toSchema };
-  return { database, checkedMs, upgrade };
+/** Returns the function that executes a command: entirely, or not at all if it is rejected or fails. It throws errors that end the batch. */
+function createPerformance(
+  { $client: client }: Database,
+  incidents: Incidents,
+  handlers: Handlers,
+  log: EvidenceLog,
+  outbox: Outbox,
+): (command: Command) => CommandResult | Failed {
+  const savepoint = client.prepare('SAVEPOINT effect');
+  const release = client.prepare('RELEASE effect');
+  const rollBack = client.prepare('ROLLBACK TO effect');
+
+  function run<K extends Kind>(command: Command<K>): CommandResult {
+    const handler = handlers[command.kind] as unknown as Handlers[K];
+    return { kind: 'DONE', result: handler.run(command), isReplay: false };
+  }
+
+  return (command) => {
+    const { isWriting, needsSavepoint } = handlers[command.kind];
+    const keepsLeaves = isWriting && !needsSavepoint;
+    let outcome: CommandResult;
+    if (!keepsLeaves) log.write();
+    if (needsSavepoint) savepoint.run();
+    try {
+      outcome = run(command);
+      if (needsSavepoint) release.run();
+    } catch (error) {
+      if (isMachineFault(error) || !client.inTransaction) throw error;
+      log.drop();
+      outbox.drop();
+      if (needsSavepoint) {
+        rollBack.run();
+        release.run();
+      }
+      if (!(error instanceof ApiError)) {
+        incidents.meet(error, isWriting ? 'write' : 'read');
+        return { failure: internalError(error) };
+      }
+      return { kind: 'REJECTED', apiError: apiErrorData(error), isReplay: false };
+    }
+    // After the savepoint: if this fails, the batch fails, so no record is left without its leaf.
+    if (keepsLeaves) log.keep();
+    else log.write();
+    outbox.keep();
+    return outcome;
+  };
 }

@@ -3,10 +3,11 @@ import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
-import type { StoreOptions } from '../store.ts';
+import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
+import type { SchemaUpgrade, StoreOptions } from '../store.ts';
 import type { Database } from './connection.ts';
-import { damaged } from './damage.ts';
 import { makePrivateFile } from './durable-files.ts';
+import { isBusy } from './failure.ts';
 import { cannotUse, DatabaseError, databaseFile, findLost, servingLockName } from './location.ts';
 import { deployment } from './schema.ts';
 import { beginUpgrade, migrate, schemaOf, type UpgradeRules } from './upgrade.ts';
@@ -17,7 +18,7 @@ type Binding = Pick<StoreOptions, 'environment' | 'currency'>;
 /** How long a write waits for another process, in milliseconds. `artseal key` locks the file for a far shorter time. */
 export const busyTimeoutMs = 2_000;
 /** The same for the serving process, whose callers wait as well. */
-export const servingBusyTimeoutMs = 250;
+const servingBusyTimeoutMs = 250;
 /** Pages of 4 KiB in the write-ahead log before SQLite writes them into the database. */
 const checkpointPages = 4_000;
 /** The size to which SQLite cuts the log file after a checkpoint, in bytes: a long reader lets it grow. */
@@ -149,4 +150,98 @@ function createFolder(folder: string): void {
     // Another process that starts at the same moment may have created it.
     if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
+}
+
+/** Opens the database, and checks it if the last process that served it did not close it. */
+export function openChecked(options: StoreOptions) {
+  const isCutOff = options.serving === true && wasCutOff(options);
+  let checkedMs: number | undefined;
+  let fromSchema: number | undefined;
+  const database = openDatabase(options, {}, (client) => {
+    fromSchema = schemaOf(client);
+    if (isCutOff) checkedMs = rejectDamaged(client);
+  });
+  const toSchema = schemaOf(database.$client);
+  const upgrade: SchemaUpgrade | undefined =
+    fromSchema === undefined || fromSchema === toSchema ? undefined : { fromSchema, toSchema };
+  return { database, checkedMs, upgrade };
+}
+
+/**
+ * Returns a function that begins a transaction that writes. After one timeout because another process holds the write lock,
+ * it fails at once until that process releases the lock.
+ */
+export function createBeginning(client: Sqlite.Database, isServing: boolean): () => void {
+  const begin = client.prepare('BEGIN IMMEDIATE');
+  /** Whether the last attempt found the write lock held. */
+  let isHeld = false;
+  const waitFor = (ms: number) => client.pragma(`busy_timeout = ${ms}`);
+  const timeoutMs = isServing ? servingBusyTimeoutMs : busyTimeoutMs;
+  waitFor(timeoutMs);
+  return () => {
+    try {
+      begin.run();
+    } catch (error) {
+      if (!isHeld && isBusy(error)) {
+        isHeld = true;
+        waitFor(0);
+      }
+      throw error;
+    }
+    if (!isHeld) return;
+    isHeld = false;
+    waitFor(timeoutMs);
+  };
+}
+
+/** Damages that a message lists, at most. */
+const damagesMax = 3;
+
+/**
+ * Whether the last process that served a database did not close it, as after kill -9 or a power failure. SQLite removes the log when
+ * it closes a database.
+ */
+export function wasCutOff({ dataDir, wasCutOff: isKnown = false }: StoreOptions): boolean {
+  const log = statSync(`${databaseFile(dataDir)}-wal`, { throwIfNoEntry: false });
+  return isKnown || (log !== undefined && log.size > 0);
+}
+
+/** The faults that SQLite finds in a database, at most `max`. */
+export function faultsBySqlite(
+  client: Sqlite.Database,
+  pragma: 'quick_check' | 'integrity_check',
+  max: number,
+): string[] {
+  const found = client.prepare<[], string>(`PRAGMA ${pragma}(${max})`).pluck().all();
+  return found.filter((text) => text !== 'ok');
+}
+
+/** The faults that SQLite finds in a database, in its own words. Reads the whole file. */
+export function damagesOf(client: Sqlite.Database): readonly string[] {
+  const found = faultsBySqlite(client, 'quick_check', damagesMax);
+  const lines = found.flatMap((text) => text.split('\n')).filter((line) => !line.startsWith('***'));
+  return lines.slice(0, damagesMax);
+}
+
+/** Reads a whole database and its log. Returns how long that took, in milliseconds. Throws DatabaseError if it is damaged. */
+export function rejectDamaged(client: Sqlite.Database): number {
+  const taken = createDistribution(durationBoundsS);
+  const damages = taken.time(() => damagesOf(client));
+  if (damages.length > 0) throw damaged(client.name, damages.join('; '));
+  return Math.round(taken.data().sum * 1_000);
+}
+
+/** The error of a database that SQLite finds damaged. */
+export function damaged(file: string, what: string): DatabaseError {
+  return new DatabaseError(
+    `${file} is damaged: ${what}. Change nothing in its folder, and restore the last backup: artseal restore, ` +
+      'as docs/operate/incidents/database-damaged.md says.',
+  );
+}
+
+/** The secret of a database, 32 random bytes. It scrambles the escrow ids. */
+export function deploymentSecret(database: Database): Uint8Array {
+  const row = database.select().from(deployment).get();
+  if (row === undefined) throw new Error('The database has no deployment row.');
+  return row.secret;
 }

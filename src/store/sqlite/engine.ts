@@ -1,21 +1,15 @@
 import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { type Core, openCore } from './core.ts';
-import { createCredentialIndex } from './credential-index.ts';
-import { derivedKey } from './deployment-secret.ts';
-import { createStoreListeners } from './listeners.ts';
+import { createKnownState, derivedKey } from './known-state.ts';
 
 /** How often the store checks for events of other processes. */
 const checkEveryMs = 250;
 
 /** The store on SQLite in this thread, which waits for the disk: for commands and tests. */
 export function createSqliteStore(options: StoreOptions, core: Core = openCore(options)): Store {
-  const index = createCredentialIndex();
-  const refresh = () => {
-    const changed = core.changedCredentials();
-    if (changed !== undefined) index.replace(changed);
-  };
-  const { update, ...listeners } = createStoreListeners();
+  const { update, methods } = createKnownState();
+  const refresh = () => update({ credentials: core.changedCredentials() });
   const check = (looks: boolean) =>
     update({ events: core.takeEventNews(looks), storageErrors: core.storageErrors() });
   const timer = setInterval(() => check(true), checkEveryMs).unref();
@@ -26,13 +20,14 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
   });
   return {
     execute,
+    ...methods,
     findKey: (apiKey) => {
       refresh();
-      return index.findKey(apiKey);
+      return methods.findKey(apiKey);
     },
     findToken: (sha256) => {
       refresh();
-      return index.findToken(sha256);
+      return methods.findToken(sha256);
     },
     refresh: async () => {
       refresh();
@@ -43,7 +38,6 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     upgrade: core.upgrade,
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
-    ...listeners,
     requestsInFlight: inFlight,
     metrics: async () => ({ ...core.metrics(), requestsInFlight: inFlight() }),
     lost: Promise.withResolvers<never>().promise,

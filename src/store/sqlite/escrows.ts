@@ -8,7 +8,7 @@ import { planResolution } from '../../domain/resolution.ts';
 import { rejectViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
 import type { Database } from './connection.ts';
-import { deploymentSecret } from './deployment-secret.ts';
+import { deploymentSecret } from './database.ts';
 import { type EscrowBooks, resolvable } from './escrow-books.ts';
 import { createEscrowSequence } from './escrow-sequence.ts';
 import { type Handlers, reads, writes } from './handlers.ts';

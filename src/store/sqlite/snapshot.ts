@@ -1,6 +1,5 @@
 import Sqlite from 'better-sqlite3';
-import { faultsBySqlite } from './damage.ts';
-import { busyTimeoutMs } from './database.ts';
+import { busyTimeoutMs, faultsBySqlite } from './database.ts';
 import type { NumberGap } from './restorations.ts';
 import { schemaOf } from './upgrade.ts';
 

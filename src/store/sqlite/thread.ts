@@ -1,29 +1,55 @@
 import '../../packaging/module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { StorageErrors, StoreOptions, StoreRequest } from '../store.ts';
-import { damaged } from './damage.ts';
+import type { StoreOptions, StoreRequest } from '../store.ts';
+import type { Core, Reply } from './core.ts';
 import { noStorageErrors } from './failure.ts';
-import { databaseFile } from './location.ts';
-import { toWorkerError, type WorkerRequest, type WorkerResponse } from './thread-messages.ts';
+import type { News } from './known-state.ts';
+import { DatabaseError, databaseFile } from './location.ts';
+
+/** A request to the thread of the store. The thread responds in the order of the requests. */
+export type WorkerRequest =
+  | { readonly kind: 'EXECUTE'; readonly batch: readonly StoreRequest[] }
+  | { readonly kind: 'BEGIN_SERVING' | 'REFRESH' | 'READ_METRICS' | 'CLOSE' };
+
+/** A message of the thread: the response to a request, or OPENED once and CHANGED when something has changed. */
+export type WorkerResponse =
+  | ({ readonly kind: 'EXECUTED'; readonly replies: readonly Reply[] } & News)
+  | { readonly kind: 'DONE' }
+  | { readonly kind: 'METRICS'; readonly metrics: ReturnType<Core['metrics']> }
+  /** The class of a DatabaseError is lost on the way. */
+  | { readonly kind: 'FAILED'; readonly error: Error; readonly isDatabaseError: boolean }
+  | ({ readonly kind: 'OPENED' } & Pick<Core, 'secret' | 'checkedMs' | 'upgrade'> & News & Fault)
+  | ({ readonly kind: 'CHANGED' } & News & Fault);
+
+/** What is wrong with the files. */
+interface Fault {
+  readonly fault: string | undefined;
+}
 
 /** How often the thread checks for credentials and events of other processes, and that the files are in their place. */
 const checkEveryMs = 250;
 
 // Loaded after module-resolution.ts, which it needs.
 const { openCore } = await import('./core.ts');
+const { damaged } = await import('./database.ts');
 
 if (parentPort === null) throw new Error('The thread of the store was started as a program.');
 const port = parentPort;
 const send = (response: WorkerResponse) => port.postMessage(response);
 
+function sendFailure(thrown: unknown): void {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  send({ kind: 'FAILED', error, isDatabaseError: error instanceof DatabaseError });
+}
+
 try {
   serve(openCore(workerData as StoreOptions), workerData as StoreOptions);
 } catch (error) {
-  send({ kind: 'FAILED', error: toWorkerError(error) });
+  sendFailure(error);
 }
 
 /** Responds to requests in their order, until CLOSE. */
-function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): void {
+function serve(core: Core, { dataDir }: StoreOptions): void {
   let fault = core.findFault();
   let sentErrors = noStorageErrors;
   const { secret, checkedMs, upgrade } = core;
@@ -33,40 +59,33 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
   if (damage !== undefined) throw damaged(databaseFile(dataDir), damage);
   send({ kind: 'OPENED', secret, checkedMs, upgrade, credentials, fault });
   const check = () => {
-    const credentials = core.changedCredentials();
     const found = core.findFault();
-    const events = core.takeEventNews(true);
-    const storageErrors = newStorageErrors();
-    const isSame = found === fault && storageErrors === undefined;
-    if (credentials === undefined && isSame && events === undefined) return;
+    const { credentials, events, storageErrors } = news(true);
+    if (found === fault && [credentials, events, storageErrors].every((each) => each === undefined)) return;
     fault = found;
     send({ kind: 'CHANGED', credentials, fault, storageErrors, events });
   };
   const timer = setInterval(check, checkEveryMs);
   port.on('message', (request: WorkerRequest) => {
     // An error here ends the thread, because nobody knows what was stored.
-    if (request.kind === 'EXECUTE') return send(executed(request.batch));
+    if (request.kind === 'EXECUTE')
+      return send({ kind: 'EXECUTED', replies: core.executeBatch(request.batch), ...news(false) });
     try {
       send(respond(request));
     } catch (error) {
-      send({ kind: 'FAILED', error: toWorkerError(error) });
+      sendFailure(error);
     }
     if (request.kind === 'CLOSE') port.close();
   });
 
-  function executed(batch: readonly StoreRequest[]): WorkerResponse {
-    const replies = core.executeBatch(batch);
-    const events = core.takeEventNews(false);
+  /** What was not sent before. `looks` is whether it includes events of other processes. */
+  function news(looks: boolean): News {
+    const events = core.takeEventNews(looks);
     const credentials = core.changedCredentials();
-    return { kind: 'EXECUTED', replies, credentials, storageErrors: newStorageErrors(), events };
-  }
-
-  /** Undefined if they were sent before. */
-  function newStorageErrors(): StorageErrors | undefined {
     const errors = core.storageErrors();
-    if (errors === sentErrors) return undefined;
+    const storageErrors = errors === sentErrors ? undefined : errors;
     sentErrors = errors;
-    return errors;
+    return { credentials, events, storageErrors };
   }
 
   function respond({ kind }: Exclude<WorkerRequest, { kind: 'EXECUTE' }>): WorkerResponse {

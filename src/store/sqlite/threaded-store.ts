@@ -4,11 +4,10 @@ import { unavailable } from '../../domain/reason.ts';
 import { startThread } from '../../packaging/packaged-files.ts';
 import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
-import { createCredentialIndex } from './credential-index.ts';
-import { derivedKey } from './deployment-secret.ts';
 import { fateUnknown } from './failure.ts';
-import { createStoreListeners } from './listeners.ts';
-import { errorOf, type WorkerRequest, type WorkerResponse } from './thread-messages.ts';
+import { createKnownState, derivedKey } from './known-state.ts';
+import { DatabaseError } from './location.ts';
+import type { WorkerRequest, WorkerResponse } from './thread.ts';
 
 const lostBefore = 'The store is gone; nothing was stored.';
 const lostUnderWay = `The store is gone. ${fateUnknown}`;
@@ -28,13 +27,11 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   // live for one batch.
   setFlagsFromString('--max-semi-space-size=4');
   const worker = startThread('src/store/sqlite/thread', { workerData: options, name: 'artseal-store' });
-  const index = createCredentialIndex();
-  const { update, ...listeners } = createStoreListeners();
+  const { update, methods } = createKnownState();
   let fault: string | undefined;
   const thread = talkTo(worker, (response) => {
-    if ('credentials' in response && response.credentials !== undefined) index.replace(response.credentials);
     if ('fault' in response) fault = response.fault;
-    if ('events' in response) update(response);
+    if ('credentials' in response) update(response);
   });
   const { send } = thread;
   const { secret, checkedMs, upgrade } = await thread.opened.catch(async (error) => {
@@ -49,8 +46,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
 
   return {
     execute,
-    findKey: index.findKey,
-    findToken: index.findToken,
+    ...methods,
     refresh: async () => {
       await send({ kind: 'REFRESH' });
     },
@@ -61,7 +57,6 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
       await send({ kind: 'BEGIN_SERVING' });
     },
     findFault: () => fault,
-    ...listeners,
     requestsInFlight: inFlight,
     metrics: async () => {
       const requestsInFlight = inFlight();
@@ -90,9 +85,10 @@ function talkTo(worker: Worker, receive: (response: WorkerResponse) => void) {
 
   function settle(response: WorkerResponse): void {
     const request = pending.shift();
-    if (response.kind !== 'FAILED') request?.resolve(response);
-    else if (request === undefined) opening.reject(errorOf(response.error));
-    else request.reject(errorOf(response.error));
+    if (response.kind === 'FAILED') {
+      const { error, isDatabaseError } = response;
+      (request ?? opening).reject(isDatabaseError ? new DatabaseError(error.message) : error);
+    } else request?.resolve(response);
   }
 
   function lose(error: Error): void {

@@ -1,9 +1,10 @@
+import { isMainThread, parentPort } from 'node:worker_threads';
+import type { WorkerRequest } from '../../../src/store/sqlite/thread.ts';
+
 /**
  * Preloaded into `artseal serve` by NODE_OPTIONS: the thread of the store fails as FAILING_THREAD says when it files an artwork
  * by the author 'Nobody'.
  */
-import { isMainThread, parentPort } from 'node:worker_threads';
-import type { WorkerRequest } from '../../../src/store/sqlite/thread-messages.ts';
 
 const ways: Record<string, () => void> = {
   THROW: () => {
