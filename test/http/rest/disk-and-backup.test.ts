@@ -4,13 +4,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createTypedTransport } from '../../../src/client/typed.ts';
-import { readConfig } from '../../../src/config/config.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import { utcTimestamp } from '../../../src/domain/utc.ts';
 import { restoreBackup } from '../../../src/operations/backup/restore.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
-import { openRegistry } from '../../../src/operations/registry.ts';
-import { tester } from '../../support/audit-log.ts';
 import { onBadDisk } from '../../support/bad-disk.ts';
 import { askProvenance, fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -100,21 +97,4 @@ test('a restored backup rejects every request that may have run after it was tak
   assert.deepEqual(await ready(second), [200, undefined]);
   assert.equal((await fileArtwork(second, platform, { timestamp: timestampIn(0) })).status, 200);
   assertRejected(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
-});
-
-test('a key encrypted under a master key that was added to the variable is rejected until a restart', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const [old, added] = [`old:${'0'.repeat(64)}`, `added:${'1'.repeat(64)}`];
-  const running = await startService(t, { dataDir, env: { ARTSEAL_MASTER_KEY: old } });
-  const both = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${added},${old}` };
-  const { store, issuance } = await openRegistry(readConfig(both), 'EXISTING');
-  const agreement = { tier: 'TRIAL', monthlyQuota: undefined, unlimited: false } as const;
-  const { key, apiSecret } = await issuance.issueKey({ name: 'new', ...agreement }, tester);
-  await store.close();
-  const platform = { apiKey: key.apiKey, apiSecret };
-
-  assertRejected(await fileArtwork(running, platform), 503, 'UNAVAILABLE', /cannot be verified/);
-  await running.close();
-  const restarted = await startService(t, { dataDir, env: both });
-  assert.equal((await fileArtwork(restarted, platform)).status, 200);
 });

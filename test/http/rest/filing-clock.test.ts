@@ -78,17 +78,3 @@ test('filings are accepted within a second after an operator accepts the clock, 
   });
   assert.ok((metrics.value('artseal_filing_clock_rejections_total', {}) ?? 0) >= 3);
 });
-
-test('after a start more than 366 days ahead of the newest filing, filings are rejected until an operator accepts the clock', async () => {
-  const later = await startService(fileScope, { clock: createManualClock(noonMs + 400 * dayS * 1_000) });
-  const issued = await later.platform();
-  const stamp = { timestamp: String(noonMs / 1_000 + 400 * dayS) };
-  assert.equal((await fileArtwork(later, issued, stamp)).status, 200, 'nothing is recorded yet');
-  await later.close();
-  const clockOf2036 = createManualClock(Date.UTC(2036, 0, 1));
-  const in2036 = await startService(fileScope, { clock: clockOf2036, dataDir: later.dataDir });
-  const by = { timestamp: String(Date.UTC(2036, 0, 1) / 1_000) };
-  const answer = await fileArtwork(in2036, issued, by);
-  assertRejected(answer, 503, 'UNAVAILABLE', /the clock is \d+ s \(\d+ days\) ahead of the newest filing/);
-  assert.ok(in2036.logLines.some((line) => rejecting.test(line)));
-});

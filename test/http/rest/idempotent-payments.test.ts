@@ -130,25 +130,32 @@ test('after PAYMENT_PENDING the key of a release keeps that it was declined', as
   assertReplays(await call(), declined);
 });
 
-test('after PAYMENT_PENDING the key of an escrow continues its order, and keeps its result', async (t) => {
-  const { provider, service, platform, open } = await start(t, { FREEZE: 'SILENT' });
+test('after PAYMENT_PENDING the key of an escrow continues its order, and keeps its result, also after restarts', async (t) => {
+  const { provider, service, platform, filingNo, open } = await start(t, { FREEZE: 'SILENT' });
   const pending = await open();
   assertRejected(pending, 503, 'PAYMENT_PENDING');
   const escrowId = escrowIdIn(pending);
-  const again = await open();
-  assertRejected(again, 503, 'PAYMENT_PENDING');
-  assert.equal(escrowIdIn(again), escrowId);
-  assertRejected(await open({ amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(await open(), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
+  await service.close();
+
+  const { dataDir } = service;
+  const second = await startService(t, { provider, limits: hasty, dataDir });
+  const openAt = (at: TestService, terms = {}) => openEscrow(at, platform, filingNo, terms, keyed('k'));
+  assertRejected(await openAt(second), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
+  assertRejected(await openAt(second, { amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
   provider.treat({ FREEZE: 'CONFIRMED' });
-  const settled = await untilSettled(escrowId, open);
+  const settled = await untilSettled(escrowId, () => openAt(second));
   assert.equal(settled.status, 200, settled.text);
   const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
   assert.deepEqual(settled.json, { escrowId, state: 'FROZEN', clearing, amount: 128_000_000 });
-  assertReplays(await open(), settled);
-  assertRejected(await open({ amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRejected(await openAt(second, { amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
+  await releaseEscrow(second, platform, escrowId);
+  assertReplays(await openAt(second), settled);
+  await second.close();
+
+  const third = await startService(t, { provider, limits: hasty, dataDir });
+  assertReplays(await openAt(third), settled);
   assert.equal(provider.carriedOut('FREEZE'), 1);
-  await releaseEscrow(service, platform, escrowId);
-  assertReplays(await open(), settled);
 });
 
 test('the key of a RELEASE does not return the decision of an operator, but the result at the provider', async (t) => {
@@ -235,29 +242,6 @@ test('a late hold is pending under its key while it is cancelled, and then decli
   const declined = await untilSettled(escrowId, open);
   assertDeclined(declined, 'FREEZE', escrowId);
   assert.equal(provider.statusOf(escrowId), 'RETURNED');
-});
-
-test('a pending key continues after a restart, and keeps its result after another', async (t) => {
-  const first = await start(t, { FREEZE: 'SILENT' });
-  const { provider, platform, filingNo } = first;
-  const { dataDir } = first.service;
-  const openAt = (service: TestService) => openEscrow(service, platform, filingNo, {}, keyed('k'));
-  const escrowId = escrowIdIn(await openAt(first.service));
-  await first.service.close();
-
-  const second = await startService(t, { provider, limits: hasty, dataDir });
-  assertRejected(await openAt(second), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
-  const reused = await openEscrow(second, platform, filingNo, { amount: 1 }, keyed('k'));
-  assertRejected(reused, 422, 'IDEMPOTENCY_KEY_REUSED');
-  provider.treat({ FREEZE: 'CONFIRMED' });
-  const settled = await untilSettled(escrowId, () => openAt(second));
-  assert.equal(settled.status, 200, settled.text);
-  assert.deepEqual([settled.json.escrowId, settled.json.state], [escrowId, 'FROZEN']);
-  await second.close();
-
-  const third = await startService(t, { provider, limits: hasty, dataDir });
-  assertReplays(await openAt(third), settled);
-  assert.equal(provider.carriedOut('FREEZE'), 1);
 });
 
 test('a key identifies one operation on one order', async (t) => {

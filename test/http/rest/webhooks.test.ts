@@ -4,7 +4,6 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { verifyWebhook } from '../../../src/client/webhook.ts';
-import { webhooksMax } from '../../../src/domain/webhook.ts';
 import { redeliveredPerRequest } from '../../../src/store/webhook-commands.ts';
 import { localEndpoints, startReceiver, startServer } from '../../events/webhooks/receiver.ts';
 import { fileArtwork } from '../../support/calls.ts';
@@ -100,33 +99,28 @@ test('a platform adds, reads, lists, changes and deletes an endpoint, and its se
   assert.deepEqual((await call('')).json, { webhooks: [], nextPageToken: '' });
 });
 
-test('a platform sees only its own endpoints, and has ten at most', async () => {
-  const { service, call, post, create } = await newPlatform();
+/** test/store/promises/webhooks.ts has how many a platform may have. */
+test("the response is the same for another platform's endpoint as for none", async () => {
+  const { service, call, create } = await newPlatform();
   const other = await service.platform();
   const { webhook } = await create();
-  const path = `/${webhook.webhookId}`;
   const json = (body: object) => ({ body: JSON.stringify(body) });
-  for (const [target, sent] of [
-    [path, {}],
-    [path, { method: 'PATCH', ...json({ description: 'mine' }) }],
-    [path, { method: 'DELETE' }],
-    [`${path}/secret`, json({})],
-    [`${path}/test`, { method: 'POST' }],
-    [`${path}/deliveries`, {}],
-    [`${path}/redeliver`, json({ sequence: 1 })],
+  for (const [path, sent] of [
+    ['', {}],
+    ['', { method: 'PATCH', ...json({ description: 'mine' }) }],
+    ['', { method: 'DELETE' }],
+    ['/secret', json({})],
+    ['/test', { method: 'POST' }],
+    ['/deliveries', {}],
+    ['/redeliver', json({ sequence: 1 })],
   ] as const) {
-    assertRejected(await call(target, sent, other), 404, 'WEBHOOK_NOT_FOUND');
-    const unknown = target.replace(webhook.webhookId, 'wh_0000000000000000');
-    const [others, unknowns] = [await call(target, sent, other), await call(unknown, sent, other)];
-    assert.equal(others.json.message, unknowns.json.message);
+    const theirs = await call(`/${webhook.webhookId}${path}`, sent, other);
+    assertRejected(theirs, 404, 'WEBHOOK_NOT_FOUND');
+    const unknown = await call(`/wh_0000000000000000${path}`, sent, other);
+    assert.equal(theirs.json.message, unknown.json.message);
   }
   assert.deepEqual((await call('', {}, other)).json.webhooks, []);
-  assert.deepEqual((await call(path)).json, webhook);
-  for (let count = 1; count < webhooksMax; count += 1) await create();
-  assertRejected(await post('', { url }), 409, 'WEBHOOKS_EXHAUSTED', /10 webhooks/);
-  await create({ url }, other);
-  await call(path, { method: 'DELETE' });
-  await create();
+  assert.deepEqual((await call(`/${webhook.webhookId}`)).json, webhook);
 });
 
 /** Invalid bodies and their errors. test/events/webhooks/target.test.ts has all URLs, test/domain/text.test.ts all texts. */
@@ -142,7 +136,6 @@ const wrong: readonly (readonly [target: string, body: unknown, message: RegExp]
   ['', { url, eventTypes: ['*', 7] }, /^eventTypes has an item .*must be a string$/],
   ['', { url, eventTypes: 'filing.created' }, /^eventTypes must be/],
   ['', { url, description: 'x'.repeat(201) }, /^description must have/],
-  ['', { url, secret: 'mine' }, /^secret is not part of this request/],
   ['/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be 0 to 604800$/],
   ['/ID/redeliver', {}, /^sequence is required unless since/],
   ['/ID/redeliver', { sequence: 1, since: '2026-11-21T12:00:00Z' }, /^since must be left out/],
@@ -162,18 +155,12 @@ test('a wrong member is named, and nothing changes', async () => {
   }
   for (const [change, message] of [
     [{ status: 'PAUSED' }, /^status must be ENABLED or DISABLED/],
-    [{ url: 'https://10.0.0.1/' }, /^url must have a host at a public address/],
-    [{ eventTypes: ['webhook.test'] }, /^eventTypes must be of/],
-  ] as const) {
+    [{ url: 'https://10.0.0.1/', eventTypes: ['webhook.test'] }, /^url must have .*; eventTypes must be of/],
+  ] as const)
     assertRejected(await patch(`/${webhook.webhookId}`, change), 400, 'VALIDATION_FAILED', message);
-  }
   assertRejected(await call(`/${webhook.webhookId}/deliveries?status=LOST`), 400, 'VALIDATION_FAILED');
   assertRejected(await call(`/${webhook.webhookId}/deliveries?pageToken=abc`), 400, 'VALIDATION_FAILED');
   assertRejected(await call('?pageSize=101'), 400, 'VALIDATION_FAILED', /^pageSize/);
-  assertRejected(await call(`/${webhook.webhookId}?full=1`), 400, 'VALIDATION_FAILED', /^full is not part/);
-  const [body, headers] = ['{"url":1}', { 'Content-Length': '9' }];
-  const withBody = await call(`/${webhook.webhookId}`, { method: 'DELETE', body, headers });
-  assertRejected(withBody, 400, 'VALIDATION_FAILED', /^url is not part/);
   assert.deepEqual((await call('')).json.webhooks, [webhook]);
 });
 
@@ -188,8 +175,6 @@ test('a webhook shows until when its previous secret is valid', async (t) => {
   assert.deepEqual((await call(path)).json, json.webhook);
   clock.advance(1);
   assert.deepEqual((await call(path)).json, webhook);
-  const day = await post(`${path}/secret`, {});
-  assert.equal(day.json.webhook.previousSecretExpiresAt, '2026-11-22T13:00:00+00:00');
   const atOnce = await post(`${path}/secret`, { overlapSeconds: 0 });
   assert.deepEqual(atOnce.json.webhook, webhook);
 });
@@ -324,16 +309,13 @@ test('missed events are sent again since a time or one by one, and listed with t
   const rest = await call(`${path}/deliveries?pageSize=2&pageToken=${json.nextPageToken}`);
   assert.deepEqual([rest.json.deliveries.length, rest.json.nextPageToken], [1, '']);
   assert.deepEqual((await call(`${path}/deliveries?status=DELIVERED`)).json.deliveries, []);
-  const { events } = (
-    await send(managing.service.publicUrl, managing.gallery, {
-      target: '/api/v1/events',
-      timestamp: String(Math.floor(clock.nowMs() / 1_000)),
-    })
-  ).json;
-  const ids = [...json.deliveries, ...rest.json.deliveries].map(({ eventId }) => eventId);
+
+  const timestamp = String(Math.floor(clock.nowMs() / 1_000));
+  const target = '/api/v1/events?after=1';
+  const { events } = (await send(managing.service.publicUrl, managing.gallery, { target, timestamp })).json;
   assert.deepEqual(
-    ids.reverse(),
-    events.map(({ id }: { id: string }) => id),
+    json.deliveries.map(({ eventId }: { eventId: string }) => eventId),
+    [events[1].id, events[0].id],
   );
 
   await managing.patch(path, { status: 'DISABLED' });
