@@ -51,7 +51,7 @@ import { createRoutes, type Route } from '../src/http/rest/routes.ts';
 import { rateLimitHeaders } from '../src/http/rest/signed-call.ts';
 import { mintLinkId, mintWebhookId } from '../src/keys/mint.ts';
 import { reconciliationLimits } from '../src/payments/reconciliation/limits.ts';
-import { partyPrefixes } from '../src/payments/simulated/behaviors.ts';
+import { partyPrefixes } from '../src/payments/simulated/provider.ts';
 import { eventPageMax } from '../src/store/event-commands.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { createManualClock } from './support/clock.ts';

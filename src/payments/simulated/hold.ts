@@ -97,11 +97,6 @@ const movesUnder = { CONSENTED: moves, DECLINED: movesDeclined, REFUSED: movesRe
  */
 export type Verdict = keyof typeof movesUnder;
 
-/** The status after an instruction; one that does not apply leaves the status as it is. */
-export function statusAfter(kind: InstructionKind, status: PaymentStatus, verdict: Verdict): PaymentStatus {
-  return movesUnder[verdict][kind][status] ?? status;
-}
-
 /** Why an instruction was not carried out. */
 export type Rejection = Exclude<Verdict, 'CONSENTED'> | 'BUYER_FAILS';
 
@@ -148,9 +143,10 @@ export function carryOut(
   if (sent.outcome === undefined) {
     const { verdict } = treatment;
     const before = hold.status;
-    const after = statusAfter(kind, before, verdict);
+    // One that does not apply leaves the status as it is.
+    const after = movesUnder[verdict][kind][before] ?? before;
     if (after !== before) move(hold, after, instruction, treatment.course, nowMs);
-    if (verdict !== 'CONSENTED' && after !== statusAfter(kind, before, 'CONSENTED')) {
+    if (verdict !== 'CONSENTED' && after !== (moves[kind][before] ?? before)) {
       sent.rejection = verdict;
       if (kind === 'FREEZE') hold.rejection = verdict;
     }
