@@ -2,23 +2,13 @@ import type { Clock } from '../../domain/clock.ts';
 import { unavailable } from '../../domain/reason.ts';
 import { withTimeout } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
-import type { Notification, NotificationMethod, PaymentProvider, SentNotification } from '../provider.ts';
+import type { Notification, PaymentProvider, SentNotification } from '../provider.ts';
 
 /** Accepts the notifications of the provider. */
-export interface Notifications {
-  /** The HTTP method of notifications. */
-  readonly method: NotificationMethod;
-  /**
-   * Stores a notification once and makes its order due for a look-up. Its content changes nothing. Resolves when it is durable.
-   * Throws what PaymentProvider.readNotification throws, and UNAVAILABLE if the provider has to send it again.
-   */
-  take(sent: Omit<SentNotification, 'nowS'>): Promise<void>;
-  /** The same for a notification that was read. */
-  accept(notification: Notification): Promise<void>;
-}
+export type Notifications = ReturnType<typeof createNotifications>;
 
 /** What notifications need. */
-export interface NotificationDependencies {
+interface NotificationDependencies {
   readonly provider: Pick<PaymentProvider, 'notificationMethod' | 'readNotification' | 'subjectOf'>;
   readonly execute: Execute;
   readonly clock: Clock;
@@ -27,7 +17,8 @@ export interface NotificationDependencies {
 /** How long the provider may take to name the order of a notification, in milliseconds: senders wait two seconds. */
 const subjectTimeoutMs = 1_500;
 
-export function createNotifications({ provider, execute, clock }: NotificationDependencies): Notifications {
+/** Creates the acceptance of notifications. */
+export function createNotifications({ provider, execute, clock }: NotificationDependencies) {
   async function subjectOf(about: Notification['about']) {
     if (about === undefined || !('resource' in about)) return about;
     const reason = new Error(`The provider did not answer within ${subjectTimeoutMs} ms.`);
@@ -39,6 +30,7 @@ export function createNotifications({ provider, execute, clock }: NotificationDe
     }
   }
 
+  /** Stores a notification that was read, like `take`. */
   async function accept({ eventId, about }: Notification): Promise<void> {
     const nowMs = clock.nowMs();
     const subject = await subjectOf(about);
@@ -48,7 +40,11 @@ export function createNotifications({ provider, execute, clock }: NotificationDe
 
   return {
     method: provider.notificationMethod,
-    take: async (sent) =>
+    /**
+     * Stores a notification once and makes its order due for a look-up. Its content changes nothing. Resolves when it is
+     * durable. Throws what PaymentProvider.readNotification throws, and UNAVAILABLE if the provider has to send it again.
+     */
+    take: async (sent: Omit<SentNotification, 'nowS'>): Promise<void> =>
       accept(provider.readNotification({ ...sent, nowS: Math.floor(clock.nowMs() / 1000) })),
     accept,
   };

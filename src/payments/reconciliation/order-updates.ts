@@ -15,18 +15,6 @@ import type { EscrowCase, OrderUpdate } from '../../store/reconciliation-command
 import type { Execute } from '../../store/store.ts';
 import { jittered, type ReconciliationLimits, retryDelayMs } from './limits.ts';
 
-/** Records what the provider reports of orders. */
-export interface OrderUpdates {
-  /** Plans what a provider status means for an order. It may be the response to an open instruction. */
-  plan(before: EscrowCase, payment: PaymentSnapshot, answered?: OpenInstruction): UpdatePlan;
-  /** Updates an order by a provider status. Returns the order after it. */
-  record(before: EscrowCase, payment: PaymentSnapshot, answered?: OpenInstruction): Promise<EscrowCase>;
-  /** Prepares the CANCEL of an order that waited too long for its hold. Returns the order after it. */
-  prepareCancel(before: EscrowCase): Promise<EscrowCase>;
-  /** Records a failed attempt and schedules the next one. After `attemptsMax` the order needs review. */
-  recordFailure(before: EscrowCase, error: unknown): Promise<void>;
-}
-
 /** What updates of orders need. */
 export interface OrderUpdateDependencies {
   readonly execute: Execute;
@@ -53,7 +41,8 @@ export function reasonOf(error: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }
 
-export function createOrderUpdates(dependencies: OrderUpdateDependencies): OrderUpdates {
+/** Returns functions that record what the provider reports of orders. */
+export function createOrderUpdates(dependencies: OrderUpdateDependencies) {
   const { execute, currency, clock, now, newInstructionId, random, limits, log } = dependencies;
 
   async function write(update: OrderUpdate): Promise<EscrowCase> {
@@ -64,6 +53,7 @@ export function createOrderUpdates(dependencies: OrderUpdateDependencies): Order
 
   const newInstruction = (kind: InstructionKind) => ({ instructionId: newInstructionId(), kind });
 
+  /** Plans what a provider status means for an order. It may be the response to an open instruction. */
   function plan(before: EscrowCase, payment: PaymentSnapshot, answered?: OpenInstruction): UpdatePlan {
     const { order, open, accepted, review } = before;
     const { state, amount, history } = order;
@@ -75,7 +65,12 @@ export function createOrderUpdates(dependencies: OrderUpdateDependencies): Order
 
   return {
     plan,
-    record: async (before, payment, answered) => {
+    /** Updates an order by a provider status. Returns the order after it. */
+    record: async (
+      before: EscrowCase,
+      payment: PaymentSnapshot,
+      answered?: OpenInstruction,
+    ): Promise<EscrowCase> => {
       const { order, notificationCount } = before;
       const { escrowId, state: from } = order;
       const planned = plan(before, payment, answered);
@@ -92,9 +87,11 @@ export function createOrderUpdates(dependencies: OrderUpdateDependencies): Order
       logUpdate(before, payment, planned, dependencies);
       return written;
     },
-    prepareCancel: (before) =>
+    /** Prepares the CANCEL of an order that waited too long for its hold. Returns the order after it. */
+    prepareCancel: (before: EscrowCase) =>
       write({ ...unchanged(before), prepared: newInstruction('CANCEL'), lookUpAtMs: clock.nowMs() }),
-    recordFailure: async (before, error) => {
+    /** Records a failed attempt and schedules the next one. After `attemptsMax` the order needs review. */
+    recordFailure: async (before: EscrowCase, error: unknown): Promise<void> => {
       const { order, failedAttempts, notificationCount } = before;
       const { escrowId, state } = order;
       const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);

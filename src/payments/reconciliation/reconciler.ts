@@ -8,21 +8,7 @@ import type { PaymentOrder, PaymentProvider } from '../provider.ts';
 import { createOrderUpdates, type OrderUpdateDependencies, reasonOf } from './order-updates.ts';
 
 /** Brings orders and the provider to agreement. Nothing else sends instructions to the provider. */
-export interface Reconciler {
-  /**
-   * Sends a prepared instruction and waits for the response, up to a timeout. Returns the instruction after it. An instruction
-   * that was sent before is not sent again. If the store fails, the instruction is returned unchanged, and recovery sends it.
-   */
-  carryOut(instruction: Instruction): Promise<Instruction>;
-  /** Looks up an order and does what is left to do for it. Rejects if it has to be tried again later. */
-  recover(escrowId: string): Promise<void>;
-  /** Looks up a RELEASED order and records changes of its money. If there is no response, it rejects and records nothing. */
-  lookUpReleased(escrowId: string): Promise<void>;
-  /** Whether work for an order runs or waits. */
-  isBusy(escrowId: string): boolean;
-  /** Aborts all requests to the provider. Resolves when nothing runs any more. */
-  stop(): Promise<void>;
-}
+export type Reconciler = ReturnType<typeof createReconciler>;
 
 /** What the reconciler works with. */
 export interface ReconcilerDependencies extends OrderUpdateDependencies {
@@ -44,7 +30,7 @@ export function paymentPending(escrowId: string): ApiError {
 }
 
 /** Requests to the provider about orders, each with a timeout. */
-function createRequests({ provider, currency, clock, limits }: ReconcilerDependencies) {
+function createRequests({ execute, provider, currency, clock, limits }: ReconcilerDependencies) {
   const stopping = new AbortController();
   const ms = limits.answerTimeoutMs;
 
@@ -63,6 +49,10 @@ function createRequests({ provider, currency, clock, limits }: ReconcilerDepende
   }
 
   return {
+    /** Records that an instruction is about to be sent. */
+    recordSent: async (instructionId: string): Promise<void> => {
+      await execute({ kind: 'RecordSent', instructionId, lookUpAtMs: clock.nowMs() + ms });
+    },
     lookUp: (found: EscrowCase) => request((signal) => provider.lookUp(paymentOrder(found), signal)),
     instruct: async (found: EscrowCase, { instructionId, kind }: OpenInstruction) => {
       const instruction = { ...paymentOrder(found), instructionId, kind };
@@ -74,7 +64,8 @@ function createRequests({ provider, currency, clock, limits }: ReconcilerDepende
   };
 }
 
-export function createReconciler(dependencies: ReconcilerDependencies): Reconciler {
+/** Creates the reconciler of a deployment. */
+export function createReconciler(dependencies: ReconcilerDependencies) {
   const { execute, clock, limits, log } = dependencies;
   const updates = createOrderUpdates(dependencies);
   const requests = createRequests(dependencies);
@@ -92,21 +83,16 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     }
   }
 
-  /** Records that an instruction is about to be sent. */
-  async function recordSent(instructionId: string): Promise<void> {
-    await execute({ kind: 'RecordSent', instructionId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
-  }
-
   /** Sends a recorded instruction and updates the order by the response. */
   const send = async (before: EscrowCase, instruction: OpenInstruction): Promise<EscrowCase> =>
     updates.record(before, await requests.instruct(before, instruction), instruction);
 
   /** Sends an instruction. If that fails, it may have been carried out, and stays open until recovery knows. */
   async function sendOrLeaveOpen(before: EscrowCase, instruction: OpenInstruction): Promise<void> {
-    const { escrowId } = before.order;
     try {
       await send(before, instruction);
     } catch (error) {
+      const { escrowId } = before.order;
       log.warn({ escrowId, kind: instruction.kind, why: reasonOf(error) }, 'an order is not settled yet');
       await updates
         .recordFailure(before, error)
@@ -125,21 +111,25 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
       if (next.kind === 'NOTHING') return;
       if (next.kind === 'CANCEL') current = await updates.prepareCancel(current);
       else {
-        await recordSent(next.instruction.instructionId);
+        await requests.recordSent(next.instruction.instructionId);
         current = await send(current, next.instruction);
       }
     }
   }
 
   return {
-    carryOut: async (instruction) => {
+    /**
+     * Sends an instruction, unless it was sent before, and waits for the response, up to a timeout. Returns the instruction
+     * after it. If the store fails, the instruction is returned unchanged, and recovery sends it.
+     */
+    carryOut: async (instruction: Instruction): Promise<Instruction> => {
       const { instructionId, order } = instruction;
       const { escrowId } = order;
       try {
         return await inTurn(escrowId, async (before) => {
           const next = before.review === undefined ? before.open.at(-1) : undefined;
           if (next?.instructionId === instructionId && next.status === 'PREPARED') {
-            await recordSent(instructionId);
+            await requests.recordSent(instructionId);
             await sendOrLeaveOpen(before, next);
           }
           return (await execute({ kind: 'FindInstruction', instructionId })) ?? instruction;
@@ -149,7 +139,8 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
         return instruction;
       }
     },
-    recover: (escrowId) =>
+    /** Looks up an order and does what is left to do for it. Rejects if it has to be tried again later. */
+    recover: (escrowId: string): Promise<void> =>
       inTurn(escrowId, async (before) => {
         // Changes of the money after a release are recorded during a review too.
         if (before.review !== undefined && before.order.state !== 'RELEASED') return;
@@ -160,15 +151,18 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
           throw error;
         }
       }),
-    lookUpReleased: (escrowId) =>
+    /** Looks up a RELEASED order and records changes of its money. If there is no response, it rejects and records nothing. */
+    lookUpReleased: (escrowId: string): Promise<void> =>
       inTurn(escrowId, async (before) => {
         const payment = await requests.lookUp(before);
         // The present provider may not know orders that were released at an earlier one.
         if (payment.status === 'ABSENT' || updates.plan(before, payment).review === undefined) return;
         await updates.record(before, payment);
       }),
-    isBusy: (escrowId) => turns.takenBy(escrowId) > 0,
-    stop: async () => {
+    /** Whether work for an order runs or waits. */
+    isBusy: (escrowId: string) => turns.takenBy(escrowId) > 0,
+    /** Aborts all requests to the provider. Resolves when nothing runs any more. */
+    stop: async (): Promise<void> => {
       requests.stop();
       await turns.idle();
     },

@@ -1,32 +1,13 @@
-import type { Logger } from 'pino';
-import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
 import { every, type Repetition } from '../../lib/timing.ts';
 import type { DueOrder } from '../../store/reconciliation-commands.ts';
-import type { Execute } from '../../store/store.ts';
-import type { ReconciliationLimits } from './limits.ts';
-import { reasonOf } from './order-updates.ts';
+import { type OrderUpdateDependencies, reasonOf } from './order-updates.ts';
 import type { Reconciler } from './reconciler.ts';
 
-/** What reconciles orders without a call. */
-export interface Recovery {
-  /**
-   * Makes all orders with an open instruction due, and polls from now on. Warns of holds that end soon, and looks up released
-   * orders.
-   */
-  start(): Promise<void>;
-  /** Starts nothing further. */
-  stop(): void;
-}
-
 /** What the recovery works with. */
-export interface RecoveryDependencies {
-  readonly execute: Execute;
+interface RecoveryDependencies extends Pick<OrderUpdateDependencies, 'execute' | 'clock' | 'limits' | 'log'> {
   readonly reconciler: Reconciler;
-  readonly clock: Clock;
-  readonly limits: ReconciliationLimits;
-  readonly log: Logger;
 }
 
 /** How often to look for holds that end within a day, in milliseconds. */
@@ -38,21 +19,26 @@ const turnMs = 60_000;
 /** How often to check for a new turn, in milliseconds: missed turns are made up for at twice the pace. */
 const turnCheckMs = turnMs / 2;
 
-/** Creates the recovery. Its three parts share nothing, so no order that is due waits for a released one. */
-export function createRecovery(dependencies: RecoveryDependencies): Recovery {
+/**
+ * Reconciles orders without a call: recovers those that are due, warns of holds that end soon, looks up released ones. The
+ * three share nothing, so no order that is due waits for a released one.
+ */
+export function createRecovery(dependencies: RecoveryDependencies) {
   const { execute, clock } = dependencies;
   const stopping = new AbortController();
   const polls = pollDue(dependencies);
   const warnings = warnOfEndingHolds(dependencies, stopping.signal);
   const turns = lookUpReleased(dependencies, stopping.signal);
   return {
-    start: async () => {
+    /** Makes all orders with an open instruction due, and begins. */
+    start: async (): Promise<void> => {
       await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
       await polls.start();
       await warnings.start();
       void turns.start();
     },
-    stop: () => {
+    /** Starts nothing further. */
+    stop: (): void => {
       stopping.abort();
       for (const part of [polls, warnings, turns]) void part.stop();
     },
