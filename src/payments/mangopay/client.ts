@@ -14,15 +14,7 @@ export interface MangopaySettings {
 }
 
 /** Mangopay's API over HTTP. */
-export interface MangopayClient {
-  /**
-   * Runs work that calls Mangopay; the signal aborts its requests. Rejects with an Error that can be logged: it contains no
-   * secret.
-   */
-  call<T>(signal: AbortSignal, work: (api: MangopayApi) => Promise<T>): Promise<T>;
-  /** Aborts all calls; later ones reject. */
-  close(): void;
-}
+export type MangopayClient = ReturnType<typeof createMangopayClient>;
 
 /**
  * Mangopay's API within one call. Paths follow the ClientId. Without a definite response (401, 429, 5xx, none) a call rejects
@@ -104,68 +96,62 @@ interface ErrorBody {
 
 /**
  * Returns how to send an authorised request; `path` follows the ClientId. It rejects with a ProviderFailure if there is no
- * response. `closing` ends the requests for tokens, which calls share.
+ * response.
  */
-function createRequests(
-  { clientId, apiKey, url }: MangopaySettings,
-  nowMs: () => number,
-  closing: AbortSignal,
-): Request {
+function createRequests({ clientId, apiKey, url }: MangopaySettings, nowMs: () => number): Request {
   let token: Token | undefined;
-  let requested: Promise<Token> | undefined;
 
-  async function send(what: string, target: URL, init: RequestInit, signal: AbortSignal): Promise<Answer> {
+  async function send(
+    what: string,
+    path: string,
+    init: RequestInit,
+    secret: string,
+    signal: AbortSignal,
+  ): Promise<Answer> {
     const ends = AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]);
     try {
       // A redirect would send the request with its credentials to another server.
-      const response = await fetch(target, { ...init, redirect: 'error', signal: ends });
-      const secrets = token === undefined ? [apiKey] : [apiKey, token.value];
-      return { status: response.status, headers: response.headers, body: await readJson(response, secrets) };
+      const response = await fetch(`${url}/${version}${path}`, { ...init, redirect: 'error', signal: ends });
+      const body = await readJson(response, [apiKey, secret]);
+      return { status: response.status, headers: response.headers, body };
     } catch (error) {
       signal.throwIfAborted();
       throw new ProviderFailure('UNREACHABLE', `Mangopay: ${what}, ${causeOf(error)}`);
     }
   }
 
-  async function requestToken(): Promise<Token> {
+  /** Returns the current token, or requests one. */
+  async function bearer(signal: AbortSignal): Promise<string> {
+    if (token !== undefined && token.untilMs > nowMs()) return token.value;
     const basic = Buffer.from(`${clientId}:${apiKey}`).toString('base64');
     const init = {
       method: 'POST',
       headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
       body: 'grant_type=client_credentials',
     };
-    const answer = await send('token', new URL(`${url}/${version}/oauth/token`), init, closing);
+    const answer = await send('token', '/oauth/token', init, basic, signal);
     const { access_token: value, expires_in: seconds } = Object(answer.body);
     if (rejections.includes(answer.status) || answer.status === 401) {
-      throw new ProviderFailure('CREDENTIALS_REJECTED', 'Mangopay: it refuses the ClientId and API key');
+      throw new ProviderFailure('CREDENTIALS_REJECTED', 'Mangopay: it rejects the ClientId and API key');
     }
     if (answer.status !== 200 || typeof value !== 'string' || typeof seconds !== 'number') {
       throw failure('token', answer);
     }
-    return { value, untilMs: nowMs() + seconds * 1000 - tokenMarginMs };
-  }
-
-  /** Returns the current token. Concurrent calls share one request for it. */
-  async function bearer(signal: AbortSignal): Promise<string> {
-    if (token !== undefined && token.untilMs > nowMs()) return token.value;
-    requested ??= requestToken().finally(() => {
-      requested = undefined;
-    });
-    token = await unlessAborted(requested, signal);
-    return token.value;
+    token = { value, untilMs: nowMs() + seconds * 1000 - tokenMarginMs };
+    return value;
   }
 
   return async (signal, method, path, { query, body, key } = {}) => {
     const what = `${method} ${path}`;
-    const target = new URL(`${url}/${version}/${clientId}${path}`);
-    for (const [name, value] of Object.entries(query ?? {})) target.searchParams.set(name, value);
+    const target = `/${clientId}${path}${query === undefined ? '' : `?${new URLSearchParams(query)}`}`;
+    const secret = await bearer(signal);
     const headers = {
-      authorization: `Bearer ${await bearer(signal)}`,
+      authorization: `Bearer ${secret}`,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(key === undefined ? {} : { 'idempotency-key': key }),
     };
     const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
-    const answer = await send(what, target, init, signal);
+    const answer = await send(what, target, init, secret, signal);
     if (answer.status !== 401) return answer;
     if (isAboutOwner(answer)) throw new OwnerHasToAuthenticate(what);
     // The token may have been withdrawn early: the next request gets another.
@@ -211,25 +197,13 @@ function causeOf(error: unknown): string {
   return typeof code === 'string' ? `cause ${code}` : String(message);
 }
 
-/** Waits for a promise until the signal is aborted. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
-}
-
 /**
  * Opens a client. It replaces Mangopay's mangopay4-nodejs-sdk, which accepts no signal, follows redirects and, if a connection
  * is refused or breaks, throws where nobody can catch it, so that the process ends. Tests compare both.
  */
-export function createMangopayClient(settings: MangopaySettings, nowMs: () => number): MangopayClient {
+export function createMangopayClient(settings: MangopaySettings, nowMs: () => number) {
   const closing = new AbortController();
-  const request = createRequests(settings, nowMs, closing.signal);
+  const request = createRequests(settings, nowMs);
 
   function apiOf(signal: AbortSignal): MangopayApi {
     const find = async <T>(
@@ -270,7 +244,11 @@ export function createMangopayClient(settings: MangopaySettings, nowMs: () => nu
   }
 
   return {
-    call: async (signal, work) => {
+    /**
+     * Runs work that calls Mangopay; the signal aborts its requests. Rejects with an Error that can be logged: it contains no
+     * secret.
+     */
+    call: async <T>(signal: AbortSignal, work: (api: MangopayApi) => Promise<T>): Promise<T> => {
       const ended = AbortSignal.any([signal, closing.signal]);
       ended.throwIfAborted();
       try {
@@ -280,6 +258,7 @@ export function createMangopayClient(settings: MangopaySettings, nowMs: () => nu
         throw error;
       }
     },
+    /** Aborts all calls; later ones reject. */
     close: () => closing.abort(new Error('The provider is closed.')),
   };
 }

@@ -7,35 +7,25 @@ import type { Hold } from './hold.ts';
 const openingTimeoutMs = 2_000;
 /** How long a write waits for another process, in milliseconds: it blocks the event loop. */
 const writingTimeoutMs = 20;
-const schemaVersion = 1;
 
 const schema = `
-CREATE TABLE hold (
+CREATE TABLE IF NOT EXISTS hold (
   hold_id TEXT PRIMARY KEY,
   -- A Hold as JSON.
   state TEXT NOT NULL,
   -- When something happens next without an instruction, in Unix milliseconds.
   due_at_ms INTEGER
 ) STRICT;
-CREATE INDEX hold_by_due_time ON hold (due_at_ms) WHERE due_at_ms IS NOT NULL;
-PRAGMA user_version = ${schemaVersion};
+CREATE INDEX IF NOT EXISTS hold_by_due_time ON hold (due_at_ms) WHERE due_at_ms IS NOT NULL;
 `;
 
-/** The holds of the simulated provider, in a file of their own. */
-export interface Books {
-  /**
-   * Changes the hold of an order in one transaction, which is on disk on return. Nothing is written if the change throws.
-   */
-  change<T>(order: Pick<PaymentOrder, 'holdId' | 'escrowId'>, change: (hold: Hold) => T): T;
-  /** The holds to which something happens next without an instruction, at most so many, the earliest first. */
-  planned(limit: number): Hold[];
-  /** All holds, in the order in which their first instruction was sent. */
-  all(): Hold[];
-  close(): void;
-}
+type HeldOrder = Pick<PaymentOrder, 'holdId' | 'escrowId'>;
 
-/** Opens the books in a file, which is created if it does not exist. Throws if a newer version of artseal wrote it. */
-export function openBooks(file: string): Books {
+/** The holds of the simulated provider, in a file of their own. */
+export type Books = ReturnType<typeof openBooks>;
+
+/** Opens the books in a file, which is created if it does not exist. */
+export function openBooks(file: string) {
   // SQLite gives its log files the mode of the database: only the owner can read them.
   if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
   const connection = new Sqlite(file, { timeout: openingTimeoutMs });
@@ -43,7 +33,7 @@ export function openBooks(file: string): Books {
     connection.pragma('journal_mode = WAL');
     connection.pragma('synchronous = FULL');
     connection.pragma('trusted_schema = OFF');
-    connection.transaction(() => prepareSchema(connection)).immediate();
+    connection.transaction(() => connection.exec(schema)).immediate();
     connection.pragma(`busy_timeout = ${writingTimeoutMs}`);
     return createBooks(connection);
   } catch (error) {
@@ -52,15 +42,7 @@ export function openBooks(file: string): Books {
   }
 }
 
-function prepareSchema(connection: Sqlite.Database): void {
-  const version = connection.pragma('user_version', { simple: true });
-  if (version === 0) connection.exec(schema);
-  else if (version !== schemaVersion) {
-    throw new Error(`${connection.name} has schema ${version}; this artseal knows ${schemaVersion}.`);
-  }
-}
-
-function createBooks(connection: Sqlite.Database): Books {
+function createBooks(connection: Sqlite.Database) {
   const select = connection.prepare<[string], string>('SELECT state FROM hold WHERE hold_id = ?').pluck();
   const selectAll = connection.prepare<[], string>('SELECT state FROM hold ORDER BY rowid').pluck();
   const selectPlanned = connection
@@ -73,10 +55,7 @@ function createBooks(connection: Sqlite.Database): Books {
      ON CONFLICT (hold_id) DO UPDATE SET state = excluded.state, due_at_ms = excluded.due_at_ms`,
   );
 
-  function change<T>(
-    { holdId, escrowId }: Pick<PaymentOrder, 'holdId' | 'escrowId'>,
-    apply: (hold: Hold) => T,
-  ): T {
+  function change<T>({ holdId, escrowId }: HeldOrder, apply: (hold: Hold) => T): T {
     const unknown: Hold = { holdId, escrowId, status: 'ABSENT', plan: [], instructions: {} };
     const before = select.get(holdId) ?? write(unknown);
     const hold = read(before);
@@ -87,9 +66,13 @@ function createBooks(connection: Sqlite.Database): Books {
   }
 
   return {
-    change: (order, apply) => connection.transaction(() => change(order, apply)).immediate(),
-    planned: (limit) => selectPlanned.all(limit).map(read),
-    all: () => selectAll.all().map(read),
+    /** Changes the hold of an order in one transaction, which is on disk on return. Nothing is written if the change throws. */
+    change: <T>(order: HeldOrder, apply: (hold: Hold) => T): T =>
+      connection.transaction(() => change(order, apply)).immediate(),
+    /** The holds to which something happens next without an instruction, at most so many, the earliest first. */
+    planned: (limit: number): Hold[] => selectPlanned.all(limit).map(read),
+    /** All holds, in the order in which their first instruction was sent. */
+    all: (): Hold[] => selectAll.all().map(read),
     close: () => connection.close(),
   };
 }

@@ -17,16 +17,7 @@ export interface StripeSettings {
 }
 
 /** Stripe's library with cancellation and errors that can be logged. */
-export interface StripeClient {
-  readonly stripe: Stripe;
-  /**
-   * Runs work that calls Stripe; the signal aborts its requests. Rejects with an Error that can be logged: it contains
-   * neither a secret nor data of a buyer.
-   */
-  call<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>;
-  /** Aborts all calls; later ones reject. */
-  close(): void;
-}
+export type StripeClient = ReturnType<typeof createStripeClient>;
 
 /** The version of Stripe's API that each request names and notifications must have. The library is made for it. */
 export const apiVersion = '2026-10-28.endive';
@@ -43,7 +34,7 @@ const requestTimeoutMs = 20_000;
  * Opens the library. It accepts no signal, and its own HTTP client resends a request after its connection was closed, even
  * if retries are off. So the requests use fetch, and the signal of a call comes from the asynchronous context.
  */
-export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey' | 'url'>): StripeClient {
+export function createStripeClient({ apiKey, url }: StripeSettings) {
   const signals = new AsyncLocalStorage<AbortSignal>();
   const closing = new AbortController();
   const { protocol, hostname, port } = new URL(url);
@@ -66,7 +57,11 @@ export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey
 
   return {
     stripe,
-    call: async (signal, work) => {
+    /**
+     * Runs work that calls Stripe; the signal aborts its requests. Rejects with an Error that can be logged: it contains
+     * neither a secret nor data of a buyer.
+     */
+    call: async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
       const ended = AbortSignal.any([signal, closing.signal]);
       ended.throwIfAborted();
       try {
@@ -76,6 +71,7 @@ export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey
         throw presentable(error);
       }
     },
+    /** Aborts all calls; later ones reject. */
     close: () => closing.abort(new Error('The provider is closed.')),
   };
 }
