@@ -1,7 +1,6 @@
 import type { Environment } from '../../domain/caller.ts';
 import type { ProviderIdRule } from '../../domain/party.ts';
-import { type ProviderKind, SettingError } from '../provider.ts';
-import { matching, readOrigin } from '../setting-readers.ts';
+import { matching, type ProviderKind, readOrigin, SettingError } from '../provider.ts';
 import type { MangopaySettings } from './client.ts';
 
 const origins = {

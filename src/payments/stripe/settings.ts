@@ -1,7 +1,6 @@
 import { isSecure } from '../../domain/address.ts';
 import type { Environment } from '../../domain/caller.ts';
-import { type ProviderKind, SettingError } from '../provider.ts';
-import { matching, readOrigin } from '../setting-readers.ts';
+import { matching, type ProviderKind, readOrigin, SettingError } from '../provider.ts';
 import { chargedCurrencies } from './amounts.ts';
 import type { StripeSettings } from './client.ts';
 import { stripeParties } from './parties.ts';
