@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
@@ -14,7 +14,6 @@ import { typedCall } from '../support/typed-json.ts';
 import { serveWatched, type WatchedService } from '../support/watched-command.ts';
 
 const noProc = statSync('/proc/self/fd', { throwIfNoEntry: false }) === undefined;
-const slowConnections = 200;
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
@@ -26,48 +25,7 @@ async function running(t: TestContext, env: Record<string, string> = {}) {
   return { service: await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...env }), platform, token };
 }
 
-/** Connections that have sent half of their headers and send no more. */
-async function slowly(t: TestContext, url: string, count: number): Promise<Socket[]> {
-  const { hostname, port } = new URL(url);
-  const sockets = Array.from({ length: count }, () => connect(Number(port), hostname));
-  t.after(() => sockets.map((socket) => socket.destroy()));
-  const half = 'POST /api/v1/filing HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: ak_sandbox_';
-  await Promise.all(
-    sockets.map(async (socket) => {
-      socket.on('error', () => {});
-      await once(socket, 'connect');
-      socket.write(half);
-    }),
-  );
-  return sockets;
-}
-
 const openFiles = ({ child }: WatchedService): number => readdirSync(`/proc/${child.pid}/fd`).length;
-
-test('slow clients keep nobody from being answered', { skip: noProc, timeout: 300_000 }, async (t) => {
-  const { service, platform, token } = await running(t);
-  const before = openFiles(service);
-  const sockets = [
-    ...(await slowly(t, service.publicUrl, slowConnections)),
-    ...(await slowly(t, service.internalUrl, slowConnections)),
-  ];
-  await eventually('all slow connections are accepted', timeoutMs, () => {
-    return openFiles(service) >= before + sockets.length;
-  });
-
-  await t.test('a signed call is answered', async () => {
-    for (let call = 0; call < 10; call += 1) {
-      assert.equal((await send(service.publicUrl, platform, filing)).status, 200);
-    }
-    assert.equal((await typedCall(service.internalUrl, token, 'FilingService/ListFilings', {})).status, 200);
-    assert.ok(openFiles(service) >= before + sockets.length, 'the slow ones were there all the time');
-  });
-
-  await t.test('and nothing of them is left when they are gone', async () => {
-    for (const socket of sockets) socket.destroy();
-    await eventually('their files are closed', timeoutMs, () => openFiles(service) < before + 10);
-  });
-});
 
 const http2Preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 

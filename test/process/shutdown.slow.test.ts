@@ -15,7 +15,7 @@ import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
-import { artwork, escrowTerms } from '../support/samples.ts';
+import { artwork } from '../support/samples.ts';
 import { headersOf, type SignedRequest, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
@@ -68,12 +68,6 @@ const cutOff = /connections that are still open are cut off/;
 async function assertEnds({ end, stderr }: WatchedService): Promise<void> {
   assert.equal(await end(), 0, stderr());
   assert.doesNotMatch(stderr(), cutOff);
-}
-
-/** Stops a service, and asserts that it ends without waiting. */
-function assertStops(service: WatchedService): Promise<void> {
-  service.child.kill('SIGTERM');
-  return assertEnds(service);
 }
 
 /** A REST call in progress: the service has asked for the body, which is not sent yet. */
@@ -198,68 +192,6 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     assert.deepEqual(stored, answered.toSorted());
   });
 
-  test('a call that waits for the payment provider gets a response before the end', async (t) => {
-    const service = await running(t);
-    const { json } = await send(service.publicUrl, service.platform, filing);
-    const terms = { ...escrowTerms(json.filingNo), buyerId: 'sim-silent' };
-    const answer = send(service.publicUrl, service.platform, {
-      target: '/api/v1/escrow',
-      body: JSON.stringify(terms),
-    });
-    const order = await eventually('the order is stored', timeoutMs, async () => {
-      const list = await typedCall(service.internalUrl, service.token, 'EscrowService/ListEscrows', {});
-      return list.json.escrows?.[0];
-    });
-    assert.equal(await service.stop('SIGTERM'), 0);
-    const { status, json: refused } = await answer;
-    assert.equal(status, 503);
-    assert.equal(refused.code, 'PAYMENT_PENDING');
-    assert.ok(refused.message.includes(order.escrowId), refused.message);
-  });
-
-  test('a call over an open connection after SIGTERM succeeds or is rejected as a whole', async (t) => {
-    const service = await running(t);
-    const held = await restCallInFlight(service, filing);
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    t.after(() => agent.destroy());
-    await viaAgent(agent, service);
-    service.child.kill('SIGTERM');
-    await isClosed(service);
-    const late = await viaAgent(agent, service).catch((error: NodeJS.ErrnoException) => error.code);
-    assert.ok(late === 200 || late === 503 || late === 'ECONNREFUSED' || late === 'ECONNRESET', String(late));
-    assert.equal((await held.finish()).status, 200);
-    await assertEnds(service);
-  });
-
-  test('connections without a call do not delay the exit', async (t) => {
-    const service = await running(t);
-    const { publicUrl, internalUrl } = service;
-    const agent = new Agent({ keepAlive: true });
-    t.after(() => agent.destroy());
-    assert.equal(await viaAgent(agent, service), 200);
-    await http2Session(t, service);
-    for (const url of [publicUrl, internalUrl]) {
-      const { hostname, port } = new URL(url);
-      const rejected = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
-      t.after(() => rejected.destroy());
-      rejected.on('error', () => {}).write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n');
-      await Promise.race(['data', 'end', 'close'].map((event) => once(rejected, event)));
-    }
-    for (const [url, sent] of [
-      [publicUrl, ''],
-      [internalUrl, ''],
-      [internalUrl, 'PR'],
-      [internalUrl, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-    ] as const) {
-      const silent = socketTo(t, url);
-      await once(silent, 'connect');
-      silent.write(sent);
-    }
-    // Connections are accepted in order: responses over later ones prove that these are accepted.
-    for (const url of [publicUrl, internalUrl]) await fetch(url);
-    await assertStops(service);
-  });
-
   test('an unread log delays neither calls nor the exit', async (t) => {
     const { publicUrl, platform, end } = await runningUnread(t);
     for (let call = 0; call < 100; call += 1) {
@@ -276,35 +208,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     }
     assert.equal(await service.stop('SIGTERM'), 0);
   });
-
-  test('addresses and folder can be used again after the exit', async (t) => {
-    const service = await running(t);
-    const idle = await http2Session(t, service);
-    assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
-    assert.equal(await service.stop('SIGINT'), 0);
-    idle.destroy();
-    const again = await serveWatched(t, {
-      ARTSEAL_DATA_DIR: service.dataDir,
-      ARTSEAL_PUBLIC_ADDR: new URL(service.publicUrl).host,
-      ARTSEAL_INTERNAL_ADDR: new URL(service.internalUrl).host,
-    });
-    assert.equal(again.publicUrl, service.publicUrl);
-    const { json } = await send(again.publicUrl, service.platform, filing);
-    assert.match(json.filingNo, /-000002$/);
-    await assertStops(again);
-  });
 });
-
-/** Makes a filing over a connection of the agent. Returns the status. */
-async function viaAgent(agent: Agent, { publicUrl, platform }: Running): Promise<number> {
-  const { hostname, port } = new URL(publicUrl);
-  const headers = headersOf(platform, filing);
-  const outgoing = request({ hostname, port, agent, method: 'POST', path: filing.target, headers });
-  outgoing.end(filing.body);
-  const [incoming] = await once(outgoing, 'response');
-  await text(incoming);
-  return incoming.statusCode;
-}
 
 /** A full pipe without a reader. */
 function fullPipe(t: TestContext): number {

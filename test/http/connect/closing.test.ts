@@ -76,7 +76,12 @@ async function startWithSilence(t: TestContext, chunks: readonly string[]) {
   return { service, socket };
 }
 
-for (const [name, chunks] of Object.entries({ nothing: [], 'one byte of the preface': ['P'] })) {
+for (const [name, chunks] of Object.entries({
+  nothing: [],
+  'one byte of the preface': ['P'],
+  'a whole request': ['GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+  CONNECT: ['CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
+})) {
   test(`a connection that sends ${name} does not delay closing`, async (t) => {
     const { service, socket } = await startWithSilence(t, chunks);
     assert.equal(await closingOf(t, service, [socket]), 'by itself');
