@@ -16,7 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
-import { headersOf, type SignedRequest, send } from '../support/signed-request.ts';
+import { headersOf, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 import { commandEnvironment, serveWatched, type WatchedService } from '../support/watched-command.ts';
@@ -70,16 +70,17 @@ async function assertEnds({ end, stderr }: WatchedService): Promise<void> {
   assert.doesNotMatch(stderr(), cutOff);
 }
 
-/** A REST call in progress: the service has asked for the body, which is not sent yet. */
-async function restCallInFlight({ publicUrl, platform }: Running, sent: SignedRequest & { body: string }) {
+/** A REST call in progress: the service has asked for the body, which is not sent yet. Its connection is kept. */
+async function restCallInFlight(t: TestContext, { publicUrl, platform }: Running) {
   const { hostname, port } = new URL(publicUrl);
-  const length = Buffer.byteLength(sent.body);
+  const length = Buffer.byteLength(filing.body);
   const headers = headersOf(platform, {
-    ...sent,
+    ...filing,
     headers: { Expect: '100-continue', 'Content-Length': `${length}` },
   });
   const agent = new Agent({ keepAlive: true });
-  const outgoing = request({ hostname, port, agent, method: 'POST', path: sent.target, headers });
+  t.after(() => agent.destroy());
+  const outgoing = request({ hostname, port, agent, method: 'POST', path: filing.target, headers });
   const answer = once(outgoing, 'response').then(async ([incoming]) => ({
     status: incoming.statusCode,
     text: await text(incoming),
@@ -89,8 +90,8 @@ async function restCallInFlight({ publicUrl, platform }: Running, sent: SignedRe
   await once(outgoing, 'continue');
   return {
     finish: () => {
-      outgoing.end(sent.body);
-      return answer.finally(() => agent.destroy());
+      outgoing.end(filing.body);
+      return answer;
     },
   };
 }
@@ -140,7 +141,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     for (const url of [service.publicUrl, service.internalUrl]) {
       socketTo(t, url).write('POST /api/v1/filing HTTP/1.1\r\nHost: localhost\r\nX-Api-');
     }
-    await restCallInFlight(service, filing);
+    await restCallInFlight(t, service);
     await typedCallInFlight(t, service);
     assert.equal(await service.stop('SIGTERM'), 0);
     assert.match(service.stderr(), cutOff);
@@ -150,7 +151,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     test(`${signal} finishes the calls in flight, rejects new ones, and exits with 0`, async (t) => {
       const service = await running(t);
       const calls = await Promise.all([
-        ...Array.from({ length: 8 }, () => restCallInFlight(service, filing)),
+        ...Array.from({ length: 8 }, () => restCallInFlight(t, service)),
         ...Array.from({ length: 4 }, () => typedCallInFlight(t, service)),
       ]);
       service.child.kill(signal);
