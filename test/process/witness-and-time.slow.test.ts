@@ -99,16 +99,3 @@ test('evidence has cosignatures and a time stamp; without the required witnesses
   assert.equal(await third.stop(), 0, third.stderr());
   for (const { asked: all } of witnesses) assert.ok(all.some(({ status }) => status === 409));
 });
-
-test('the start reports errors of these settings together with all others', async (t) => {
-  const file = join(temporaryFolder(t), 'witnesses');
-  writeFileSync(file, 'nobody http://witness.example\n');
-  const { code, stderr } = await runBounded(t, ['serve'], {
-    ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data'),
-    ARTSEAL_TLOG_WITNESSES_FILE: file,
-    ARTSEAL_TLOG_TSA_EVERY: '1s',
-  });
-  assert.equal(code, 2);
-  assert.match(stderr, /ARTSEAL_TLOG_WITNESSES_FILE cannot be used: line 1: a verifier key has to be/);
-  assert.match(stderr, /ARTSEAL_TLOG_TSA_EVERY must be a period/);
-});
