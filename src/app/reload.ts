@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import type { MasterKeySource, ReloadableSettings } from '../config/config.ts';
+import type { MasterKeySource, ReloadableMasterKeys } from '../config/config.ts';
 import { readKeyRing } from '../config/master-key.ts';
 import type { TlsListeners } from '../http/listen/tls-listeners.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
@@ -9,7 +9,7 @@ import type { ServingRecordPublisher } from '../operations/serving-record.ts';
 import type { Start } from './start.ts';
 
 /** Reloads certificates and master keys. Logs the result: all of the new keys are used, or none. */
-export type Reload = (settings: ReloadableSettings) => Promise<void>;
+export type Reload = (masterKeys: ReloadableMasterKeys) => Promise<void>;
 
 /** Returns a reload that runs once at a time. Calls that wait for the same run share it. */
 export function createReload(
@@ -31,7 +31,7 @@ export function createReload(
     return next.masterKeys.map(({ name }) => name);
   }
 
-  async function reloadKeys({ files, read }: ReloadableSettings['masterKeys']): Promise<void> {
+  async function reloadKeys({ files, read }: ReloadableMasterKeys): Promise<void> {
     if (files.length === 0) {
       log.info('master keys not reloaded: they come from a variable, so a change needs a restart');
       return;
@@ -46,7 +46,7 @@ export function createReload(
     }
   }
 
-  return ({ masterKeys }) => {
+  return (masterKeys) => {
     tls.reload();
     waiting ??= running.then(() => {
       waiting = undefined;

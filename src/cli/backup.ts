@@ -1,4 +1,4 @@
-import { readDataDir, readRestoreConfig } from '../config/config.ts';
+import { readDataDir, readTimeZone } from '../config/config.ts';
 import { parseBackupPeriod, parseBackupsKept } from '../config/values.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { checkFilingNumber, filingNumber } from '../domain/filing.ts';
@@ -120,14 +120,11 @@ export const restore: Command = {
     const numbersAfter = words.text('numbers-after');
     if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
       throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
-    const { timeZone } = readRestoreConfig(terminal.env);
+    const calendar = createCalendar(readTimeZone(terminal.env));
     const [file, into] = [words.required('FILE'), words.required('into')];
     const { manifest, gaps, isPublished } = await withProgress(terminal, (progress) =>
       restoreBackup({
-        ...{ file, into, numbersAfter, progress },
-        calendar: createCalendar(timeZone),
-        nowMs: Date.now(),
-        random: Math.random,
+        ...{ file, into, numbersAfter, progress, calendar, nowMs: Date.now(), random: Math.random },
       }),
     );
     const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;

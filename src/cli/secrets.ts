@@ -62,16 +62,11 @@ const reissue: Action = {
         throw new Error('the server runs: stop it first, since it would reject the new keys.');
       const by = actor();
       let issued = 0;
-      const showIssued = (replacement: object, ...lines: readonly string[]) => {
-        issued += 1;
-        show(replacement, ...lines);
-      };
-      for (const replaced of await reissueKeys(registry, by))
-        showIssued(replaced, ...fieldLines(replaced, 9));
-      for (const rotated of await reissueWebhookSecrets(registry, by))
-        showIssued(rotated, ...fieldLines(rotated, 9));
-      for (const { replaced, vkey } of await reissueLogKeys(registry, by))
-        showIssued({ replaced, vkey }, `${replaced} → ${vkey}`);
+      for (const reissued of [reissueKeys, reissueWebhookSecrets, reissueLogKeys])
+        for (const replacement of await reissued(registry, by)) {
+          issued += 1;
+          show(replacement, ...fieldLines(replacement, 9));
+        }
       if (words.has('json')) return;
       print(
         issued === 0

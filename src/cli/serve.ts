@@ -4,7 +4,7 @@ import {
   type Config,
   type LogFormat,
   readServingConfig,
-  reloadableSettings,
+  reloadableMasterKeys,
   unknownSettings,
 } from '../config/config.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../config/sandbox-credentials.ts';
@@ -85,7 +85,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     keepHeapSmall();
-    reloads.handle(() => app.reload(reloadableSettings(terminal.env)));
+    reloads.handle(() => app.reload(reloadableMasterKeys(terminal.env)));
     terminal.print(readyLine(app));
     notifyReady(terminal.env).catch((error) => log.warn({ err: error }, 'systemd was not notified'));
     const lost = app.store.lost.then((error) => {

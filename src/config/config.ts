@@ -158,26 +158,21 @@ export function readPublicUrl(env: NodeJS.ProcessEnv): string {
   return urlOf(textOf(env, settings.publicAddress), publicTls() !== undefined);
 }
 
-/** A part of the settings that a running server can read again, as far as it is in files. */
-export interface Reloadable<Value> {
-  /** The files; none if all of it is in variables. */
+/** The only setting that a running server can read again. All others stay as they were at its start. */
+export interface ReloadableMasterKeys {
+  /** The files; none if the keys are in a variable. */
   readonly files: readonly string[];
   /** Throws ConfigError. */
-  read(): Value;
+  read(): MasterKeySource;
 }
 
-/** What a running server can read again. All other settings stay as they were at its start. */
-export interface ReloadableSettings {
-  readonly masterKeys: Reloadable<MasterKeySource>;
-}
-
-/** Returns readers of what a running server can read again. Throws ConfigError. */
-export function reloadableSettings(env: NodeJS.ProcessEnv): ReloadableSettings {
+/** Returns a reader of the master keys for a running server. Throws ConfigError. */
+export function reloadableMasterKeys(env: NodeJS.ProcessEnv): ReloadableMasterKeys {
   const readers = configReaders(env);
   const ownFile = join(readers.dataDir(), ownMasterKeyName);
   const file = textOf(env, settings.masterKeyFile) || ownFile;
   const files = textOf(env, settings.masterKey) === '' ? [file] : [];
-  return { masterKeys: { files, read: readers.masterKeys } };
+  return { files, read: readers.masterKeys };
 }
 
 /** Reads the data folder alone. */
@@ -185,10 +180,9 @@ export function readDataDir(env: NodeJS.ProcessEnv): string {
   return configReaders(env).dataDir();
 }
 
-/** Reads the settings that restoring a backup needs. Throws ConfigError with all faults. */
-export function readRestoreConfig(env: NodeJS.ProcessEnv): Pick<Config, 'timeZone' | 'currency'> {
-  const { timeZone, currency } = configReaders(env);
-  return readAll({ timeZone, currency });
+/** Reads the time zone alone. Throws ConfigError. */
+export function readTimeZone(env: NodeJS.ProcessEnv): string {
+  return configReaders(env).timeZone();
 }
 
 /** Returns the files that settings of some kind name. */

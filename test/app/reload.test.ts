@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
-import { readConfig, reloadableSettings } from '../../src/config/config.ts';
+import { readConfig, reloadableMasterKeys } from '../../src/config/config.ts';
 import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import {
@@ -42,7 +42,7 @@ function keysInFile(t: TestContext) {
 
 /** Reloads, and returns the line that is logged. */
 async function reload(service: TestService, env: Record<string, string>) {
-  await service.reload(reloadableSettings({ ARTSEAL_DATA_DIR: service.dataDir, ...env }));
+  await service.reload(reloadableMasterKeys({ ARTSEAL_DATA_DIR: service.dataDir, ...env }));
   return JSON.parse(service.logLines.at(-1) ?? '');
 }
 
