@@ -11,16 +11,8 @@ export interface Credentials {
   readonly tokens: readonly (StoredToken & { readonly sha256: Uint8Array })[];
 }
 
-/** Detects changes of a database's credentials. */
-export interface CredentialWatch {
-  /** Returns the credentials if they may have changed since the last call. */
-  changed(): Credentials | undefined;
-  /** This connection may have changed them. */
-  touch(): void;
-}
-
-/** Watches a database: every commit of another connection counts as a change. */
-export function watchCredentials(database: Database): CredentialWatch {
+/** Detects changes of a database's credentials. Every commit of another connection counts as one. */
+export function watchCredentials(database: Database) {
   const keys = prepareMapped(
     database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)),
   );
@@ -36,7 +28,8 @@ export function watchCredentials(database: Database): CredentialWatch {
   let seenVersion: unknown;
   let isTouched = true;
   return {
-    changed: () => {
+    /** Returns the credentials if they may have changed since the last call. */
+    changed: (): Credentials | undefined => {
       const version = dataVersion.get();
       if (version === seenVersion && !isTouched) return undefined;
       const credentials = { keys: keys.all(), tokens: tokens.all() };
@@ -45,7 +38,8 @@ export function watchCredentials(database: Database): CredentialWatch {
       isTouched = false;
       return credentials;
     },
-    touch: () => {
+    /** This connection may have changed them. */
+    touch: (): void => {
       isTouched = true;
     },
   };

@@ -3,31 +3,22 @@ import type { Database } from './connection.ts';
 import { caller, escrow, escrowChange } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
-/** Finds the orders that reconciliation looks up. */
-export interface DueOrders {
-  /** Up to `limit` callers with orders that are due, by id, starting after `after` and wrapping around. */
-  callersWithDue(range: DueRange, after: number, limit: number): number[];
-  /** The orders of a caller that are due, oldest due time first. */
-  dueOf(range: DueRange, callerId: number, limit: number): string[];
-  /** The RELEASED orders with id % `shares` = `share` and a history entry as RELEASED since a time. */
-  releasedOf(share: number, shares: number, sinceMs: number): string[];
-}
-
 /** Selects due orders: due up to `nowMs`, or after `horizonMs`. */
-export interface DueRange {
+interface DueRange {
   readonly nowMs: number;
   readonly horizonMs: number;
   readonly hasFailed: boolean;
 }
 
-/** The due orders of a database. */
-export const createDueOrders = (database: Database): DueOrders => ({
+/** Finds the orders that reconciliation looks up. */
+export const createDueOrders = (database: Database) => ({
   ...prepareDue(database),
+  /** The RELEASED orders with id % `shares` = `share` and a history entry as RELEASED since a time. */
   releasedOf: prepareReleased(database),
 });
 
 /** Reads rows by id, so that orders of other shares are not scanned. */
-function prepareReleased(database: Database): DueOrders['releasedOf'] {
+function prepareReleased(database: Database) {
   const lastId = database.$client.prepare<[], number>('SELECT coalesce(max(id), 0) FROM escrow').pluck();
   const isRecent = database
     .select({ orderId: escrowChange.orderId })
@@ -46,7 +37,7 @@ function prepareReleased(database: Database): DueOrders['releasedOf'] {
       .from(escrow)
       .where(and(eq(escrow.id, sql.placeholder('id')), sql`${escrow.state} = 'RELEASED'`, exists(isRecent))),
   );
-  return (share, shares, sinceMs) => {
+  return (share: number, shares: number, sinceMs: number): string[] => {
     const [last, sinceS] = [lastId.get() ?? 0, Math.ceil(sinceMs / 1_000)];
     const found: string[] = [];
     for (let id = share; id <= last; id += shares) {
@@ -58,7 +49,7 @@ function prepareReleased(database: Database): DueOrders['releasedOf'] {
 }
 
 /** Reads due orders by ranges of an index, so that orders that are not due are not scanned. */
-function prepareDue(database: Database): Pick<DueOrders, 'callersWithDue' | 'dueOf'> {
+function prepareDue(database: Database) {
   const isOverdue = lte(escrow.lookUpAtMs, sql.placeholder('nowMs'));
   const isBeyond = gt(escrow.lookUpAtMs, sql.placeholder('horizonMs'));
   const hasFailed = sql`(${escrow.failedAttempts} > 0) = ${sql.placeholder('hasFailed')}`;
@@ -99,12 +90,14 @@ function prepareDue(database: Database): Pick<DueOrders, 'callersWithDue' | 'due
     callers.all({ ...valuesOf(range), after, through, limit }).map(({ id }) => id);
 
   return {
-    callersWithDue: (range, after, limit) => {
+    /** Up to `limit` callers with orders that are due, by id, starting after `after` and wrapping around. */
+    callersWithDue: (range: DueRange, after: number, limit: number): number[] => {
       if ((anyOverdue.get({ ...range }) ?? anyBeyond.get({ ...range })) === undefined) return [];
       const later = idsBetween(range, after, Number.MAX_SAFE_INTEGER, limit);
       return [...later, ...idsBetween(range, 0, after, limit - later.length)];
     },
-    dueOf: (range, callerId, limit) => {
+    /** The orders of a caller that are due, oldest due time first. */
+    dueOf: (range: DueRange, callerId: number, limit: number): string[] => {
       const values = { ...valuesOf(range), callerId };
       const due = overdue.all({ ...values, limit });
       due.push(...beyond.all({ ...values, limit: limit - due.length }));

@@ -1,9 +1,14 @@
+import { and, asc, desc, eq, type InferSelectModel, inArray, sql } from 'drizzle-orm';
 import {
   type AfterPayout,
   type Escrow,
+  type EscrowChange,
   type EscrowState,
   escrowNotFound,
+  type InstructionKind,
+  type InstructionStatus,
   isAfterPayout,
+  type PayoutStatus,
   pendingOf,
 } from '../../domain/escrow.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
@@ -14,43 +19,17 @@ import type { Instruction } from '../escrow-commands.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { EscrowCase } from '../reconciliation-commands.ts';
 import type { Database } from './connection.ts';
-import { createEscrowHistory, type EscrowHistory } from './escrow-history.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows, type StoppedRow } from './escrow-rows.ts';
 import type { EvidenceLog } from './evidence-log.ts';
-import { createInstructionLedger, type InstructionLedger, type InstructionRow } from './instructions.ts';
 import type { Outbox } from './outbox.ts';
 import type { PartyRegister } from './parties.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
+import { escrowChange, escrowInstruction } from './schema.ts';
+import { placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
 
 /** Orders with their instructions, history, provenance records and parties. */
-export interface EscrowBooks {
-  readonly rows: EscrowRows;
-  readonly instructions: InstructionLedger;
-  readonly history: EscrowHistory;
-  readonly provenance: ProvenanceRecords;
-  readonly parties: PartyRegister;
-  toEscrow(row: EscrowRow): Escrow;
-  toCase(row: EscrowRow): EscrowCase;
-  /**
-   * Appends a new state to an order's history, with the TRANSFER record for RELEASED, and adds the event. `byOperator` marks a
-   * state that an operator confirmed. Runs inside an effect.
-   */
-  moved(row: EscrowRow, to: EscrowState, at: BusinessTime, byOperator?: boolean): void;
-  /** Records a change of a payment that was paid out, and adds the event. */
-  payoutChanged(row: EscrowRow, to: EscrowState, at: BusinessTime, now: AfterPayout): void;
-  /** Marks an order for review, and adds the event unless it was marked already. `state` is its state after that. */
-  stop(row: EscrowRow, stop: Omit<StoppedRow, 'id'>, state: EscrowState, atMs: number): void;
-  /** The row of an order of `owner`, or of any caller if that is undefined. */
-  findRow(escrowId: string, owner: number | undefined): EscrowRow | undefined;
-  /** Likewise. Throws ESCROW_NOT_FOUND. */
-  requireRow(escrowId: string, owner?: number): EscrowRow;
-  findInstruction(instructionId: string): Instruction | undefined;
-  /** Likewise. Throws if there is none. */
-  requireInstruction(instructionId: string): Instruction;
-  /** The open RELEASE, REFUND or CANCEL of an order; the last one, if one replaced another. */
-  resolutionOf(orderId: number): InstructionRow | undefined;
-}
+export type EscrowBooks = ReturnType<typeof createEscrowBooks>;
 
 export function createEscrowBooks(
   database: Database,
@@ -58,7 +37,7 @@ export function createEscrowBooks(
   log: EvidenceLog,
   outbox: Outbox,
   check: RecordCheck,
-): EscrowBooks {
+) {
   const history = createEscrowHistory(database);
   const instructions = createInstructionLedger(database);
   const rows = createEscrowRows(database);
@@ -79,11 +58,13 @@ export function createEscrowBooks(
     };
   }
 
+  /** The row of an order of `owner`, or of any caller if that is undefined. */
   function findRow(id: string, owner: number | undefined): EscrowRow | undefined {
     const row = rows.find(id);
     return owner === undefined || row?.callerId === owner ? row : undefined;
   }
 
+  /** Likewise. Throws ESCROW_NOT_FOUND. */
   function requireRow(id: string, owner?: number): EscrowRow {
     const row = findRow(id, owner);
     if (row === undefined) throw escrowNotFound();
@@ -98,6 +79,7 @@ export function createEscrowBooks(
     return { instructionId, kind, status, reason: reason ?? undefined, order: toEscrow(row) };
   }
 
+  /** Likewise. Throws if there is none. */
   function requireInstruction(instructionId: string): Instruction {
     const instruction = findInstruction(instructionId);
     if (instruction === undefined) throw new Error(`There is no instruction ${instructionId}.`);
@@ -125,6 +107,22 @@ export function createEscrowBooks(
     };
   }
 
+  return {
+    ...createStateChanges(rows, history, provenance, outbox),
+    ...{ rows, instructions, history, provenance, parties, toEscrow, toCase },
+    ...{ findRow, requireRow, findInstruction, requireInstruction },
+    /** The open RELEASE, REFUND or CANCEL of an order; the last one, if one replaced another. */
+    resolutionOf: (orderId: number) => instructions.openOf(orderId).findLast(({ kind }) => kind !== 'FREEZE'),
+  };
+}
+
+/** What changes the state of an order and adds the event. */
+function createStateChanges(
+  rows: EscrowRows,
+  history: ReturnType<typeof createEscrowHistory>,
+  provenance: ProvenanceRecords,
+  outbox: Outbox,
+) {
   function addEvent(
     type: EventType,
     { callerId, escrowId, filingNo }: EscrowRow,
@@ -135,23 +133,26 @@ export function createEscrowBooks(
   }
 
   return {
-    moved: (row, to, at, byOperator = false) => {
+    /**
+     * Appends a new state to an order's history, with the TRANSFER record for RELEASED, and adds the event. `byOperator` marks a
+     * state that an operator confirmed. Runs inside an effect.
+     */
+    moved: (row: EscrowRow, to: EscrowState, at: BusinessTime, byOperator = false): void => {
       history.append(row.id, to, at, { byOperator });
       if (to !== 'UNPAID') addEvent(stateEvents[to], row, to, at.atMs);
       if (to === 'RELEASED') provenance.appendTransfer(row.filingNo, at);
     },
-    payoutChanged: (row, to, at, now) => {
+    /** Records a change of a payment that was paid out, and adds the event. */
+    payoutChanged: (row: EscrowRow, to: EscrowState, at: BusinessTime, now: AfterPayout): void => {
       const before = history.of(row.id).findLast(isAfterPayout)?.payment ?? 'PAID_OUT';
       history.append(row.id, to, at, now);
       addEvent(payoutEvent(before, now.payment), row, to, at.atMs);
     },
-    stop: (row, stop, state, atMs) => {
+    /** Marks an order for review, and adds the event unless it was marked already. `state` is its state after that. */
+    stop: (row: EscrowRow, stop: Omit<StoppedRow, 'id'>, state: EscrowState, atMs: number): void => {
       rows.stop({ ...stop, id: row.id });
       if (row.review === null) addEvent('escrow.in_review', row, state, atMs);
     },
-    ...{ rows, instructions, history, provenance, parties, toEscrow, toCase },
-    ...{ findRow, requireRow, findInstruction, requireInstruction },
-    resolutionOf: (orderId) => instructions.openOf(orderId).findLast(({ kind }) => kind !== 'FREEZE'),
   };
 }
 
@@ -180,3 +181,142 @@ export const resolvable = (row: EscrowRow, underWay: InstructionRow | undefined)
   underWay: underWay?.kind,
   isStopped: row.review !== null,
 });
+
+/** A row of an instruction. */
+type InstructionRow = Readonly<InferSelectModel<typeof escrowInstruction>>;
+
+// Literals, so that SQLite can use the partial index.
+const isOpen = sql`${escrowInstruction.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`;
+const isThis = eq(escrowInstruction.instructionId, sql.placeholder('instructionId'));
+const ofOrder = eq(escrowInstruction.orderId, sql.placeholder('orderId'));
+
+/** The instructions. All methods run inside an effect. */
+function createInstructionLedger(database: Database) {
+  const select = () => database.select().from(escrowInstruction).$dynamic();
+  const byId = prepareMapped(select().where(isThis));
+  const freeze = prepareMapped(select().where(and(ofOrder, sql`${escrowInstruction.kind} = 'FREEZE'`)));
+  const open = prepareMapped(select().where(and(ofOrder, isOpen)).orderBy(asc(escrowInstruction.id)));
+  const lastOpen = prepareRaw<{ kind: InstructionKind }>(
+    database,
+    database
+      .select({ kind: escrowInstruction.kind })
+      .from(escrowInstruction)
+      .where(and(ofOrder, isOpen))
+      .orderBy(desc(escrowInstruction.id))
+      .limit(1),
+  );
+  const ended = (kinds: InstructionKind[], status: InstructionStatus) =>
+    prepareMapped(
+      select().where(
+        and(ofOrder, inArray(escrowInstruction.kind, kinds), eq(escrowInstruction.status, status)),
+      ),
+    );
+  const paid = ended(['RELEASE', 'REFUND'], 'CONFIRMED');
+  const declinedReturn = ended(['REFUND', 'CANCEL'], 'DECLINED');
+  const insert = prepareRaw(
+    database,
+    database
+      .insert(escrowInstruction)
+      .values({ ...placeholdersFor(escrowInstruction, 'id', 'status', 'reason'), status: 'PREPARED' }),
+  );
+  const move = prepareRaw(
+    database,
+    database
+      .update(escrowInstruction)
+      .set({ status: sql`${sql.placeholder('status')}`, reason: sql`${sql.placeholder('reason')}` })
+      .where(and(isThis, isOpen)),
+  );
+  const leaveOpen = prepareRaw(
+    database,
+    database
+      .update(escrowInstruction)
+      .set({ status: 'UNKNOWN' })
+      .where(and(ofOrder, eq(escrowInstruction.status, 'SENT'))),
+  );
+  return {
+    /** Inserts an instruction as PREPARED. */
+    prepare: (orderId: number, kind: InstructionKind, instructionId: string, preparedAtMs: number): void => {
+      insert.run({ instructionId, orderId, kind, preparedAtMs });
+    },
+    /** Changes the status of an open instruction. Returns false if it is not open. */
+    move: (instructionId: string, status: InstructionStatus, reason: string | null = null): boolean =>
+      move.run({ instructionId, status, reason }) === 1,
+    /** Sets all SENT instructions of an order to UNKNOWN. */
+    leaveOpen: (orderId: number): void => {
+      leaveOpen.run({ orderId });
+    },
+    find: (instructionId: string) => byId.get({ instructionId }),
+    freezeOf: (orderId: number): InstructionRow => {
+      const row = freeze.get({ orderId });
+      if (row === undefined) throw new Error(`Order ${orderId} has no FREEZE.`);
+      return row;
+    },
+    /** Oldest first. */
+    openOf: (orderId: number): InstructionRow[] => open.all({ orderId }),
+    /** The kind of the last open one. */
+    lastOpenOf: (orderId: number) => lastOpen.get({ orderId })?.kind,
+    /** Whether the money of an order was paid, out or back. */
+    hasPaid: (orderId: number) => paid.get({ orderId }) !== undefined,
+    /** Whether a REFUND or CANCEL was declined. */
+    hasDeclinedReturn: (orderId: number) => declinedReturn.get({ orderId }) !== undefined,
+    /** The orders that have an open instruction, as a subquery. */
+    ordersWithOpen: () =>
+      database.select({ orderId: escrowInstruction.orderId }).from(escrowInstruction).where(isOpen),
+  };
+}
+
+/** The histories of orders. */
+function createEscrowHistory(database: Database) {
+  const ofOrder = eq(escrowChange.orderId, sql.placeholder('orderId'));
+  const insertNext = prepareRaw(
+    database,
+    database.insert(escrowChange).values({
+      ...placeholdersFor(escrowChange, 'position'),
+      position: sql`(SELECT count(*) + 1 FROM ${escrowChange} WHERE ${ofOrder})`,
+    }),
+  );
+  const select = prepareRaw<ChangeRow>(
+    database,
+    database
+      .select({
+        state: escrowChange.state,
+        at: escrowChange.at,
+        payment: escrowChange.payment,
+        paymentAmount: escrowChange.paymentAmount,
+        byOperator: escrowChange.byOperator,
+      })
+      .from(escrowChange)
+      .where(ofOrder)
+      .orderBy(asc(escrowChange.position)),
+  );
+  return {
+    /** Appends a state or a provider status. `byOperator` marks a state that an operator confirmed. Runs inside an effect. */
+    append: (
+      orderId: number,
+      state: EscrowState,
+      { atMs, timestamp: at }: BusinessTime,
+      more: Partial<AfterPayout> & { readonly byOperator?: boolean } = {},
+    ): void => {
+      const changedAtS = Math.floor(atMs / 1000);
+      const { payment = null, amount: paymentAmount = null, byOperator = false } = more;
+      const values = { orderId, state, at, changedAtS, payment, paymentAmount };
+      insertNext.run({ ...values, byOperator: Number(byOperator) });
+    },
+    /** The changes of an order, oldest first. */
+    of: (orderId: number): EscrowChange[] => select.all({ orderId }).map(changeOf),
+  };
+}
+
+/** A row, with the column names of the database. */
+interface ChangeRow {
+  readonly state: EscrowState;
+  readonly at: string;
+  readonly payment: PayoutStatus | null;
+  readonly payment_amount: number | null;
+  readonly by_operator: number;
+}
+
+function changeOf({ state, at, payment, payment_amount: amount, by_operator }: ChangeRow): EscrowChange {
+  if (payment === null) return { state, at, ...(by_operator === 1 && { byOperator: true }) };
+  return { state, at, payment, ...(amount !== null && { amount: BigInt(amount) }) };
+}

@@ -20,7 +20,7 @@ import type { ProviderIds } from '../../domain/party.ts';
 import type { OrderEnd } from '../../domain/resolution.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './connection.ts';
-import { createDueOrders, type DueOrders } from './due-orders.ts';
+import { createDueOrders } from './due-orders.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow, escrowInstruction, party } from './schema.ts';
 import { prepareMapped, prepareRaw } from './statement.ts';
@@ -59,60 +59,23 @@ export type StoppedRow = Pick<EscrowRow, 'id' | 'foundStatus' | 'foundAmount' | 
   readonly review: string;
 };
 
-/** The rows of orders. Methods that write run inside an effect. */
-export interface EscrowRows extends DueOrders {
-  /** Inserts an UNPAID order and returns its id. */
-  insert(order: NewEscrowRow): number;
-  find(escrowId: string): EscrowRow | undefined;
-  byId(id: number): EscrowRow | undefined;
-  /** The id of the order with the provider's reference. */
-  idOfReference(reference: string): number | undefined;
-  /** The UNPAID or FROZEN order of a filing. */
-  activeOf(filingNo: string): Pick<EscrowRow, 'escrowId' | 'callerId'> | undefined;
-  /** The matching rows of a page, newest first, and one more if there is one. */
-  list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
-  /** The number of matching rows. */
-  count(condition: SQL | undefined): number;
-  /** Applies an update if the order is still in state `from` and needs no review or is RELEASED. Returns whether it did. */
-  update(row: UpdatedRow): boolean;
-  /** Marks an order for review. */
-  stop(row: StoppedRow): void;
-  /** Makes an order due at a time, unless it needs a review. */
-  makeDue(id: number, lookUpAtMs: number): void;
-  /** Likewise for all orders that match. */
-  makeAllDue(which: SQL, lookUpAtMs: number): void;
-  /** Likewise, unless it has had more notifications. Counts a failed attempt. */
-  leaveOpen(id: number, lookUpAtMs: number, notificationCount: number): void;
-  /** Counts a notification and makes the order due now. */
-  noticed(id: number, nowMs: number): void;
-  /**
-   * Likewise for the orders since a time of a buyer with these provider ids that are RELEASED or have an open RELEASE, which may
-   * end before the order is looked up.
-   */
-  noticedOfBuyer(providerIds: ProviderIds, openedSinceMs: number, nowMs: number): void;
-  /** Lets an order that waits for a person go on. */
-  decided(id: number, accepted: boolean, lookUpAtMs: number): void;
-  /** Sets the final state that an operator confirmed, whether or not the order needs a review. */
-  end(id: number, state: OrderEnd, lookUpAtMs: number | null): void;
-}
-
 const isThis = eq(escrow.id, sql.placeholder('id'));
 const isNotInReview = isNull(escrow.review);
 /** RELEASED orders are looked up during a review, too: a payout can still change. */
 const isLookedUp = sql`(${isNotInReview} OR ${escrow.state} = 'RELEASED')`;
 const at = sql`${sql.placeholder('lookUpAtMs')}`;
 
-/** The rows of a database. */
-export const createEscrowRows = (database: Database): EscrowRows => ({
+/** The rows of orders. Methods that write run inside an effect. */
+export type EscrowRows = ReturnType<typeof createEscrowRows>;
+
+export const createEscrowRows = (database: Database) => ({
   ...createReads(database),
   ...createChanges(database),
   ...createReviews(database),
   ...createDueOrders(database),
 });
 
-function createReads(
-  database: Database,
-): Pick<EscrowRows, 'find' | 'byId' | 'idOfReference' | 'activeOf' | 'list' | 'count'> {
+function createReads(database: Database) {
   const select = () =>
     database.select(columns).from(escrow).innerJoin(caller, eq(caller.id, escrow.callerId)).$dynamic();
   const byEscrowId = prepareMapped(select().where(eq(escrow.escrowId, sql.placeholder('escrowId'))));
@@ -130,30 +93,29 @@ function createReads(
       ),
   );
   return {
-    find: (escrowId) => byEscrowId.get({ escrowId }),
-    byId: (id) => byId.get({ id }),
-    idOfReference: (reference) =>
+    find: (escrowId: string): EscrowRow | undefined => byEscrowId.get({ escrowId }),
+    byId: (id: number): EscrowRow | undefined => byId.get({ id }),
+    /** The id of the order with the provider's reference. */
+    idOfReference: (reference: string) =>
       database.select({ id: escrow.id }).from(escrow).where(eq(escrow.reference, reference)).get()?.id,
-    activeOf: (filingNo) => active.get({ filingNo }),
-    list: (conditions, page) =>
+    /** The UNPAID or FROZEN order of a filing. */
+    activeOf: (filingNo: string) => active.get({ filingNo }),
+    /** The matching rows of a page, newest first, and one more if there is one. */
+    list: (conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[] =>
       select()
         .where(and(...conditions, page.from === undefined ? undefined : lt(escrow.id, page.from)))
         .orderBy(desc(escrow.id))
         .limit(rowsFor(page))
         .all(),
-    count: (condition) => {
+    /** The number of matching rows. */
+    count: (condition: SQL | undefined): number => {
       const [counted] = database.select({ rows: count() }).from(escrow).where(condition).all();
       return counted?.rows ?? 0;
     },
   };
 }
 
-function createChanges(
-  database: Database,
-): Pick<
-  EscrowRows,
-  'insert' | 'update' | 'makeDue' | 'makeAllDue' | 'leaveOpen' | 'noticed' | 'noticedOfBuyer'
-> {
+function createChanges(database: Database) {
   const insert = prepareInsert(database);
   const update = prepareUpdate(database);
   const noticed = prepareRaw(
@@ -181,25 +143,36 @@ function createChanges(
       .where(and(isThis, isLookedUp)),
   );
   return {
-    insert: (order) => {
+    /** Inserts an UNPAID order and returns its id. */
+    insert: (order: NewEscrowRow): number => {
       const row = insert.get({ ...order });
       if (row === undefined) throw new Error(`${order.escrowId} was not stored.`);
       return row.id;
     },
-    update: (row) => update.run({ ...row }) === 1,
-    makeDue: (id, lookUpAtMs) => {
+    /** Applies an update if the order is still in state `from` and needs no review or is RELEASED. Returns whether it did. */
+    update: (row: UpdatedRow): boolean => update.run({ ...row }) === 1,
+    /** Makes an order due at a time, unless it needs a review. */
+    makeDue: (id: number, lookUpAtMs: number): void => {
       makeDue.run({ id, lookUpAtMs });
     },
-    makeAllDue: (which, lookUpAtMs) => {
+    /** Likewise for all orders that match. */
+    makeAllDue: (which: SQL, lookUpAtMs: number): void => {
       database.update(escrow).set({ lookUpAtMs }).where(and(which, isNotInReview)).run();
     },
-    leaveOpen: (id, lookUpAtMs, notificationCount) => {
+    /** Likewise, unless it has had more notifications. Counts a failed attempt. */
+    leaveOpen: (id: number, lookUpAtMs: number, notificationCount: number): void => {
       leaveOpen.run({ id, lookUpAtMs, notificationCount });
     },
-    noticed: (id, nowMs) => {
+    /** Counts a notification and makes the order due now. */
+    noticed: (id: number, nowMs: number): void => {
       noticed.run({ id, lookUpAtMs: nowMs });
     },
-    noticedOfBuyer: (...about) => noticeBuyer(database, ...about),
+    /**
+     * Likewise for the orders since a time of a buyer with these provider ids that are RELEASED or have an open RELEASE, which may
+     * end before the order is looked up.
+     */
+    noticedOfBuyer: (providerIds: ProviderIds, openedSinceMs: number, nowMs: number): void =>
+      noticeBuyer(database, providerIds, openedSinceMs, nowMs),
   };
 }
 
@@ -284,21 +257,24 @@ function noticeBuyer(
 }
 
 /** Changes by people, or of orders that wait for one. They are rare, so nothing is prepared. */
-function createReviews(database: Database): Pick<EscrowRows, 'stop' | 'decided' | 'end'> {
+function createReviews(database: Database) {
   return {
-    stop: ({ id, ...found }) => {
+    /** Marks an order for review. */
+    stop: ({ id, ...found }: StoppedRow): void => {
       // A RELEASED order is still looked up. It may be due already because of a notification.
       const lookUpAtMs = sql`iif(${escrow.state} = 'RELEASED', ${escrow.lookUpAtMs}, NULL)`;
       const changes = { ...found, accepted: false, lookUpAtMs };
       database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
     },
-    decided: (id, accepted, lookUpAtMs) => {
+    /** Lets an order that waits for a person go on. */
+    decided: (id: number, accepted: boolean, lookUpAtMs: number): void => {
       // Counts as a notification, so that a lookup that is under way is followed by another one.
       const notificationCount = sql`${escrow.notificationCount} + 1`;
       const changes = { review: null, accepted, lookUpAtMs, notificationCount };
       database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
     },
-    end: (id, state, lookUpAtMs) => {
+    /** Sets the final state that an operator confirmed, whether or not the order needs a review. */
+    end: (id: number, state: OrderEnd, lookUpAtMs: number | null): void => {
       // For RELEASED, the accepted status is the payout.
       const accepted = state === 'RELEASED' ? sql`${escrow.accepted}` : false;
       const ended = { state, review: null, accepted, failedAttempts: 0, lookUpAtMs };

@@ -1,24 +1,47 @@
-import { eq, sql } from 'drizzle-orm';
+import { eq, lt, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
 import { stateConflict } from '../../domain/escrow.ts';
-import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
+import { escrowSequenceMax, escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { type EscrowTerms, type PartyRole, rejectUnsaleable } from '../../domain/escrow-terms.ts';
 import { hasProviderIds, type PartyMembers, sameParty, unknownParties } from '../../domain/party.ts';
 import { planResolution } from '../../domain/resolution.ts';
 import { rejectViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
+import type { PartyCommands } from '../party-commands.ts';
+import type { ReconciliationCommands } from '../reconciliation-commands.ts';
+import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import { deploymentSecret } from './database.ts';
-import { type EscrowBooks, resolvable } from './escrow-books.ts';
-import { createEscrowSequence } from './escrow-sequence.ts';
+import { createEscrowBooks, type EscrowBooks, resolvable } from './escrow-books.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
+import type { Outbox } from './outbox.ts';
 import { pageOf } from './paging.ts';
+import { createPartyHandlers, createPartyRegister } from './parties.ts';
+import { createReconciliationHandlers } from './reconciliation.ts';
 import type { RecordCheck } from './record-check.ts';
-import { escrow, filing } from './schema.ts';
-import { equalsWithoutIndex, prepareMapped } from './statement.ts';
+import { escrow, filing, numberSequence } from './schema.ts';
+import { equalsWithoutIndex, prepareMapped, prepareRaw } from './statement.ts';
+
+/** Handlers of orders, reconciliation and parties, which share the same books. */
+export function createOrderHandlers(
+  database: Database,
+  recordAudit: RecordAudit,
+  log: EvidenceLog,
+  outbox: Outbox,
+  check: RecordCheck,
+): Handlers<keyof EscrowCommands | keyof ReconciliationCommands | keyof PartyCommands> {
+  const parties = createPartyRegister(database);
+  const books = createEscrowBooks(database, parties, log, outbox, check);
+  return {
+    ...createEscrowHandlers(database, books, check),
+    ...createReconciliationHandlers(database, books, recordAudit),
+    ...createPartyHandlers(database, parties, recordAudit),
+  };
+}
 
 /** Handlers that open, resolve and read orders for callers. */
-export function createEscrowHandlers(
+function createEscrowHandlers(
   database: Database,
   books: EscrowBooks,
   check: RecordCheck,
@@ -106,6 +129,26 @@ export function createEscrowHandlers(
     }),
     ListEscrows: reads(({ filter, page }) => pageOf(rows.list(selectedBy(filter), page), page, toEscrow)),
   };
+}
+
+/**
+ * Prepares the next sequence of orders in a year, from 1 to `escrowSequenceMax` without gaps. Once all are used, it returns
+ * `escrowSequenceMax` + 1 and changes nothing. Runs inside an effect.
+ */
+function createEscrowSequence(database: Database): (year: number) => number {
+  const next = prepareRaw<{ last: number }>(
+    database,
+    database
+      .insert(numberSequence)
+      .values({ kind: 'ESCROW', year: sql.placeholder('year'), last: 1 })
+      .onConflictDoUpdate({
+        target: [numberSequence.kind, numberSequence.year],
+        set: { last: sql`${numberSequence.last} + 1` },
+        setWhere: lt(numberSequence.last, escrowSequenceMax),
+      })
+      .returning({ last: numberSequence.last }),
+  );
+  return (year) => next.get({ year })?.last ?? escrowSequenceMax + 1;
 }
 
 const selectedBy = ({ owner, state, filingNo }: EscrowFilter) => {

@@ -2,26 +2,13 @@ import { and, asc, eq, gt, gte, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import { type Event, eventsAhead, eventsExpired, holdWarningS } from '../../domain/event.ts';
 import { type EventCommands, type EventPage, eventPageMax } from '../event-commands.ts';
 import type { Database } from './connection.ts';
-import { type LinedEvent, readLine } from './event-lines.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { everybody, headReader, type Outbox } from './outbox.ts';
+import { everybody, headReader, type Outbox, readLine } from './outbox.ts';
 import { caller, escrow, eventLog, eventMark } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
-/** Reads the events of a database. */
-export interface EventReads {
-  /** Returns the first kept events of a caller after a sequence, oldest first: `limit`, or somewhat fewer. */
-  after(callerId: number, after: number, limit: number): EventsAfter;
-  /** Returns one event; undefined if it has expired or does not exist. */
-  at(callerId: number, sequence: number): Event | undefined;
-  /** The sequence of a caller's newest event, or the end of a restore's gap; 0 if there is none. */
-  newest(callerId: number): number;
-  /** The sequence of a caller's oldest kept event; undefined if there is none. */
-  oldest(callerId: number): number | undefined;
-}
-
 /** Events after a sequence. */
-export interface EventsAfter {
+interface EventsAfter {
   readonly events: readonly Event[];
   /** Whether no event between the sequence and these has expired. */
   readonly isWhole: boolean;
@@ -33,7 +20,8 @@ interface EventRow {
   readonly lines: string;
 }
 
-type ChainedEvent = LinedEvent & Event;
+/** An event, with the position of the caller's previous one. */
+type ChainedEvent = ReturnType<typeof readLine> & Event;
 
 /** Prepares the query of rows from the one with a position, or from the next one. */
 const createRowsFrom = (database: Database) =>
@@ -46,8 +34,10 @@ const createRowsFrom = (database: Database) =>
       .orderBy(asc(eventLog.id)),
   );
 
-/** Prepares the statements that follow the chains of callers. */
-export function createEventReads(database: Database): EventReads {
+/** Reads the events of callers: follows their chains. */
+export type EventReads = ReturnType<typeof createEventReads>;
+
+export function createEventReads(database: Database) {
   const headOf = headReader(database);
   const selectRows = createRowsFrom(database);
   const selectMark = prepareRaw<{ position: number }>(
@@ -97,6 +87,7 @@ export function createEventReads(database: Database): EventReads {
     return { events, isWhole: first.sequence === after + 1 };
   }
 
+  /** Returns the first kept events of a caller after a sequence, oldest first: `limit`, or somewhat fewer. */
   function readAfter(callerId: number, after: number, limit: number): EventsAfter {
     if (headOf(callerId).sequence <= after) return { events: [], isWhole: true };
     const { events, isWhole } = chainTo(callerId, after, entryTo(callerId, after + limit));
@@ -105,13 +96,16 @@ export function createEventReads(database: Database): EventReads {
 
   return {
     after: readAfter,
-    at: (callerId, sequence) => {
+    /** Returns one event; undefined if it has expired or does not exist. */
+    at: (callerId: number, sequence: number): Event | undefined => {
       const { events } = chainTo(callerId, sequence - 1, entryTo(callerId, sequence));
       const found = events.at(-1);
       return found?.sequence === sequence ? withoutLink(found) : undefined;
     },
-    newest: (callerId) => headOf(callerId).sequence,
-    oldest: (callerId) => readAfter(callerId, 0, 1).events[0]?.sequence,
+    /** The sequence of a caller's newest event, or the end of a restore's gap; 0 if there is none. */
+    newest: (callerId: number): number => headOf(callerId).sequence,
+    /** The sequence of a caller's oldest kept event; undefined if there is none. */
+    oldest: (callerId: number): number | undefined => readAfter(callerId, 0, 1).events[0]?.sequence,
   };
 }
 

@@ -88,15 +88,8 @@ export function createMetricHandlers(database: Database, events: EventReads): Ha
   };
 }
 
-/** The used numbers of a year, in total and by the platforms that have a cap. */
-export interface NumberMetrics {
-  used(year: number): Pick<RegistryMetrics, 'filingNumbers' | 'escrowNumbers'>;
-  /** The platforms that have used the greatest share of their cap on filings, `limit` at most. */
-  caps(year: number, limit: number): readonly CapUse[];
-}
-
-/** Prepares the queries of numbers. */
-export function createNumberMetrics(database: Database): NumberMetrics {
+/** Reads the used numbers of a year, in total and by the platforms that have a cap. */
+export function createNumberMetrics(database: Database) {
   const lastFiling = prepareRaw<{ last: string | null }>(
     database,
     database
@@ -131,14 +124,15 @@ export function createNumberMetrics(database: Database): NumberMetrics {
       .limit(sql.placeholder('limit')),
   );
   return {
-    used: (year) => ({
+    used: (year: number) => ({
       filingNumbers: Math.max(
         Number(lastFiling.get(numbersOf(year))?.last?.slice(-6) ?? 0),
         floors.get(year) ?? 0,
       ),
       escrowNumbers: lastEscrow.get({ year })?.last ?? 0,
     }),
-    caps: (year, limit) => capUses.all({ year, limit }),
+    /** The platforms that have used the greatest share of their cap on filings, `limit` at most. */
+    caps: (year: number, limit: number) => capUses.all({ year, limit }),
   };
 }
 

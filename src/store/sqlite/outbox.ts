@@ -1,31 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
-import { eventRetentionS, type NewEvent } from '../../domain/event.ts';
+import { type Event, type EventType, eventRetentionS, type NewEvent } from '../../domain/event.ts';
 import type { Database } from './connection.ts';
-import { lineOf, readLine } from './event-lines.ts';
 import { eventLog, eventMark } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
-
-/**
- * Collects the events of a transaction and writes them in it. An effect adds events; they are kept or dropped together with
- * its rows. Kept events are written once, before COMMIT.
- */
-export interface Outbox {
-  add(event: NewEvent): void;
-  /** Keeps the events of an effect that is done. */
-  keep(): void;
-  /** Drops the events of an effect that was rolled back. */
-  drop(): void;
-  /** Writes all kept events. */
-  write(): void;
-  committed(): void;
-  rolledBack(): void;
-  /**
-   * Returns the ids of callers with events committed since the last call; undefined if there are none, `ANYBODY` if another
-   * process wrote some. It looks for those of other processes only if `looks` is true.
-   */
-  takeNews(looks: boolean): readonly number[] | 'ANYBODY' | undefined;
-}
 
 /** The id of the head of all events. No caller has it. */
 export const everybody = 0;
@@ -66,15 +44,15 @@ export function headReader({ $client: client }: Database): (callerId: number) =>
   return (callerId) => select.get(callerId) ?? { sequence: 0, position: 0 };
 }
 
-/** The outbox of a database. */
-export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notAfter'>): Outbox {
+/**
+ * Collects the events of a transaction and writes them in it. An effect adds events; they are kept or dropped together with
+ * its rows. Kept events are written once, before COMMIT.
+ */
+export type Outbox = ReturnType<typeof createOutbox>;
+
+export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notAfter'>) {
   const headOf = headReader(database);
-  const insertRow = prepareRaw(database, database.insert(eventLog).values(placeholdersFor(eventLog)));
-  const insertMark = prepareRaw(database, database.insert(eventMark).values(placeholdersFor(eventMark)));
-  const writeHead = database.$client.prepare<[number, number, number]>(
-    'INSERT OR REPLACE INTO event_head (caller_id, sequence, position) VALUES (?, ?, ?)',
-  );
-  const sweep = createSweep(database);
+  const { insertRow, insertMark, writeHead, sweep } = prepareWrites(database);
   const pending: NewEvent[] = [];
   /** How many of `pending` belong to effects that are done. */
   let kept = 0;
@@ -104,16 +82,19 @@ export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notA
   }
 
   return {
-    add: (event) => {
+    add: (event: NewEvent): void => {
       pending.push(event);
     },
-    keep: () => {
+    /** Keeps the events of an effect that is done. */
+    keep: (): void => {
       kept = pending.length;
     },
-    drop: () => {
+    /** Drops the events of an effect that was rolled back. */
+    drop: (): void => {
       pending.length = kept;
     },
-    write: () => {
+    /** Writes all kept events. */
+    write: (): void => {
       const newest = pending.at(-1);
       if (newest === undefined) return;
       const before = headOf(everybody).position;
@@ -135,20 +116,24 @@ export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notA
       pending.length = 0;
       kept = 0;
     },
-    committed: () => {
+    committed: (): void => {
       if (written === undefined) return;
       for (const callerId of written.callers) news.add(callerId);
       // If not, another process wrote events in between. takeNews(true) finds them.
       if (written.before === known) known = written.to;
       written = undefined;
     },
-    rolledBack: () => {
+    rolledBack: (): void => {
       pending.length = 0;
       kept = 0;
       written = undefined;
       heads.clear();
     },
-    takeNews: (looks) => {
+    /**
+     * Returns the ids of callers with events committed since the last call; undefined if there are none, `ANYBODY` if another
+     * process wrote some. It looks for those of other processes only if `looks` is true.
+     */
+    takeNews: (looks: boolean): readonly number[] | 'ANYBODY' | undefined => {
       const position = looks ? headOf(everybody).position : known;
       const isOfOthers = position !== known || news.size > newsMax;
       if (position !== known) heads.clear();
@@ -158,6 +143,46 @@ export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notA
       news.clear();
       return isOfOthers ? 'ANYBODY' : callers;
     },
+  };
+}
+
+const prepareWrites = (database: Database) => ({
+  insertRow: prepareRaw(database, database.insert(eventLog).values(placeholdersFor(eventLog))),
+  insertMark: prepareRaw(database, database.insert(eventMark).values(placeholdersFor(eventMark))),
+  writeHead: database.$client.prepare<[number, number, number]>(
+    'INSERT OR REPLACE INTO event_head (caller_id, sequence, position) VALUES (?, ?, ?)',
+  ),
+  sweep: createSweep(database),
+});
+
+/** An event as its line stores it. The position of the line gives its position. */
+interface LinedEvent extends Omit<Event, 'position'> {
+  /** The position of the caller's previous event; 0 for the first. */
+  readonly previous: number;
+}
+
+/** The optional members of an event, in the order of the line. */
+const details = ['filingNo', 'escrowId', 'state', 'keyId', 'month', 'percent', 'webhookId'] as const;
+
+/** Writes an event as space-separated words: five, then `name=value` for each detail. No word contains a space. */
+function lineOf(event: NewEvent, sequence: number, previous: number): string {
+  let line = `${event.callerId} ${sequence} ${previous} ${event.type} ${event.atMs}`;
+  for (const name of details) if (event[name] !== undefined) line += ` ${name}=${event[name]}`;
+  return line;
+}
+
+/** Parses a line of `lineOf`. */
+export function readLine(line: string): LinedEvent {
+  const [callerId, sequence, previous, type, atMs, ...words] = line.split(' ');
+  const found = Object.fromEntries(words.map((word) => word.split('=')));
+  return {
+    ...found,
+    ...(found.percent !== undefined && { percent: Number(found.percent) }),
+    callerId: Number(callerId),
+    sequence: Number(sequence),
+    previous: Number(previous),
+    type: type as EventType,
+    atMs: Number(atMs),
   };
 }
 

@@ -13,20 +13,10 @@ import { caller, filing, party } from './schema.ts';
 import { equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** A row of a party. */
-export interface PartyRow {
+interface PartyRow {
   readonly id: number;
   readonly providerIds: ProviderIds;
   readonly addedAtS: number;
-}
-
-/** Finds the parties of orders. */
-export interface PartyRegister {
-  /** The current registration of a caller's party. */
-  find(callerId: number, role: PartyRole, partyId: string): PartyRow | undefined;
-  /** The provider ids of a party by its row, even if it was removed. */
-  providerIdsOf(id: number): ProviderIds;
-  /** The provider ids of a party that the owner of a filing has registered. */
-  providerIdsForFiling(filingNo: string, role: PartyRole, partyId: string): ProviderIds | undefined;
 }
 
 // A literal, so that SQLite can use the partial index.
@@ -37,8 +27,10 @@ const isThis = and(
   isKnown,
 );
 
-/** The parties of a database. */
-export function createPartyRegister(database: Database): PartyRegister {
+/** Finds the parties of orders. */
+export type PartyRegister = ReturnType<typeof createPartyRegister>;
+
+export function createPartyRegister(database: Database) {
   const columns = { id: party.id, providerIds: party.providerIds, addedAtS: party.addedAtS };
   const select = () => database.select(columns).from(party).$dynamic();
   const known = prepareRaw<{ id: number; provider_ids: string; added_at_s: number }>(
@@ -58,16 +50,19 @@ export function createPartyRegister(database: Database): PartyRegister {
     select().where(eq(party.id, sql.placeholder('id'))),
   );
   return {
-    find: (callerId, role, partyId) => {
+    /** The current registration of a caller's party. */
+    find: (callerId: number, role: PartyRole, partyId: string): PartyRow | undefined => {
       const row = known.get({ callerId, role, partyId });
       return row && { id: row.id, providerIds: JSON.parse(row.provider_ids), addedAtS: row.added_at_s };
     },
-    providerIdsOf: (id) => {
+    /** The provider ids of a party by its row, even if it was removed. */
+    providerIdsOf: (id: number): ProviderIds => {
       const row = byId.get({ id });
       if (row === undefined) throw new Error(`There is no party ${id}.`);
       return JSON.parse(row.provider_ids);
     },
-    providerIdsForFiling: (filingNo, role, partyId) => {
+    /** The provider ids of a party that the owner of a filing has registered. */
+    providerIdsForFiling: (filingNo: string, role: PartyRole, partyId: string): ProviderIds | undefined => {
       const row = ofFiling.get({ filingNo, role, partyId });
       return row && JSON.parse(row.provider_ids);
     },

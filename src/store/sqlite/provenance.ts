@@ -9,21 +9,6 @@ import type { RecordCheck } from './record-check.ts';
 import { filing, provenanceRecord } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** The TRANSFER records of filings. */
-export interface ProvenanceRecords {
-  /**
-   * Appends a TRANSFER record and adds its event. Runs inside an effect. Throws RecordDamaged if a record of the filing is
-   * missing; so does `transfersOf`.
-   */
-  appendTransfer(filingNo: string, at: BusinessTime): void;
-  /** Throws RecordDamaged if the filing or one of its TRANSFER records is missing. */
-  requireWhole(filingNo: string): void;
-  /** The number of TRANSFER records of a filing. */
-  transfersOf(filingNo: string): number;
-  /** The records of a filing after its source record, oldest first, with the salts and indexes of their leaves. */
-  of(filingNo: string): StoredRecord[];
-}
-
 /** A stored record. */
 export interface StoredRecord extends LaterRecord {
   /** Unix seconds; the time of its leaf. */
@@ -39,13 +24,15 @@ type StoredRow = Pick<LaterRecord, 'event' | 'at'> &
     readonly recorded_at_s: number;
   };
 
-/** Prepares the statements of the records. */
+/** The TRANSFER records of filings. */
+export type ProvenanceRecords = ReturnType<typeof createProvenanceRecords>;
+
 export function createProvenanceRecords(
   database: Database,
   log: EvidenceLog,
   outbox: Outbox,
   check: RecordCheck,
-): ProvenanceRecords {
+) {
   const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
   // All are counted: the position of the last one says nothing of one that is missing before it.
   const counted = sql<number>`count(*)`;
@@ -77,6 +64,7 @@ export function createProvenanceRecords(
     throw new Error(`There is no filing ${filingNo}.`);
   }
 
+  /** The number of TRANSFER records of a filing. Throws RecordDamaged if a record is missing. */
   function transfersOf(filingNo: string): number {
     const count = selectCount.get({ filingNo })?.count ?? 0;
     check.transferCount(filingNo, count);
@@ -84,7 +72,8 @@ export function createProvenanceRecords(
   }
 
   return {
-    appendTransfer: (filingNo, { atMs, timestamp }) => {
+    /** Appends a TRANSFER record and adds its event. Runs inside an effect. Throws RecordDamaged like `transfersOf`. */
+    appendTransfer: (filingNo: string, { atMs, timestamp }: BusinessTime): void => {
       const clockS = Math.floor(atMs / 1000);
       // The time of its leaf, which is never before the newest one: a clock that was set back makes nothing older.
       const recordedAtS = Math.max(clockS, log.newestS() ?? clockS);
@@ -97,12 +86,14 @@ export function createProvenanceRecords(
       const callerId = requireCaller(filingNo);
       outbox.add({ type: 'provenance.transferred', callerId, atMs, filingNo });
     },
-    requireWhole: (filingNo) => {
+    /** Throws RecordDamaged if the filing or one of its TRANSFER records is missing. */
+    requireWhole: (filingNo: string): void => {
       requireCaller(filingNo);
       transfersOf(filingNo);
     },
     transfersOf,
-    of: (filingNo) =>
+    /** The records of a filing after its source record, oldest first, with the salts and indexes of their leaves. */
+    of: (filingNo: string): StoredRecord[] =>
       select
         .all({ filingNo })
         .map(({ position, event, at, salt, leaf_index, recorded_at_s }) => ({

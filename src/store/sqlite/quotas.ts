@@ -4,16 +4,8 @@ import type { Database } from './connection.ts';
 import { usage } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** Calls counted by caller and month. Call `take` inside a transaction. */
-export interface Quotas {
-  /** Counts a call. Returns the new count; undefined if all calls of the month are used. */
-  take(claim: QuotaClaim): number | undefined;
-  /** The current count. */
-  counted(claim: Pick<QuotaClaim, 'callerId' | 'month'>): number;
-}
-
 /** Prepares the query of the calls of a caller in a month. */
-export function countCalls(database: Database): Quotas['counted'] {
+export function countCalls(database: Database) {
   const isOfMonth = and(
     eq(usage.callerId, sql.placeholder('callerId')),
     eq(usage.month, sql.placeholder('month')),
@@ -22,11 +14,12 @@ export function countCalls(database: Database): Quotas['counted'] {
     database,
     database.select({ calls: usage.calls }).from(usage).where(isOfMonth),
   );
-  return ({ callerId, month }) => select.get({ callerId, month })?.calls ?? 0;
+  return ({ callerId, month }: Pick<QuotaClaim, 'callerId' | 'month'>): number =>
+    select.get({ callerId, month })?.calls ?? 0;
 }
 
-/** The counts of a database. */
-export function createQuotas(database: Database): Quotas {
+/** Calls counted by caller and month. */
+export function createQuotas(database: Database) {
   const counted = countCalls(database);
   // Two statements are cheaper than one that returns what it changed.
   const write = prepareRaw(
@@ -37,7 +30,8 @@ export function createQuotas(database: Database): Quotas {
       .onConflictDoUpdate({ target: [usage.callerId, usage.month], set: { calls: sql`excluded.calls` } }),
   );
   return {
-    take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }) => {
+    /** Counts a call, inside a transaction. Returns the new count; undefined if all calls of the month are used. */
+    take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }: QuotaClaim): number | undefined => {
       const calls = counted({ callerId, month }) + 1;
       if (calls > limit) return undefined;
       write.run({ callerId, month, calls });

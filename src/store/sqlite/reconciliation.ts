@@ -1,23 +1,23 @@
-import { eq, inArray, isNotNull, or } from 'drizzle-orm';
+import { eq, inArray, isNotNull, lt, or, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
 import { isByOperator, rejectChangeOfProvider, stateConflict } from '../../domain/escrow.ts';
 import { instructionOutcomes } from '../../domain/payment.ts';
 import { type Decision, errorToClose, planDecision, planEnd } from '../../domain/resolution.ts';
-import type {
-  CaseSelection,
-  EscrowCase,
-  OrderUpdate,
-  ReconciliationCommands,
+import {
+  type CaseSelection,
+  type EscrowCase,
+  notificationRetentionS,
+  type OrderUpdate,
+  type ReconciliationCommands,
 } from '../reconciliation-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
 import type { EscrowRow } from './escrow-rows.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { createNotificationMemory } from './notifications.ts';
 import { pageOf } from './paging.ts';
-import { deployment, escrow } from './schema.ts';
-import { equalsWithoutIndex } from './statement.ts';
+import { deployment, escrow, providerNotification } from './schema.ts';
+import { equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** The review of an order that an operator stopped. The audit entry has the operator's reason. */
 const stoppedByOperator = 'An operator stopped it.';
@@ -163,6 +163,36 @@ function createNotification(
     if (orderId !== undefined) rows.noticed(orderId, nowMs);
     return true;
   });
+}
+
+/** Expired notifications deleted per new one. */
+const sweptPerNotification = 2;
+
+/** Remembers notifications of the provider. The function returns whether a notification is new. It runs inside an effect. */
+function createNotificationMemory(database: Database): (eventId: string, nowMs: number) => boolean {
+  const isForgotten = lt(providerNotification.receivedAtS, sql.placeholder('forgottenS'));
+  const remember = prepareRaw(
+    database,
+    database
+      .insert(providerNotification)
+      .values(placeholdersFor(providerNotification))
+      .onConflictDoUpdate({
+        target: providerNotification.eventId,
+        set: { receivedAtS: sql`excluded.received_at_s` },
+        setWhere: isForgotten,
+      }),
+  );
+  const sweep = prepareRaw(
+    database,
+    database.delete(providerNotification).where(isForgotten).limit(sweptPerNotification),
+  );
+  return (eventId, nowMs) => {
+    const receivedAtS = Math.floor(nowMs / 1000);
+    const forgottenS = receivedAtS - notificationRetentionS;
+    const isNew = remember.run({ eventId, receivedAtS, forgottenS }) === 1;
+    sweep.run({ forgottenS });
+    return isNew;
+  };
 }
 
 /** Handlers of what operators decide. */

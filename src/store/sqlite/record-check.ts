@@ -15,32 +15,13 @@ type LaterRow = LaterRecord &
  * Compares stored records with the evidence log when they are read for a caller or added to. Throws RecordDamaged, which names the
  * filing, and counts it.
  */
-export interface RecordCheck {
-  /** That a filing which is not erased has its evidence hash, and the leaf of it in the verified tree. */
-  filing<Row extends FilingRow>(row: Row): Row;
-  /** That such a filing has all its TRANSFER records, each with its leaf. */
-  transfers<Row extends LaterRow>(filingNo: string, rows: readonly Row[]): readonly Row[];
-  /** That a TRANSFER record has its leaf. */
-  transfer(row: LaterRow): void;
-  /** That a filing has as many TRANSFER records as were recorded. */
-  transferCount(filingNo: string, count: number): void;
-  /** That a filing which is not stored was never recorded. */
-  absence(filingNo: string): void;
-  /** That no filing was recorded between two successive numbers of a list. */
-  adjacency(below: string, above: string): void;
-  /** That a filing of a list has its caller. */
-  listed<Row>(row: Row | undefined): Row;
-  /** That a record which is marked as erased may be: a log event names its leaf, which was old enough. */
-  erasure(row: Pick<FilingRow, 'filingNo' | 'leafIndex'>): void;
-  /** That the last filing of a year, 0 without one, is the last one that was recorded. */
-  lastFiling(year: number, sequence: number): void;
-}
+export type RecordCheck = ReturnType<typeof createRecordCheck>;
 
 export function createRecordCheck(
   { tree, index }: Pick<EvidenceLog, 'tree' | 'index'>,
   leaves: Leaves,
   incidents: Incidents,
-): RecordCheck {
+) {
   /** Throws unless `isSo`, also after reading what another process appended. */
   function require(isSo: () => boolean, filingNo: string, what: string): void {
     if (isSo()) return;
@@ -60,6 +41,7 @@ export function createRecordCheck(
     return leaf !== undefined && tree.hasLeaf(leafIndex, leaf) && timeOfLeaf(leaf) <= before;
   }
 
+  /** That a TRANSFER record has its leaf. */
   function requireTransfer({ filingNo, sequence, event, at, salt, leafIndex, ...row }: LaterRow): void {
     const hash = recordHash({ filingNo, sequence, event, at });
     const commitment = salt === null ? '' : commitmentTo(hash, salt);
@@ -69,13 +51,15 @@ export function createRecordCheck(
     require(() => tree.hasLeaf(leafIndex, data), filingNo, what);
   }
 
+  /** That a filing has as many TRANSFER records as were recorded. */
   function transferCount(filingNo: string, count: number): void {
     const what = `it has ${count} TRANSFER records, and the evidence log has ${index.transfersOf(filingNo)}`;
     require(() => index.transfersOf(filingNo) === count, filingNo, what);
   }
 
   return {
-    filing: (row) => {
+    /** That a filing which is not erased has its evidence hash, and the leaf of it in the verified tree. */
+    filing: <Row extends FilingRow>(row: Row): Row => {
       const { filingNo: number, hash, salt, leafIndex, filedAtS: timeS } = row;
       require(() => evidenceHash(row) === hash, number, 'its evidence hash is of another record');
       const commitment = salt === null ? '' : commitmentTo(hash, salt);
@@ -84,29 +68,35 @@ export function createRecordCheck(
         tree.hasLeaf(leafIndex, data), number, 'its leaf in the evidence log is of another record');
       return row;
     },
-    transfers: (filingNo, rows) => {
+    /** That such a filing has all its TRANSFER records, each with its leaf. */
+    transfers: <Row extends LaterRow>(filingNo: string, rows: readonly Row[]): readonly Row[] => {
       transferCount(filingNo, rows.length);
       for (const row of rows) requireTransfer(row);
       return rows;
     },
     transfer: requireTransfer,
     transferCount,
-    absence: (filingNo) =>
+    /** That a filing which is not stored was never recorded. */
+    absence: (filingNo: string): void =>
       require(() =>
         !index.hasFiling(filingNo), filingNo, 'the evidence log has it, and the database does not'),
-    adjacency: (below, above) => {
+    /** That no filing was recorded between two successive numbers of a list. */
+    adjacency: (below: string, above: string): void => {
       const what = `the evidence log has filings between ${below} and ${above}, and the database does not`;
       require(() => index.filingsBetween(below, above) === 0, 'A list', what);
     },
-    listed: (row) => {
+    /** That a filing of a list has its caller. */
+    listed: <Row>(row: Row | undefined): Row => {
       require(() => row !== undefined, 'A list', 'one of its filings has no caller');
-      return row as NonNullable<typeof row>;
+      return row as Row;
     },
-    erasure: ({ filingNo, leafIndex }) => {
+    /** That a record which is marked as erased may be: a log event names its leaf, which was old enough. */
+    erasure: ({ filingNo, leafIndex }: Pick<FilingRow, 'filingNo' | 'leafIndex'>): void => {
       const what = 'it is marked as erased, and no log event allows that';
       require(() => isErased(leafIndex), filingNo, what);
     },
-    lastFiling: (year, sequence) => {
+    /** That the last filing of a year, 0 without one, is the last one that was recorded. */
+    lastFiling: (year: number, sequence: number): void => {
       const what = `the last filing of ${year} is ${sequence}, and the evidence log has ${index.lastOf(year)}`;
       require(() => index.lastOf(year) === sequence, `${year}`, what);
     },

@@ -12,7 +12,7 @@ export const eventLog = sqliteTable('event_log', {
   first: integer().notNull(),
   /** The time of its last event, Unix seconds. */
   newestAtS: integer('newest_at_s').notNull(),
-  /** A line for each event, as event-lines.ts writes it. */
+  /** A line for each event, as outbox.ts writes it. */
   lines: text().notNull(),
 });
 

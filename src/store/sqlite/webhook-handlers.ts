@@ -1,8 +1,22 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
-import { webhooksExhausted, webhooksMax } from '../../domain/webhook.ts';
+import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
+import {
+  eventNotKept,
+  eventNotStored,
+  isSent,
+  timeNotKept,
+  typeNotSent,
+  webhookDisabled,
+  webhooksExhausted,
+  webhooksMax,
+} from '../../domain/webhook.ts';
+import type { Command } from '../store.ts';
 import {
   deletedPerRequest,
+  type EventRange,
+  type Redelivered,
+  redeliveredPerRequest,
   type StoredDelivery,
   type StoredWebhook,
   type WebhookChange,
@@ -10,11 +24,11 @@ import {
 } from '../webhook-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
 import type { Database } from './connection.ts';
+import { createDeliveryRows } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
-import { createRedelivery } from './redelivery.ts';
 import { deployment, webhook, webhookDelivery } from './schema.ts';
 import { equalsWithoutIndex } from './statement.ts';
 import { readEventTypes, toWebhook, type WebhookRow, type WebhookRows, writeEventTypes } from './webhooks.ts';
@@ -222,6 +236,74 @@ function createDeliveryLists(
         recordAudit(by, 'webhook redeliver', row.webhookId, { after: { ...which, count } });
       return { count: counted + count, rest };
     }),
+  };
+}
+
+/** The progress of a redelivery, and whether it changed anything. */
+type Redelivery = Redelivered & { readonly isChanged: boolean };
+
+/** Prepares the command `Redeliver`. */
+function createRedelivery(
+  database: Database,
+  events: EventReads,
+): (webhook: WebhookRow, which: Command<'Redeliver'>['which'], nowMs: number) => Redelivery {
+  const deliveries = createDeliveryRows(database);
+
+  /** Makes an event due, or WAITING if an earlier one of its resource is open. Returns whether that changed its delivery. */
+  function send(webhook: number, event: Event, nowMs: number): boolean {
+    const first = deliveries.firstOpen(webhook, resourceOf(event));
+    const isFirst = first === undefined || first.sequence >= event.sequence;
+    return deliveries.put(webhook, event, isFirst ? nowMs : null);
+  }
+
+  function sendOne(
+    { id, callerId, eventTypes, cursor }: WebhookRow,
+    sequence: number,
+    nowMs: number,
+  ): Redelivery {
+    const newest = events.newest(callerId);
+    if (sequence > newest) throw eventNotStored(newest);
+    const event = events.at(callerId, sequence);
+    if (event === undefined) throw eventNotKept();
+    if (!isSent(readEventTypes(eventTypes), event.type)) throw typeNotSent(event.type);
+    // Events after the cursor are going to be sent anyway.
+    const isChanged = sequence <= cursor && send(id, event, nowMs);
+    return { count: 1, rest: undefined, isChanged };
+  }
+
+  function sendRange(webhook: WebhookRow, { after, upTo }: EventRange, nowMs: number): Redelivery {
+    const { id, callerId, eventTypes } = webhook;
+    const filter = readEventTypes(eventTypes);
+    const found = after < upTo ? events.after(callerId, after, redeliveredPerRequest).events : [];
+    const missed = found.filter(
+      ({ type, sequence }) =>
+        sequence <= upTo && isSent(filter, type) && deliveries.statusOf(id, sequence) !== 'DELIVERED',
+    );
+    const changed = missed.filter((event) => send(id, event, nowMs));
+    const last = found.at(-1)?.sequence ?? upTo;
+    const rest = last < upTo ? { after: last, upTo } : undefined;
+    return { count: missed.length, rest, isChanged: changed.length > 0 };
+  }
+
+  /** The sequence before the first event at or after a time. Events are ordered by time. */
+  function sequenceBefore(callerId: number, sinceMs: number): number {
+    let [low, high] = [(events.oldest(callerId) ?? 1) - 1, events.newest(callerId)];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const [next] = events.after(callerId, middle, 1).events;
+      if (next === undefined || next.atMs >= sinceMs) high = middle;
+      else low = next.sequence;
+    }
+    return low;
+  }
+
+  return (webhook, which, nowMs) => {
+    if (webhook.status === 'DISABLED') throw webhookDisabled();
+    if ('sequence' in which) return sendOne(webhook, which.sequence, nowMs);
+    if ('after' in which) return sendRange(webhook, which, nowMs);
+    if (which.sinceMs < nowMs - eventRetentionS * 1_000) throw timeNotKept();
+    const range = { after: sequenceBefore(webhook.callerId, which.sinceMs), upTo: webhook.cursor };
+    return sendRange(webhook, range, nowMs);
   };
 }
 

@@ -37,18 +37,6 @@ export type WebhookRow = Omit<StoredWebhook, 'eventTypes'> & {
   readonly cursor: number;
 };
 
-/** The rows of endpoints. */
-export interface WebhookRows {
-  /** Throws WEBHOOK_NOT_FOUND. */
-  find(name: WebhookName): WebhookRow;
-  /** The endpoint with a row id; undefined if it was deleted. */
-  byId(id: number): WebhookRow | undefined;
-  /** A query of all endpoints, to add conditions to. */
-  select(): ReturnType<typeof selectFrom>;
-  /** Disables an endpoint and sets its open deliveries to FAILED. `why` is for its owner. */
-  disable(id: number, why: string): void;
-}
-
 /** The endpoint of a row, without what only sending needs. */
 export function toWebhook({ cursor: _, callerStatus: _1, eventTypes, ...row }: WebhookRow): StoredWebhook {
   return { ...row, eventTypes: readEventTypes(eventTypes) };
@@ -62,15 +50,20 @@ export const writeEventTypes = (filter: EventFilter): string =>
 export const readEventTypes = (words: string): EventFilter =>
   words === '' ? undefined : typesIn(words.split(' '));
 
-const selectFrom = (database: Database) =>
-  database.select(webhookColumns).from(webhook).innerJoin(caller, eq(caller.id, webhook.callerId)).$dynamic();
-
 /** Whether a delivery is open. A literal, so that SQLite can use the partial index. */
 export const isOpen = sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`;
 
-/** The endpoints of a database. They change rarely, so only the statements for sending are prepared. */
-export function createWebhookRows(database: Database): WebhookRows {
-  const select = () => selectFrom(database);
+/** The rows of endpoints. They change rarely, so only the statements for sending are prepared. */
+export type WebhookRows = ReturnType<typeof createWebhookRows>;
+
+export function createWebhookRows(database: Database) {
+  /** A query of all endpoints, to add conditions to. */
+  const select = () =>
+    database
+      .select(webhookColumns)
+      .from(webhook)
+      .innerJoin(caller, eq(caller.id, webhook.callerId))
+      .$dynamic();
   const selectById = prepareRaw<WebhookRow>(
     database,
     database
@@ -81,7 +74,8 @@ export function createWebhookRows(database: Database): WebhookRows {
   );
   return {
     select,
-    find: ({ webhookId, owner }) => {
+    /** Throws WEBHOOK_NOT_FOUND. */
+    find: ({ webhookId, owner }: WebhookName): WebhookRow => {
       const isOwn = owner === undefined ? undefined : eq(webhook.callerId, owner);
       const row = select()
         .where(and(eq(webhook.webhookId, webhookId), isOwn))
@@ -89,8 +83,10 @@ export function createWebhookRows(database: Database): WebhookRows {
       if (row === undefined) throw webhookNotFound();
       return row;
     },
-    byId: (id) => selectById.get({ id }),
-    disable: (id, why) => {
+    /** The endpoint with a row id; undefined if it was deleted. */
+    byId: (id: number): WebhookRow | undefined => selectById.get({ id }),
+    /** Disables an endpoint and sets its open deliveries to FAILED. `why` is for its owner. */
+    disable: (id: number, why: string): void => {
       database
         .update(webhook)
         .set({ status: 'DISABLED', disabledReason: why })
