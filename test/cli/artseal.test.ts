@@ -4,11 +4,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
 import { runHere } from '../support/artseal.ts';
-import { issueInto } from '../support/issued.ts';
+import { registryWithPlatform } from '../support/issued.ts';
 import { noteKey } from '../support/note-keys.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -17,13 +17,6 @@ const credentials = { ARTSEAL_API_KEY: 'ak_sandbox_1', ARTSEAL_API_SECRET: 'sk_s
 /** Runs `artseal` on a folder that cannot be used unless `env` names another: a wrong command line never opens it. */
 const artseal = (words: readonly string[], env: Record<string, string> = {}) =>
   runHere(words, { ARTSEAL_DATA_DIR: '/dev/null/none', ...env });
-
-/** A data folder with the platform platform-1, its key, and one token. */
-async function registryWithKey(t: TestContext) {
-  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
-  const { platforms } = await issueInto(env.ARTSEAL_DATA_DIR, 1);
-  return { env, keyId: platforms[0]?.keyId ?? assert.fail() };
-}
 
 const vkey = noteKey('log.example').vkey;
 const quoting = '(a value with spaces needs quotes)';
@@ -160,7 +153,7 @@ test('an empty argument counts as missing', async () => {
 });
 
 test('an error names the argument of the command line, and nothing changes', async (t) => {
-  const { env, keyId } = await registryWithKey(t);
+  const { env, keyId } = await registryWithPlatform(t);
   const next = ['key', 'create', '--name', 'next', '--tier'];
   const quota = '--monthly-quota';
   const quotaRule = `must be unlimited or an integer from 1 to ${Number.MAX_SAFE_INTEGER}`;
@@ -203,7 +196,7 @@ test('an error names the argument of the command line, and nothing changes', asy
 });
 
 test('a misspelt setting is reported, since the operator may mean another folder', async (t) => {
-  const { env } = await registryWithKey(t);
+  const { env } = await registryWithPlatform(t);
   const { code, errors } = await artseal(['key', 'list'], { ...env, ARTSEAL_DATADIR: '/srv/artseal' });
   assert.equal(code, 0);
   assert.deepEqual(errors, [
@@ -212,7 +205,7 @@ test('a misspelt setting is reported, since the operator may mean another folder
 });
 
 test('the command reports that a new key is suspended', async (t) => {
-  const { env, keyId } = await registryWithKey(t);
+  const { env, keyId } = await registryWithPlatform(t);
   await artseal(['key', 'suspend', keyId], env);
   await artseal(['platform', 'suspend', 'platform-1'], env);
   const { printed } = await artseal(['key', 'rotate', keyId], env);
@@ -338,7 +331,7 @@ test('an error is one line', async () => {
 });
 
 test('an unknown tier or role is a wrong command line; the error lists the known ones', async (t) => {
-  const { env } = await registryWithKey(t);
+  const { env } = await registryWithPlatform(t);
   const role = ['--platform', 'platform-1', '--role', 'BROKER', '--id', 'a'];
   for (const [words, error] of [
     [['key', 'create', '--name', 'next', '--tier', 'GOLD'], "--tier TRIAL|STANDARD|ENTERPRISE, not 'GOLD'"],
@@ -356,7 +349,7 @@ test('an unknown tier or role is a wrong command line; the error lists the known
 
 test('an error names the file that is missing or cannot be used, and what to do', async (t) => {
   const folder = temporaryFolder(t);
-  const { env } = await registryWithKey(t);
+  const { env } = await registryWithPlatform(t);
   const none = join(folder, 'none');
   writeFileSync(join(folder, 'file'), '');
   mkdirSync(join(folder, 'data', 'restore.partial'), { recursive: true });

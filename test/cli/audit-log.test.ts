@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { artsealWith } from '../support/artseal.ts';
-import { issueInto } from '../support/issued.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { registryWithPlatform } from '../support/issued.ts';
 
-/** A data folder with the platform platform-1, and commands that alice runs with sudo. */
+/** A registry with platform-1, and commands that alice runs with sudo. */
 async function registryOfAlice(t: TestContext) {
-  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t), SUDO_USER: 'alice', SUDO_UID: '1001' };
-  const { platforms } = await issueInto(env.ARTSEAL_DATA_DIR, 1);
-  const artseal = artsealWith(env);
-  const entries = (flags = '') => artseal.list(`audit-log${flags}`);
-  return { env, keyId: platforms[0]?.keyId ?? assert.fail(), artseal, entries };
+  const registry = await registryWithPlatform(t, { SUDO_USER: 'alice', SUDO_UID: '1001' });
+  return { ...registry, entries: (flags = '') => registry.artseal.list(`audit-log${flags}`) };
 }
 
 test('each change is listed with its actor, reason and values, newest first', async (t) => {

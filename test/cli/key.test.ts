@@ -90,22 +90,14 @@ test('each change of a key or platform holds when its command returns, and after
   assert.deepEqual(await codes(await startService(t, { dataDir: service.dataDir })), ended);
 });
 
-test('a token works when its command returns, until it is revoked; only operators administrate', async (t) => {
+test('a token works when its command returns, until it is revoked', async (t) => {
   const { service, artseal } = await serviceWithCommands(t);
-  const status = async ({ token }: { readonly token: string }, method: string) =>
-    (await typedCall(service.internalUrl, token, method, {})).status;
-  const shop = await artseal.json('token create --name shop --scopes read,file,escrow');
-  const office = await artseal.json('token create --name office --operator');
-  assert.equal(await status(shop, 'FilingService/ListFilings'), 200);
-  assert.equal(await status(shop, 'AdminService/ListKeys'), 403);
-  assert.equal(await status(office, 'AdminService/ListKeys'), 200);
-  await artseal.text(`token revoke ${shop.tokenId}`);
-  assert.equal(await status(shop, 'FilingService/ListFilings'), 401);
-  const list = await artseal.list('token list');
-  assert.deepEqual(
-    list.map((each) => each.status),
-    ['REVOKED', 'VALID'],
-  );
-  assert.ok(Math.abs(Date.parse(list[0].revokedAt) - Date.now()) < 60_000);
-  for (const { token } of [shop, office]) assert.equal(JSON.stringify(list).includes(token.slice(11)), false);
+  const { token, tokenId } = await artseal.json('token create --name shop --scopes read');
+  const status = async () =>
+    (await typedCall(service.internalUrl, token, 'FilingService/ListFilings', {})).status;
+  assert.equal(await status(), 200);
+  await artseal.text(`token revoke ${tokenId}`);
+  assert.equal(await status(), 401);
+  const [{ revokedAt }] = await artseal.list('token list');
+  assert.ok(Math.abs(Date.parse(revokedAt) - Date.now()) < 60_000);
 });

@@ -3,9 +3,7 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { printable } from '../../src/cli/command.ts';
 import { databaseFile } from '../../src/store/sqlite/location.ts';
-import { artsealWith } from '../support/artseal.ts';
-import { issueInto, makeSandbox } from '../support/issued.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { registryWithPlatform } from '../support/issued.ts';
 import { runCommand } from '../support/watched-command.ts';
 
 test('characters that control a terminal or reverse text are escaped', () => {
@@ -19,23 +17,12 @@ test('other text stays as it is, with its lines and tabs', () => {
 });
 
 test('the real command escapes an older name that reverses text, and its JSON has the whole name', async (t) => {
-  const settings = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
-  const {
-    platforms: [platform],
-  } = await issueInto(settings.ARTSEAL_DATA_DIR, 1);
+  const { env } = await registryWithPlatform(t);
   const name = 'Gallery\u202eyrellaG';
-  const database = new Sqlite(databaseFile(settings.ARTSEAL_DATA_DIR));
-  database.prepare('UPDATE caller SET name = ? WHERE name = ?').run(name, platform?.caller);
+  const database = new Sqlite(databaseFile(env.ARTSEAL_DATA_DIR));
+  database.prepare('UPDATE caller SET name = ? WHERE name = ?').run(name, 'platform-1');
   database.close();
-  const { stdout } = await runCommand(['key', 'list', '--json'], settings);
+  const { stdout } = await runCommand(['key', 'list', '--json'], env);
   assert.ok(stdout.includes('Gallery\\u202eyrellaG'), stdout);
   assert.equal(JSON.parse(stdout).caller, name);
-});
-
-test('no platform is registered under such a name', async (t) => {
-  const settings = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
-  await makeSandbox(settings.ARTSEAL_DATA_DIR);
-  const words = ['key', 'create', '--tier', 'TRIAL', '--name', 'Gallery\u202eyrellaG'];
-  const errors = await artsealWith(settings).errors(1, words);
-  assert.match(errors, /--name must not have U\+202E RIGHT-TO-LEFT OVERRIDE/);
 });

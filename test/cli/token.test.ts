@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
-import { artsealWith, runHere } from '../support/artseal.ts';
+import { runHere } from '../support/artseal.ts';
 import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';
-import { issueInto } from '../support/issued.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { registryWithPlatform } from '../support/issued.ts';
 import { tokenTerms } from '../support/tokens.ts';
 
 const allScopes = ['read', 'file', 'escrow', 'webhook', 'link', 'operate'];
-
-/** A data folder with platform-1 and an operator's token, and `artseal` on it. */
-async function registryWithPlatform(t: TestContext) {
-  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
-  await issueInto(env.ARTSEAL_DATA_DIR, 1);
-  return { env, artseal: artsealWith(env) };
-}
 
 test('a token has the given scopes, expiry and platform, and the list shows them', async (t) => {
   const { artseal } = await registryWithPlatform(t);

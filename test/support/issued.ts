@@ -1,7 +1,11 @@
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
+import { artsealWith } from './artseal.ts';
 import { tester } from './audit-log.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 import { operatorTerms } from './tokens.ts';
 
 /** A platform of a deployment. */
@@ -47,4 +51,11 @@ export async function issueInto(
   } finally {
     await store.close();
   }
+}
+
+/** A new data folder with platform-1, its key and an operator token, and `artseal` on it with these settings. */
+export async function registryWithPlatform(t: TestContext, settings: Readonly<Record<string, string>> = {}) {
+  const env = { ...settings, ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  const [platform] = (await issueInto(env.ARTSEAL_DATA_DIR, 1)).platforms;
+  return { env, keyId: platform?.keyId ?? assert.fail(), artseal: artsealWith(env) };
 }
