@@ -142,11 +142,6 @@ test('an error of an operation is thrown as it is', async () => {
   await assert.rejects(invoke(), (thrown) => thrown === error);
 });
 
-test('a dispatcher has the services that it was created with', () => {
-  const dispatcher = createDispatcher([implement(ProvenanceService, 'read', { getProvenance: empty })]);
-  assert.deepEqual(dispatcher.services, [ProvenanceService]);
-});
-
 for (const schema of [AdminService, EscrowService, ProvenanceService]) {
   test(`${schema.name} cannot be implemented without each of its methods`, () => {
     for (const { localName: missing } of schema.methods) {

@@ -119,23 +119,6 @@ test('an event has its id, its time and its resource', async (t) => {
   assert.equal(next, 1n);
 });
 
-test('events are listed a hundred at a time, each once', async (t) => {
-  const { file, list } = await openService(t);
-  const filed: string[] = [];
-  for (let filing = 0; filing < 201; filing += 1) filed.push(await file());
-  const pages: (readonly (string | undefined)[])[] = [];
-  for (let after: bigint | undefined; pages.at(-1)?.length !== 0; ) {
-    const { events, next } = await list({ after }).answer;
-    pages.push(events.map(({ filingNo }) => filingNo));
-    after = next;
-  }
-  assert.deepEqual(
-    pages.map(({ length }) => length),
-    [100, 100, 1, 0],
-  );
-  assert.deepEqual(pages.flat(), filed);
-});
-
 test('a call waits until there is an event of its caller', async (t) => {
   const { clock, other, file, list } = await openService(t);
   const { answer, waits } = list({ after: 0n, waitSeconds: 30 });
@@ -242,15 +225,6 @@ test('a cursor that is not a safe integer is rejected', async (t) => {
   for (const after of [-1n, 2n ** 53n, -(2n ** 63n)]) {
     await assert.rejects(watch({ after }).next(), apiError('VALIDATION_FAILED', message));
   }
-});
-
-test('a cursor after the newest event is rejected', async (t) => {
-  const { file, list, watch } = await openService(t);
-  await file();
-  const ahead = apiError('VALIDATION_FAILED', /^after must not be above 1/);
-  await assert.rejects(watch({ after: 2n }).next(), ahead);
-  await assert.rejects(watch({ platform: 'gallery', after: 2n }).next(), ahead);
-  await assert.rejects(list({ after: 2n }).answer, ahead);
 });
 
 test('a stream sends its cursor after 15 seconds of silence', async (t) => {

@@ -91,7 +91,3 @@ test('a page has 1 to 100 items; 0 means the default', () => {
   for (const size of [-1, 101, 2 ** 31 - 1, -(2 ** 31)])
     assert.deepEqual(fieldsOf({ pageSize: size }), ['pageSize']);
 });
-
-test('both fields of a page are named if both are wrong', () => {
-  assert.deepEqual(fieldsOf({ pageSize: -1, pageToken: 'x' }), ['pageSize', 'pageToken']);
-});

@@ -4,7 +4,6 @@ import { Agent, request, type ServerResponse } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import type { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import { Code } from '@connectrpc/connect';
 import { setCaller } from '../../../src/api/call-observer.ts';
 import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import { endWith } from '../../../src/http/listen/counted-response.ts';
@@ -12,12 +11,10 @@ import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { heldConnections } from '../../support/local-server.ts';
 import { allReceived, openSocket } from '../../support/raw-talk.ts';
-import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { bearer, errorOf, typedClients } from '../../support/typed-clients.ts';
+import { bearer } from '../../support/typed-clients.ts';
 import { type ListenerTimeouts, openBareListener } from './bare-listener.ts';
 import { closedWindow, openWindow, ping, pingHead, requestHeaders } from './raw-http2.ts';
-import { transports } from './transports.ts';
 
 /** The listener alone. Every token is valid; the path says how it responds. */
 async function openListener(t: TestContext, timeouts: ListenerTimeouts): Promise<string> {
@@ -146,19 +143,6 @@ test('an HTTP/2 connection with an open call is closed if its client does not an
 const service = await startService(fileScope);
 const token = await service.token();
 const rounds = 4;
-
-for (const name of ['gRPC-Web over HTTP/1.1', 'Connect over HTTP/1.1', 'Connect with JSON over HTTP/1.1']) {
-  test(`the call after a message that is too large is answered: ${name}`, async () => {
-    const transport = transports[name];
-    assert.ok(transport !== undefined);
-    const { filings } = typedClients(transport(service.internalUrl, token));
-    for (let round = 0; round < rounds; round += 1) {
-      const large = { ...artwork, price: 1n, condition: 'x'.repeat(200_000) };
-      assert.equal((await errorOf(filings.createFiling(large))).code, Code.ResourceExhausted);
-      assert.deepEqual((await filings.listFilings({})).filings, []);
-    }
-  });
-}
 
 /** Makes a call on an agent's connection, with its body in chunks; returns the status and the header Connection. */
 async function callOver(agent: Agent, type: string, body: Buffer) {

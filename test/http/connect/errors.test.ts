@@ -86,15 +86,6 @@ test('no response is sent before the call is stored, not even an error', async (
   assert.deepEqual(steps, ['stored', 'answered']);
 });
 
-test('all calls get UNAVAILABLE once the store is closed', async (t) => {
-  const closed = await startService(t);
-  const { filings } = typedClients(createTypedTransport(closed.internalUrl, await closed.token()));
-  await filings.listFilings({});
-  await closed.store.close();
-  await typedError(filings.listFilings({}), 'UNAVAILABLE');
-  await typedError(filings.createFiling({ ...artwork, price: 1n }), 'UNAVAILABLE');
-});
-
 for (const [name, transport] of Object.entries(transports)) {
   test(`bytes that are not a message of the method are rejected: ${name}`, async () => {
     const { unary } = transport(service.internalUrl, token);
@@ -127,15 +118,6 @@ test('a message that grows over 64 KiB when it is decompressed is rejected', asy
     body: packed,
   });
   assert.equal(((await answer.json()) as { code: string }).code, 'resource_exhausted');
-});
-
-test('the internal listener has no REST routes', async () => {
-  const answer = await fetch(`${service.internalUrl}/api/v1/filing`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...bearer(token) },
-    body: JSON.stringify(artwork),
-  });
-  assert.equal(answer.status, 404);
 });
 
 const withDeadline: readonly (readonly [name: string, send: RawSending, header: Record<string, string>])[] = [

@@ -44,10 +44,7 @@ test('GET needs the token in its header', async () => {
 test('GET rejects a bad query, a bad message and an unknown compression', async () => {
   for (const [query, reason, message] of [
     [`${json}&message={}&message={}`, 'BAD_REQUEST_TARGET', /message is repeated/],
-    [`${json}&base64=1&message=${base64(Buffer.from([0x22, 0xff]))}`, 'INVALID_JSON', /UTF-8/],
     [`${json}&message=${encodeURIComponent('{"pageSize":1,"pageSize":2}')}`, 'INVALID_JSON', /repeated/],
-    [`${json}&message=${encodeURIComponent('{"pageSize":"0x10"}')}`, 'VALIDATION_FAILED', /^pageSize/],
-    [`${json}&message=`, 'INVALID_JSON', /ends too early/],
     [`${json}&compression=lz4&message={}`, 'UNSUPPORTED_MEDIA_TYPE', /gzip/],
   ] as const) {
     const answer = await get(query);
@@ -62,8 +59,6 @@ const queries: readonly (readonly [query: string, reason: Reason, message: RegEx
   [`${json}&message={}&message={}`, 'BAD_REQUEST_TARGET', /message is repeated/],
   [`${json}&message={}&pageSize=1`, 'BAD_REQUEST_TARGET', /pageSize; it takes connect/],
   [`${json}&&message={}`, 'BAD_REQUEST_TARGET', /has a parameter without a name; it takes connect/],
-  ['', 'BAD_REQUEST_TARGET', /message is required/],
-  [`${json}&%6dessage={}`, 'BAD_REQUEST_TARGET', /it takes connect/],
   [`${json}&message=%7`, 'BAD_REQUEST_TARGET', /message must be UTF-8/],
   [`${json}&base64=1&message=!`, 'BAD_REQUEST_TARGET', /base64/],
   [`${json}&base64=0&message={}`, 'BAD_REQUEST_TARGET', /base64 must be 1/],

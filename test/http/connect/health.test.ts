@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { finished } from 'node:stream/promises';
 import { type TestContext, test } from 'node:test';
 import { type Client, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../../gen/health/v1/health_pb.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { rawRequest } from '../../support/raw-http.ts';
-import { openSocket } from '../../support/raw-talk.ts';
 import { startService } from '../../support/service.ts';
 import { typedError } from '../../support/typed-clients.ts';
 import { openWithoutOperations } from './bare-listener.ts';
 import { closingOf } from './closing-support.ts';
-import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
 
 const shared = await startService(fileScope);
@@ -137,16 +132,4 @@ test('calls while the process drains get NOT_SERVING', async (t) => {
   const watch = watching(health, '');
   assert.equal(await watch.next(), Status.NOT_SERVING);
   assert.equal(await watch.next(), 'over');
-});
-
-test('a Watch over HTTP/1.1 ends when its client disconnects', async (t) => {
-  const { baseUrl } = await openListener(t);
-  const socket = await openSocket(baseUrl);
-  const headers = { Host: 'x', 'Content-Type': 'application/grpc-web+json', 'Content-Length': '7' };
-  socket.write(rawRequest('POST', '/grpc.health.v1.Health/Watch', headers, enveloped('{}')));
-  await once(socket, 'data');
-  socket.end();
-  // The server closes it long before its idle time.
-  socket.setTimeout(10_000, () => socket.destroy(new Error('The connection is still open.')));
-  await finished(socket.resume(), { writable: false });
 });

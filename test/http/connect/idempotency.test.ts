@@ -9,13 +9,11 @@ import { RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
-import { copyFolder } from '../../support/copy-folder.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { tokenTerms } from '../../support/tokens.ts';
 import { errorOf, typedClients, typedError } from '../../support/typed-clients.ts';
 import { transports } from './transports.ts';
@@ -115,37 +113,6 @@ test('a caller gets the same response over every protocol and with each of its t
     }
   }
   for (const answer of answers) assert.deepEqual(answer, answers[0]);
-});
-
-test('a call that is repeated after kill -9 files nothing again', async (t) => {
-  const [first, key] = [await startService(t), newKey()];
-  const token = await first.token();
-  const file = (internalUrl: string) =>
-    typedClients(createTypedTransport(internalUrl, token)).filings.createFiling(painting, keyed(key).options);
-  const filed = await file(first.internalUrl);
-  // A copy of an open database is what kill -9 leaves.
-  const dataDir = join(temporaryFolder(t), 'killed');
-  copyFolder(first.dataDir, dataDir);
-  const next = await startService(t, { dataDir });
-  assert.deepEqual(await file(next.internalUrl), filed);
-  assert.equal(openLedger(t, next).holdings().filings, 1);
-});
-
-test('different callers can use the same key, at both APIs', async () => {
-  const key = newKey();
-  const platform = await service.platform();
-  const headers = { 'Idempotency-Key': key };
-  const numbers = new Set<string>();
-  const fileAll = async () => {
-    numbers.add((await fileArtwork(service, platform, { headers })).json.filingNo);
-    for (const { filings } of all) {
-      numbers.add((await filings.createFiling(painting, keyed(key).options)).filingNo);
-    }
-  };
-  const all = [await clientsAt(service), await clientsAt(service)];
-  await fileAll();
-  await fileAll();
-  assert.equal(numbers.size, 3);
 });
 
 /** test/api/idempotency.test.ts has all malformed keys. */

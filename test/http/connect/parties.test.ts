@@ -5,7 +5,6 @@ import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { assertRejected } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 import { typedClients, typedError } from '../../support/typed-clients.ts';
@@ -128,24 +127,6 @@ test('an import registers all parties or none, and names every field that breaks
     ['parties[4].providerIds.account', 'parties[5]', 'parties[3].caller'],
   );
   assert.equal((await partiesOf(gallery.caller)).length + (await partiesOf(other.caller)).length, 3);
-});
-
-test('an order needs parties of its own platform, and the provider gets no others', async () => {
-  const [gallery, other] = [await service.platform(), await service.platform()];
-  const { caller } = other;
-  for (const party of [buyer, seller]) await admin.addParty({ caller: gallery.caller, ...party });
-  const { filingNo } = (await fileArtwork(service, other)).json;
-  const open = () => openEscrow(service, other, filingNo);
-  const foreign = await open();
-  assertRejected(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
-  assert.deepEqual([provider.instructions, provider.lookUps], [[], []]);
-  const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
-  for (const party of [{ ...buyer, providerIds }, seller]) await admin.addParty({ caller, ...party });
-  assert.equal((await open()).status, 200);
-  assert.deepEqual(
-    provider.instructions.map(({ buyer, seller }) => [buyer, seller]),
-    [[providerIds, { account: 'acct_1' }]],
-  );
 });
 
 test('an open order is paid out to the parties that it was opened for', async () => {

@@ -44,12 +44,6 @@ function filing({ member = '', value = '', more = '' }: { member?: string; value
   return `{${[...members, ...(member ? [`"${member}":${value}`] : []), ...(more ? [more] : [])].join(',')}}`;
 }
 
-const rawByte = Buffer.concat([
-  Buffer.from('{"author":"Qi '),
-  Buffer.from([0xff]),
-  Buffer.from(` Baishi",${filing({ member: 'author' }).slice(1)}`),
-]);
-
 /** Invalid values of members of the artwork, and the message of each. */
 const invalid: readonly (readonly [member: string, value: string, message: RegExp])[] = [
   ['author', '"Qi \\ud800 Baishi"', /^author/],
@@ -60,11 +54,8 @@ const invalid: readonly (readonly [member: string, value: string, message: RegEx
   ['price', '1e400', /^price/],
   ['price', '"9007199254740993"', /^price must be a whole number .*from 0 to 9007199254740991/],
   ['price', '"0x10"', /^price must be a whole number in decimal/],
-  ['price', '"0b1"', /^price must be a whole number/],
-  ['price', '" 5 "', /^price must be a whole number/],
   ['price', '""', /^price must be a whole number/],
   ['price', '1.5', /^price must be a whole number/],
-  ['price', '9007199254740990.6', /^price must be a whole number/],
   ['price', '"1.5"', /^price must be a whole number/],
   ['price', '{}', /^price must be a whole number$/],
   ['price', 'true', /^price must be a whole number$/],
@@ -79,9 +70,6 @@ for (const [member, value, message] of invalid) {
 
 /** test/lib/json/strict-json.test.ts has all broken JSON. */
 const rejected: readonly (readonly [string, string | Uint8Array, Reason, RegExp])[] = [
-  ['a byte that is not UTF-8', rawByte, 'INVALID_JSON', /UTF-8/],
-  ['a byte order mark', `\ufeff${filing({})}`, 'INVALID_JSON', /begins with a byte order mark/],
-  ['no bytes', '', 'INVALID_JSON', /ends too early/],
   ['a repeated member', filing({ more: '"author":"x"' }), 'INVALID_JSON', /author is repeated/],
   ['a member in other letters', filing({ more: '"Author":"x"' }), 'VALIDATION_FAILED', /^Author is not part/],
 ];

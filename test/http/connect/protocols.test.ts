@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import { Escrow_State, Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { Filing_Status } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceRecord_Event } from '../../../gen/artseal/v1/provenance_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
@@ -63,15 +62,3 @@ for (const [name, transport] of Object.entries(transports)) {
     for (const id of ids) assert.match(id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-7/);
   });
 }
-
-test('concurrent calls on one HTTP/2 connection are all answered, and each gets a number of its own', async () => {
-  const { filings } = typedClients(createTypedTransport(service.internalUrl, token));
-  const price = BigInt(artwork.price);
-  const calls = Array.from({ length: 90 }, () => filings.createFiling({ ...artwork, price }));
-  const numbers = (await Promise.all(calls)).map(({ filingNo }) => Number(filingNo.slice(-6)));
-  const first = Math.min(...numbers);
-  assert.deepEqual(
-    numbers.toSorted((a, b) => a - b),
-    Array.from({ length: 90 }, (_, place) => first + place),
-  );
-});

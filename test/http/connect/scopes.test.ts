@@ -146,15 +146,3 @@ test('calls with a token for a platform have no rate and no quota, and are not c
   const { status } = await fileArtwork(service, { ...gallery });
   assert.equal(status, 200);
 });
-
-test('a token for a platform is rejected while the platform is suspended', async () => {
-  const { caller } = await service.platform();
-  const { escrows: suspended } = await clientsOf({ platform: caller });
-  const { admin } = await clientsOf({ scopes: ['operate'] });
-  const { escrows } = await clientsOf({});
-  await admin.suspendPlatform({ caller });
-  await typedError(suspended.listEscrows({}), 'KEY_SUSPENDED');
-  await escrows.listEscrows({});
-  await admin.resumePlatform({ caller });
-  assert.deepEqual((await suspended.listEscrows({})).escrows, []);
-});

@@ -187,12 +187,6 @@ for (const [name, chunks] of Object.entries({
   });
 }
 
-test('a request that is followed by a half-close is answered', async (t) => {
-  const socket = await open(t);
-  socket.end(listRequest());
-  assert.match(await allReceived(socket), /^HTTP\/1\.1 200 /);
-});
-
 test('a request that arrives byte by byte is answered', async (t) => {
   const socket = await open(t);
   const received = allReceived(socket);
@@ -234,19 +228,6 @@ test('a preface that arrives byte by byte is HTTP/2', async (t) => {
   const [headers] = await once(request, 'response');
   assert.equal(headers[':status'], 200);
   assert.equal(await text(request), '{}');
-});
-
-test('a client that disconnects in the middle of a call does no harm', async (t) => {
-  const socket = await open(t);
-  await sendApart(socket, [listRequest().slice(0, -1)]);
-  socket.resetAndDestroy();
-  const session = connectHttp2(service.internalUrl);
-  await once(session, 'connect');
-  session.on('error', () => {});
-  const request = session.request({ ':method': 'POST', ':path': path, ...bearer(token) });
-  request.on('error', () => {}).write('{');
-  session.destroy();
-  await assertAnswersTheNext();
 });
 
 /** The listener alone, with responses that are larger than the buffers between it and its clients. */

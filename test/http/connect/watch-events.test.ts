@@ -2,15 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Client, createClient, type Transport } from '@connectrpc/connect';
 import { EventService, type WatchEventsResponse } from '../../../gen/artseal/v1/event_pb.ts';
-import { runHere } from '../../support/artseal.ts';
-import { tester } from '../../support/audit-log.ts';
 import { fileArtwork, openEscrow, refundEscrow } from '../../support/calls.ts';
-import { createManualClock, type ManualClock } from '../../support/clock.ts';
-import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { createRandom } from '../../support/random.ts';
 import { startService } from '../../support/service.ts';
-import { tokenTerms } from '../../support/tokens.ts';
 import { typedError } from '../../support/typed-clients.ts';
 import { closingOf } from './closing-support.ts';
 import { type TransportMaker, transports } from './transports.ts';
@@ -19,8 +14,6 @@ const service = await startService(fileScope);
 const token = await service.token();
 
 const grpc: TransportMaker = transports['gRPC over HTTP/2'] ?? assert.fail();
-
-type Stream = ReturnType<typeof watching>;
 
 /** A stream whose messages are read one by one. */
 function watching(transport: Transport, request: { readonly platform?: string; readonly after?: bigint }) {
@@ -39,36 +32,32 @@ function watching(transport: Transport, request: { readonly platform?: string; r
 }
 
 /** test/http/connect/streams.test.ts has every protocol. */
-for (const name of ['Connect with JSON over HTTP/1.1', 'gRPC over HTTP/2']) {
-  const transport = transports[name] ?? assert.fail(name);
+test('streams of one platform and of all get events as they happen', async () => {
+  const gallery = await service.platform();
+  const first = watching(grpc(service.internalUrl, token), {});
+  const { next: newest } = await first.next();
+  first.break();
+  const one = watching(grpc(service.internalUrl, token), { platform: gallery.caller });
+  assert.deepEqual((await one.next()).next, 0n);
+  const all = watching(grpc(service.internalUrl, token), { after: newest });
+  assert.deepEqual((await all.next()).next, newest);
 
-  test(`streams of one platform and of all get events as they happen: ${name}`, async () => {
-    const gallery = await service.platform();
-    const first = watching(transport(service.internalUrl, token), {});
-    const { next: newest } = await first.next();
-    first.break();
-    const one = watching(transport(service.internalUrl, token), { platform: gallery.caller });
-    assert.deepEqual((await one.next()).next, 0n);
-    const all = watching(transport(service.internalUrl, token), { after: newest });
-    assert.deepEqual((await all.next()).next, newest);
-
-    const { filingNo } = (await fileArtwork(service, gallery)).json;
-    const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
-    await refundEscrow(service, gallery, escrowId);
-    for (const type of ['filing.created', 'escrow.frozen', 'escrow.refunded']) {
-      const { event, platform, next } = await one.next();
-      assert.deepEqual([event?.type, event?.filingNo, platform], [type, filingNo, gallery.caller]);
-      assert.equal(next, event?.sequence);
-    }
-    for (;;) {
-      const { event, platform } = await all.next();
-      if (platform !== gallery.caller) continue;
-      if (event?.type === 'escrow.refunded') break;
-    }
-    one.break();
-    all.break();
-  });
-}
+  const { filingNo } = (await fileArtwork(service, gallery)).json;
+  const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
+  await refundEscrow(service, gallery, escrowId);
+  for (const type of ['filing.created', 'escrow.frozen', 'escrow.refunded']) {
+    const { event, platform, next } = await one.next();
+    assert.deepEqual([event?.type, event?.filingNo, platform], [type, filingNo, gallery.caller]);
+    assert.equal(next, event?.sequence);
+  }
+  for (;;) {
+    const { event, platform } = await all.next();
+    if (platform !== gallery.caller) continue;
+    if (event?.type === 'escrow.refunded') break;
+  }
+  one.break();
+  all.break();
+});
 
 test('closing ends a stream with UNAVAILABLE, and does not wait for its client', async (t) => {
   const closing = await startService(t);
@@ -117,42 +106,4 @@ test('streams that resume from cursors miss no event and repeat none while filin
   assert.equal(new Set(one).size, filings);
   assert.deepEqual(one, all);
   assert.deepEqual(one.toSorted(), filed.toSorted());
-});
-
-/** Advances a clock, one heartbeat at a time, until a promise settles; returns its result. */
-async function asTimePasses<T>({ advance }: ManualClock, promise: Promise<T>): Promise<T> {
-  let isSettled = false;
-  const settle = () => {
-    isSettled = true;
-  };
-  promise.then(settle, settle);
-  await eventually('the next message or end of a stream', 60_000, () => {
-    advance(15_000);
-    return isSettled;
-  });
-  return promise;
-}
-
-/** Reads heartbeats until the stream fails. */
-async function takeToTheEnd(stream: Stream): Promise<never> {
-  for (;;) assert.equal((await stream.next()).event, undefined);
-}
-
-/** test/api/bearer.test.ts has all ways in which a token ends. */
-test('a token that another process revokes ends its stream, even if no event happens', async (t) => {
-  const clock = createManualClock();
-  const still = await startService(t, { clock });
-  const ending = await still.issuance.issueToken(tokenTerms('ending'), tester);
-  const staying = await still.issuance.issueToken(tokenTerms('staying'), tester);
-  const [stream, other] = [ending, staying].map(({ token: text }) =>
-    watching(grpc(still.internalUrl, text), {}),
-  ) as [Stream, Stream];
-  for (const each of [stream, other]) assert.equal((await each.next()).event, undefined);
-  assert.equal((await asTimePasses(clock, stream.next())).event, undefined);
-  const words = ['token', 'revoke', ending.stored.tokenId];
-  const { code, errors } = await runHere(words, { ARTSEAL_DATA_DIR: still.dataDir });
-  assert.equal(code, 0, errors.join());
-  await asTimePasses(clock, typedError(takeToTheEnd(stream), 'AUTH_HEADER_INVALID'));
-  assert.equal((await asTimePasses(clock, other.next())).event, undefined);
-  other.break();
 });
