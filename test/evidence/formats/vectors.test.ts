@@ -5,19 +5,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { readCheckpoint, readLogProof } from '../../../src/evidence/formats/checkpoint.ts';
 import { readVerifierKey, signersOf } from '../../../src/evidence/formats/note.ts';
-import {
-  emptyRoot,
-  isConsistent,
-  isIncluded,
-  leafHash,
-  nodeHash,
-} from '../../../src/evidence/formats/tree.ts';
+import { isConsistent, isIncluded, nodeHash } from '../../../src/evidence/formats/tree.ts';
 import { noteKey } from '../../support/note-keys.ts';
 import { createTree, hashOfLeaf, SmallLog } from '../verifier/small-log.ts';
 
 /** What golang.org/x/mod/sumdb/{tlog,note} printed: see test/clients/go/main.go. */
 interface Vectors {
-  readonly rfc6962Roots: readonly string[];
   readonly roots: Readonly<Record<string, string>>;
   readonly sha256OfAllRoots: string;
   readonly sha256OfInclusionProofs: string;
@@ -45,30 +38,6 @@ const rootOf = (size: number) => fromHex(vectors.roots[size] ?? assert.fail(`${s
 
 /** Another hash than this. */
 const other = (hash: Uint8Array) => Buffer.from(hash.map((byte, place) => (place === 0 ? byte ^ 1 : byte)));
-
-test('hashes of leaves and nodes are those of RFC 6962', () => {
-  const data = [
-    '',
-    '00',
-    '10',
-    '2021',
-    '3031',
-    '40414243',
-    '5051525354555657',
-    '606162636465666768696a6b6c6d6e6f',
-  ];
-  const hashes = data.map((text) => leafHash(fromHex(text)));
-  const at = (index: number) => hashes[index] ?? assert.fail();
-  const pairs = [0, 2, 4, 6].map((index) => nodeHash(at(index), at(index + 1)));
-  const root = nodeHash(
-    nodeHash(pairs[0] ?? assert.fail(), pairs[1] ?? assert.fail()),
-    nodeHash(pairs[2] ?? assert.fail(), pairs[3] ?? assert.fail()),
-  );
-  assert.deepEqual(
-    [emptyRoot, at(0), pairs[0], root].map((hash) => Buffer.from(hash ?? []).toString('hex')),
-    [0, 1, 2, 8].map((size) => vectors.rfc6962Roots[size]),
-  );
-});
 
 test('the tree of these tests is that of golang.org/x/mod/sumdb/tlog, at every size to 600', () => {
   const [roots, inclusion, consistency] = [createHash('sha256'), createHash('sha256'), createHash('sha256')];

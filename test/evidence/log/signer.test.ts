@@ -106,6 +106,7 @@ test('if the file cannot be written, filing continues and nothing is published u
     clock.advance(1_000);
     return publication.current()?.size === 5;
   });
+  assert.ok(logLines.some((line) => line.includes('are signed again')));
   clock.advance(1_000);
   assert.equal(await metric('published_leaves'), 5);
   const publishedAtS = (await metric('published_seconds')) ?? 0;
