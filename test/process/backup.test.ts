@@ -4,20 +4,18 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { artsealWith } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { serveIssued } from '../support/issued.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
-import { runBounded, serveWatched } from '../support/watched-command.ts';
+import { runBounded } from '../support/watched-command.ts';
 
 test('a backup of a running service restores to a service with the filings that were answered', {
   timeout: 300_000,
 }, async (t) => {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
-  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
-  const { json: filed } = await fileArtwork(service, platform);
+  const service = await serveIssued(t);
+  const { dataDir } = service;
+  const { json: filed } = await fileArtwork(service, service.platform);
   const target = join(temporaryFolder(t), 'b.tar');
   const { code, stdout, stderr } = await runBounded(t, ['backup', target], { ARTSEAL_DATA_DIR: dataDir });
   assert.deepEqual([code, stderr], [0, '']);

@@ -5,14 +5,13 @@ import { test } from 'node:test';
 import { fileArtwork } from '../support/calls.ts';
 import { readableNames } from '../support/copy-folder.ts';
 import { freeAddress } from '../support/free-address.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { runBounded, serveWatched } from '../support/watched-command.ts';
 
 test('check changes nothing beside a running server, nor after kill -9', { timeout: 300_000 }, async (t) => {
   const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
+  const { platform } = await issueInto(dataDir, 1);
   const env = {
     ARTSEAL_DATA_DIR: dataDir,
     ARTSEAL_PUBLIC_ADDR: await freeAddress(),

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { artsealInShell, executable } from '../support/artseal-command.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { serveIssued } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { assertOneLine, runBounded, runShell, serveWatched } from '../support/watched-command.ts';
+import { assertOneLine, runBounded, runShell } from '../support/watched-command.ts';
 
 const signAndPost = `
 set -eu
@@ -36,16 +35,14 @@ test('openssl computes the signature of sign, and curl sends its headers', {
   skip: skipUnlessInstalled('openssl', 'curl'),
   timeout: 300_000,
 }, async (t) => {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [{ apiKey, apiSecret }] = platforms as [IssuedPlatform];
-  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const service = await serveIssued(t);
+  const { dataDir, platform } = service;
   const bodyFile = join(dataDir, 'body.json');
   writeFileSync(bodyFile, JSON.stringify({ ...artwork, author: '齐白石 "Qi Baishi"\\' }));
   const env = {
     ARTSEAL_DATA_DIR: join(dataDir, 'none'),
-    ARTSEAL_API_KEY: apiKey,
-    ARTSEAL_API_SECRET: apiSecret,
+    ARTSEAL_API_KEY: platform.apiKey,
+    ARTSEAL_API_SECRET: platform.apiSecret,
     ARTSEAL_URL: service.publicUrl,
     TARGET: '/api/v1/filing',
     BODY: bodyFile,

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { serveIssued } from '../support/issued.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { type BoundedResult, runShell, serveWatched } from '../support/watched-command.ts';
+import { type BoundedResult, runShell } from '../support/watched-command.ts';
 
 const artwork = {
   author: '齐白石 «Qi Baishi» 🎨',
@@ -66,14 +66,11 @@ request POST /api/v1/filing "$FILING"
 `;
 
 async function clientOf(t: TestContext) {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [{ apiKey, apiSecret }] = platforms as [IssuedPlatform];
-  const { publicUrl } = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const { publicUrl, platform } = await serveIssued(t);
   const env = {
     BASE_URL: publicUrl,
-    API_KEY: apiKey,
-    API_SECRET: apiSecret,
+    API_KEY: platform.apiKey,
+    API_SECRET: platform.apiSecret,
     FILING: JSON.stringify(artwork),
   };
   return (script: string) => runShell(t, script, { ...env, WORK: temporaryFolder(t) });

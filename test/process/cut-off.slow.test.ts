@@ -5,23 +5,18 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { fileArtwork } from '../support/calls.ts';
-import { issueInto } from '../support/issued.ts';
+import { serveIssued } from '../support/issued.ts';
 import { startService } from '../support/service.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveWatched } from '../support/watched-command.ts';
 
 const pageBytes = 4_096;
 const checked = /was not closed when it was served last, or was found damaged: it was checked/;
 
 /** A data folder with a filing, whose server was stopped by a signal. */
 async function served(t: TestContext, signal: NodeJS.Signals): Promise<string> {
-  const dataDir = temporaryFolder(t);
-  const [platform] = (await issueInto(dataDir, 1)).platforms;
-  assert.ok(platform);
-  const server = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
-  assert.equal((await fileArtwork(server, platform)).status, 200);
+  const server = await serveIssued(t);
+  assert.equal((await fileArtwork(server, server.platform)).status, 200);
   await server.stop(signal);
-  return dataDir;
+  return server.dataDir;
 }
 
 test('a database is checked before the listeners open after kill -9, and not after a clean stop', async (t) => {

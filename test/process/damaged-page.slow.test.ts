@@ -10,7 +10,7 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { fileOne, noon, sandbox } from '../store/promises/fixtures.ts';
 import { askProvenance } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, runCommand, serveWatched } from '../support/watched-command.ts';
@@ -42,8 +42,7 @@ test('a damaged page makes the server not ready until its end, is counted and lo
   timeout: 300_000,
 }, async (t) => {
   const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
+  const { platform } = await issueInto(dataDir, 1);
   const store = createSqliteStore({ dataDir, ...sandbox });
   const by = { callerId: 1, caller: platform.caller };
   const numbers = await Promise.all(Array.from({ length: filings }, () => fileOne(store, by, noon)));

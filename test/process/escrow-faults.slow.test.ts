@@ -285,7 +285,7 @@ suite('kill -9 at each step of an instruction: order and money agree after a res
   for (const [lane, first] of all.entries()) {
     test(`beginning with ${first}`, { timeout: 600_000 }, async (t) => {
       const dataDir = temporaryFolder(t);
-      const [platform] = (await issueInto(dataDir, 1)).platforms as [IssuedPlatform];
+      const { platform } = await issueInto(dataDir, 1);
       const deaths = deathsOf(lane);
       let service = await serveUntil(t, dataDir, deaths[0]);
       for (const [place, { asked, point }] of deaths.entries()) {

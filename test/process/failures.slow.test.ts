@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { artsealInShell } from '../support/artseal-command.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto, serveIssued } from '../support/issued.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
@@ -205,10 +205,8 @@ test('a failed start does not hinder the next one', { timeout: 300_000 }, async 
 test('a second service on the same folder is rejected, and the first one continues', {
   timeout: 300_000,
 }, async (t) => {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
-  const first = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const first = await serveIssued(t);
+  const { dataDir, platform } = first;
   assertOneLine(await serve(t, { ARTSEAL_DATA_DIR: dataDir }), failed, /artseal|ARTSEAL_DATA_DIR/);
   const response = await send(first.publicUrl, platform, { target: '/api/v1/provenance/x' });
   assert.equal(response.json.code, 'FILING_NOT_FOUND');

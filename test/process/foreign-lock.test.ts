@@ -4,13 +4,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { serveIssued } from '../support/issued.ts';
 import { assertRejected } from '../support/rejected.ts';
 import { artwork } from '../support/samples.ts';
 import { newNonce, type SignedRequest, send } from '../support/signed-request.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
-import { serveWatched } from '../support/watched-command.ts';
 
 /** How long the server waits for the write of another process, in milliseconds. */
 const busyWaitMs = 250;
@@ -26,10 +24,8 @@ function aFiling(author: string): SignedRequest & { author: string } {
 
 /** A service with one filing, and the write lock of its database. */
 async function serving(t: TestContext) {
-  const dataDir = temporaryFolder(t);
-  const { platforms, token } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
-  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const service = await serveIssued(t);
+  const { dataDir, platform, token } = service;
   const file = (filing: SignedRequest) => send(service.publicUrl, platform, filing);
   const { json } = await file(aFiling('before'));
   const client = new Sqlite(join(dataDir, 'artseal.db'));

@@ -13,7 +13,7 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/h
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto, serveIssued } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
 import { skipUnlessUnshared } from '../support/namespaces.ts';
 import { artwork } from '../support/samples.ts';
@@ -210,17 +210,9 @@ test('a rejected filing makes the server not ready at once, until writes have su
   );
 });
 
-async function draining(t: TestContext, delayS: string) {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
-  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_DRAIN_DELAY: delayS });
-  return { service, platform };
-}
-
 describe('a service with a drain delay', { concurrency: 2, timeout: 300_000 }, () => {
   test('says that it is not ready, takes calls as before, and ends at once at a second signal', async (t) => {
-    const { service, platform } = await draining(t, '60');
+    const service = await serveIssued(t, { ARTSEAL_DRAIN_DELAY: '60' });
     const health = healthOf(service);
     const watch = health.watch({})[Symbol.asyncIterator]();
     assert.equal((await watch.next()).value?.status, Status.SERVING);
@@ -230,7 +222,7 @@ describe('a service with a drain delay', { concurrency: 2, timeout: 300_000 }, (
     assert.equal((await health.check({})).status, Status.NOT_SERVING);
     assert.equal(await statusOf(service, '/healthz'), 200);
     // Over a new connection, as of a client that does not know yet.
-    assert.equal((await send(service.publicUrl, platform, filing)).status, 200);
+    assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
     service.child.kill('SIGTERM');
     assert.equal((await watch.next()).done, true);
     assert.equal(await service.end(), 0, service.stderr());
@@ -241,7 +233,7 @@ describe('a service with a drain delay', { concurrency: 2, timeout: 300_000 }, (
   });
 
   test('ends by itself when it is over, whatever connections are kept', async (t) => {
-    const { service } = await draining(t, '1');
+    const service = await serveIssued(t, { ARTSEAL_DRAIN_DELAY: '1' });
     const agent = new Agent({ keepAlive: true });
     t.after(() => agent.destroy());
     const ask = () =>

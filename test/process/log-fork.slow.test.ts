@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { readCheckpoint } from '../../src/evidence/formats/checkpoint.ts';
 import { isSignedBy } from '../../src/evidence/log/agreement.ts';
 import { fileArtwork } from '../support/calls.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, runCommand, serveWatched } from '../support/watched-command.ts';
 
@@ -13,8 +13,7 @@ test('the log of an older database is forked once an operator accepts it, and th
   timeout: 300_000,
 }, async (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
+  const { platform } = await issueInto(dataDir, 1);
   const env = { ARTSEAL_DATA_DIR: dataDir };
   const [database, file] = [join(dataDir, 'artseal.db'), join(dataDir, 'log-checkpoint')];
   const fork = (...words: string[]) => runCommand(['evidence', 'fork', ...words], env);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { executable } from '../support/artseal-command.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -25,8 +25,7 @@ const ways = [
 
 async function deployed(t: TestContext) {
   const dataDir = temporaryFolder(t);
-  const { platforms, token } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
+  const { platform, token } = await issueInto(dataDir, 1);
   const file = (publicUrl: string, author: string): Promise<RestAnswer> => {
     return send(publicUrl, platform, {
       target: '/api/v1/filing',

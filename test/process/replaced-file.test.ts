@@ -8,7 +8,7 @@ import { newKey, sandbox } from '../store/promises/fixtures.ts';
 import { tester } from '../support/audit-log.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 import { serveWatched } from '../support/watched-command.ts';
@@ -21,8 +21,7 @@ test('a service whose database is moved or replaced rejects all calls until it i
 }, async (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
   const away = `${dataDir}.away`;
-  const { platforms, token } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
+  const { platform, token } = await issueInto(dataDir, 1);
   const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   const file = () => fileArtwork(service, platform);
   const list = () => typedCall(service.internalUrl, token, 'FilingService/ListFilings', {});

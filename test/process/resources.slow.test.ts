@@ -5,25 +5,19 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { serveIssued } from '../support/issued.ts';
 import { rawAnswer } from '../support/raw-http.ts';
 import { artwork } from '../support/samples.ts';
 import { headersOf, send } from '../support/signed-request.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
-import { serveWatched, type WatchedService } from '../support/watched-command.ts';
+import type { WatchedService } from '../support/watched-command.ts';
 
 const noProc = statSync('/proc/self/fd', { throwIfNoEntry: false }) === undefined;
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
-const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
+type Served = Awaited<ReturnType<typeof serveIssued>>;
 
-async function running(t: TestContext, env: Record<string, string> = {}) {
-  const dataDir = temporaryFolder(t);
-  const { platforms, token } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
-  return { service: await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...env }), platform, token };
-}
+const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
 const openFiles = ({ child }: WatchedService): number => readdirSync(`/proc/${child.pid}/fd`).length;
 
@@ -79,9 +73,9 @@ const endings: Record<string, (service: WatchedService, t: TestContext) => Promi
 };
 
 test('connections that came to an end leave no files open', { skip: noProc, timeout: 300_000 }, async (t) => {
-  const { service, token } = await running(t);
+  const service = await serveIssued(t);
   // What is opened once, with the first calls, is not counted.
-  await typedCall(service.internalUrl, token, 'FilingService/ListFilings', {});
+  await typedCall(service.internalUrl, service.token, 'FilingService/ListFilings', {});
   const before = openFiles(service);
   for (const [how, end] of Object.entries(endings)) {
     await t.test(how, async () => {
@@ -92,8 +86,8 @@ test('connections that came to an end leave no files open', { skip: noProc, time
 });
 
 /** Makes requests that are let in and that are not; their ids. */
-async function requestsOfAllKinds(service: WatchedService, platform: IssuedPlatform, token: string) {
-  const { publicUrl, internalUrl } = service;
+async function requestsOfAllKinds(service: Served) {
+  const { publicUrl, internalUrl, platform, token } = service;
   const target = '/api/v1/provenance/no-such-number';
   const rest = [
     await send(publicUrl, platform, {
@@ -117,8 +111,9 @@ async function requestsOfAllKinds(service: WatchedService, platform: IssuedPlatf
 }
 
 test('the log is one JSON line a request, without secrets', { timeout: 300_000 }, async (t) => {
-  const { service, platform, token } = await running(t, { ARTSEAL_LOG_LEVEL: 'trace' });
-  const requestIds = await requestsOfAllKinds(service, platform, token);
+  const service = await serveIssued(t, { ARTSEAL_LOG_LEVEL: 'trace' });
+  const { platform, token } = service;
+  const requestIds = await requestsOfAllKinds(service);
   assert.equal(await service.stop(), 0);
   const log = service.stderr();
   const lines = log
@@ -153,13 +148,13 @@ test('the log is one JSON line a request, without secrets', { timeout: 300_000 }
 test('a silent log is silent, and a misspelt setting is warned of by its name alone', {
   timeout: 300_000,
 }, async (t) => {
-  const { service, platform } = await running(t, { ARTSEAL_LOG_LEVEL: 'silent', ARTSEAL_DATADIR: 'x' });
-  assert.equal((await send(service.publicUrl, platform, filing)).status, 200);
+  const service = await serveIssued(t, { ARTSEAL_LOG_LEVEL: 'silent', ARTSEAL_DATADIR: 'x' });
+  assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
   assert.equal(await service.stop(), 0);
   assert.equal(service.stderr(), '');
-  const warned = await running(t, { ARTSEAL_MASTERKEY: 'a-secret-in-the-wrong-place' });
-  assert.equal(await warned.service.stop(), 0);
-  const [, warning = '{}'] = warned.service.stderr().split('\n');
+  const warned = await serveIssued(t, { ARTSEAL_MASTERKEY: 'a-secret-in-the-wrong-place' });
+  assert.equal(await warned.stop(), 0);
+  const [, warning = '{}'] = warned.stderr().split('\n');
   assert.equal(JSON.parse(warning).variable, 'ARTSEAL_MASTERKEY');
-  assert.equal(warned.service.stderr().includes('a-secret-in-the-wrong-place'), false);
+  assert.equal(warned.stderr().includes('a-secret-in-the-wrong-place'), false);
 });

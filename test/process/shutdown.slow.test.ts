@@ -14,7 +14,7 @@ import Sqlite from 'better-sqlite3';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto, serveIssued } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { headersOf, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -26,18 +26,7 @@ const listFilings = 'FilingService/ListFilings';
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
 
-interface Running extends WatchedService {
-  readonly dataDir: string;
-  readonly platform: IssuedPlatform;
-  readonly token: string;
-}
-
-async function running(t: TestContext): Promise<Running> {
-  const dataDir = temporaryFolder(t);
-  const { platforms, token } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
-  return { ...(await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir })), dataDir, platform, token };
-}
+type Running = Awaited<ReturnType<typeof serveIssued>>;
 
 function socketTo(t: TestContext, url: string): Socket {
   const { hostname, port } = new URL(url);
@@ -137,7 +126,7 @@ async function typedCallInFlight(t: TestContext, service: Running) {
 
 describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
   test('a client that never finishes its request delays the exit only for a while', async (t) => {
-    const service = await running(t);
+    const service = await serveIssued(t);
     for (const url of [service.publicUrl, service.internalUrl]) {
       socketTo(t, url).write('POST /api/v1/filing HTTP/1.1\r\nHost: localhost\r\nX-Api-');
     }
@@ -149,7 +138,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     test(`${signal} finishes the calls in flight, rejects new ones, and exits with 0`, async (t) => {
-      const service = await running(t);
+      const service = await serveIssued(t);
       const calls = await Promise.all([
         ...Array.from({ length: 8 }, () => restCallInFlight(t, service)),
         ...Array.from({ length: 4 }, () => typedCallInFlight(t, service)),
@@ -168,7 +157,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
   }
 
   test('SIGTERM under load: stored filings had a response, and the WAL is checkpointed', async (t) => {
-    const service = await running(t);
+    const service = await serveIssued(t);
     const { publicUrl, platform, dataDir } = service;
     const answered: string[] = [];
     let isStopping = false;
@@ -202,7 +191,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
   });
 
   test('a log whose reader has ended delays neither calls nor the exit', async (t) => {
-    const service = await running(t);
+    const service = await serveIssued(t);
     service.child.stderr.destroy();
     for (let call = 0; call < 100; call += 1) {
       assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
@@ -234,8 +223,7 @@ function fill(pipe: number, bytes: Uint8Array): void {
 /** Starts `artseal serve` with an unread standard error. */
 async function runningUnread(t: TestContext) {
   const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
+  const { platform } = await issueInto(dataDir, 1);
   const child = spawn(...artsealCommand(['serve']), {
     env: commandEnvironment({
       ARTSEAL_DATA_DIR: dataDir,

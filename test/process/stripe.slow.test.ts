@@ -6,7 +6,7 @@ import { runHere } from '../support/artseal.ts';
 import { askProvenance, fileArtwork, getEscrow, openEscrow, releaseEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
-import { issueInto } from '../support/issued.ts';
+import { issueInto, serveIssued } from '../support/issued.ts';
 import { assertRejected } from '../support/rejected.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -40,8 +40,7 @@ function settingsFor(folder: string, standIn: { url: string; apiKey: string; web
 async function servedByStripe(t: TestContext) {
   const standIn = await startStripeStandIn(t);
   const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform = assert.fail()] = platforms;
+  const { platform } = await issueInto(dataDir, 1);
   const settings = settingsFor(dataDir, standIn);
   const parties = join(dataDir, 'parties.json');
   writeFileSync(parties, JSON.stringify(partiesOfBefore));
@@ -149,10 +148,8 @@ function linesOf(log: string): Record<string, unknown>[] {
 }
 
 test('a sandbox with open orders of the simulated provider does not start with Stripe', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform = assert.fail()] = platforms;
-  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const service = await serveIssued(t);
+  const { dataDir, platform } = service;
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assert.equal((await openEscrow(service, platform, filingNo)).status, 200);
   await service.stop('SIGTERM');

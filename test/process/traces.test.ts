@@ -4,24 +4,11 @@ import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { serveIssued } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
 import { send } from '../support/signed-request.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveWatched, type WatchedService } from '../support/watched-command.ts';
+import type { WatchedService } from '../support/watched-command.ts';
 import { type SentSpan, startCollector } from './collector.ts';
-
-interface Traced extends WatchedService {
-  readonly platform: IssuedPlatform;
-}
-
-/** Starts a service with variables of OpenTelemetry. */
-async function serveTraced(t: TestContext, env: Record<string, string>): Promise<Traced> {
-  const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
-  return { ...(await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...env })), platform };
-}
 
 /** Log lines of calls. */
 const callsIn = ({ logLines }: WatchedService) => logLines('"msg":"call"').map((line) => JSON.parse(line));
@@ -35,7 +22,7 @@ const unsampled = { traceparent: `00-${otherTraceId}-${parentSpanId}-00` };
 
 test('spans of a call, its store requests and its provider requests are sent to the collector', async (t) => {
   const collector = await startCollector(t);
-  const service = await serveTraced(t, {
+  const service = await serveIssued(t, {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_SERVICE_NAME: 'registry',
     OTEL_BSP_SCHEDULE_DELAY: '50',
@@ -127,7 +114,7 @@ for (const [what, open] of [
   ['never answers', silentPort],
 ] as const) {
   test(`a collector that ${what} delays neither calls nor the exit, and is logged once`, async (t) => {
-    const service = await serveTraced(t, {
+    const service = await serveIssued(t, {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${await open(t)}/v1/traces`,
       OTEL_EXPORTER_OTLP_TIMEOUT: '200',
       OTEL_BSP_SCHEDULE_DELAY: '20',
@@ -162,7 +149,7 @@ function silentPort(t: TestContext): Promise<string> {
 }
 
 test('an unknown sampler is logged, and calls work without traces', async (t) => {
-  const service = await serveTraced(t, {
+  const service = await serveIssued(t, {
     OTEL_EXPORTER_OTLP_ENDPOINT: await closedPort(t),
     OTEL_TRACES_SAMPLER: 'sometimes',
   });

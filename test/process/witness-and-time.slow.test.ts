@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { runHere } from '../support/artseal.ts';
 import { eventually } from '../support/eventually.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -20,8 +20,7 @@ test('evidence has cosignatures and a time stamp; without the required witnesses
 }, async (t) => {
   const folder = temporaryFolder(t);
   const dataDir = join(folder, 'data');
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform] = platforms as [IssuedPlatform];
+  const { platform } = await issueInto(dataDir, 1);
   const witnesses = [await startWitness(t, 'one.example/w'), await startWitness(t, 'two.example/w')];
   const authority = await startTimeStampAuthority(t);
   const witnessesFile = join(folder, 'witnesses');

@@ -11,7 +11,7 @@ import { closedWindow, frame, frameTypes, requestHeaders } from '../../http/conn
 import { makeAuthority, trust } from '../../support/certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { type IssuedPlatform, issueInto } from '../../support/issued.ts';
+import { issueInto } from '../../support/issued.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
 import { artwork } from '../../support/samples.ts';
@@ -45,8 +45,7 @@ const env = {
   ARTSEAL_PUBLIC_TLS_CERT: certificateFile,
   ARTSEAL_PUBLIC_TLS_KEY: keyFile,
 };
-const { platforms, token } = await issueInto(dataDir, 1);
-const [platform] = platforms as [IssuedPlatform];
+const { platform, token } = await issueInto(dataDir, 1);
 
 /** Starts a service with large filings. Each request was made once, because a process keeps memory that it used. */
 async function startFilled(t: TestContext) {
