@@ -1,6 +1,6 @@
 import { unavailable } from '../../domain/reason.ts';
 import type { BusinessTime } from '../filing-commands.ts';
-import { type Executed, type Kind, type Store, type StoreRequest, shares } from '../store.ts';
+import { type Executed, type Kind, type StoreRequest, shares } from '../store.ts';
 import type { Reply } from './core.ts';
 import { charactersIn, costOf } from './costs.ts';
 import { asError, fateUnknown } from './failure.ts';
@@ -14,18 +14,6 @@ const waitingCharactersMax = 64 * 1_048_576;
 const costMax = { turn: 32, batch: 256 };
 /** So many requests are worth an fsync of their own, so that the engine is not idle until the turn ends. */
 const worthwhile = 32;
-
-/**
- * Gathers requests into batches that share a transaction and its fsync: the requests of a turn of the event loop, and all that
- * arrive while the previous batch is executed. The cost of a batch is bounded. If more waits, the shares take turns.
- */
-export interface Batcher {
-  readonly execute: Store['execute'];
-  /** Accepted requests without a reply. */
-  inFlight(): number;
-  /** Accepts no more requests; resolves when all accepted ones have their replies. */
-  close(): Promise<void>;
-}
 
 /** A request that waits for its reply. */
 interface Waiting {
@@ -41,12 +29,11 @@ interface Waiting {
 }
 
 /**
- * Creates a batcher. `send` executes a batch, one after the other, and returns the replies in the order of the requests. If it
- * returns those of the first requests only, the others are sent again.
+ * Gathers requests into batches that share a transaction and its fsync: the requests of a turn of the event loop, and all that
+ * arrive while the previous batch is executed. The cost of a batch is bounded. If more waits, the shares take turns. `send` executes
+ * a batch and returns the replies in its order. If it returns those of the first requests only, the others are sent again.
  */
-export function createBatcher(
-  send: (requests: readonly StoreRequest[]) => Promise<readonly Reply[]>,
-): Batcher {
+export function createBatcher(send: (requests: readonly StoreRequest[]) => Promise<readonly Reply[]>) {
   const queue = createFairQueue<Waiting>(costMax);
   const inOrderOfTime = createTimeOrder();
   /** What the previous batch did not execute. It is sent first. */
@@ -122,8 +109,10 @@ export function createBatcher(
       schedule();
       return promise;
     },
-    inFlight: () => waiting() + underWay,
-    close: () => {
+    /** Accepted requests without a reply. */
+    inFlight: (): number => waiting() + underWay,
+    /** Accepts no more requests; resolves when all accepted ones have their replies. */
+    close: (): Promise<void> => {
       isClosed = true;
       endIfIdle();
       return ended.promise;

@@ -224,7 +224,7 @@ export function damagesOf(client: Sqlite.Database): readonly string[] {
 }
 
 /** Reads a whole database and its log. Returns how long that took, in milliseconds. Throws DatabaseError if it is damaged. */
-export function rejectDamaged(client: Sqlite.Database): number {
+function rejectDamaged(client: Sqlite.Database): number {
   const taken = createDistribution(durationBoundsS);
   const damages = taken.time(() => damagesOf(client));
   if (damages.length > 0) throw damaged(client.name, damages.join('; '));

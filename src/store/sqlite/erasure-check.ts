@@ -12,14 +12,6 @@ export interface Erasure {
   readonly latestS: number;
 }
 
-/** The erasures of a log. */
-export interface Erasures {
-  /** The faults of the log events themselves, a line each. */
-  readonly faults: readonly string[];
-  /** The erasure of a leaf; undefined if no log event lists it. Call it with the leaves in order. */
-  of(index: number): Erasure | undefined;
-}
-
 interface ErasedRow {
   readonly sequence: number;
   readonly detail: string;
@@ -29,8 +21,11 @@ interface ErasedRow {
 
 type ErasedSpan = LeafSpan & Erasure;
 
-/** Reads the log events RECORDS_ERASED of a database. */
-export function readErasures(client: Sqlite.Database): Erasures {
+/** As `readErasures` makes it. */
+export type Erasures = ReturnType<typeof readErasures>;
+
+/** The erasures of a log. */
+export function readErasures(client: Sqlite.Database) {
   const faults: string[] = [];
   const spans: ErasedSpan[] = [];
   for (const row of client.prepare<[], ErasedRow>(selectErased).iterate()) {
@@ -47,8 +42,10 @@ export function readErasures(client: Sqlite.Database): Erasures {
   }
   let next = 0;
   return {
+    /** The faults of the log events themselves, a line each. */
     faults,
-    of: (index) => {
+    /** The erasure of a leaf; undefined if no log event lists it. Call it with the leaves in order. */
+    of: (index: number): Erasure | undefined => {
       while ((spans[next]?.last ?? index) < index) next += 1;
       const span = spans[next];
       return span !== undefined && span.first <= index ? span : undefined;

@@ -77,24 +77,19 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/** Counts incidents since the store was opened. */
-export interface Incidents {
-  count(what: keyof IncidentCounts): void;
-  /** Counts an error of a write or a read if it is a storage error. */
-  meet(error: unknown, access: 'write' | 'read'): void;
-  counts(): IncidentCounts;
-  /** The same object until there is another error. */
-  storageErrors(): StorageErrors;
-}
+/** As `createIncidents` makes it. */
+export type Incidents = ReturnType<typeof createIncidents>;
 
-export function createIncidents(): Incidents {
+/** Counts incidents since the store was opened. */
+export function createIncidents() {
   const counts = { clockRejections: 0, damagedRecords: 0 };
   let errors = noStorageErrors;
   return {
-    count: (what) => {
+    count: (what: keyof IncidentCounts) => {
       counts[what] += 1;
     },
-    meet: (error, access) => {
+    /** Counts an error of a write or a read if it is a storage error. */
+    meet: (error: unknown, access: 'write' | 'read') => {
       if (isDamage(error)) {
         counts.damagedRecords += 1;
         errors = { ...errors, damage: errors.damage ?? error.message };
@@ -103,8 +98,9 @@ export function createIncidents(): Incidents {
         errors = { ...errors, failures: errors.failures + 1, lastFailure };
       }
     },
-    counts: () => ({ ...counts }),
-    storageErrors: () => errors,
+    counts: (): IncidentCounts => ({ ...counts }),
+    /** The same object until there is another error. */
+    storageErrors: (): StorageErrors => errors,
   };
 }
 

@@ -3,22 +3,14 @@ import { dirname } from 'node:path';
 import type { StoreFiles } from '../store.ts';
 import { freeBytes } from './durable-files.ts';
 
-/** Whether the files of an open database are still those at its path. */
-export interface FileWatch {
-  /** Checks again. Returns what is wrong, for the operator, or undefined. */
-  look(): string | undefined;
-  /** The result of the last check. */
-  found(): string | undefined;
-}
-
 /** The database, its write-ahead log, and the memory that processes share. Together they are its content. */
 const suffixes = ['', '-wal', '-shm'];
 
-/**
- * Watches the files of a database that was just opened, by device and inode. It never opens them: closing them would drop the
- * locks that this process has on them.
- */
-export function watchFiles(database: string): FileWatch {
+/** As `watchFiles` makes it. */
+export type FileWatch = ReturnType<typeof watchFiles>;
+
+/** Whether the files of an open database are still those at its path. */
+export function watchFiles(database: string) {
   const files = suffixes.map((suffix) => {
     const path = `${database}${suffix}`;
     return { path, opened: statOf(path) };
@@ -33,11 +25,13 @@ export function watchFiles(database: string): FileWatch {
   };
   let found: string | undefined;
   return {
-    look: () => {
+    /** Checks again. Returns what is wrong, for the operator, or undefined. */
+    look: (): string | undefined => {
       found = look();
       return found;
     },
-    found: () => found,
+    /** The result of the last check. */
+    found: (): string | undefined => found,
   };
 }
 

@@ -4,21 +4,15 @@ export interface Fingerprint {
   readonly low: number;
 }
 
-/** A compact map from fingerprints to numbers from 1 to 2^32 - 1: a hash table with open addressing. */
-export interface FingerprintTable {
-  /** The number of a fingerprint; undefined if it is not in the table. */
-  get(fingerprint: Fingerprint): number | undefined;
-  /** The number of fingerprints. */
-  size(): number;
-  /** Sets the number of a fingerprint. */
-  set(fingerprint: Fingerprint, value: number): void;
-}
-
 /** 32-bit words of an entry: both halves of a fingerprint and its number, which is 0 in a free entry. */
 const entryWords = 3;
 const entriesAtFirst = 1_024;
 
-export function createFingerprintTable(): FingerprintTable {
+/** As `createFingerprintTable` makes it. */
+export type FingerprintTable = ReturnType<typeof createFingerprintTable>;
+
+/** A compact map from fingerprints to numbers from 1 to 2^32 - 1: a hash table with open addressing. */
+export function createFingerprintTable() {
   let words = new Uint32Array(entriesAtFirst * entryWords);
   /** The number of entries, a power of two, minus one. */
   let mask = entriesAtFirst - 1;
@@ -53,9 +47,12 @@ export function createFingerprintTable(): FingerprintTable {
   }
 
   return {
-    size: () => taken,
-    get: ({ high, low }) => words[offsetOf(high, low) + 2] || undefined,
-    set: ({ high, low }, value) => {
+    /** The number of fingerprints. */
+    size: (): number => taken,
+    /** The number of a fingerprint; undefined if it is not in the table. */
+    get: ({ high, low }: Fingerprint): number | undefined => words[offsetOf(high, low) + 2] || undefined,
+    /** Sets the number of a fingerprint. */
+    set: ({ high, low }: Fingerprint, value: number) => {
       put(high, low, value);
       // At most two thirds are used, so that searches stay short.
       if (taken * 3 > mask * 2) grow();

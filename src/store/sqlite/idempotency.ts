@@ -14,7 +14,7 @@ const sweptPerLookUp = 2;
 const instructing: ReadonlySet<Kind> = new Set(['OpenEscrow', 'PrepareResolution']);
 
 /** The state of a claimed key: it belongs to another request, or this is a replay with a stored result. */
-export type ClaimResult =
+type ClaimResult =
   | { readonly kind: 'REUSED' }
   | {
       readonly kind: 'REPEATED';
@@ -22,21 +22,14 @@ export type ClaimResult =
       readonly claimedBy: string | undefined;
     };
 
-/** Idempotency keys and the results of their calls. All methods run inside a transaction. */
-export interface IdempotencyKeys {
-  /** Looks a key up; undefined if it is free. Deletes some keys that have expired by `sweepAtS`, Unix seconds. */
-  find(claim: IdempotencyClaim, sweepAtS: number): ClaimResult | undefined;
-  /** Stores the result of a command for replays, if it is DONE or a final error. */
-  keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: CommandResult): void;
-  /** Replaces it by the result of a further command of the same call, on the same condition. */
-  replace(claim: IdempotencyClaim, outcome: CommandResult): void;
-}
-
-/** The idempotency keys of a database. `findInstruction` reads the current state of an instruction. */
+/**
+ * Idempotency keys and the results of their calls. All methods run inside a transaction. `findInstruction` reads the current state of
+ * an instruction.
+ */
 export function createIdempotencyKeys(
   database: Database,
   findInstruction: (instructionId: string) => Instruction | undefined,
-): IdempotencyKeys {
+) {
   const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
   const isForgotten = lte(keyRow.claimedAtS, sql.placeholder('forgottenS'));
   const forget = prepareRaw(database, database.delete(keyRow).where(and(isKey, isForgotten)));
@@ -67,7 +60,8 @@ export function createIdempotencyKeys(
   }
 
   return {
-    find: ({ callerId, key, fingerprint }, sweepAtS) => {
+    /** Looks a key up; undefined if it is free. Deletes some keys that have expired by `sweepAtS`, Unix seconds. */
+    find: ({ callerId, key, fingerprint }: IdempotencyClaim, sweepAtS: number): ClaimResult | undefined => {
       const forgottenS = sweepAtS - idempotencyRetentionS;
       forget.run({ callerId, key, forgottenS });
       sweep.run({ forgottenS });
@@ -79,7 +73,13 @@ export function createIdempotencyKeys(
       if (known.outcome === null) return { kind: 'REUSED' };
       return { kind: 'REPEATED', outcome: { ...deserialize(known.outcome), isReplay: true }, claimedBy };
     },
-    keep: ({ callerId, key, fingerprint, requestId }, nowS, kind, outcome) => {
+    /** Stores the result of a command for replays, if it is DONE or a final error. */
+    keep: (
+      { callerId, key, fingerprint, requestId }: IdempotencyClaim,
+      nowS: number,
+      kind: Kind,
+      outcome: CommandResult,
+    ) => {
       if (!isKept(outcome)) return;
       const isInstruction = outcome.kind === 'DONE' && instructing.has(kind);
       insert.run({
@@ -88,7 +88,8 @@ export function createIdempotencyKeys(
         outcome: isInstruction ? null : serialize(outcome),
       });
     },
-    replace: ({ callerId, key }, outcome) => {
+    /** Replaces it by the result of a further command of the same call, on the same condition. */
+    replace: ({ callerId, key }: IdempotencyClaim, outcome: CommandResult) => {
       if (isKept(outcome)) update.run({ callerId, key, outcome: serialize(outcome) });
     },
   };

@@ -37,20 +37,11 @@ export interface IndexedLeaf {
 
 type HashRow = Omit<LeafRow, 'data'>;
 
-/** The leaves of the evidence log in its table, and the hashes of its complete subtrees. */
-export interface Leaves {
-  /** The number of leaves. */
-  size(): number;
-  /** The data of `width` leaves from an index on, as far as they exist. */
-  dataFrom(index: number, width: number): readonly string[];
-  /** The hashes of `width` complete subtrees from one on, as far as they exist. */
-  findHashes(from: Subtree, width: number): readonly Uint8Array[];
-  /** Appends leaves to the first `size` leaves. */
-  append(size: number, leaves: readonly StoredLeaf[]): void;
-}
+/** As `createLeaves` makes it. */
+export type Leaves = ReturnType<typeof createLeaves>;
 
-/** Prepares the statements of the table. */
-export function createLeaves(database: Database): Leaves {
+/** The leaves of the evidence log in its table, and the hashes of its complete subtrees. */
+export function createLeaves(database: Database) {
   const { id, first, data, hashes } = logLeaf;
   /** The row of a leaf is the first one that ends with it or with a later leaf. */
   const isFrom = gte(id, sql.placeholder('index'));
@@ -82,8 +73,10 @@ export function createLeaves(database: Database): Leaves {
   }
 
   return {
-    size: () => (selectLast.get({})?.last ?? -1) + 1,
-    dataFrom: (from, width) => {
+    /** The number of leaves. */
+    size: (): number => (selectLast.get({})?.last ?? -1) + 1,
+    /** The data of `width` leaves from an index on, as far as they exist. */
+    dataFrom: (from: number, width: number): readonly string[] => {
       const found: string[] = [];
       for (const row of selectData.iterate({ index: from })) {
         const all = dataIn(row);
@@ -94,8 +87,10 @@ export function createLeaves(database: Database): Leaves {
       }
       return found;
     },
+    /** The hashes of `width` complete subtrees from one on, as far as they exist. */
     findHashes,
-    append: (size, leaves) => {
+    /** Appends leaves to the first `size` leaves. */
+    append: (size: number, leaves: readonly StoredLeaf[]) => {
       for (let from = 0; from < leaves.length; from += leavesInRow) {
         const row = leaves.slice(from, from + leavesInRow);
         insert.run({

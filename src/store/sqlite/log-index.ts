@@ -9,43 +9,6 @@ const leavesAtOnce = 256;
 /** Faults that are described, at most. */
 const faultsMax = 10;
 
-/**
- * An index of the evidence log by filing, in memory: the numbers that it has, the records of each filing, and what was erased. It
- * is made of leaves that are in the verified tree, so it shows if a row was deleted or marked as erased. Each question first
- * reads the leaves that were not read yet.
- */
-export interface LogIndex {
-  /** Reads so many leaves more, at most. */
-  scan(leavesMax: number): void;
-  /** The number of leaves that were read. */
-  scanned(): number;
-  /** Leaves in the tables that are not those of the tree: their number, and descriptions of the first ones. */
-  faults(): { readonly count: number; readonly first: readonly string[] };
-  /** Adds a leaf that was appended. */
-  appended(index: number, leaf: NotedLeaf): void;
-  /** The last number of a year, 0 if it has none. */
-  lastOf(year: number): number;
-  /** Whether a filing of that number was recorded. */
-  hasFiling(filingNo: string): boolean;
-  /** The number of filings between two numbers, without these. */
-  filingsBetween(below: string, above: string): number;
-  /** The number of TRANSFER records of a filing. */
-  transfersOf(filingNo: string): number;
-  /** The last skipped number of a year, 0 if none was skipped. */
-  skippedThrough(year: number): number;
-  /**
-   * The latest time that the leaf of an erased record can have, Unix seconds, if a log event says that its record was erased.
-   * Undefined if none does.
-   */
-  erasedBefore(leafIndex: number): number | undefined;
-  /** The whole index as JSON, for `load` after a restart. */
-  save(): string;
-  /** Loads a saved index. Does nothing if leaves were read already. */
-  load(saved: string): void;
-  committed(): void;
-  rolledBack(): void;
-}
-
 /** The part of a leaf that the index needs. */
 export interface NotedLeaf {
   readonly kind: string;
@@ -93,8 +56,15 @@ const retentionMinS = retentionYears * 365 * 86_400;
 
 const filingForm = /^AS-\d{4}-\d{6}$/;
 
-/** The index of a log. It reads nothing before it has to. */
-export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: () => void): LogIndex {
+/** As `createLogIndex` makes it. */
+export type LogIndex = ReturnType<typeof createLogIndex>;
+
+/**
+ * An index of the evidence log by filing, in memory: the numbers that it has, the records of each filing, and what was erased.
+ * It is made of leaves that are in the verified tree, so it shows if a row was deleted or marked as erased. Each question
+ * first reads the leaves that were not read yet.
+ */
+export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: () => void) {
   let scanned = 0;
   let contents: Contents = { years: new Map(), transfers: new Map(), skipped: [], erased: [] };
   /** What undoes the leaves of the transaction. */
@@ -134,32 +104,51 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
   }
 
   return {
+    /** Reads so many leaves more, at most. */
     scan,
-    scanned: () => scanned,
-    faults: () => ({ count: faultCount, first: faults }),
-    appended: (index, leaf) => {
+    /** The number of leaves that were read. */
+    scanned: (): number => scanned,
+    /** Leaves in the tables that are not those of the tree: their number, and descriptions of the first ones. */
+    faults: (): { readonly count: number; readonly first: readonly string[] } => ({
+      count: faultCount,
+      first: faults,
+    }),
+    /** Adds a leaf that was appended. */
+    appended: (index: number, leaf: NotedLeaf) => {
       if (index !== scanned) return;
       undo.push(note(contents, leaf));
       scanned += 1;
     },
-    lastOf: (year) => complete().years.get(year) ?? 0,
-    hasFiling: (filingNo) => {
+    /** The last number of a year, 0 if it has none. */
+    lastOf: (year: number): number => complete().years.get(year) ?? 0,
+    /** Whether a filing of that number was recorded. */
+    hasFiling: (filingNo: string): boolean => {
       if (!filingForm.test(filingNo)) return false;
       const sequence = sequenceOfFiling(filingNo);
       return sequence > 0 && countOf(complete(), yearOfFiling(filingNo), sequence - 1, sequence + 1) > 0;
     },
-    filingsBetween: (below, above) => filingsBetween(complete(), below, above),
-    transfersOf: (filingNo) => complete().transfers.get(filingNo) ?? 0,
-    skippedThrough: (year) => {
+    /** The number of filings between two numbers, without these. */
+    filingsBetween: (below: string, above: string): number => filingsBetween(complete(), below, above),
+    /** The number of TRANSFER records of a filing. */
+    transfersOf: (filingNo: string): number => complete().transfers.get(filingNo) ?? 0,
+    /** The last skipped number of a year, 0 if none was skipped. */
+    skippedThrough: (year: number): number => {
       const ofYear = complete().skipped.filter((each) => each.year === year);
       return Math.max(0, ...ofYear.map(({ through }) => through));
     },
-    erasedBefore: (leafIndex) => complete().erased.find(({ spans }) => isIn(spans, leafIndex))?.before,
-    save: () => {
+    /**
+     * The latest time that the leaf of an erased record can have, Unix seconds, if a log event says that its record was erased.
+     * Undefined if none does.
+     */
+    erasedBefore: (leafIndex: number): number | undefined =>
+      complete().erased.find(({ spans }) => isIn(spans, leafIndex))?.before,
+    /** The whole index as JSON, for `load` after a restart. */
+    save: (): string => {
       const { years, transfers, ...lists } = contents;
       return JSON.stringify({ scanned, years: [...years], transfers: [...transfers], ...lists });
     },
-    load: (saved) => {
+    /** Loads a saved index. Does nothing if leaves were read already. */
+    load: (saved: string) => {
       if (scanned > 0) return;
       const { years, transfers, skipped, erased, ...known }: Saved = JSON.parse(saved);
       ({ scanned } = known);

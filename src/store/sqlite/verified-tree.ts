@@ -19,6 +19,9 @@ const tileBytes = tileLeaves * treeHashBytes;
 /** Tiles whose leaf hashes stay in memory, 8 KiB each: those of a million leaves. */
 const tilesKeptMax = 4_096;
 
+/** As `createVerifiedTree` makes it. */
+export type VerifiedTree = ReturnType<typeof createVerifiedTree>;
+
 /**
  * The tree of the evidence log in the memory of this process. It reads each leaf of the tables once, and only grows; the roots of
  * its tiles stay in memory. Nothing is signed before its root was compared with the published checkpoint, so this tree is the
@@ -26,27 +29,7 @@ const tilesKeptMax = 4_096;
  *
  * Threat: somebody with write access to the database file changes a record together with its leaf and their hashes.
  */
-export interface VerifiedTree {
-  size(): number;
-  /** Without the leaves of the open transaction. */
-  durableSize(): number;
-  /** Reads the leaves that another process appended. Throws RecordDamaged if the tables have fewer than the tree. */
-  catchUp(): void;
-  /** Appends a leaf: the hashes of all subtrees that it completes, from the leaf itself upwards. */
-  append(completed: readonly Uint8Array[]): void;
-  /** The hash of a complete subtree. Throws RecordDamaged if the tables do not have its leaves. */
-  hashOf(subtree: Subtree): Uint8Array;
-  /** Whether these data are the leaf at an index. */
-  hasLeaf(index: number, data: string): boolean;
-  head(): TreeHead;
-  /** Keeps the leaves that were appended since the last call. */
-  committed(): void;
-  /** Drops them. */
-  rolledBack(): void;
-}
-
-/** The tree of the leaves in a table. It reads nothing before it has to. */
-export function createVerifiedTree(leaves: Leaves): VerifiedTree {
+export function createVerifiedTree(leaves: Leaves) {
   const tiles = createTiles(leaves);
   /** The hashes of the leaves after the last complete tile. */
   let tail: Uint8Array = new Uint8Array(tileBytes);
@@ -78,8 +61,10 @@ export function createVerifiedTree(leaves: Leaves): VerifiedTree {
   }
 
   return {
-    size: () => size,
-    durableSize: () => durable?.size ?? size,
+    size: (): number => size,
+    /** Without the leaves of the open transaction. */
+    durableSize: (): number => durable?.size ?? size,
+    /** Reads the leaves that another process appended. Throws RecordDamaged if the tables have fewer than the tree. */
     catchUp: () => {
       const stored = leaves.size();
       if (stored < size) throw damagedTree(`it had ${size} leaves, and the database has ${stored}`);
@@ -95,13 +80,16 @@ export function createVerifiedTree(leaves: Leaves): VerifiedTree {
         } else addLeaf(hash, undefined);
       }
     },
-    append: (completed) => {
+    /** Appends a leaf: the hashes of all subtrees that it completes, from the leaf itself upwards. */
+    append: (completed: readonly Uint8Array[]) => {
       durable ??= { size, tail: tail.slice() };
       const [leaf = refuse(new Error('A leaf completes itself.'))] = completed;
       addLeaf(leaf, completed[tileLevel]);
     },
+    /** The hash of a complete subtree. Throws RecordDamaged if the tables do not have its leaves. */
     hashOf,
-    hasLeaf: (index, data) => {
+    /** Whether these data are the leaf at an index. */
+    hasLeaf: (index: number, data: string): boolean => {
       if (index >= size) return false;
       const hash = leafHash(data);
       const hashes = hashesOfTile(Math.floor(index / tileLeaves));
@@ -109,10 +97,12 @@ export function createVerifiedTree(leaves: Leaves): VerifiedTree {
       const from = (index % tileLeaves) * treeHashBytes;
       return equal(hash, hashes.subarray(from, from + treeHashBytes));
     },
-    head: () => ({ size, roots: subtreesOf({ start: 0, end: size }).map(hashOf) }),
+    head: (): TreeHead => ({ size, roots: subtreesOf({ start: 0, end: size }).map(hashOf) }),
+    /** Keeps the leaves that were appended since the last call. */
     committed: () => {
       durable = undefined;
     },
+    /** Drops them. */
     rolledBack: () => {
       if (durable === undefined) return;
       ({ size, tail } = durable);
