@@ -12,9 +12,9 @@ import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { recordHash } from '../../src/domain/provenance.ts';
 import type { PaymentInstruction } from '../../src/payments/provider.ts';
 import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
-import type { Database } from '../../src/store/sqlite/connection.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
 import { filing, provenanceRecord } from '../../src/store/sqlite/schema.ts';
+import type { Database } from '../../src/store/sqlite/statement.ts';
 import { type Executed, type Kind, perform, type Store, type StoreRequest } from '../../src/store/store.ts';
 
 /** A service with something wrong about it, which the simulation has to find. */

@@ -1,11 +1,10 @@
 import { and, desc, gte, lt } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
 import type { AuditCommands } from '../audit-commands.ts';
-import type { Database } from './connection.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { auditEntry } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 
 /**
  * Records what an operator changed, inside the effect. `before` and `after` are the public members of the subject, never a secret;

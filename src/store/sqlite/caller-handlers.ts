@@ -25,7 +25,6 @@ import type {
 import type { Page, PageQuery } from '../paging.ts';
 import type { RecordAudit } from './audit-log.ts';
 import { createCallerRows, platformColumns, writeScopes } from './callers.ts';
-import type { Database } from './connection.ts';
 import { countFilings } from './filing-chains.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { replaceLogSeal } from './log-handlers.ts';
@@ -33,6 +32,7 @@ import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { countCalls } from './quotas.ts';
 import { apiKey, caller, serviceToken, usage } from './schema.ts';
+import type { Database } from './statement.ts';
 import { replaceWebhookSeal } from './webhooks.ts';
 
 type CallerRows = ReturnType<typeof createCallerRows>;

@@ -9,8 +9,8 @@ import {
 } from '../../domain/caller.ts';
 import { type Scope, scopesIn } from '../../domain/token.ts';
 import type { NewKey, Platform, StoredKey, StoredToken } from '../caller-commands.ts';
-import type { Database } from './connection.ts';
 import { apiKey, caller, serviceToken } from './schema.ts';
+import type { Database } from './statement.ts';
 
 /** The columns of a StoredKey, from api_key joined with its caller. */
 export const keyColumns = {

@@ -1,7 +1,6 @@
 import { errorOf } from '../../domain/violation.ts';
 import { createAuditHandlers, createAuditLog } from './audit-log.ts';
 import { createCallerHandlers } from './caller-handlers.ts';
-import type { Database } from './connection.ts';
 import { createDeliveryHandlers } from './deliveries.ts';
 import { createOrderHandlers } from './escrows.ts';
 import { createEventHandlers, createEventReads } from './events.ts';
@@ -17,6 +16,7 @@ import { createOutbox } from './outbox.ts';
 import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
+import type { Database } from './statement.ts';
 import { createTrustedClock } from './trusted-clock.ts';
 import { createWebhookHandlers } from './webhook-handlers.ts';
 import { createWebhookRows } from './webhooks.ts';

@@ -14,7 +14,6 @@ import type {
   StoreRequest,
 } from '../store.ts';
 import { createHandlers } from './command-handlers.ts';
-import type { Database } from './connection.ts';
 import { charactersIn } from './costs.ts';
 import { watchCredentials } from './credentials.ts';
 import { createBeginning, deploymentSecret, openChecked } from './database.ts';
@@ -40,6 +39,7 @@ import { createNonces } from './nonces.ts';
 import type { Outbox } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
 import { rejectServed, type ServingLock, takeServingLock } from './serving-lock.ts';
+import type { Database } from './statement.ts';
 
 /** The reply to a request: its result, or why it was not executed. */
 export type Reply = Executed | Failed;

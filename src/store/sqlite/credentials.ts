@@ -1,9 +1,8 @@
 import { eq, isNull } from 'drizzle-orm';
 import type { StoredKey, StoredToken } from '../caller-commands.ts';
 import { keyColumns, tokenColumns, tokenPlatform } from './callers.ts';
-import type { Database } from './connection.ts';
 import { apiKey, caller, serviceToken } from './schema.ts';
-import { prepareMapped } from './statement.ts';
+import { type Database, prepareMapped } from './statement.ts';
 
 /** All keys, and all tokens that are not revoked. They take some megabytes at most. */
 export interface Credentials {

@@ -5,11 +5,11 @@ import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type { SchemaUpgrade, StoreOptions } from '../store.ts';
-import type { Database } from './connection.ts';
 import { makePrivateFile } from './durable-files.ts';
 import { isBusy } from './failure.ts';
 import { cannotUse, DatabaseError, databaseFile, findLost, servingLockName } from './location.ts';
 import { deployment } from './schema.ts';
+import type { Database } from './statement.ts';
 import { beginUpgrade, migrate, schemaOf, type UpgradeRules } from './upgrade.ts';
 
 /** The environment and currency that a database is bound to. */

@@ -2,14 +2,13 @@ import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import { failingMaxS, isSent } from '../../domain/webhook.ts';
 import type { DeliveryResult, DueDelivery, WebhookWork } from '../webhook-commands.ts';
-import type { Database } from './connection.ts';
 import { createDeliveryRows, type DeliveryRows, type DueRow } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { caller, webhook } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { type Database, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 import { toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
 

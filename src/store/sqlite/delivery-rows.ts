@@ -2,9 +2,8 @@ import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
 import { type Event, resourceOf } from '../../domain/event.ts';
 import { type DeliveryStatus, dueHorizonMs } from '../../domain/webhook.ts';
 import type { DeliveryResult } from '../webhook-commands.ts';
-import type { Database } from './connection.ts';
 import { webhookDelivery } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 import { isOpen } from './webhooks.ts';
 
 /** Literals, so that SQLite can use the partial index. */

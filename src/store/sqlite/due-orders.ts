@@ -1,7 +1,6 @@
 import { and, asc, eq, exists, gt, gte, lte, or, type SQL, sql } from 'drizzle-orm';
-import type { Database } from './connection.ts';
 import { caller, escrow, escrowChange } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { type Database, prepareRaw } from './statement.ts';
 
 /** Selects due orders: due up to `nowMs`, or after `horizonMs`. */
 interface DueRange {

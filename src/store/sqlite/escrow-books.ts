@@ -18,7 +18,6 @@ import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { EscrowCase } from '../reconciliation-commands.ts';
-import type { Database } from './connection.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows, type StoppedRow } from './escrow-rows.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import type { Outbox } from './outbox.ts';
@@ -26,7 +25,7 @@ import type { PartyRegister } from './parties.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrowChange, escrowInstruction } from './schema.ts';
-import { placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
 
 /** Orders with their instructions, history, provenance records and parties. */
 export type EscrowBooks = ReturnType<typeof createEscrowBooks>;

@@ -19,11 +19,10 @@ import type { EscrowTerms } from '../../domain/escrow-terms.ts';
 import type { ProviderIds } from '../../domain/party.ts';
 import type { OrderEnd } from '../../domain/resolution.ts';
 import type { PageQuery } from '../paging.ts';
-import type { Database } from './connection.ts';
 import { createDueOrders } from './due-orders.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow, escrowInstruction, party } from './schema.ts';
-import { prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, prepareMapped, prepareRaw } from './statement.ts';
 
 const columns = { ...getTableColumns(escrow), caller: caller.name };
 

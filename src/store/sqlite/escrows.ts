@@ -10,7 +10,6 @@ import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
 import type { PartyCommands } from '../party-commands.ts';
 import type { ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
-import type { Database } from './connection.ts';
 import { deploymentSecret } from './database.ts';
 import { createEscrowBooks, type EscrowBooks, resolvable } from './escrow-books.ts';
 import type { EvidenceLog } from './evidence-log.ts';
@@ -21,7 +20,7 @@ import { createPartyHandlers, createPartyRegister } from './parties.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, numberSequence } from './schema.ts';
-import { equalsWithoutIndex, prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, equalsWithoutIndex, prepareMapped, prepareRaw } from './statement.ts';
 
 /** Handlers of orders, reconciliation and parties, which share the same books. */
 export function createOrderHandlers(

@@ -1,11 +1,10 @@
 import { and, asc, eq, gt, gte, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import { type Event, eventsAhead, eventsExpired, holdWarningS } from '../../domain/event.ts';
 import { type EventCommands, type EventPage, eventPageMax } from '../event-commands.ts';
-import type { Database } from './connection.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { everybody, headReader, type Outbox, readLine } from './outbox.ts';
 import { caller, escrow, eventLog, eventMark } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { type Database, prepareRaw } from './statement.ts';
 
 /** Events after a sequence. */
 interface EventsAfter {

@@ -17,7 +17,6 @@ import type {
 } from '../evidence-commands.ts';
 import type { ReadTree } from '../store.ts';
 import type { RecordAudit } from './audit-log.ts';
-import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Incidents, RecordDamaged } from './failure.ts';
 import { toFiling } from './filings.ts';
@@ -26,7 +25,7 @@ import { createLeaves, type Leaves } from './leaves.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { caller, evidenceLink, filing, logEvent, provenanceRecord } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { type Database, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 

@@ -11,12 +11,11 @@ import {
   timeOfLeaf,
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, type TreeHead } from '../../domain/merkle.ts';
-import type { Database } from './connection.ts';
 import { type Incidents, RecordDamaged } from './failure.ts';
 import { createLeaves, type Leaves, type StoredLeaf } from './leaves.ts';
 import { createLogIndex, type LogIndex, type NotedLeaf } from './log-index.ts';
 import { logEvent } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
 /**

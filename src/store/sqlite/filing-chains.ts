@@ -1,9 +1,8 @@
 import { and, between, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { yearOfFiling } from '../../domain/filing.ts';
-import type { Database } from './connection.ts';
 import { type Incidents, RecordDamaged } from './failure.ts';
 import { filing, latestFiling } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { type Database, prepareRaw } from './statement.ts';
 
 /** A filing as far as a list needs it, under the column names of the database. */
 export interface ListedFiling {

@@ -15,7 +15,6 @@ import { clockError, findClockFault } from '../../domain/filing-clock.ts';
 import type { ApiError } from '../../domain/reason.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
-import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import type { Incidents } from './failure.ts';
 import { countFilings, createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
@@ -26,7 +25,7 @@ import { createProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
-import { placeholdersFor, prepareMapped, prepareRaw, underTheirNames } from './statement.ts';
+import { type Database, placeholdersFor, prepareMapped, prepareRaw, underTheirNames } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 /** The columns of a Filing with those of the store's own. */

@@ -3,9 +3,8 @@ import { and, eq, lte, sql } from 'drizzle-orm';
 import { isFinal } from '../../domain/reason.ts';
 import type { Instruction } from '../escrow-commands.ts';
 import { type CommandResult, type IdempotencyClaim, idempotencyRetentionS, type Kind } from '../store.ts';
-import type { Database } from './connection.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
-import { placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
 
 /** Expired keys that a lookup deletes: more than one, so that they cannot pile up. */
 const sweptPerLookUp = 2;

@@ -1,8 +1,7 @@
 import { asc, gte, max, sql } from 'drizzle-orm';
 import { completedBy, completeSubtrees, type Subtree, treeHashBytes } from '../../domain/merkle.ts';
-import type { Database } from './connection.ts';
 import { logLeaf } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** Leaves in a row, at most. So many leaves of records fill a page, so that reading a leaf reads one page. */
 const leavesInRow = 15;

@@ -11,11 +11,10 @@ import {
   type StampedCheckpoint,
 } from '../log-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
-import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { logCheckpoint, logEvent, logKey, logLeaf, logOrigin, restoration } from './schema.ts';
-import { prepareRaw, type RawStatement } from './statement.ts';
+import { type Database, prepareRaw, type RawStatement } from './statement.ts';
 
 /** All keys of the log, the newest first. */
 export function logKeysIn(database: Database): readonly LogKey[] {

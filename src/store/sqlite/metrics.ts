@@ -10,14 +10,13 @@ import {
   orderAgesS,
   type RegistryMetrics,
 } from '../metric-commands.ts';
-import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { numbersOf } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { everybody, headReader } from './outbox.ts';
 import { numberFloors } from './restorations.ts';
 import { apiKey, caller, escrow, escrowInstruction, filing, latestFiling, numberSequence } from './schema.ts';
-import { prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, prepareMapped, prepareRaw } from './statement.ts';
 import { createWebhookMetrics } from './webhook-metrics.ts';
 
 const openStates = ['UNPAID', 'FROZEN'] as const satisfies readonly OpenOrders['state'][];

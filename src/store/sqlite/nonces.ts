@@ -1,10 +1,9 @@
 import { asc, gt, lt, sql } from 'drizzle-orm';
 import { sha256 } from '../../domain/sha256.ts';
 import { type NonceClaim, nonceRetentionS } from '../store.ts';
-import type { Database } from './connection.ts';
 import { createFingerprintTable, type Fingerprint, type FingerprintTable } from './fingerprints.ts';
 import { spentNonces } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** Expired rows that are deleted with every row that is written: more than one, so that they cannot pile up. */
 const sweptWithEach = 2;

@@ -1,8 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { type Event, type EventType, eventRetentionS, type NewEvent } from '../../domain/event.ts';
-import type { Database } from './connection.ts';
 import { eventLog, eventMark } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 /** The id of the head of all events. No caller has it. */

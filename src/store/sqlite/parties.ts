@@ -6,11 +6,10 @@ import { rejectViolations, type Violation } from '../../domain/violation.ts';
 import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
 import { createCallerRows } from './callers.ts';
-import type { Database } from './connection.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { caller, filing, party } from './schema.ts';
-import { equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** A row of a party. */
 interface PartyRow {

@@ -2,12 +2,11 @@ import { eq, sql } from 'drizzle-orm';
 import { dateOf } from '../../domain/calendar.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import type { BusinessTime } from '../filing-commands.ts';
-import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import type { Outbox } from './outbox.ts';
 import type { RecordCheck } from './record-check.ts';
 import { filing, provenanceRecord } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** A stored record. */
 export interface StoredRecord extends LaterRecord {

@@ -1,8 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { QuotaClaim } from '../store.ts';
-import type { Database } from './connection.ts';
 import { usage } from './schema.ts';
-import { placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** Prepares the query of the calls of a caller in a month. */
 export function countCalls(database: Database) {

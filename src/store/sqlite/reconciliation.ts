@@ -11,13 +11,12 @@ import {
   type ReconciliationCommands,
 } from '../reconciliation-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
-import type { Database } from './connection.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
 import type { EscrowRow } from './escrow-rows.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
 import { deployment, escrow, providerNotification } from './schema.ts';
-import { equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** The review of an order that an operator stopped. The audit entry has the operator's reason. */
 const stoppedByOperator = 'An operator stopped it.';

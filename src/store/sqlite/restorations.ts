@@ -4,12 +4,12 @@ import { restoredEventsGap } from '../../domain/event.ts';
 import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
 import { busiestStretch, randomStretch, safeNumberFloor } from '../../domain/number-gap.ts';
 import type { Restoration, RestorationCommands } from '../restoration-commands.ts';
-import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { DatabaseError } from './location.ts';
 import { everybody } from './outbox.ts';
 import { filing, type NumberKind, numberGap, numberSequence, restoration } from './schema.ts';
+import type { Database } from './statement.ts';
 
 /** Handlers of restorations. */
 export function createRestorationHandlers(

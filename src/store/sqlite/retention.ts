@@ -4,13 +4,12 @@ import { leafRanges } from '../../domain/leaf.ts';
 import type { ExpiredFiling, RetentionCommands } from '../retention-commands.ts';
 import { idempotencyRetentionS } from '../store.ts';
 import type { RecordAudit } from './audit-log.ts';
-import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
-import { prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, prepareMapped, prepareRaw } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 interface ErasedRow {

@@ -10,7 +10,10 @@ import {
   sql,
   type Table,
 } from 'drizzle-orm';
-import type { Database } from './connection.ts';
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3';
+
+/** The one connection of this process: Drizzle over it, and the connection itself as `$client`. */
+export type Database = BetterSQLite3Database & { $client: Sqlite.Database };
 
 /** Values for the placeholders of a query, by their names. */
 type Values = Readonly<Record<string, unknown>>;

@@ -1,8 +1,7 @@
 import { desc } from 'drizzle-orm';
-import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { filing, logEvent } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { type Database, prepareRaw } from './statement.ts';
 
 /**
  * The time of the newest filing, or the time that an operator accepted since, Unix seconds; undefined if there is neither. Other

@@ -23,14 +23,13 @@ import {
   type WebhookCommands,
 } from '../webhook-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
-import type { Database } from './connection.ts';
 import { createDeliveryRows } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { deployment, webhook, webhookDelivery } from './schema.ts';
-import { equalsWithoutIndex } from './statement.ts';
+import { type Database, equalsWithoutIndex } from './statement.ts';
 import { readEventTypes, toWebhook, type WebhookRow, type WebhookRows, writeEventTypes } from './webhooks.ts';
 
 /** The columns of a StoredDelivery. */

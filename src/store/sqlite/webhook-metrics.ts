@@ -1,9 +1,8 @@
 import { and, count, eq, gt, min, sql } from 'drizzle-orm';
 import { laggingWebhooksMax, openDeliveriesMax, type WebhookMetrics } from '../metric-commands.ts';
-import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { eventHead, webhook, webhookDelivery } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { type Database, prepareRaw } from './statement.ts';
 
 interface EndpointCounts {
   readonly healthy: number;

@@ -3,9 +3,8 @@ import type { PlatformStatus } from '../../domain/caller.ts';
 import { type EventFilter, typesIn, webhookNotFound, webhookOfUrlSeal } from '../../domain/webhook.ts';
 import type { NewSeal } from '../caller-commands.ts';
 import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
-import type { Database } from './connection.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
-import { prepareRaw, underTheirNames } from './statement.ts';
+import { type Database, prepareRaw, underTheirNames } from './statement.ts';
 
 /** The columns of a WebhookRow, from webhook joined with its caller. */
 const webhookColumns = {
