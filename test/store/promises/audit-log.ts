@@ -32,15 +32,15 @@ type Governing = {
 }[Kind];
 
 /** A change, and its entries in the audit log. */
-interface Change {
-  readonly command: Command<Governing>;
-  readonly entries: readonly (readonly [
+type Change = readonly [
+  command: Command<Governing>,
+  ...entries: (readonly [
     action: string,
     subject: string,
     before: object | undefined,
     after: object | undefined,
-  ])[];
-}
+  ])[],
+];
 
 const by: Actor = { actor: 'token tok_1 (office)', atS: 1_790_000_123, reason: 'agreed by telephone 齐' };
 const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
@@ -53,14 +53,8 @@ const business = {
   expiresAtS: null,
   revokedAtS: null,
 };
-const issued = {
-  platform: 'auction house',
-  tier: 'TRIAL',
-  monthlyQuota: 1_000,
-  filingCap: 'none',
-  status: 'ACTIVE',
-  expiresAtS: null,
-};
+const { name, ...issuedLimits } = platform;
+const issued = { platform: name, ...issuedLimits, filingCap: 'none', status: 'ACTIVE', expiresAtS: null };
 
 const auditedWebhook = {
   caller: 'gallery',
@@ -74,48 +68,37 @@ const auditedWebhook = {
 const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKey) => Promise<Change> } = {
   AddPlatform: async () => {
     const key = newKey();
-    return {
-      command: { kind: 'AddPlatform', by, platform, key },
-      entries: [['key create', key.keyId, undefined, issued]],
-    };
+    return [{ kind: 'AddPlatform', by, platform, key }, ['key create', key.keyId, undefined, issued]];
   },
   AddFirstCallers: async () => {
     const [key, token] = [newKey(), newToken({ scopes })];
-    return {
-      command: { kind: 'AddFirstCallers', by, platform, key, service: 'office', token },
-      entries: [
-        ['key create', key.keyId, undefined, issued],
-        ['token create', token.tokenId, undefined, { ...business, name: 'office', scopes }],
-      ],
-    };
+    return [
+      { kind: 'AddFirstCallers', by, platform, key, service: 'office', token },
+      ['key create', key.keyId, undefined, issued],
+      ['token create', token.tokenId, undefined, { ...business, name: 'office', scopes }],
+    ];
   },
   RotateKey: async (_store, { keyId }) => {
     const key = newKey();
     const before = { ...galleryKey, status: 'ACTIVE' };
-    return {
-      command: { kind: 'RotateKey', by, keyId, key, endsAtS: 1_790_000_500 },
-      entries: [
-        ['key rotate', keyId, before, { ...before, expiresAtS: 1_790_000_500, rotatedTo: key.keyId }],
-      ],
-    };
+    return [
+      { kind: 'RotateKey', by, keyId, key, endsAtS: 1_790_000_500 },
+      ['key rotate', keyId, before, { ...before, expiresAtS: 1_790_000_500, rotatedTo: key.keyId }],
+    ];
   },
-  SetKeyStatus: async (_store, { keyId }) => {
-    return {
-      command: { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' },
-      entries: [
-        ['key suspend', keyId, { ...galleryKey, status: 'ACTIVE' }, { ...galleryKey, status: 'SUSPENDED' }],
-      ],
-    };
-  },
+  SetKeyStatus: async (_store, { keyId }) => [
+    { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' },
+    ['key suspend', keyId, { ...galleryKey, status: 'ACTIVE' }, { ...galleryKey, status: 'SUSPENDED' }],
+  ],
   ReplaceSeals: async (_store, { keyId, sealedSecret: from }) => {
     const seals = [
       { keyId, from, to: Buffer.from('other seal') },
       { keyId: 'key_none', from, to: Buffer.from('other seal') },
     ];
-    return {
-      command: { kind: 'ReplaceSeals', by, masterKey: 'main', seals },
-      entries: [['secrets reseal', 'master key main', undefined, { keyIds: [keyId] }]],
-    };
+    return [
+      { kind: 'ReplaceSeals', by, masterKey: 'main', seals },
+      ['secrets reseal', 'master key main', undefined, { keyIds: [keyId] }],
+    ];
   },
   RotateLogKey: async (store) => {
     const [old, key] = [newLogKey(), newLogKey()];
@@ -128,74 +111,70 @@ const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKe
         { ...signing, endsAtS },
       ],
     };
-    return {
-      command: { kind: 'RotateLogKey', by, key, endsAtS },
-      entries: [['evidence rotate-key', key.vkey, { keys: [signing] }, after]],
-    };
+    return [
+      { kind: 'RotateLogKey', by, key, endsAtS },
+      ['evidence rotate-key', key.vkey, { keys: [signing] }, after],
+    ];
   },
   ForkLog: async (store) => {
     const [old, key] = [newLogKey(), newLogKey()];
     await store.perform({ kind: 'NameLog', origin: 'log.example', key: old });
     const before = { origin: 'log.example', keys: [{ vkey: old.vkey, endsAtS: null }] };
     const after = { origin: 'log.example/2', keys: [{ vkey: key.vkey, endsAtS: null }] };
-    return {
-      command: { kind: 'ForkLog', by, origin: 'log.example/2', key, previous: 'the note' },
-      entries: [['evidence fork', 'log.example/2', before, after]],
-    };
+    return [
+      { kind: 'ForkLog', by, origin: 'log.example/2', key, previous: 'the note' },
+      ['evidence fork', 'log.example/2', before, after],
+    ];
   },
-  SetPlatformStatus: async () => {
-    return {
-      command: { kind: 'SetPlatformStatus', by, name: 'gallery', status: 'SUSPENDED' },
-      entries: [
-        ['platform suspend', 'gallery', { ...agreed, status: 'ACTIVE' }, { ...agreed, status: 'SUSPENDED' }],
-      ],
-    };
-  },
+  SetPlatformStatus: async () => [
+    { kind: 'SetPlatformStatus', by, name: 'gallery', status: 'SUSPENDED' },
+    ['platform suspend', 'gallery', { ...agreed, status: 'ACTIVE' }, { ...agreed, status: 'SUSPENDED' }],
+  ],
   ChangeAgreement: async () => {
     const change = { tier: 'STANDARD', monthlyQuota: undefined, unlimited: false, filingCap: 20_000 };
     const after = { tier: 'STANDARD', monthlyQuota: 10_000, filingCap: 20_000, status: 'ACTIVE' };
-    return {
-      command: { kind: 'ChangeAgreement', by, name: 'gallery', change },
-      entries: [['platform set', 'gallery', { ...agreed, status: 'ACTIVE' }, after]],
-    };
+    return [
+      { kind: 'ChangeAgreement', by, name: 'gallery', change },
+      ['platform set', 'gallery', { ...agreed, status: 'ACTIVE' }, after],
+    ];
   },
   AddToken: async () => {
     const token = newToken();
-    return {
-      command: { kind: 'AddToken', by, name: 'ledger', token },
-      entries: [['token create', token.tokenId, undefined, { ...business, name: 'ledger' }]],
-    };
+    return [
+      { kind: 'AddToken', by, name: 'ledger', token },
+      ['token create', token.tokenId, undefined, { ...business, name: 'ledger' }],
+    ];
   },
   RevokeToken: async (store) => {
     const token = newToken();
     const { tokenId } = await store.addService('ledger', token);
     const before = { ...business, name: 'ledger' };
-    return {
-      command: { kind: 'RevokeToken', by, tokenId },
-      entries: [['token revoke', tokenId, before, { ...before, revokedAtS: by.atS }]],
-    };
+    return [
+      { kind: 'RevokeToken', by, tokenId },
+      ['token revoke', tokenId, before, { ...before, revokedAtS: by.atS }],
+    ];
   },
   AddParty: async (store) => {
     await store.perform(toRegister('gallery'));
     const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
-    return {
-      command: toRegister('gallery', { providerIds }, by),
-      entries: [['party add', 'buyer buyer-1 of gallery', knownAs.BUYER, providerIds]],
-    };
+    return [
+      toRegister('gallery', { providerIds }, by),
+      ['party add', 'buyer buyer-1 of gallery', knownAs.BUYER, providerIds],
+    ];
   },
   RemoveParty: async (store) => {
     await store.perform(toRegister('gallery'));
-    return {
-      command: { kind: 'RemoveParty', by, caller: 'gallery', role: 'BUYER', partyId: 'buyer-1' },
-      entries: [['party remove', 'buyer buyer-1 of gallery', knownAs.BUYER, undefined]],
-    };
+    return [
+      { kind: 'RemoveParty', by, caller: 'gallery', role: 'BUYER', partyId: 'buyer-1' },
+      ['party remove', 'buyer buyer-1 of gallery', knownAs.BUYER, undefined],
+    ];
   },
   ImportParties: async (store) => {
     await store.addPlatform('same');
     await store.perform(toRegister('same'));
     const parties = ['gallery', 'same'].flatMap((caller) => [{ ...toRegister(caller).party, caller }]);
-    return {
-      command: {
+    return [
+      {
         kind: 'ImportParties',
         by,
         parties,
@@ -203,8 +182,8 @@ const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKe
         violations: [],
         isTrial: false,
       },
-      entries: [['party import', 'gallery', undefined, { added: 1, replaced: 0, unchanged: 1 }]],
-    };
+      ['party import', 'gallery', undefined, { added: 1, replaced: 0, unchanged: 1 }],
+    ];
   },
   Decide: async (store, gallery) => {
     const { escrowId } = await store.opened(gallery);
@@ -216,46 +195,41 @@ const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKe
     };
     const after = { state: 'UNPAID', decision: 'RETURN', underWay: ['FREEZE PREPARED', 'CANCEL PREPARED'] };
     const named = { escrowId, decision: 'RETURN', instructionId: 'back', nowMs: 5_000 } as const;
-    return {
-      command: { kind: 'Decide', by, ...named },
-      entries: [['escrow resolve', escrowId, before, after]],
-    };
+    return [{ kind: 'Decide', by, ...named }, ['escrow resolve', escrowId, before, after]];
   },
   EraseFilings: async (store, gallery) => {
     const at = time('2012-02-29T12:00:00+00:00');
     const filingNos = [await store.fileOne(gallery, at), await store.fileOne(gallery, at)];
     await store.acceptClock(noon);
-    return {
-      command: { kind: 'EraseFilings', by, filingNos },
-      entries: [
-        ['retention purge', 'AS-2012-000001 to AS-2012-000002', undefined, { filings: 2, records: 2 }],
-      ],
-    };
+    return [
+      { kind: 'EraseFilings', by, filingNos },
+      ['retention purge', 'AS-2012-000001 to AS-2012-000002', undefined, { filings: 2, records: 2 }],
+    ];
   },
   AcceptClock: async (store, gallery) => {
     await store.fileOne(gallery);
-    return {
-      command: { kind: 'AcceptClock', by },
-      entries: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
-    };
+    return [
+      { kind: 'AcceptClock', by },
+      ['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }],
+    ];
   },
   ShareRecord: async (store, gallery) => {
     const filingNo = await store.fileOne(gallery);
     const expiresAtS = by.atS + 60;
-    return {
-      command: toShare(gallery, filingNo, 'el_1', { by, expiresAtS }),
-      entries: [['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS }]],
-    };
+    return [
+      toShare(gallery, filingNo, 'el_1', { by, expiresAtS }),
+      ['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS }],
+    ];
   },
   RevokeLink: async (store, gallery) => {
     const filingNo = await store.fileOne(gallery);
     const share = toShare(gallery, filingNo, 'el_1');
     await store.perform(share);
     const link = { filingNo, sequence: 1, expiresAtS: share.expiresAtS };
-    return {
-      command: { kind: 'RevokeLink', by, linkId: 'el_1', filingNo, owner: undefined },
-      entries: [['evidence revoke-link', 'el_1', link, { ...link, revokedAtS: by.atS }]],
-    };
+    return [
+      { kind: 'RevokeLink', by, linkId: 'el_1', filingNo, owner: undefined },
+      ['evidence revoke-link', 'el_1', link, { ...link, revokedAtS: by.atS }],
+    ];
   },
   ChangeWebhook: async (store, gallery) => {
     const { webhookId } = await store.addWebhook(gallery);
@@ -264,52 +238,52 @@ const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKe
       url: { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') },
     } as const;
     const after = { eventTypes: ['filing.created', 'key.rotated'], url: 'https://other.example' };
-    return {
-      command: { kind: 'ChangeWebhook', by, webhookId, owner: undefined, change },
-      entries: [['webhook set', webhookId, auditedWebhook, { ...auditedWebhook, ...after }]],
-    };
+    return [
+      { kind: 'ChangeWebhook', by, webhookId, owner: undefined, change },
+      ['webhook set', webhookId, auditedWebhook, { ...auditedWebhook, ...after }],
+    ];
   },
   RotateWebhookSecret: async (store, gallery) => {
     const { webhookId } = await store.addWebhook(gallery);
     const given = { sealedSecret: Buffer.from('other seal'), previousEndsAtS: 1_790_000_500 };
-    return {
-      command: { kind: 'RotateWebhookSecret', by, webhookId, owner: undefined, ...given },
-      entries: [['webhook rotate-secret', webhookId, undefined, { previousEndsAtS: 1_790_000_500 }]],
-    };
+    return [
+      { kind: 'RotateWebhookSecret', by, webhookId, owner: undefined, ...given },
+      ['webhook rotate-secret', webhookId, undefined, { previousEndsAtS: 1_790_000_500 }],
+    ];
   },
   DeleteWebhook: async (store, gallery) => {
     const { webhookId } = await store.addWebhook(gallery);
-    return {
-      command: { kind: 'DeleteWebhook', by, webhookId, owner: undefined },
-      entries: [['webhook delete', webhookId, auditedWebhook, undefined]],
-    };
+    return [
+      { kind: 'DeleteWebhook', by, webhookId, owner: undefined },
+      ['webhook delete', webhookId, auditedWebhook, undefined],
+    ];
   },
   Redeliver: async (store, gallery) => {
     await store.fileOne(gallery);
     const { webhookId } = await store.addWebhook(gallery);
     const which = { sequence: 1 };
-    return {
-      command: { kind: 'Redeliver', by, webhookId, owner: undefined, which, nowMs: noon.atMs },
-      entries: [['webhook redeliver', webhookId, undefined, { ...which, count: 1 }]],
-    };
+    return [
+      { kind: 'Redeliver', by, webhookId, owner: undefined, which, nowMs: noon.atMs },
+      ['webhook redeliver', webhookId, undefined, { ...which, count: 1 }],
+    ];
   },
   EndOrder: async (store, gallery) => {
     const { escrowId } = await store.opened(gallery);
     const before = { state: 'UNPAID', review: null };
     const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
     const after = { state: 'REFUNDED', decision: 'END', evidence, underWay: [] };
-    return {
-      command: { kind: 'EndOrder', by, escrowId, end: 'REFUNDED', evidence, at: noon },
-      entries: [['escrow resolve', escrowId, before, after]],
-    };
+    return [
+      { kind: 'EndOrder', by, escrowId, end: 'REFUNDED', evidence, at: noon },
+      ['escrow resolve', escrowId, before, after],
+    ];
   },
   CloseOrder: async (store, gallery) => {
     const { escrowId } = await store.opened(gallery);
     const before = { state: 'UNPAID', review: null };
-    return {
-      command: { kind: 'CloseOrder', by, escrowId, at: noon },
-      entries: [['escrow resolve', escrowId, before, { state: 'CLOSED', decision: 'CLOSE', underWay: [] }]],
-    };
+    return [
+      { kind: 'CloseOrder', by, escrowId, at: noon },
+      ['escrow resolve', escrowId, before, { state: 'CLOSED', decision: 'CLOSE', underWay: [] }],
+    ];
   },
 };
 
@@ -337,7 +311,7 @@ function secretsOf(command: object): string[] {
 export function auditPromises({ test }: StoreTests): void {
   for (const [kind, prepare] of Object.entries(changes)) {
     test(`${kind} writes its audit entry, and none if it changes nothing`, async (store) => {
-      const { command, entries } = await prepare(store, store.gallery);
+      const [command, ...entries] = await prepare(store, store.gallery);
       const left = await entriesOf(store, () => store.perform(command));
       assert.deepEqual(
         left.map(({ id: _, before, after, ...act }) => ({
