@@ -29,6 +29,16 @@ export async function auditor(t: TestContext, log: SmallLog, publication: Public
   };
 }
 
+/** Audits a published log with these arguments. */
+export async function audited(t: TestContext, log: SmallLog, ...words: readonly string[]) {
+  return (await auditor(t, log)).audit(...words);
+}
+
+/** Asserts that the command succeeded with this warning alone. */
+export function assertWarns({ code, errors }: ArtsealResult, warning: string): void {
+  assert.deepEqual([code, errors], [0, [`warning: ${warning}`]]);
+}
+
 /** Asserts that the command found nothing, not even a warning. */
 export function assertGood({ code, errors }: ArtsealResult): void {
   assert.deepEqual([code, errors], [0, []]);

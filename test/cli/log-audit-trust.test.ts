@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { begunS, filingAt, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
 import { publicationOf } from '../evidence/verifier/small-publication.ts';
 import { noteKey, witnessKey } from '../support/note-keys.ts';
-import { assertGood, assertRejected, auditedAtS, auditor } from './auditor.ts';
+import { assertGood, assertRejected, audited, auditedAtS, auditor } from './auditor.ts';
 
 /** Audits with keys, witnesses, time stamps and a maximum age. */
 
@@ -64,7 +64,7 @@ test('a later audit remembers which keys were retired', async (t) => {
 
 test('an event that names no key is a contradiction', async (t) => {
   const own = keyedLog([old], (log) => log.act('KEY_ADDED', { key: old.vkey }));
-  assertRejected(await (await auditor(t, own)).audit(), 7, /leaf 4 of the log does not name a key/);
+  assertRejected(await audited(t, own), 7, /leaf 4 of the log does not name a key/);
 });
 
 const [one, two] = [witnessKey('one.example/w'), witnessKey('two.example/w')];
@@ -137,9 +137,5 @@ test('an audit fails with 8 if nothing shows that the checkpoint is new', async 
 test('a leaf from the future does not show that the checkpoint is new', async (t) => {
   const ahead = smallLog(5).addKeys();
   ahead.record(filingAt(auditedAtS + dayS, 1));
-  assertRejected(
-    await (await auditor(t, ahead)).audit('--max-age', '1d'),
-    8,
-    /^NOT VERIFIED \(TOO_OLD\): nothing shows/,
-  );
+  assertRejected(await audited(t, ahead, '--max-age', '1d'), 8, /^NOT VERIFIED \(TOO_OLD\): nothing shows/);
 });

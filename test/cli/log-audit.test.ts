@@ -11,7 +11,7 @@ import {
   transferAt,
 } from '../evidence/verifier/small-log.ts';
 import { type Publication, publicationOf } from '../evidence/verifier/small-publication.ts';
-import { assertGood, assertRejected, auditor } from './auditor.ts';
+import { assertGood, assertRejected, audited, auditor } from './auditor.ts';
 
 /** A log of 700 leaves: three bundles, and a full tile on each lower level. */
 const log = smallLog(698).addKeys();
@@ -55,7 +55,7 @@ test('log events that allow exceptions are listed first', async (t) => {
   own.append(actAt('NUMBERS_SKIPPED', at, 2, { year: 2026, after: 3, through: 9 }));
   own.append(actAt('CLOCK_ACCEPTED', begunS - 99, 3, { timeS: begunS - 99 }));
   for (let added = 0; added < 60; added += 1) own.addKeys();
-  const { printed } = await (await auditor(t, own)).audit();
+  const { printed } = await audited(t, own);
   assert.ok(printed.includes('log events: 1 LOG_BEGUN, 1 NUMBERS_SKIPPED, 1 CLOCK_ACCEPTED, 60 KEY_ADDED'));
   const events = printed.filter((line) => line.startsWith('  leaf '));
   assert.deepEqual(
@@ -228,7 +228,7 @@ for (const [name, [error, leaves]] of Object.entries(contents)) {
   test(`${name}: exit code 7`, async (t) => {
     const own = smallLog(3);
     own.leaves.push(...leaves);
-    assertRejected(await (await auditor(t, own)).audit(), 7, error);
+    assertRejected(await audited(t, own), 7, error);
   });
 }
 
@@ -256,7 +256,7 @@ for (const [name, leaves] of Object.entries(valid)) {
     const own = smallLog(3);
     own.leaves.push(...leaves);
     own.addKeys();
-    assertGood(await (await auditor(t, own)).audit());
+    assertGood(await audited(t, own));
   });
 }
 
@@ -287,7 +287,7 @@ test('a malformed leaf, or one of another version, is rejected', async (t) => {
   ]) {
     const own = smallLog(3);
     own.append(data);
-    assertRejected(await (await auditor(t, own)).audit(), 3, /leaf|version/);
+    assertRejected(await audited(t, own), 3, /leaf|version/);
   }
 });
 
