@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { get as getOverHttp, type IncomingMessage } from 'node:http';
 import { get as getOverTls } from 'node:https';
 import { text } from 'node:stream/consumers';
@@ -10,6 +9,7 @@ import { ConfigError, readAll, textOf } from '../config/settings.ts';
 import { exampleArtwork } from '../domain/example.ts';
 import { commandName } from '../packaging/build-info.ts';
 import { type Command, exitCodes, UsageError } from './command.ts';
+import { readBounded } from './files.ts';
 
 /** `artseal sign` */
 export const sign: Command = {
@@ -25,7 +25,9 @@ export const sign: Command = {
     const target = readTarget(words.required('TARGET'));
     const credentials = readCredentials(env);
     const method = words.required('METHOD').toUpperCase();
-    const headers = signedHeaders(credentials, { method, target, body: readBody(words.text('body')) });
+    const file = words.text('body');
+    const body = file === undefined ? new Uint8Array() : await readBounded(file, Number.MAX_SAFE_INTEGER);
+    const headers = signedHeaders(credentials, { method, target, body });
     for (const [name, value] of Object.entries(headers)) print(`${name}: ${value}`);
   },
 };
@@ -122,16 +124,6 @@ function readTarget(word: string): string {
   if (pathname + search !== word)
     throw new UsageError(`needs the TARGET as clients send it: ${pathname}${search}, not '${word}'`);
   return word;
-}
-
-/** Reads a file, or standard input for `-`. */
-function readBody(file: string | undefined): Uint8Array {
-  if (file === undefined) return new Uint8Array();
-  try {
-    return readFileSync(file === '-' ? 0 : file);
-  } catch (cause) {
-    throw new Error(`cannot read --body ${file}`, { cause });
-  }
 }
 
 /** Reads the key and secret from the environment, or those of the sandbox from the data folder. Throws ConfigError. */

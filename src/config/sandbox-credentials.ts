@@ -1,18 +1,13 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Actor } from '../domain/audit-entry.ts';
-import type { Issuance } from '../keys/issuance.ts';
+import type { FirstCredentials, Issuance } from '../keys/issuance.ts';
 import { perform, type Store } from '../store/store.ts';
 
 /** The first credentials of a sandbox: a platform without quota, and an operator token. */
-export interface SandboxCredentials {
-  readonly keyId: string;
-  readonly apiKey: string;
-  readonly apiSecret: string;
+export interface SandboxCredentials extends FirstCredentials {
   readonly caller: string;
   readonly tier: string;
-  /** Operator token for the internal API. */
-  readonly token: string;
 }
 
 const names = { platform: 'sandbox-platform', service: 'sandbox-operator' } as const;

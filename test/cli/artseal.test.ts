@@ -360,6 +360,7 @@ test('an error names the file that is missing or cannot be used, and what to do'
     [['restore', none, '--into', join(folder, 'new')], env, 1, `${none} does not exist: check the path`],
     [['backup', 'rotate', '--into', none, '--keep', '3'], env, 1, `${none} does not exist: check the path`],
     [['party', 'import', none], env, 1, `${none} does not exist: check the path`],
+    [['sign', 'POST', '/a', '--body', none], credentials, 1, `${none} does not exist: check the path`],
     [
       ['key', 'list'],
       masterKeys,
@@ -379,14 +380,4 @@ test('an error names the file that is missing or cannot be used, and what to do'
     assert.ok(errors.join('\n').includes(error), errors.join('\n'));
     assert.doesNotMatch(errors.join('\n'), /\bE[A-Z]{4,}\b/);
   }
-});
-
-test('a body that cannot be read is named', async (t) => {
-  const file = join(temporaryFolder(t), 'none.json');
-  const { code, errors } = await artseal(['sign', 'POST', '/a', '--body', file], credentials);
-  assert.equal(code, 1);
-  assert.ok(
-    errors.join('\n').startsWith(`artseal: cannot read --body ${file}: ${file} does not exist`),
-    errors.join('\n'),
-  );
 });
