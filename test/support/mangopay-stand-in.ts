@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { TestContext } from 'node:test';
 import { listenLocally } from './local-server.ts';
-import { type Answer, createWorld, refused, type SeenRequest, type World } from './mangopay-world.ts';
+import { type Answer, createWorld, refused, type SeenRequest } from './mangopay-world.ts';
 import { createRequestFaults, type RequestFault } from './request-faults.ts';
 
 /** What goes wrong with a request. */
@@ -13,26 +13,7 @@ export type Fault =
   | { readonly apiError: number };
 
 /** Mangopay as far as this project uses it, over HTTP and with a memory. */
-export interface MangopayStandIn extends Omit<World, 'carryOut'> {
-  /** http://127.0.0.1:port */
-  readonly url: string;
-  readonly clientId: string;
-  readonly apiKey: string;
-  readonly escrowUser: string;
-  readonly hookSecret: string;
-  /** The requests that arrived, those for tokens left out, the newest last. */
-  readonly requests: SeenRequest[];
-  /** How many tokens were given out. */
-  tokens(): number;
-  /** What happens to the next request whose method and path match, such as /^POST \/transfers$/. */
-  failNext(pattern: RegExp, fault: Fault): void;
-  /** Has every token and key refused, or none any more. */
-  revokeKey(isRevoked: boolean): void;
-  /** Has the tokens that were given out refused. */
-  endTokens(): void;
-  /** Forgets all idempotency keys, as Mangopay does after 24 hours. */
-  forgetKeys(): void;
-}
+export type MangopayStandIn = Awaited<ReturnType<typeof startMangopayStandIn>>;
 
 interface UsedKey {
   answer: Answer | undefined;
@@ -43,7 +24,7 @@ const keyPattern = /^[A-Za-z0-9-]{16,36}$/;
 const tokenLifeS = 1_200;
 
 /** Starts a stand-in, closed after the test. */
-export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Promise<MangopayStandIn> {
+export async function startMangopayStandIn(test: Pick<TestContext, 'after'>) {
   const clientId = 'artseal-test';
   const apiKey = 'standin-api-key-0123456789';
   const world = createWorld();
@@ -51,16 +32,16 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Pr
   const tokens = new Set<string>();
   const keys = new Map<string, UsedKey>();
   let isRevoked = false;
-  let given = 0;
+  let issued = 0;
   const faults = createRequestFaults<Fault>();
 
-  function giveToken({ headers }: IncomingMessage, body: string): Answer {
+  function issueToken({ headers }: IncomingMessage, body: string): Answer {
     const basic = `Basic ${Buffer.from(`${clientId}:${apiKey}`).toString('base64')}`;
     if (isRevoked || headers.authorization !== basic)
       return { status: 401, body: { error: 'invalid_client' } };
     if (body !== 'grant_type=client_credentials') return { status: 400, body: { error: 'invalid_request' } };
-    given += 1;
-    const access_token = `token-${given}`;
+    issued += 1;
+    const access_token = `token-${issued}`;
     tokens.add(access_token);
     return { status: 200, body: { access_token, token_type: 'Bearer', expires_in: tokenLifeS } };
   }
@@ -72,7 +53,7 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Pr
     const { method = '', headers } = request;
     const url = new URL(request.url ?? '', 'http://stand-in');
     if (`${method} ${url.pathname}` === 'POST /v2.01/oauth/token')
-      return send(response, giveToken(request, text));
+      return send(response, issueToken(request, text));
     const prefix = `/v2.01/${clientId}`;
     const path = url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : url.pathname;
     const key = headers['idempotency-key'];
@@ -123,14 +104,20 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>): Pr
   return {
     ...{ url, clientId, apiKey, escrowUser, hookSecret: 'hook-secret-of-the-stand-in-0123456789' },
     ...inside,
+    /** The requests that arrived, those for tokens left out, the newest last. */
     requests,
-    tokens: () => given,
+    /** Returns how many tokens were issued. */
+    tokens: () => issued,
+    /** What happens to the next request whose method and path match, such as /^POST \/transfers$/. */
     failNext: faults.failNext,
-    revokeKey: (revoked) => {
+    /** Rejects every token and key from now on, or accepts them again. */
+    revokeKey: (revoked: boolean) => {
       isRevoked = revoked;
       if (revoked) tokens.clear();
     },
+    /** Rejects the tokens that were issued. */
     endTokens: () => tokens.clear(),
+    /** Forgets all idempotency keys, as Mangopay does after 24 hours. */
     forgetKeys: () => keys.clear(),
   };
 }

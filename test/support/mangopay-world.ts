@@ -87,42 +87,11 @@ export interface Answer {
 
 const perPage = { most: 100, unless: 10 } as const;
 
-/** Users, wallets and what moves between them, and what happens there besides requests. */
-export interface World {
-  readonly users: StandInUser[];
-  readonly wallets: StandInWallet[];
-  /** The newest last; refunds are among them. */
-  readonly transfers: StandInTransfer[];
-  /** The newest last. */
-  readonly payIns: StandInTransfer[];
-  readonly disputes: StandInDispute[];
-  carryOut(request: SeenRequest): Answer;
-  /** Makes a user with a wallet that a pay-in of this much fills; the names of a party. */
-  party(category: StandInUser['UserCategory'], currency: string, amount: number): PartyOfStandIn;
-  /** A transfer of this user needs authentication first. */
-  askToAuthenticate(userId: string): void;
-  /** The user of a transfer has authenticated, or the time for it is over. */
-  authenticated(transferId: string, isConfirmed: boolean): void;
-  /** The wallets of this user are shown only once they have authenticated. */
-  hideWallets(userId: string): void;
-  /** Refunds a transfer from outside, all of it or a part; the refund. */
-  refundOutside(transferId: string, amount?: number): StandInTransfer;
-  /** Staff transfer from a wallet, by the dashboard. */
-  transferOutside(from: string, to: string, amount: number, tag?: string): StandInTransfer;
-  /** Staff pay out of a wallet to a bank account: the wallet is debited at once, and the payout is under way. */
-  payOutOutside(from: string, amount: number): StandInTransfer;
-  /** A card payment fills a wallet. */
-  payIn(wallet: string, amount: number): StandInTransfer;
-  /** The buyer contests a pay-in, all of it or a part; the platform's Repudiation Wallet is debited. */
-  dispute(payInId: string, more?: Partial<StandInDispute>): StandInDispute;
-  /** A dispute ends. */
-  endDispute(disputeId: string, result: 'LOST' | 'WON' | 'VOID'): void;
-}
-
-/** Users, wallets and transfers, and the rules of Mangopay for them. */
-export function createWorld(): World {
+/** Users, wallets and transfers, the rules of Mangopay for them, and what happens there besides requests. */
+export function createWorld() {
   const users: StandInUser[] = [];
   const wallets: StandInWallet[] = [];
+  /** The newest last; refunds are among them. */
   const transfers: StandInTransfer[] = [];
   const payIns: StandInTransfer[] = [];
   const payOuts: StandInTransfer[] = [];
@@ -202,15 +171,9 @@ export function createWorld(): World {
     return transfer;
   }
 
-  /** A wallet that is there, for what happens besides requests. */
-  function walletIn(id: string): StandInWallet {
-    const wallet = walletOf(id);
-    if (wallet === undefined) throw new Error(`there is no ${id}`);
-    return wallet;
-  }
-
+  /** A card payment fills a wallet. */
   function payIn(id: string, amount: number): StandInTransfer {
-    const wallet = walletIn(id);
+    const wallet = byId(wallets, id);
     const DebitedFunds = { Currency: wallet.Currency, Amount: amount };
     const ends = { DebitedWalletId: null, CreditedWalletId: id };
     const paid = transaction('wt', { AuthorId: wallet.Owners[0], DebitedFunds, Tag: null, ...ends });
@@ -219,8 +182,9 @@ export function createWorld(): World {
     return payIns.at(-1) as StandInTransfer;
   }
 
+  /** Staff pay out of a wallet to a bank account: the wallet is debited at once, and the payout is under way. */
   function payOutOutside(id: string, amount: number): StandInTransfer {
-    const wallet = walletIn(id);
+    const wallet = byId(wallets, id);
     const DebitedFunds = { Currency: wallet.Currency, Amount: amount };
     const ends = { DebitedWalletId: id, CreditedWalletId: null };
     const paid = transaction('po', { AuthorId: wallet.Owners[0], DebitedFunds, Tag: null, ...ends });
@@ -229,9 +193,9 @@ export function createWorld(): World {
     return payOuts.at(-1) as StandInTransfer;
   }
 
+  /** The buyer contests a pay-in, all of it or a part. */
   function dispute(payInId: string, more: Partial<StandInDispute> = {}): StandInDispute {
-    const { DebitedFunds } = payIns.find(({ Id }) => Id === payInId) ?? {};
-    if (DebitedFunds === undefined) throw new Error(`there is no ${payInId}`);
+    const { DebitedFunds } = byId(payIns, payInId);
     disputes.push({
       Id: idOf('dispute_m'),
       InitialTransactionId: payInId,
@@ -384,38 +348,48 @@ export function createWorld(): World {
 
   return {
     ...{ users, wallets, transfers, payIns, disputes, carryOut, payIn, payOutOutside, dispute },
-    party: (category, currency, amount) => {
+    /** Makes a user with a wallet that a pay-in of this much fills. Returns the ids of a party. */
+    party: (category: StandInUser['UserCategory'], currency: string, amount: number): PartyOfStandIn => {
       const user = idOf('user_m');
       users.push({ Id: user, UserCategory: category });
       const { Id: wallet } = addWallet(user, currency);
       if (amount > 0) payIn(wallet, amount);
       return { user, wallet };
     },
-    askToAuthenticate: (userId) => void toAuthenticate.add(userId),
-    hideWallets: (userId) => void hidden.add(userId),
-    authenticated: (transferId, isConfirmed) => {
-      const transfer = transfers.find(({ Id }) => Id === transferId);
-      if (transfer?.Status !== 'CREATED') throw new Error(`${transferId} waits for nobody`);
+    /** A transfer of this user needs authentication first. */
+    askToAuthenticate: (userId: string) => void toAuthenticate.add(userId),
+    /** The wallets of this user are shown only once they have authenticated. */
+    hideWallets: (userId: string) => void hidden.add(userId),
+    /** The user of a transfer has authenticated, or the time for it is over. */
+    authenticated: (transferId: string, isConfirmed: boolean) => {
+      const transfer = byId(transfers, transferId);
+      if (transfer.Status !== 'CREATED') throw new Error(`${transferId} waits for nobody`);
       if (isConfirmed) settle(transfer);
       else fail(transfer, '007102', 'Transfer authentication expired. Please initiate a new request.');
     },
-    transferOutside: (from, to, amount, tag) => {
-      const { Owners, Currency } = walletIn(from);
+    /** Staff transfer from a wallet, by the dashboard. */
+    transferOutside: (from: string, to: string, amount: number, tag?: string) => {
+      const { Owners, Currency } = byId(wallets, from);
       const DebitedFunds = { Currency, Amount: amount };
-      const ends = { DebitedWalletId: from, CreditedWalletId: walletIn(to).Id };
+      const ends = { DebitedWalletId: from, CreditedWalletId: byId(wallets, to).Id };
       return settle(made('REGULAR', { AuthorId: Owners[0], DebitedFunds, Tag: tag ?? null, ...ends }));
     },
-    endDispute: (disputeId, ResultCode) => {
-      const ended = disputes.find(({ Id }) => Id === disputeId);
-      if (ended === undefined) throw new Error(`there is no ${disputeId}`);
-      Object.assign(ended, { Status: 'CLOSED', ResultCode, ClosedDate: nowS() });
-    },
-    refundOutside: (transferId, amount) => {
-      const initial = transfers.find(({ Id }) => Id === transferId);
-      if (initial === undefined) throw new Error(`there is no ${transferId}`);
+    /** A dispute ends. */
+    endDispute: (disputeId: string, ResultCode: 'LOST' | 'WON' | 'VOID') =>
+      void Object.assign(byId(disputes, disputeId), { Status: 'CLOSED', ResultCode, ClosedDate: nowS() }),
+    /** Refunds a transfer, all of it or a part, by the dashboard. */
+    refundOutside: (transferId: string, amount?: number) => {
+      const initial = byId(transfers, transferId);
       return refund(initial, initial.AuthorId, amount ?? initial.DebitedFunds.Amount, null);
     },
   };
+}
+
+/** Returns what has an id; throws if nothing has it. */
+function byId<T extends { readonly Id: string }>(all: readonly T[], id: string): T {
+  const found = all.find(({ Id }) => Id === id);
+  if (found === undefined) throw new Error(`there is no ${id}`);
+  return found;
 }
 
 /** What is answered of the wallet of somebody who has to authenticate to have it shown. */

@@ -36,38 +36,8 @@ export type Treatments = Readonly<Partial<Record<InstructionKind, Treatment>>>;
 /** What the provider reports about an order instead of the truth. */
 export type Report = NonNullable<Script['report']>;
 
-/**
- * The simulated provider with its own database, controlled by the test, which also makes its notifications. Closing it ends
- * the calls that are running; then another service can use it.
- */
-export interface TestProvider extends PaymentProvider {
-  /** All instructions that came, repeated ones too, in their order. */
-  readonly instructions: readonly PaymentInstruction[];
-  /** Those of an order. */
-  instructionsOf(escrowId: string): readonly PaymentInstruction[];
-  /** All look-ups that came, with their times in Unix milliseconds. */
-  readonly lookUps: readonly (PaymentOrder & { readonly atMs: number })[];
-  /** Resolves when an instruction of this kind has come. */
-  instructed(kind: InstructionKind): Promise<void>;
-  /** Meets instructions of these kinds so from now on. */
-  treat(treatments: Treatments): void;
-  /** Carries out and answers all that is kept back; resolves when that is done. */
-  answer(): Promise<void>;
-  /** Breaks the connection of all instructions that are kept back: they never arrived. */
-  fail(error: Error): Promise<void>;
-  /** Meets look-ups so from now on, all of them or each as it says. */
-  treatLookUps(fault: LookUpFault | Script['lookUp']): void;
-  /** Answers this from now on, or the truth again. */
-  report(report?: Report): void;
-  /** How many holds have been made, paid out or given back, each of which can happen to a hold but once. */
-  carriedOut(kind: keyof typeof after): number;
-  /** Where the money of an order stands, by its escrow id. */
-  statusOf(escrowId: string): PaymentStatus;
-  /** Lets the hold of an order run out. */
-  lapse(escrowId: string): void;
-  /** A genuine notification about an order, as far as nothing else is asked for. */
-  notification(escrowId: string, options?: NotificationOptions): SignedNotification;
-}
+/** A provider of `openTestProvider`. */
+export type TestProvider = ReturnType<typeof openTestProvider>;
 
 /** What a notification may differ in. */
 export interface NotificationOptions {
@@ -124,12 +94,15 @@ const after: Readonly<Record<'FREEZE' | 'RELEASE' | 'REFUND', readonly PaymentSt
   REFUND: ['RETURNED'],
 };
 
-/** Opens the simulated provider in a folder of its own; closed after the test. */
+/**
+ * Opens the simulated provider with its own database, controlled by the test, which also makes its notifications. Closing it
+ * ends the calls that are running; then another service can use it. It is closed after the test.
+ */
 export function openTestProvider(
   test: Pick<TestContext, 'after'>,
   first: Treatments = {},
   clock: Clock = systemClock,
-): TestProvider {
+) {
   let treatments = first;
   let lookUpFault: Script['lookUp'] = () => ({ kind: 'NONE' });
   const truth: Report = (_, payment) => payment;
@@ -174,10 +147,7 @@ export function openTestProvider(
     return instruction.holdId;
   }
 
-  return {
-    instructions,
-    instructionsOf: (escrowId) => instructions.filter((one) => one.escrowId === escrowId),
-    lookUps,
+  const provider: PaymentProvider = {
     checkAccess: (signal) => connection.checkAccess(signal),
     check: (parties) => connection.check(parties),
     instruct: (instruction, signal) => connection.instruct(instruction, signal),
@@ -188,29 +158,50 @@ export function openTestProvider(
       await connection.close();
       connection = simulator.connect();
     },
-    instructed: async (kind) => {
+  };
+  return {
+    ...provider,
+    /** All instructions that came, repeated ones too, in their order. */
+    instructions,
+    instructionsOf: (escrowId: string) => instructions.filter((one) => one.escrowId === escrowId),
+    /** All look-ups that came, with their times in Unix milliseconds. */
+    lookUps,
+    /** Resolves when an instruction of this kind has come. */
+    instructed: async (kind: InstructionKind) => {
       while (!instructions.some((instruction) => instruction.kind === kind)) {
         await once(arrivals, 'instruction');
       }
     },
-    treat: (changed) => {
+    /** Treats instructions of these kinds in this way from now on. */
+    treat: (changed: Treatments) => {
       treatments = { ...treatments, ...changed };
     },
+    /** Carries out and answers all that is kept back; resolves when that is done. */
     answer: () => endKeeping(({ resolve }) => resolve(faults.CONFIRMED)),
-    fail: (error) => endKeeping(({ reject }) => reject(error)),
-    treatLookUps: (fault) => {
+    /** Breaks the connection of all instructions that are kept back: they never arrived. */
+    fail: (error: Error) => endKeeping(({ reject }) => reject(error)),
+    /** Treats look-ups in this way from now on, all of them or each by a function. */
+    treatLookUps: (fault: LookUpFault | Script['lookUp']) => {
       lookUpFault = typeof fault === 'function' ? fault : () => fault;
     },
-    report: (next = truth) => {
+    /** Reports this from now on, or the truth again. */
+    report: (next: Report = truth) => {
       report = next;
     },
-    carriedOut: (kind) => simulator.holds().filter(({ status }) => after[kind].includes(status)).length,
-    statusOf: (escrowId) => {
+    /** How many holds have been made, paid out or given back, each of which can happen to a hold but once. */
+    carriedOut: (kind: keyof typeof after) =>
+      simulator.holds().filter(({ status }) => after[kind].includes(status)).length,
+    statusOf: (escrowId: string): PaymentStatus => {
       const holdId = holdIdOf(escrowId);
       return simulator.holds().find((hold) => hold.holdId === holdId)?.status ?? 'ABSENT';
     },
-    lapse: (escrowId) => simulator.befall(holdIdOf(escrowId), 'LAPSE'),
-    notification: (escrowId, { eventId = randomUUID(), claims = {}, nowS, secret = ownSecret } = {}) => {
+    /** Lets the hold of an order run out. */
+    lapse: (escrowId: string) => simulator.befall(holdIdOf(escrowId), 'LAPSE'),
+    /** Returns a notification about an order, genuine by default, as it is posted. */
+    notification: (
+      escrowId: string,
+      { eventId = randomUUID(), claims = {}, nowS, secret = ownSecret }: NotificationOptions = {},
+    ) => {
       const event = { id: eventId, type: 'hold.changed', holdId: holdIdOf(escrowId) };
       const text = typeof claims === 'string' ? claims : JSON.stringify({ ...event, ...claims });
       const body = Buffer.from(text);

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { TestContext } from 'node:test';
@@ -81,46 +82,7 @@ export interface StandInDispute {
 }
 
 /** Stripe as far as this project uses it, over HTTP and with a memory. */
-export interface StripeStandIn {
-  /** http://127.0.0.1:port */
-  readonly url: string;
-  readonly apiKey: string;
-  readonly webhookSecret: string;
-  /** The PaymentIntents, the newest last; a test may change them, as the dashboard would. */
-  readonly intents: StandInIntent[];
-  /** The requests that arrived, the newest last. */
-  readonly requests: SeenRequest[];
-  /** Customers there are; a customer not among them is unknown. */
-  readonly customers: Set<string>;
-  /** Connected accounts that let the platform act for them. */
-  readonly accounts: Set<string>;
-  /** What happens to the next request whose method and path match, such as /^POST .*capture$/. */
-  failNext(pattern: RegExp, fault: Fault): void;
-  /** Cancels an authorisation that has run out. */
-  expire(intentId: string): void;
-  /** Captures what is authorised and sets metadata, as the seller can in a full dashboard. */
-  captureAsSeller(intentId: string, metadata: Readonly<Record<string, string>>): void;
-  /** Gives the buyer back an amount of what was captured. */
-  refund(intentId: string, amount: number): void;
-  /** Has the buyer contest an amount of what was captured; a test may change the status of the dispute. */
-  dispute(intentId: string, amount: number): StandInDispute;
-  /** The buyer goes to the address of the next action, and confirms there or does not. */
-  authenticate(intentId: string, isConfirmed: boolean): void;
-  /** Has every request refused for its key, or none any more. */
-  revokeKey(isRevoked: boolean): void;
-  /** Forgets all idempotency keys, as Stripe does after 24 hours or more. */
-  forgetKeys(): void;
-  /** Body and Stripe-Signature of an event, as an endpoint for connected accounts sends it; `more` are members of it. */
-  event(
-    id: string,
-    type: string,
-    object: object,
-    signedAtS: number,
-    more?: object,
-  ): { body: Buffer; signature: string };
-  /** The Stripe-Signature of a body. */
-  sign(body: string | Uint8Array, signedAtS: number): string;
-}
+export type StripeStandIn = Awaited<ReturnType<typeof startStripeStandIn>>;
 
 interface Answer {
   readonly status: number;
@@ -135,7 +97,7 @@ interface UsedKey {
 }
 
 interface State {
-  readonly url: string;
+  url: string;
   readonly intents: StandInIntent[];
   readonly disputes: StandInDispute[];
   readonly customers: Set<string>;
@@ -156,14 +118,20 @@ const currencies: readonly string[] = ['cny', 'usd', 'eur', 'jpy', 'bhd'];
 const keptS = 7 * 24 * 3600;
 
 /** Starts a stand-in, closed after the test. */
-export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Promise<StripeStandIn> {
-  const apiKey = 'sk_test_standin';
-  const webhookSecret = 'whsec_standin';
+export async function startStripeStandIn(test: Pick<TestContext, 'after'>) {
+  const [apiKey, webhookSecret] = ['sk_test_standin', 'whsec_standin'];
   const requests: SeenRequest[] = [];
   let isRevoked = false;
   const faults = createRequestFaults<Fault>();
-
-  let state: State;
+  const world = {
+    /** The PaymentIntents, the newest last; a test may change them, as the dashboard would. */
+    intents: [] as StandInIntent[],
+    /** Customers there are; a customer not among them is unknown. */
+    customers: new Set(['cus_1', 'cus_2']),
+    /** Connected accounts that let the platform act for them. */
+    accounts: new Set(['acct_1', 'acct_2']),
+  };
+  const state: State = { ...world, url: '', disputes: [], clones: new Map(), keys: new Map() };
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const seen = await readRequest(request);
@@ -182,72 +150,69 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
   const server = createServer((request, response) => {
     serve(request, response).catch((error) => response.destroy(error));
   });
-  const url = await listenLocally(test, server, () => server.closeAllConnections());
-  state = {
-    ...{ url, intents: [], disputes: [], clones: new Map(), keys: new Map() },
-    customers: new Set(['cus_1', 'cus_2']),
-    accounts: new Set(['acct_1', 'acct_2']),
-  };
-  const captured = (intentId: string): StandInCharge => {
-    const intent = state.intents.find(({ id }) => id === intentId);
-    if (intent?.status !== 'succeeded' || intent.latest_charge === null)
-      throw new Error(`${intentId} is not captured`);
-    return intent.latest_charge;
-  };
+  state.url = await listenLocally(test, server, () => server.closeAllConnections());
 
+  /** Returns a PaymentIntent with this status. */
+  const intentWith = (status: string, intentId: string): StandInIntent => {
+    const intent = state.intents.find(({ id }) => id === intentId);
+    if (intent?.status !== status) throw new Error(`${intentId} is not ${status}`);
+    return intent;
+  };
+  const captured = (intentId: string): StandInCharge =>
+    intentWith('succeeded', intentId).latest_charge ?? assert.fail();
   const sign = (body: string | Uint8Array, signedAtS: number) => {
     const mac = createHmac('sha256', webhookSecret).update(`${signedAtS}.`).update(body).digest('hex');
     return `t=${signedAtS},v1=${mac},v0=${'0'.repeat(mac.length)}`;
   };
   return {
-    url,
-    apiKey,
-    webhookSecret,
-    intents: state.intents,
+    ...{ url: state.url, apiKey, webhookSecret },
+    ...world,
+    /** The requests that arrived, the newest last. */
     requests,
-    customers: state.customers,
-    accounts: state.accounts,
+    /** What happens to the next request whose method and path match, such as /^POST .*capture$/. */
     failNext: faults.failNext,
-    expire: (intentId) => {
-      const intent = state.intents.find(({ id }) => id === intentId);
-      if (intent?.status !== 'requires_capture') throw new Error(`${intentId} holds nothing`);
-      Object.assign(intent, { status: 'canceled', amount_capturable: 0, cancellation_reason: 'automatic' });
+    /** Cancels an authorisation that has run out. */
+    expire: (intentId: string) => {
+      const expired = { status: 'canceled', amount_capturable: 0, cancellation_reason: 'automatic' };
+      Object.assign(intentWith('requires_capture', intentId), expired);
     },
-    captureAsSeller: (intentId, metadata) => {
-      const intent = state.intents.find(({ id }) => id === intentId);
+    /** Captures what is authorised and sets metadata, as the seller can in a full dashboard. */
+    captureAsSeller: (intentId: string, metadata: Readonly<Record<string, string>>) => {
       const params = Object.entries(metadata).map(([key, value]) => [`metadata[${key}]`, value]);
-      const { status } = capture(intent, Object.fromEntries(params));
-      if (status !== 200) throw new Error(`${intentId} holds nothing`);
+      capture(intentWith('requires_capture', intentId), Object.fromEntries(params));
     },
-    refund: (intentId, amount) => {
+    /** Gives the buyer back an amount of what was captured. */
+    refund: (intentId: string, amount: number) => {
       const charge = captured(intentId);
       charge.amount_refunded += amount;
       charge.refunded = charge.amount_refunded === charge.amount;
     },
-    dispute: (intentId, amount) => {
+    /** Has the buyer contest an amount of what was captured; a test may change the status of the dispute. */
+    dispute: (intentId: string, amount: number): StandInDispute => {
       captured(intentId).disputed = true;
       const id = `dp_${state.disputes.length + 1}`;
-      const made: StandInDispute = {
-        ...{ id, object: 'dispute', payment_intent: intentId, amount },
-        ...{ currency: state.intents.find((intent) => intent.id === intentId)?.currency ?? '' },
-        status: 'needs_response',
-      };
-      state.disputes.push(made);
-      return made;
+      const { currency } = intentWith('succeeded', intentId);
+      const status = 'needs_response';
+      state.disputes.push({ id, object: 'dispute', payment_intent: intentId, amount, currency, status });
+      return state.disputes.at(-1) as StandInDispute;
     },
-    authenticate: (intentId, isConfirmed) => {
-      const intent = state.intents.find(({ id }) => id === intentId);
-      if (intent?.status !== 'requires_action') throw new Error(`${intentId} asks for nothing`);
+    /** The buyer goes to the address of the next action, and confirms there or does not. */
+    authenticate: (intentId: string, isConfirmed: boolean) => {
+      const intent = intentWith('requires_action', intentId);
       intent.next_action = null;
       if (isConfirmed) authorised(intent);
       else declined(intent, 'payment_intent_authentication_failure', undefined);
     },
-    revokeKey: (revoked) => {
+    /** Rejects every request for its key from now on, or accepts it again. */
+    revokeKey: (revoked: boolean) => {
       isRevoked = revoked;
     },
+    /** Forgets all idempotency keys, as Stripe does after 24 hours or more. */
     forgetKeys: () => state.keys.clear(),
+    /** Returns the Stripe-Signature of a body. */
     sign,
-    event: (id, type, object, signedAtS, more) => {
+    /** Body and Stripe-Signature of an event, as an endpoint for connected accounts sends it; `more` are members of it. */
+    event: (id: string, type: string, object: object, signedAtS: number, more?: object) => {
       const kind = { object: 'event', api_version: '2026-10-28.endive', livemode: false };
       const event = { id, ...kind, account: 'acct_1', type, data: { object }, ...more };
       const body = Buffer.from(JSON.stringify(event, null, 2));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import pino from 'pino';
 import { createCalendar } from '../../../src/domain/calendar.ts';
-import type { EscrowState, InstructionKind } from '../../../src/domain/escrow.ts';
+import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
 import {
   type ReconciliationLimits,
@@ -10,15 +10,12 @@ import {
 } from '../../../src/payments/reconciliation/limits.ts';
 import { createReconciler } from '../../../src/payments/reconciliation/reconciler.ts';
 import { createRecovery } from '../../../src/payments/reconciliation/recovery.ts';
-import type { StoredKey } from '../../../src/store/caller-commands.ts';
-import type { Instruction } from '../../../src/store/escrow-commands.ts';
-import type { EscrowCase } from '../../../src/store/reconciliation-commands.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { type Execute, type Kind, perform } from '../../../src/store/store.ts';
 import { newKey, painting, terms } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
-import { createManualClock, type ManualClock } from '../../support/clock.ts';
-import { openTestProvider, type TestProvider } from '../../support/simulator.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { openTestProvider } from '../../support/simulator.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 /** The limits of a kit: those of the service, with the long ones short enough for a test. */
@@ -30,43 +27,7 @@ export const kitLimits: ReconciliationLimits = {
 };
 
 /** A reconciler on a real store; the test controls time and provider. */
-export interface Kit {
-  /** Executes a command, whatever fails for the reconciler. */
-  readonly execute: Execute;
-  readonly clock: ManualClock;
-  /** The folder of its database. */
-  readonly dataDir: string;
-  readonly provider: TestProvider;
-  readonly platform: StoredKey;
-  /** Makes all commands of a kind fail for the reconciler. Returns a function that ends it and returns how many failed. */
-  fail(kind: Kind, error: Error): () => number;
-  /** Registers a further platform. */
-  addPlatform(name: string): Promise<StoredKey>;
-  /** Opens an order of a platform, the kit's own by default, and sends its FREEZE. Returns its id. */
-  open(platform?: StoredKey): Promise<string>;
-  /** Prepares a resolution and sends it. */
-  resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Instruction>;
-  case(escrowId: string): Promise<EscrowCase>;
-  stateOf(escrowId: string): Promise<EscrowState>;
-  /** Stores the decision of an operator; an instruction that follows from it has this id. */
-  decide(escrowId: string, decision: Decision, instructionId?: string): Promise<void>;
-  /** Closes an order as an operator does. */
-  close(escrowId: string): Promise<void>;
-  /** Takes a new notification about an order. */
-  notify(escrowId: string): Promise<void>;
-  /** Asserts that an order has this state, no open instruction, and is not in review. */
-  assertSettled(escrowId: string, state: EscrowState): Promise<void>;
-  /** Returns the kinds of all instructions sent, in their order. */
-  kindsSent(): readonly InstructionKind[];
-  /** Returns the provenance events of the artwork of an order. */
-  provenance(escrowId: string): Promise<readonly string[]>;
-  /** Advances the clock step by step, while recovery runs. */
-  pass(ms: number): Promise<void>;
-  /** Stops the reconciler and starts another one on the same store, like a restart. */
-  restart(): Promise<void>;
-  /** The log lines. */
-  readonly logged: readonly { readonly msg: string; readonly level: number }[];
-}
+export type Kit = Awaited<ReturnType<typeof openKit>>;
 
 /** Turns of the event loop that a step of recovery takes at most: its queries, and a commit after each. */
 const turnsPerStep = 20;
@@ -85,10 +46,7 @@ export function quiet(): Promise<void> {
 }
 
 /** Opens a kit, which is closed after the test. */
-export async function openKit(
-  test: Pick<TestContext, 'after'>,
-  limits: Partial<ReconciliationLimits> = {},
-): Promise<Kit> {
+export async function openKit(test: Pick<TestContext, 'after'>, limits: Partial<ReconciliationLimits> = {}) {
   const dataDir = temporaryFolder(test);
   const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
   const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
@@ -144,13 +102,13 @@ export async function openKit(
   };
 
   return {
+    /** Executes a command, whatever fails for the reconciler. */
     execute,
-    clock,
-    dataDir,
-    provider,
-    platform,
+    ...{ clock, dataDir, provider, platform, addPlatform },
+    /** The log lines. */
     logged,
-    fail: (kind, error) => {
+    /** Makes all commands of a kind fail for the reconciler. Returns a function that ends it and returns how many failed. */
+    fail: (kind: Kind, error: Error) => {
       failing = { kind, error };
       failures = 0;
       return () => {
@@ -158,7 +116,7 @@ export async function openKit(
         return failures;
       };
     },
-    addPlatform,
+    /** Opens an order of a platform, the kit's own by default, and sends its FREEZE. Returns its id. */
     open: async (of = platform) => {
       const by = { callerId: of.callerId, caller: of.caller };
       const { filingNo } = await execute({ kind: 'FileArtwork', artwork: painting, at: now(), by });
@@ -167,33 +125,41 @@ export async function openKit(
       await reconciler.carryOut(operation).catch(() => {});
       return operation.order.escrowId;
     },
-    resolve: async (resolution, escrowId) =>
+    /** Prepares a resolution and sends it. */
+    resolve: async (resolution: 'RELEASE' | 'REFUND', escrowId: string) =>
       reconciler.carryOut(await execute({ kind: 'PrepareResolution', resolution, escrowId, ...ordered() })),
     case: caseOf,
-    stateOf: async (escrowId) => (await caseOf(escrowId)).order.state,
-    decide: async (escrowId, decision, instructionId = newInstructionId()) => {
+    stateOf: async (escrowId: string) => (await caseOf(escrowId)).order.state,
+    /** Stores the decision of an operator; an instruction that follows from it has this id. */
+    decide: async (escrowId: string, decision: Decision, instructionId = newInstructionId()) => {
       const nowMs = clock.nowMs();
       await execute({ kind: 'Decide', by: tester, escrowId, decision, instructionId, nowMs });
     },
-    close: async (escrowId) => {
+    /** Closes an order as an operator does. */
+    close: async (escrowId: string) => {
       await execute({ kind: 'CloseOrder', by: tester, escrowId, at: now() });
     },
-    notify: async (escrowId) => {
+    /** Takes a new notification about an order. */
+    notify: async (escrowId: string) => {
       const { holdId } = await caseOf(escrowId);
       const eventId = `event ${newInstructionId()}`;
       await execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: clock.nowMs() });
     },
-    assertSettled: async (escrowId, state) => {
+    /** Asserts that an order has this state, no open instruction, and is not in review. */
+    assertSettled: async (escrowId: string, state: EscrowState) => {
       const { order, open, review } = await caseOf(escrowId);
       assert.deepEqual([order.state, open, review], [state, [], undefined]);
     },
+    /** Returns the kinds of all instructions sent, in their order. */
     kindsSent: () => provider.instructions.map(({ kind }) => kind),
-    provenance: async (escrowId) => {
+    /** Returns the provenance events of the artwork of an order. */
+    provenance: async (escrowId: string) => {
       const { filingNo } = (await caseOf(escrowId)).order;
       const found = await execute({ kind: 'GetProvenance', filingNo });
       return found?.records.map(({ event }) => event) ?? [];
     },
-    pass: async (ms) => {
+    /** Advances the clock step by step, while recovery runs. */
+    pass: async (ms: number) => {
       const untilMs = clock.monotonicMs() + ms;
       for (;;) {
         await quiet();
@@ -202,6 +168,7 @@ export async function openKit(
         clock.advance(stepMs);
       }
     },
+    /** Stops the reconciler and starts another one on the same store, like a restart. */
     restart: async () => {
       await end();
       ({ reconciler, recovery } = begin());
