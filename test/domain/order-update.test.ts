@@ -30,6 +30,7 @@ const table: readonly [string, Partial<OrderUnderWay>, PaymentSnapshot, 'NEWS' |
   ['disputed and looked up again', contested, disputed, 'REVIEW'],
   ['partly returned and in review', { ...left, ...waits }, partly, 'NOTHING'],
   ['partly returned and in review, by another part', { ...left, ...waits }, less, 'NEWS'],
+  ['partly returned and accepted, by another part', { ...left, accepted: partly }, less, 'NEWS'],
   ['disputed and in review', { ...contested, ...waits }, returned, 'NEWS'],
   ['disputed and in review', { ...contested, ...waits }, paidOut, 'NEWS'],
   ['disputed and accepted', { ...contested, accepted: disputed }, paidOut, 'NEWS'],

@@ -1,19 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
-import { type Kit, kitLimits, openKit, released } from './kit.ts';
-
-/** What is said in place of what the provider's books say. */
-type Word = Pick<PaymentSnapshot, 'status' | 'amount' | 'declined' | 'holdExpiresAtMs'>;
-
-/** Reports this of the order from now on, or the truth, and takes a notification. */
-async function notify(kit: Kit, escrowId: string, word?: Word): Promise<void> {
-  if (word === undefined) kit.provider.report();
-  else kit.provider.report((_, truth) => ({ ...truth, ...word }));
-  await kit.notify(escrowId);
-  await kit.pass(2 * kitLimits.pollMs);
-}
+import { type Kit, kitLimits, openKit } from './kit.ts';
 
 async function decide(kit: Kit, escrowId: string, decision: Decision): Promise<void> {
   await kit.decide(escrowId, decision);
@@ -26,19 +14,6 @@ async function since(kit: Kit, escrowId: string) {
   assert.equal(order.state, 'RELEASED');
   return order.history.slice(3).map(({ state, payment, amount }) => [state, payment, amount]);
 }
-
-test('each returned part is recorded and needs its own review', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await released(kit);
-  await notify(kit, escrowId, { status: 'PARTLY_RETURNED', amount: 3n });
-  await decide(kit, escrowId, 'ACCEPT');
-  await notify(kit, escrowId, { status: 'PARTLY_RETURNED', amount: 2n });
-  assert.deepEqual(await since(kit, escrowId), [
-    ['RELEASED', 'PARTLY_RETURNED', 3n],
-    ['RELEASED', 'PARTLY_RETURNED', 2n],
-  ]);
-  assert.notEqual((await kit.case(escrowId)).review, undefined);
-});
 
 test('a capture that was returned in full before a look-up is no release', async (t) => {
   const kit = await openKit(t);
@@ -64,20 +39,6 @@ for (const status of ['DISPUTED', 'PARTLY_RETURNED'] as const) {
     assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED', 'TRANSFER']);
   });
 }
-
-test('the reason for a declined release stays with the instruction', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
-  const declined = {
-    code: 'account_closed',
-    words: 'The seller cannot be paid.',
-    detail: 'acct_1 is closed',
-  };
-  kit.provider.treat({ RELEASE: { kind: 'DECLINE' } });
-  kit.provider.report((_, truth) => ({ ...truth, declined }));
-  const { status, reason } = await kit.resolve('RELEASE', escrowId);
-  assert.deepEqual([status, reason], ['DECLINED', declined.words]);
-});
 
 test('the end of a hold is stored, and each look-up logs a warning from a day before', async (t) => {
   const kit = await openKit(t);
