@@ -8,7 +8,7 @@ import {
   partyRoles,
 } from '../domain/party.ts';
 import { rejectViolations, ValidationError, type Violation } from '../domain/violation.ts';
-import { JsonError, type JsonValue, parseJsonObject, shownName } from '../lib/json/strict-json.ts';
+import { JsonError, type JsonValue, parseJsonObject, shownName } from '../lib/strict-json.ts';
 import type { ProviderKind } from '../payments/provider.ts';
 import type { Imported, ImportedParty, NamedCaller, Party } from '../store/party-commands.ts';
 import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';

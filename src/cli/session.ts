@@ -8,7 +8,7 @@ import { type Config, readConfig, readDataDir, unknownSettings } from '../config
 import { type Actor, checkReason } from '../domain/audit-entry.ts';
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import { rejectViolations } from '../domain/violation.ts';
-import { shownName } from '../lib/json/strict-json.ts';
+import { shownName } from '../lib/strict-json.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../operations/registry.ts';
 import { isServingRecordThere, readServingRecord } from '../operations/serving-record.ts';
 import { allOf, type Page, type PageQuery } from '../store/paging.ts';

@@ -1,5 +1,11 @@
 import type { Actor } from '../domain/audit-entry.ts';
-import { type Agreement, agreedQuota, checkAgreement, type Environment } from '../domain/caller.ts';
+import {
+  type Agreement,
+  agreedQuota,
+  checkAgreement,
+  type Environment,
+  type Tier,
+} from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { checkTokenTerms, scopes, scopesIn, type TokenTerms } from '../domain/token.ts';
 import { rejectViolations } from '../domain/violation.ts';
@@ -9,27 +15,7 @@ import { type KeyRing, SecretNotOpened } from './key-ring.ts';
 import { mintKey, mintToken, tokenHash } from './mint.ts';
 
 /** Issues credentials. Secrets and tokens are returned once and cannot be read again. */
-export interface Issuance {
-  /** Registers a platform and issues its first key. Throws VALIDATION_FAILED. */
-  issueKey(agreement: Agreement, by: Actor): Promise<IssuedKey>;
-  /**
-   * Issues another key, which is suspended if the existing one is. The existing key expires after `overlapS` seconds.
-   * Throws NOT_FOUND, VALIDATION_FAILED.
-   */
-  rotateKey(keyId: string, overlapS: number, by: Actor): Promise<IssuedKey>;
-  /** Issues a token to an internal system. Throws VALIDATION_FAILED. */
-  issueToken(terms: TokenTerms, by: Actor): Promise<IssuedToken>;
-  /**
-   * Issues the first key and a token with all scopes, in one transaction. `keep` gets them before they are stored, because
-   * they cannot be read afterwards.
-   */
-  issueFirst(
-    agreement: Agreement,
-    service: string,
-    by: Actor,
-    keep: (first: FirstCredentials) => void,
-  ): Promise<void>;
-}
+export type Issuance = ReturnType<typeof createIssuance>;
 
 /** A new key with its secret. */
 export interface IssuedKey {
@@ -59,7 +45,7 @@ export interface IssuanceDependencies {
   readonly clock: Clock;
 }
 
-export function createIssuance({ execute, keyRing, environment, clock }: IssuanceDependencies): Issuance {
+export function createIssuance({ execute, keyRing, environment, clock }: IssuanceDependencies) {
   const nowS = () => Math.floor(clock.nowMs() / 1000);
 
   function newKey() {
@@ -95,20 +81,35 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
   }
 
   return {
-    issueKey: async (agreement, by) => {
+    /** Registers a platform and issues its first key. Throws VALIDATION_FAILED. */
+    issueKey: async (agreement: Agreement, by: Actor): Promise<IssuedKey> => {
       const platform = platformOf(agreement);
       return issued(await execute({ kind: 'AddPlatform', by, platform, key: newKey().key }));
     },
-    rotateKey: async (keyId, overlapS, by) => {
+    /**
+     * Issues another key, which is suspended if the existing one is. The existing key expires after `overlapS` seconds.
+     * Throws NOT_FOUND, VALIDATION_FAILED.
+     */
+    rotateKey: async (keyId: string, overlapS: number, by: Actor): Promise<IssuedKey> => {
       const [{ key }, endsAtS] = [newKey(), nowS() + overlapS];
       return issued(await execute({ kind: 'RotateKey', by, keyId, key, endsAtS }));
     },
-    issueToken: async (terms, by) => {
+    /** Issues a token to an internal system. Throws VALIDATION_FAILED. */
+    issueToken: async (terms: TokenTerms, by: Actor): Promise<IssuedToken> => {
       const { token, text } = newToken(terms);
       const stored = await execute({ kind: 'AddToken', by, name: terms.name, token });
       return { stored, token: text };
     },
-    issueFirst: async (agreement, service, by, keep) => {
+    /**
+     * Issues the first key and a token with all scopes, in one transaction. `keep` gets them before they are stored, because
+     * they cannot be read afterwards.
+     */
+    issueFirst: async (
+      agreement: Agreement,
+      service: string,
+      by: Actor,
+      keep: (first: FirstCredentials) => void,
+    ): Promise<void> => {
       const platform = platformOf(agreement);
       const { key, apiSecret } = newKey();
       const unlimited = { name: service, scopes, expiresAtS: undefined, platform: undefined };
@@ -123,6 +124,5 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
 function platformOf(agreement: Agreement): NewPlatform {
   const { name, tier, filingCap } = agreement;
   rejectViolations(checkAgreement(agreement));
-  if (tier === undefined) throw new Error('A checked agreement has a tier.');
-  return { name, tier, monthlyQuota: agreedQuota(agreement), filingCap };
+  return { name, tier: tier as Tier, monthlyQuota: agreedQuota(agreement), filingCap };
 }

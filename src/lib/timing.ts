@@ -4,8 +4,6 @@ import type { Clock } from '../domain/clock.ts';
 export interface Repetition {
   /** Runs the work now. Resolves when this first run has ended; the next ones follow on their own. */
   start(): Promise<void>;
-  /** Runs the work for the first time when the first period is over. */
-  startLater(): void;
   /** Begins no further run. Resolves when the run in progress has ended. */
   stop(): Promise<void>;
 }
@@ -43,7 +41,6 @@ export function every(
 
   return {
     start: begin,
-    startLater: () => schedule(periodMs()),
     stop: () => {
       isStopped = true;
       cancel();

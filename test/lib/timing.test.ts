@@ -26,15 +26,6 @@ describe('every', () => {
     assert.equal(count.runs, 4);
   });
 
-  test('startLater waits for a period first', () => {
-    const { clock, count, loop } = everySecond();
-    loop.startLater();
-    clock.advance(999);
-    assert.equal(count.runs, 0);
-    clock.advance(1);
-    assert.equal(count.runs, 1);
-  });
-
   test('never has two runs at a time, and stop waits for the one in progress', async () => {
     const clock = createManualClock();
     const steps: PromiseWithResolvers<void>[] = [];

@@ -1,7 +1,7 @@
 import type { DescMessage, Message, MessageInitShape } from '@bufbuild/protobuf';
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
 import type { Violation } from '../../domain/violation.ts';
-import { seal, sealOverheadBytes, unseal } from '../../keys/seal.ts';
+import { sealText, unsealText } from '../../keys/seal.ts';
 import type { CallerRef } from '../../store/filing-commands.ts';
 import type { Page, PageQuery } from '../../store/paging.ts';
 import { type AnyOperation, type Call, operation, parsed } from '../operation.ts';
@@ -35,15 +35,8 @@ const positionBytes = 8;
 export function createPaging(key: Uint8Array): Paging {
   /** Where the page of a token begins; undefined if the token is not valid for this list and caller. */
   function positionOf(request: ListRequest, by: CallerRef): number | undefined {
-    const sealed = Buffer.from(request.pageToken, 'base64url');
-    // Buffer.from skips characters that are not base64url, so the text is compared, too.
-    const isToken = sealed.length === sealOverheadBytes + positionBytes;
-    if (!isToken || sealed.toString('base64url') !== request.pageToken) return undefined;
-    try {
-      return Number(unseal(key, sealed, contextOf(request, by)).readBigUInt64BE());
-    } catch {
-      return undefined;
-    }
+    const position = unsealText(key, request.pageToken, positionBytes, contextOf(request, by));
+    return position && Number(position.readBigUInt64BE());
   }
 
   return {
@@ -68,7 +61,7 @@ export function createPaging(key: Uint8Array): Paging {
       if (next === undefined) return '';
       const position = Buffer.alloc(positionBytes);
       position.writeBigUInt64BE(BigInt(next));
-      return seal(key, position, contextOf(request, by)).toString('base64url');
+      return sealText(key, position, contextOf(request, by));
     },
   };
 }

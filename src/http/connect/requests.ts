@@ -2,16 +2,17 @@ import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bu
 import { base64Decode } from '@bufbuild/protobuf/wire';
 import { ApiError } from '../../domain/reason.ts';
 import { rejectViolations, type Violation, wellFormedRule } from '../../domain/violation.ts';
-import { integerOf } from '../../lib/json/integer.ts';
 import {
+  integerOf,
   JsonNumber,
   type JsonObject,
   type JsonValue,
   jsonText,
   parseJsonObject,
   shownName,
-} from '../../lib/json/strict-json.ts';
-import { typeRules, wordRule } from '../../lib/json/type-rules.ts';
+  typeRules,
+  wordRule,
+} from '../../lib/strict-json.ts';
 
 /** The longest deadline of a call, in milliseconds. */
 export const deadlineMsMax = 60_000;

@@ -17,15 +17,16 @@ import type { HttpRule } from '../../../gen/google/api/http_pb.ts';
 import { isUnary, type Reading } from '../../api/operation.ts';
 import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
-import { integerOf } from '../../lib/json/integer.ts';
 import {
+  integerOf,
   JsonNumber,
   type JsonObject,
   type JsonValue,
   parseJsonObject,
   shownName,
-} from '../../lib/json/strict-json.ts';
-import { typeRules, wordRule } from '../../lib/json/type-rules.ts';
+  typeRules,
+  wordRule,
+} from '../../lib/strict-json.ts';
 import type { RequestTarget } from './http-message.ts';
 
 /** A REST route: one google.api.http annotation of one method. */

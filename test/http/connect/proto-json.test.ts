@@ -68,7 +68,7 @@ for (const [member, value, message] of invalid) {
   });
 }
 
-/** test/lib/json/strict-json.test.ts has all broken JSON. */
+/** test/lib/strict-json.test.ts has all broken JSON. */
 const rejected: readonly (readonly [string, string | Uint8Array, Reason, RegExp])[] = [
   ['a repeated member', filing({ more: '"author":"x"' }), 'INVALID_JSON', /author is repeated/],
   ['a member in other letters', filing({ more: '"Author":"x"' }), 'VALIDATION_FAILED', /^Author is not part/],

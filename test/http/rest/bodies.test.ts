@@ -18,7 +18,7 @@ const target = '/api/v1/filing';
 const body = JSON.stringify(artwork);
 const bodyBytesMax = 65_536;
 
-/** test/lib/json/strict-json.test.ts has all cases. */
+/** test/lib/strict-json.test.ts has all cases. */
 const badBodies: readonly (readonly [body: string | Uint8Array, message: RegExp])[] = [
   ['[]', /body .*one JSON object/],
   [body.slice(0, -1), /ends too early/],

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ApiError } from '../../../src/domain/reason.ts';
+import { ApiError } from '../../src/domain/reason.ts';
 import {
   JsonNumber,
   type JsonValue,
   jsonDepthMax,
   parseJsonObject,
   shownName,
-} from '../../../src/lib/json/strict-json.ts';
-import { createRandom } from '../../support/random.ts';
-import { apiError } from '../../support/rejected.ts';
+} from '../../src/lib/strict-json.ts';
+import { createRandom } from '../support/random.ts';
+import { apiError } from '../support/rejected.ts';
 
 const parse = (text: string) => parseJsonObject(Buffer.from(text));
 
