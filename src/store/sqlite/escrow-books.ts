@@ -17,8 +17,8 @@ import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
 import type { BusinessTime } from '../filing-commands.ts';
-import type { EscrowCase } from '../reconciliation-commands.ts';
-import { createEscrowRows, type EscrowRow, type EscrowRows, type StoppedRow } from './escrow-rows.ts';
+import type { EscrowCase, OrderUpdate } from '../reconciliation-commands.ts';
+import { createEscrowRows, type EscrowRow, type EscrowRows } from './escrow-rows.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import type { Outbox } from './outbox.ts';
 import type { PartyRegister } from './parties.ts';
@@ -148,8 +148,13 @@ function createStateChanges(
       addEvent(payoutEvent(before, now.payment), row, to, at.atMs);
     },
     /** Marks an order for review, and adds the event unless it was marked already. `state` is its state after that. */
-    stop: (row: EscrowRow, stop: Omit<StoppedRow, 'id'>, state: EscrowState, atMs: number): void => {
-      rows.stop({ ...stop, id: row.id });
+    stop: (
+      row: EscrowRow,
+      review: NonNullable<OrderUpdate['review']>,
+      state: EscrowState,
+      atMs: number,
+    ): void => {
+      rows.stop(row.id, review);
       if (row.review === null) addEvent('escrow.in_review', row, state, atMs);
     },
   };

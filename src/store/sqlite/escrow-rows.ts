@@ -14,11 +14,12 @@ import {
   type SQL,
   sql,
 } from 'drizzle-orm';
-import type { EscrowState, InstructionKind } from '../../domain/escrow.ts';
+import type { InstructionKind } from '../../domain/escrow.ts';
 import type { EscrowTerms } from '../../domain/escrow-terms.ts';
 import type { ProviderIds } from '../../domain/party.ts';
 import type { OrderEnd } from '../../domain/resolution.ts';
 import type { PageQuery } from '../paging.ts';
+import type { OrderUpdate } from '../reconciliation-commands.ts';
 import { createDueOrders } from './due-orders.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow, escrowInstruction, party } from './schema.ts';
@@ -35,28 +36,6 @@ export type NewEscrowRow = Pick<
   'escrowId' | 'callerId' | 'timestamp' | 'buyerPartyId' | 'sellerPartyId'
 > &
   EscrowTerms & { readonly lookUpAtMs: number };
-
-/** The values of an update. */
-export interface UpdatedRow {
-  readonly id: number;
-  readonly from: EscrowState;
-  readonly to: EscrowState;
-  readonly reference: string | null;
-  readonly holdExpiresAtS: number | null;
-  readonly nextActionUrl: string | null;
-  readonly nextActionUntilMs: number | null;
-  readonly resetsAttempts: 0 | 1;
-  /** The number of notifications at the time of the provider request. */
-  readonly notificationCount: number;
-  readonly lookUpAtMs: number | null;
-  /** When the order is due if it has had more notifications since. */
-  readonly nowMs: number;
-}
-
-/** Why an order needs a review. */
-export type StoppedRow = Pick<EscrowRow, 'id' | 'foundStatus' | 'foundAmount' | 'foundCurrency'> & {
-  readonly review: string;
-};
 
 const isThis = eq(escrow.id, sql.placeholder('id'));
 const isNotInReview = isNull(escrow.review);
@@ -148,8 +127,26 @@ function createChanges(database: Database) {
       if (row === undefined) throw new Error(`${order.escrowId} was not stored.`);
       return row.id;
     },
-    /** Applies an update if the order is still in state `from` and needs no review or is RELEASED. Returns whether it did. */
-    update: (row: UpdatedRow): boolean => update.run({ ...row }) === 1,
+    /**
+     * Applies the members of an update that are columns, if the order is still in state `from` and needs no review or is RELEASED.
+     * Returns whether it did. The order is due at `nowMs` if it has had more notifications than the update knows.
+     */
+    update: (
+      row: EscrowRow,
+      { nextAction, holdExpiresAtMs, ...given }: OrderUpdate,
+      nowMs: number,
+    ): boolean =>
+      update.run({
+        ...{ id: row.id, from: given.from, to: given.to, nowMs },
+        notificationCount: given.notificationCount,
+        reference: given.reference ?? row.reference,
+        holdExpiresAtS:
+          holdExpiresAtMs === undefined ? row.holdExpiresAtS : Math.floor(holdExpiresAtMs / 1_000),
+        nextActionUrl: nextAction?.url ?? null,
+        nextActionUntilMs: nextAction?.untilMs ?? null,
+        resetsAttempts: given.resetsAttempts ? 1 : 0,
+        lookUpAtMs: given.lookUpAtMs ?? null,
+      }) === 1,
     /** Makes an order due at a time, unless it needs a review. */
     makeDue: (id: number, lookUpAtMs: number): void => {
       makeDue.run({ id, lookUpAtMs });
@@ -259,10 +256,15 @@ function noticeBuyer(
 function createReviews(database: Database) {
   return {
     /** Marks an order for review. */
-    stop: ({ id, ...found }: StoppedRow): void => {
+    stop: (id: number, { why, found }: NonNullable<OrderUpdate['review']>): void => {
       // A RELEASED order is still looked up. It may be due already because of a notification.
       const lookUpAtMs = sql`iif(${escrow.state} = 'RELEASED', ${escrow.lookUpAtMs}, NULL)`;
-      const changes = { ...found, accepted: false, lookUpAtMs };
+      const changes = {
+        ...{ review: why, accepted: false, lookUpAtMs },
+        foundStatus: found?.status ?? null,
+        foundAmount: found?.amount ?? null,
+        foundCurrency: found?.currency ?? null,
+      };
       database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
     },
     /** Lets an order that waits for a person go on. */

@@ -1,4 +1,4 @@
-import { and, asc, between, count, desc, eq, gt, isNotNull, lte, max, ne, sql } from 'drizzle-orm';
+import { and, asc, between, count, desc, eq, gt, isNotNull, lte, max, ne, type SQL, sql } from 'drizzle-orm';
 import {
   type CapUse,
   holdEndsS,
@@ -27,21 +27,11 @@ type FinalState = (typeof finalStates)[number];
 export function createMetricHandlers(database: Database, events: EventReads): Handlers<keyof MetricCommands> {
   const orders = createOrderCounts(database);
   const numbers = createNumberMetrics(database);
-  const inReview = prepareRaw<{ rows: number }>(
-    database,
-    database
-      .select({ rows: count().as('rows') })
-      .from(escrow)
-      .where(isNotNull(escrow.review)),
-  );
-  const holdsEnding = prepareRaw<{ rows: number }>(
-    database,
-    database
-      .select({ rows: count().as('rows') })
-      .from(escrow)
-      // A literal, so that SQLite can use the partial index.
-      .where(and(sql`${escrow.state} = 'FROZEN'`, lte(escrow.holdExpiresAtS, sql.placeholder('untilS')))),
-  );
+  const inReview = prepareCount(database, escrow, isNotNull(escrow.review));
+  // A literal, so that SQLite can use the partial index.
+  const isHeld = sql`${escrow.state} = 'FROZEN'`;
+  const endsSoon = lte(escrow.holdExpiresAtS, sql.placeholder('untilS'));
+  const holdsEnding = prepareCount(database, escrow, and(isHeld, endsSoon));
   const nextLookUp = prepareRaw<{ look_up_at_ms: number }>(
     database,
     database
@@ -51,18 +41,14 @@ export function createMetricHandlers(database: Database, events: EventReads): Ha
       .orderBy(asc(escrow.lookUpAtMs))
       .limit(1),
   );
-  const keysEnding = prepareRaw<{ rows: number }>(
+  const keysEnding = prepareCount(
     database,
-    database
-      .select({ rows: count().as('rows') })
-      .from(apiKey)
-      .where(
-        and(
-          ne(apiKey.status, 'REVOKED'),
-          gt(apiKey.expiresAtS, sql.placeholder('nowS')),
-          lte(apiKey.expiresAtS, sql.placeholder('untilS')),
-        ),
-      ),
+    apiKey,
+    and(
+      ne(apiKey.status, 'REVOKED'),
+      gt(apiKey.expiresAtS, sql.placeholder('nowS')),
+      lte(apiKey.expiresAtS, sql.placeholder('untilS')),
+    ),
   );
   const openInstructions = prepareOpenInstructions(database);
   const webhooks = createWebhookMetrics(database, events);
@@ -75,16 +61,23 @@ export function createMetricHandlers(database: Database, events: EventReads): Ha
         ...numbers.used(year),
         nearestCap: numbers.caps(year, 1)[0],
         ...orders(nowMs),
-        ordersInReview: inReview.get({})?.rows ?? 0,
-        holdsEnding: holdsEnding.get({ untilS: nowS + holdEndsS })?.rows ?? 0,
+        ordersInReview: inReview({}),
+        holdsEnding: holdsEnding({ untilS: nowS + holdEndsS }),
         openInstructions: openInstructions(),
         nextLookUpAtMs: nextLookUp.get({})?.look_up_at_ms,
-        keysEnding: keyEndsS.map((s) => keysEnding.get({ nowS, untilS: nowS + s })?.rows ?? 0),
+        keysEnding: keyEndsS.map((s) => keysEnding({ nowS, untilS: nowS + s })),
         newestEvent: headOf(everybody).position,
         webhooks: webhooks(),
       };
     }),
   };
+}
+
+/** Prepares the count of the rows that match. */
+function prepareCount(database: Database, table: typeof escrow | typeof apiKey, which: SQL | undefined) {
+  const select = database.select({ rows: count().as('rows') });
+  const counted = prepareRaw<{ rows: number }>(database, select.from(table).where(which));
+  return (values: Parameters<typeof counted.get>[0]) => counted.get(values)?.rows ?? 0;
 }
 
 /** Reads the used numbers of a year, in total and by the platforms that have a cap. */
@@ -183,18 +176,14 @@ function createOrderCounts(
       .orderBy(asc(escrow.id))
       .limit(1),
   );
-  const countOf = prepareRaw<{ rows: number }>(
+  const countOf = prepareCount(
     database,
-    database
-      .select({ rows: count().as('rows') })
-      .from(escrow)
-      .where(
-        and(
-          eq(escrow.state, sql.placeholder('state')),
-          gt(escrow.id, sql.placeholder('after')),
-          lte(escrow.id, sql.placeholder('through')),
-        ),
-      ),
+    escrow,
+    and(
+      eq(escrow.state, sql.placeholder('state')),
+      gt(escrow.id, sql.placeholder('after')),
+      lte(escrow.id, sql.placeholder('through')),
+    ),
   );
   const openedUpTo = prepareRaw<{ order_id: number; prepared_at_ms: number }>(
     database,
@@ -208,7 +197,7 @@ function createOrderCounts(
       .limit(1),
   );
   const rowsOf = (state: string, after: number, through: number) =>
-    after < through ? (countOf.get({ state, after, through })?.rows ?? 0) : 0;
+    after < through ? countOf({ state, after, through }) : 0;
 
   /** The counts of the orders through this id, none of which is open. */
   let settled = { version: dataVersion.get(), through: 0, counts: emptyCounts() };

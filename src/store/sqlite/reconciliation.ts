@@ -7,7 +7,6 @@ import {
   type CaseSelection,
   type EscrowCase,
   notificationRetentionS,
-  type OrderUpdate,
   type ReconciliationCommands,
 } from '../reconciliation-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
@@ -90,25 +89,14 @@ function createCaseHandlers(
 function createUpdate(books: EscrowBooks): Handlers['UpdateOrder'] {
   const { rows, instructions, toCase, requireRow } = books;
   return writes(({ update, at }) => {
-    const { from, to, ended, prepared, review, nextAction, holdExpiresAtMs, afterPayout } = update;
+    const { from, to, ended, prepared, review, afterPayout } = update;
     const row = requireRow(update.escrowId);
     const open = new Map(instructions.openOf(row.id).map(({ instructionId, kind }) => [instructionId, kind]));
     // What is left of these stays open.
     if (ended.some(({ instructionId }) => !open.delete(instructionId))) return undefined;
     // Cancelled since the provider request: the hold goes back.
     if (from === 'UNPAID' && to === 'FROZEN' && [...open.values()].includes('CANCEL')) return undefined;
-    const updated = {
-      ...{ id: row.id, from, to, nowMs: at.atMs },
-      notificationCount: update.notificationCount,
-      reference: update.reference ?? row.reference,
-      holdExpiresAtS:
-        holdExpiresAtMs === undefined ? row.holdExpiresAtS : Math.floor(holdExpiresAtMs / 1_000),
-      nextActionUrl: nextAction?.url ?? null,
-      nextActionUntilMs: nextAction?.untilMs ?? null,
-      resetsAttempts: update.resetsAttempts ? 1 : 0,
-      lookUpAtMs: update.lookUpAtMs ?? null,
-    } as const;
-    if (!rows.update(updated)) return undefined;
+    if (!rows.update(row, update, at.atMs)) return undefined;
     for (const { instructionId, status, reason } of ended) {
       instructions.move(instructionId, status, reason);
     }
@@ -117,7 +105,7 @@ function createUpdate(books: EscrowBooks): Handlers['UpdateOrder'] {
     }
     if (to !== from) books.moved(row, to, at);
     if (afterPayout !== undefined) books.payoutChanged(row, to, at, afterPayout);
-    if (review !== undefined) books.stop(row, stopOf(review), to, at.atMs);
+    if (review !== undefined) books.stop(row, review, to, at.atMs);
     return toCase(requireRow(update.escrowId));
   });
 }
@@ -234,7 +222,7 @@ function createOperatorHandlers(
       });
       if (plan.kind === 'CONFLICT') throw stateConflict(plan.why);
       if (plan.kind === 'STOP') {
-        books.stop(row, stopOf({ why: stoppedByOperator, found: undefined }), row.state, nowMs);
+        books.stop(row, { why: stoppedByOperator, found: undefined }, row.state, nowMs);
       } else {
         rows.decided(row.id, decision === 'ACCEPT', nowMs);
       }
@@ -277,10 +265,3 @@ const selectedBy = ({ state, needsReview }: CaseSelection) => {
     needsReview ? isNotNull(escrow.review) : undefined,
   ];
 };
-
-const stopOf = ({ why, found }: NonNullable<OrderUpdate['review']>) => ({
-  review: why,
-  foundStatus: found?.status ?? null,
-  foundAmount: found?.amount ?? null,
-  foundCurrency: found?.currency ?? null,
-});
