@@ -17,6 +17,8 @@ import {
   type Command,
   type CommandGroup,
   exitCodes,
+  readFlag,
+  readRequired,
   show,
   type Terminal,
   UsageError,
@@ -50,12 +52,11 @@ const rotate: Action = {
     'serve does the same regularly if ARTSEAL_BACKUP_DIR is set.',
   ],
   run: async (words, terminal) => {
-    const everyMs = words.text('if-older-than');
     const order = {
       dataDir: readDataDir(terminal.env),
       folder: words.required('into'),
-      keep: read('--keep', words.required('keep'), parseBackupsKept),
-      everyMs: everyMs === undefined ? undefined : read('--if-older-than', everyMs, parseBackupPeriod),
+      keep: readRequired(words, 'keep', parseBackupsKept),
+      everyMs: readFlag(words, 'if-older-than', parseBackupPeriod),
       nowMs: Date.now(),
     };
     refuseChangeableByOthers(databaseFiles(order.dataDir));
@@ -69,15 +70,6 @@ const rotate: Action = {
     );
   },
 };
-
-/** Reads the value of a flag as a setting is read. Throws UsageError. */
-function read<Value>(flag: string, text: string, parse: (text: string) => Value): Value {
-  try {
-    return parse(text);
-  } catch (error) {
-    throw new UsageError(`${flag} ${error instanceof Error ? error.message : error}, not '${text}'`);
-  }
-}
 
 const verify: Action = {
   usage: 'backup verify FILE',

@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
+import { period } from '../config/values.ts';
 import { createCalendar, instantOf } from '../domain/calendar.ts';
 import { durationMs } from '../lib/timing.ts';
+import { SettingError } from '../payments/provider.ts';
 
 /** One thing that `artseal` does. */
 export interface Action {
@@ -145,46 +147,30 @@ function match(parts: readonly Part[], args: string[]): { given: Map<string, str
   return { given, faults };
 }
 
-/** Reads a flag that takes one of these words; undefined without the flag. Throws UsageError. */
-export function oneOf<Word extends string>(
-  words: Words,
-  flag: string,
-  known: readonly Word[],
-): Word | undefined {
-  const text = words.text(flag);
-  const word = known.find((each) => each === text);
-  if (text !== undefined && word === undefined)
-    throw new UsageError(`takes --${flag} ${known.join('|')}, not '${text}'`);
-  return word;
+/** Reads a required flag as a setting is read. Throws UsageError. */
+export function readRequired<Value>(words: Words, flag: string, read: (text: string) => Value): Value {
+  const text = words.required(flag);
+  try {
+    return read(text);
+  } catch (error) {
+    if (!(error instanceof SettingError)) throw error;
+    throw new UsageError(`--${flag} ${error.message}, not '${text}'`);
+  }
+}
+
+/** The same for an optional flag; undefined without it. */
+export const readFlag = <Value>(words: Words, flag: string, read: (text: string) => Value) =>
+  words.has(flag) ? readRequired(words, flag, read) : undefined;
+
+/** Reads a flag that takes a duration of at most `max`, in seconds; undefined without the flag. Throws UsageError. */
+export function readDuration(words: Words, flag: string, max: string): number | undefined {
+  const ms = readFlag(words, flag, period('0s', max));
+  return ms === undefined ? undefined : ms / 1_000;
 }
 
 /** The whole number that a word has as digits; NaN for any other word. */
-export function wholeNumber(word: string): number {
+export function numberOf(word: string): number {
   return /^\d+$/.test(word) ? Number(word) : Number.NaN;
-}
-
-/** Reads a flag that takes a whole number of at least `min`; undefined without the flag. Throws UsageError. */
-export function readWhole(words: Words, flag: string, min: number): number | undefined {
-  const text = words.text(flag);
-  if (text === undefined) return undefined;
-  const number = wholeNumber(text);
-  if (!Number.isSafeInteger(number) || number < min)
-    throw new UsageError(`takes --${flag} as a whole number of ${min} or more, not '${text}'`);
-  return number;
-}
-
-/** Reads a flag that takes a duration, in seconds; undefined without the flag. Throws UsageError. */
-export function readDuration(
-  words: Words,
-  flag: string,
-  daysMax = Number.POSITIVE_INFINITY,
-): number | undefined {
-  const text = words.text(flag);
-  if (text === undefined) return undefined;
-  const seconds = durationMs(text) / 1_000;
-  if (seconds <= daysMax * 86_400) return seconds;
-  const bound = Number.isFinite(daysMax) ? `, of ${daysMax}d at most,` : ',';
-  throw new UsageError(`takes --${flag} as in 90m, 12h or 7d${bound} not '${text}'`);
 }
 
 /**

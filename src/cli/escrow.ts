@@ -1,11 +1,12 @@
 import { createHash, randomUUIDv7 } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
+import { oneOf } from '../config/settings.ts';
 import { escrowStates, isByOperator } from '../domain/escrow.ts';
 import { type Decision, type OrderEnd, orderEnds } from '../domain/resolution.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
 import type { Execute } from '../store/store.ts';
-import { type Action, type CommandGroup, oneOf, UsageError, type Words } from './command.ts';
+import { type Action, type CommandGroup, readFlag, UsageError, type Words } from './command.ts';
 import { changeRegistry, type Session, withRegistry } from './session.ts';
 
 /** The flags of the decisions. CLOSE and END do without the provider. */
@@ -29,7 +30,10 @@ const list: Action = {
     'Instructions: PREPARED is stored, SENT is being sent, UNKNOWN got no response and will be looked up.',
   ],
   run: async (words, terminal) => {
-    const selection = { state: oneOf(words, 'state', escrowStates), needsReview: words.has('review') };
+    const selection = {
+      state: readFlag(words, 'state', oneOf(escrowStates)),
+      needsReview: words.has('review'),
+    };
     return withRegistry(words, terminal, ({ execute, showAll }) =>
       showAll((page) => execute({ kind: 'ListCases', selection, page }), show),
     );
@@ -108,7 +112,7 @@ async function decisionOf(words: Words): Promise<Chosen> {
     if (evidence !== undefined) throw new UsageError('takes --evidence FILE only with --end');
     return { kind };
   }
-  const end = oneOf(words, 'end', orderEnds);
+  const end = readFlag(words, 'end', oneOf(orderEnds));
   if (end === undefined || evidence === undefined) throw new UsageError('needs --evidence FILE with --end');
   const digest = createHash('sha256');
   await pipeline(createReadStream(evidence), digest);

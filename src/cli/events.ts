@@ -1,8 +1,9 @@
 import { type EventMessageDependencies, eventMessage } from '../api/services/event-message.ts';
+import { parseCount, wholeNumber } from '../config/values.ts';
 import { ApiError } from '../domain/reason.ts';
 import type { EventPage, EventWithCaller } from '../store/event-commands.ts';
 import type { Execute } from '../store/store.ts';
-import { type Command, firstOf, readInstant, readWhole, UsageError, type Words } from './command.ts';
+import { type Command, firstOf, readFlag, readInstant, UsageError, type Words } from './command.ts';
 import { withRegistry } from './session.ts';
 
 /** `artseal events` */
@@ -19,8 +20,8 @@ export const events: Command = {
     'artseal webhooks deliveries lists their deliveries to a webhook.',
   ],
   run: async (words, terminal) => {
-    const limit = readWhole(words, 'limit', 1);
-    const after = readWhole(words, 'after', 0);
+    const limit = readFlag(words, 'limit', parseCount);
+    const after = readFlag(words, 'after', wholeNumber(0, Number.MAX_SAFE_INTEGER));
     if (after !== undefined && words.text('since') !== undefined)
       throw new UsageError('takes one of --since, --after');
     return withRegistry(words, terminal, async ({ store, execute, config, calendar, show }) => {

@@ -41,7 +41,7 @@ const vkey: Action = {
 /** How long the earlier keys sign besides a new one, in seconds. */
 const overlapDefaultS = 30 * 86_400;
 /** The longest --signs-in and --overlap. */
-const daysMax = 366;
+const longest = '366d';
 
 const rotateKey: Action = {
   usage: 'evidence rotate-key [--signs-in DURATION] [--overlap DURATION] [--reason TEXT] [--json]',
@@ -51,8 +51,8 @@ const rotateKey: Action = {
     'erased. A running server uses the new key when the command returns.',
   ],
   run: (words, terminal) => {
-    const signsInS = readDuration(words, 'signs-in', daysMax) ?? 0;
-    const overlapS = readDuration(words, 'overlap', daysMax) ?? overlapDefaultS;
+    const signsInS = readDuration(words, 'signs-in', longest) ?? 0;
+    const overlapS = readDuration(words, 'overlap', longest) ?? overlapDefaultS;
     return changeRegistry(words, terminal, async (session) => {
       const { execute, keyRing, timestamp, actor, show } = session;
       refuseUnknownToServing(session);

@@ -1,3 +1,4 @@
+import { oneOf } from '../config/settings.ts';
 import {
   type AgreedLimits,
   type Agreement,
@@ -11,7 +12,7 @@ import {
 import { rejectViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
-import { type Action, type CommandGroup, fieldLines, oneOf, type Words, wholeNumber } from './command.ts';
+import { type Action, type CommandGroup, fieldLines, numberOf, readFlag, type Words } from './command.ts';
 import { changeRegistry, changes, reads, refuseUnknownToServing, type Session } from './session.ts';
 
 /** The tiers in a usage line. */
@@ -49,7 +50,7 @@ const rotate: Action = {
     'If the old key is suspended, the new one is, too.',
   ],
   run: async (words, terminal) => {
-    const overlap = wholeNumber(words.text('overlap') ?? String(overlapS.default));
+    const overlap = numberOf(words.text('overlap') ?? String(overlapS.default));
     rejectViolations(checkOverlap(overlap));
     return changeRegistry(words, terminal, async (session) => {
       refuseUnknownToServing(session);
@@ -91,14 +92,15 @@ export const key: CommandGroup = {
 };
 
 /** Reads `--tier`; undefined without it. Throws UsageError. */
-export const tierOf = (words: Words): Tier | undefined => oneOf(words, 'tier', Object.keys(tiers) as Tier[]);
+export const tierOf = (words: Words): Tier | undefined =>
+  readFlag(words, 'tier', oneOf(Object.keys(tiers) as Tier[]));
 
 /** Reads `--monthly-quota N|unlimited` and `--filing-cap N`; the members of missing flags are undefined. */
 export function limitsOf(words: Words): Omit<AgreedLimits, 'tier'> {
   const [quota, cap] = [words.text('monthly-quota'), words.text('filing-cap')];
   const unlimited = quota === 'unlimited';
-  const monthlyQuota = quota === undefined || unlimited ? undefined : wholeNumber(quota);
-  return { monthlyQuota, unlimited, filingCap: cap === undefined ? undefined : wholeNumber(cap) };
+  const monthlyQuota = quota === undefined || unlimited ? undefined : numberOf(quota);
+  return { monthlyQuota, unlimited, filingCap: cap === undefined ? undefined : numberOf(cap) };
 }
 
 /** Shows a new key; only JSON has the members of `more`. */

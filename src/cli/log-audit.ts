@@ -65,7 +65,7 @@ const audit: Action = {
   run: async (words, terminal) => {
     const isJson = words.has('json');
     const nowS = Math.floor(Date.now() / 1000);
-    const maxAgeS = readDuration(words, 'max-age');
+    const maxAgeS = readDuration(words, 'max-age', '36500d');
     try {
       const audited = await auditFrom(words, nowS, terminal);
       const tooOld = maxAgeS === undefined ? undefined : whyTooOld(audited, maxAgeS, nowS);

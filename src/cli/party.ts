@@ -1,4 +1,5 @@
 import { providers } from '../config/payment-providers.ts';
+import { oneOf } from '../config/settings.ts';
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import {
   checkParty,
@@ -11,7 +12,15 @@ import { rejectViolations, ValidationError, type Violation } from '../domain/vio
 import { JsonError, type JsonValue, parseJsonObject, shownName } from '../lib/strict-json.ts';
 import type { ProviderKind } from '../payments/provider.ts';
 import type { Imported, ImportedParty, NamedCaller, Party } from '../store/party-commands.ts';
-import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
+import {
+  type Action,
+  type CommandGroup,
+  exitCodes,
+  readFlag,
+  readRequired,
+  UsageError,
+  type Words,
+} from './command.ts';
 import { readBounded } from './files.ts';
 import { changeRegistry, changes, localActor, reads, type Session } from './session.ts';
 
@@ -44,8 +53,7 @@ const list: Action = {
   usage: 'party list [--platform NAME] [--role BUYER|SELLER] [--json]',
   details: ['Lists buyers and sellers.'],
   run: reads(({ execute, showAll, words }) => {
-    const role = words.text('role') === undefined ? undefined : roleOf(words);
-    const filter = { caller: words.text('platform'), role };
+    const filter = { caller: words.text('platform'), role: readFlag(words, 'role', parseRole) };
     return showAll((page) => execute({ kind: 'ListParties', filter, page }), show);
   }),
 };
@@ -136,17 +144,13 @@ function providerIdList(word: string): ProviderIds {
   return Object.fromEntries(names);
 }
 
-function partyOf(words: Words): { readonly role: PartyRole; readonly partyId: string } {
-  return { role: roleOf(words), partyId: words.required('id') };
-}
+/** Reads a role, in any case. Throws SettingError. */
+const parseRole = (text: string): PartyRole => oneOf(partyRoles)(text.toUpperCase());
 
-/** Reads `--role`, in any case. Throws UsageError. */
-function roleOf(words: Words): PartyRole {
-  const role = partyRoles.find((known) => known === words.text('role')?.toUpperCase());
-  if (role === undefined)
-    throw new UsageError(`takes --role ${partyRoles.join('|')}, not '${words.text('role')}'`);
-  return role;
-}
+const partyOf = (words: Words) => ({
+  role: readRequired(words, 'role', parseRole),
+  partyId: words.required('id'),
+});
 
 function show({ caller, role, partyId, providerIds, addedAtS }: Party, { show, timestamp }: Session): void {
   const ids = Object.entries(providerIds).map(([member, id]) => `${member}=${id}`);

@@ -1,3 +1,5 @@
+import { oneOf } from '../config/settings.ts';
+import { parseCount } from '../config/values.ts';
 import { eventId } from '../domain/event.ts';
 import { deliveryStatuses, type WebhookStatus, webhookStatuses } from '../domain/webhook.ts';
 import { allOf } from '../store/paging.ts';
@@ -9,9 +11,8 @@ import {
   type CommandGroup,
   fieldLines,
   firstOf,
-  oneOf,
+  readFlag,
   readInstant,
-  readWhole,
   UsageError,
 } from './command.ts';
 import { changeRegistry, changes, reads, type Session, withRegistry } from './session.ts';
@@ -22,7 +23,7 @@ const list: Action = {
     'Lists webhooks, the oldest first. --failing lists enabled ones whose last attempt failed, and since when.',
   ],
   run: async (words, terminal) => {
-    const status = oneOf(words, 'status', webhookStatuses);
+    const status = readFlag(words, 'status', oneOf(webhookStatuses));
     return withRegistry(words, terminal, async (session) => {
       const { execute } = session;
       const name = words.text('platform');
@@ -73,8 +74,8 @@ const deliveries: Action = {
     'response. WAITING waits for an earlier event of the same resource. Events that are not claimed yet are not listed.',
   ],
   run: async (words, terminal) => {
-    const status = oneOf(words, 'status', deliveryStatuses);
-    const limit = readWhole(words, 'limit', 1);
+    const status = readFlag(words, 'status', oneOf(deliveryStatuses));
+    const limit = readFlag(words, 'limit', parseCount);
     return withRegistry(words, terminal, async (session) => {
       const { store, execute } = session;
       const { callerId } = await execute({ kind: 'FindWebhook', ...named(session) });
@@ -96,7 +97,7 @@ const redeliver: Action = {
     'a time (2026-11-21T09:15:00+08:00) or a duration (90m, 12h, 7d).',
   ],
   run: async (words, terminal) => {
-    const sequence = readWhole(words, 'sequence', 1);
+    const sequence = readFlag(words, 'sequence', parseCount);
     if ((sequence === undefined) === (words.text('since') === undefined))
       throw new UsageError('needs either --sequence or --since');
     return changeRegistry(words, terminal, async ({ execute, config, actor, show }) => {

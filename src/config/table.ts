@@ -147,7 +147,7 @@ export const settings = {
   ),
   buyerDeadline: row(
     'ARTSEAL_BUYER_DEADLINE',
-    period('24h'),
+    period('1m', '24h'),
     'time that a buyer has to complete a payment, from 1m to 24h',
     { fallback: '1h' },
   ),
@@ -190,7 +190,7 @@ export const settings = {
   ),
   logTsaEvery: row(
     'ARTSEAL_TLOG_TSA_EVERY',
-    period('20d'),
+    period('1m', '20d'),
     'time-stamp period while the log grows, from 1m to 20d',
     { fallback: '1h' },
   ),

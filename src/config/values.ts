@@ -71,17 +71,20 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** Returns a reader of periods from a minute to this one, as milliseconds. */
-export function period(max: string): (text: string) => number {
+/** Returns a reader of periods within these bounds, as milliseconds. */
+export function period(min: string, max: string): (text: string) => number {
   return (text) => {
     const ms = durationMs(text);
-    if (ms >= 60_000 && ms <= durationMs(max)) return ms;
-    throw new SettingError(`must be a period such as 15m or 24h, from 1m to ${max}`);
+    if (ms >= durationMs(min) && ms <= durationMs(max)) return ms;
+    throw new SettingError(`must be a period such as 90m, 12h or 7d, from ${min} to ${max}`);
   };
 }
 
+/** Reads a number of items, at least one. */
+export const parseCount = wholeNumber(1, Number.MAX_SAFE_INTEGER);
+
 /** Reads the period of backups, as milliseconds. */
-export const parseBackupPeriod = period('20d');
+export const parseBackupPeriod = period('1m', '20d');
 
 /** Reads the number of backups to keep. */
 export const parseBackupsKept = wholeNumber(1, 1_000);

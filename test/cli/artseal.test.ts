@@ -55,29 +55,31 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
   'platform set': [['gallery', 'needs --tier, --monthly-quota or --filing-cap']],
   'platform usage': [['--csv --json', 'takes one of --csv, --json']],
   escrow: [['pay ES-1', "needs one of list, resolve, not 'pay'"]],
-  'escrow list': [['--state PAID', "takes --state UNPAID|FROZEN|RELEASED|REFUNDED|CLOSED, not 'PAID'"]],
+  'escrow list': [
+    ['--state PAID', "--state must be UNPAID or FROZEN or RELEASED or REFUNDED or CLOSED, not 'PAID'"],
+  ],
   'escrow resolve': [
     ['--accept --reason seen', 'needs an ESCROW_ID'],
     ['ES-1 --accept', 'needs --reason TEXT (the audit log keeps it)'],
     ['ES-1 --reason seen', `needs one of ${decisions}`],
     ['ES-1 --accept --return --reason seen', `takes only one of ${decisions}`],
-    ['ES-1 --end FROZEN --reason seen', "takes --end RELEASED|REFUNDED|CLOSED, not 'FROZEN'"],
+    ['ES-1 --end FROZEN --reason seen', "--end must be RELEASED or REFUNDED or CLOSED, not 'FROZEN'"],
     ['ES-1 --end CLOSED --reason seen', 'needs --evidence FILE with --end'],
     ['ES-1 --accept --evidence x --reason seen', 'takes --evidence FILE only with --end'],
   ],
   events: [
     ['--after 1 --since 1h', 'takes one of --since, --after'],
     ['--after -1', 'needs N after --after'],
-    ['--limit many', "takes --limit as a whole number of 1 or more, not 'many'"],
+    ['--limit many', `--limit must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}, not 'many'`],
   ],
-  'webhooks list': [['--status BROKEN', "takes --status ENABLED|DISABLED, not 'BROKEN'"]],
+  'webhooks list': [['--status BROKEN', "--status must be ENABLED or DISABLED, not 'BROKEN'"]],
   'webhooks deliveries': [
-    ['wh_1 --status SENT', "takes --status PENDING|WAITING|DELIVERED|FAILED, not 'SENT'"],
+    ['wh_1 --status SENT', "--status must be PENDING or WAITING or DELIVERED or FAILED, not 'SENT'"],
   ],
   'webhooks redeliver': [
     ['wh_1', 'needs either --sequence or --since'],
     ['wh_1 --since 1h --sequence 1', 'needs either --sequence or --since'],
-    ['wh_1 --sequence 0', "takes --sequence as a whole number of 1 or more, not '0'"],
+    ['wh_1 --sequence 0', `--sequence must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}, not '0'`],
   ],
   backup: [
     ['', 'needs FILE, or one of verify, rotate'],
@@ -122,7 +124,10 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     [`https://me@log.example --key ${vkey}`, 'needs URL to be only the address of a log'],
     [`http://a --key ${vkey} --stamped bundle.json`, 'needs --stamped and --tsa-ca together'],
     [`http://a --key ${vkey} --tsa-ca authorities.pem`, 'needs --stamped and --tsa-ca together'],
-    [`http://a --key ${vkey} --max-age long`, "takes --max-age as in 90m, 12h or 7d, not 'long'"],
+    [
+      `http://a --key ${vkey} --max-age long`,
+      "--max-age must be a period such as 90m, 12h or 7d, from 0s to 36500d, not 'long'",
+    ],
     [`http://a --key ${vkey} --number 7`, "takes --number as in AS-2026-000001, not '7'"],
     [`http://a --key ${vkey} --witnesses-required 1`, 'needs --witness with --witnesses-required'],
   ],
@@ -334,16 +339,19 @@ test('an unknown tier or role is a wrong command line; the error lists the known
   const { env } = await registryWithPlatform(t);
   const role = ['--platform', 'platform-1', '--role', 'BROKER', '--id', 'a'];
   for (const [words, error] of [
-    [['key', 'create', '--name', 'next', '--tier', 'GOLD'], "--tier TRIAL|STANDARD|ENTERPRISE, not 'GOLD'"],
-    [['platform', 'set', 'platform-1', '--tier', 'GOLD'], "--tier TRIAL|STANDARD|ENTERPRISE, not 'GOLD'"],
-    [['party', 'remove', ...role], "--role BUYER|SELLER, not 'BROKER'"],
+    [
+      ['key', 'create', '--name', 'next', '--tier', 'GOLD'],
+      "--tier must be TRIAL or STANDARD or ENTERPRISE, not 'GOLD'",
+    ],
+    [
+      ['platform', 'set', 'platform-1', '--tier', 'GOLD'],
+      "--tier must be TRIAL or STANDARD or ENTERPRISE, not 'GOLD'",
+    ],
+    [['party', 'remove', ...role], "--role must be BUYER or SELLER, not 'BROKER'"],
   ] as const) {
     const { code, errors } = await artseal(words, env);
     const name = words.slice(0, 2).join(' ');
-    assert.deepEqual(
-      [code, errors],
-      [2, [`artseal: ${name} takes ${error}; see artseal ${words[0]} --help`]],
-    );
+    assert.deepEqual([code, errors], [2, [`artseal: ${name} ${error}; see artseal ${words[0]} --help`]]);
   }
 });
 
