@@ -7,12 +7,8 @@ import { setCaller } from '../../../src/api/call-observer.ts';
 import { readBody } from '../../../src/http/rest/http-message.ts';
 import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
 import { loopback } from '../../../src/lib/networks.ts';
-import { fileArtwork } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { heldConnections } from '../../support/local-server.ts';
-import { artwork } from '../../support/samples.ts';
-import { startService } from '../../support/service.ts';
-import { headersOf } from '../../support/signed-request.ts';
 import { type BareListener, openBareListener } from './bare-listener.ts';
 
 const timeoutMs = 60_000;
@@ -30,24 +26,6 @@ const readThrough: SignedCalls = async (request) => ({
   status: 200,
   headers: {},
   body: String(await readBody(request)),
-});
-
-test('2,100 incomplete requests do not keep signed calls out', async (t) => {
-  const service = await startService(t);
-  const nobody = { apiKey: 'nobody', apiSecret: 'nothing' };
-  const headers = Object.entries(
-    headersOf(nobody, { target: '/api/v1/filing', body: JSON.stringify(artwork) }),
-  ).map(([name, value]) => `${name}: ${value}\r\n`);
-  const half = `POST /api/v1/filing HTTP/1.1\r\nHost: x\r\n${headers.join('')}Content-Length: 10\r\n\r\n{`;
-  const sockets: Socket[] = [];
-  for (let count = 0; count < 2_100; count += 1) {
-    const socket = await open(service.publicUrl);
-    socket.write(half);
-    sockets.push(socket);
-  }
-  const answer = await fileArtwork(service, await service.platform());
-  assert.equal(answer.status, 200, answer.text);
-  for (const socket of sockets) socket.destroy();
 });
 
 /** Sends incomplete requests over 400 connections, which together exceed the memory limit, until the server closes some. */

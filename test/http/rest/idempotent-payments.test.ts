@@ -71,31 +71,6 @@ function untilSettled(escrowId: string, call: () => Promise<RestAnswer>): Promis
   });
 }
 
-/** Sends a call twenty times at once. Returns the one response; the other calls get a replay or IDEMPOTENCY_IN_PROGRESS. */
-async function twenty(call: () => Promise<RestAnswer>): Promise<RestAnswer> {
-  const answers = await Promise.all(Array.from({ length: 20 }, call));
-  const done = answers.filter(({ status }) => status === 200);
-  assert.ok(done.length > 0);
-  assert.equal(new Set(done.map(({ text }) => text)).size, 1);
-  assert.equal(done.filter(({ headers }) => headers['idempotent-replayed'] === undefined).length, 1);
-  for (const answer of answers) {
-    if (answer.status !== 200) assertRejected(answer, 409, 'IDEMPOTENCY_IN_PROGRESS');
-  }
-  return done[0] ?? assert.fail();
-}
-
-test('the same release sent twenty times at once under one key pays once', async (t) => {
-  const { provider, service, platform, filingNo } = await start(t);
-  const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
-  const call = () => releaseEscrow(service, platform, escrowId, keyed('rush'));
-  const first = await twenty(call);
-  assert.equal(first.json.state, 'RELEASED');
-  assertReplays(await call(), first);
-  assert.equal(provider.carriedOut('RELEASE'), 1);
-  // Without the key it is another call, which comes too late.
-  assertRejected(await releaseEscrow(service, platform, escrowId), 409, 'ESCROW_STATE_CONFLICT');
-});
-
 for (const [kind, resolve, state] of [
   ['RELEASE', releaseEscrow, 'RELEASED'],
   ['REFUND', refundEscrow, 'REFUNDED'],

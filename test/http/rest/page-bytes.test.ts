@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sealUrl } from '../../../src/keys/webhook-urls.ts';
-import { addWebhook, time } from '../../store/promises/fixtures.ts';
-import { tester } from '../../support/audit-log.ts';
+import { time } from '../../store/promises/fixtures.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
@@ -75,34 +73,4 @@ test('pages of filings have at most 256 KiB, and lead to all filings', async () 
       `${what}: ${counts}`,
     );
   }
-});
-
-test('pages of webhooks and of the audit log have at most 256 KiB', async () => {
-  for (let platforms = 0; platforms < 12; platforms += 1) {
-    const { caller: name } = await service.platform();
-    const { callerId, caller } = (await execute({ kind: 'FindPlatform', name })) ?? assert.fail();
-    for (let nth = 0; nth < 10; nth += 1) {
-      const webhookId = `wh_${platforms}_${nth}`;
-      const url = sealUrl(service.keyRing, webhookId, `https://gallery.example/${'x'.repeat(2_020)}`);
-      const given = { webhookId, ...url, description: longest(200, nth) };
-      await addWebhook(service.store, { callerId, caller }, given);
-    }
-    for (let nth = 0; nth < 20; nth += 1) {
-      const by = { ...tester, reason: longest(500, 0) };
-      const status = nth % 2 === 0 ? 'SUSPENDED' : 'ACTIVE';
-      await execute({ kind: 'SetPlatformStatus', by, name, status });
-    }
-  }
-  const webhooks = await pagesOf(
-    (pageToken) => ask('WebhookService/ListWebhooks', pageToken),
-    'webhooks',
-    'webhookId',
-  );
-  assert.equal(webhooks.ids.size, 120);
-  assert.ok(webhooks.counts.length > 1, `${webhooks.counts}`);
-  const audited = await pagesOf((pageToken) => ask('AdminService/ListAuditLog', pageToken), 'entries', 'id');
-  assert.ok(
-    audited.ids.size >= 240 && audited.counts.some((count) => count > 50 && count < 100),
-    `${audited.counts}`,
-  );
 });

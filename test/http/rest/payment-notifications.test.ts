@@ -82,17 +82,6 @@ test('the provider status counts, and not what a notification claims', async () 
   await lookedUp(escrowId);
   await nothingMoreIsDue();
   assert.deepEqual(await orderOf(escrowId), before);
-
-  provider.lapse(escrowId);
-  await post(provider.notification(escrowId, { claims: { status: 'HELD' } }));
-  const closed = await eventually('the order is closed', timeoutMs, async () => {
-    const now = await orderOf(escrowId);
-    return now.state === 'CLOSED' && now;
-  });
-  assert.deepEqual(
-    closed.history.map(({ state }: { state: string }) => state),
-    ['UNPAID', 'FROZEN', 'CLOSED'],
-  );
 });
 
 test('a forged or unreadable notification is rejected and not stored', async () => {

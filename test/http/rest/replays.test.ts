@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { redeliveredPerRequest } from '../../../src/store/webhook-commands.ts';
 import { localEndpoints, startReceiver } from '../../events/webhooks/receiver.ts';
 import { crashCopy } from '../../store/promises/fixtures.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -99,47 +98,6 @@ test('a replay of any operation returns the stored response, does nothing and is
       .map((method) => `${method.toUpperCase()} ${route.replace('/api/v1', '')}`),
   );
   assert.deepEqual([...called].sort(), writing.sort());
-});
-
-test('a replay of a redelivery in several store requests sends nothing', async (t) => {
-  const clock = createManualClock(Date.UTC(2026, 10, 21, 12));
-  const service = await startService(t, { clock });
-  const platform = await service.platform('STANDARD');
-  const timestamp = String(clock.nowMs() / 1_000);
-  const call = (method: string, path: string, content: object | undefined, key?: string) =>
-    send(service.publicUrl, platform, {
-      ...{ method, target: `/api/v1/webhooks${path}`, timestamp },
-      headers: key === undefined ? {} : { 'Idempotency-Key': key },
-      ...(content === undefined ? {} : { body: JSON.stringify(content) }),
-    });
-  const { webhook } = (await call('POST', '', { url: 'https://hooks.invalid/' })).json;
-  const path = `/${webhook.webhookId}`;
-  const setStatus = (status: string) => call('PATCH', path, { status });
-  await setStatus('DISABLED');
-  const events = redeliveredPerRequest + 7;
-  const { execute } = service;
-  const by = (await execute({ kind: 'FindPlatform', name: platform.caller })) ?? assert.fail();
-  const at = { atMs: clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
-  const file = { kind: 'FileArtwork', artwork: { ...artwork, price: 1n }, at, by } as const;
-  await Promise.all(Array.from({ length: events }, () => execute(file)));
-  await setStatus('ENABLED');
-
-  const redeliver = () => call('POST', `${path}/redeliver`, { since: '2026-11-21T12:00:00Z' }, 'again');
-  const first = await redeliver();
-  assert.deepEqual(first.json, { count: events }, first.text);
-  // All deliveries have FAILED, and a replay must not make them due again.
-  await setStatus('DISABLED');
-  const { headers: last } = await setStatus('ENABLED');
-  const replay = await redeliver();
-  assert.equal(replay.text, first.text);
-  assert.equal(replay.headers['idempotent-replayed'], 'true');
-  for (const status of ['PENDING', 'WAITING'])
-    assert.deepEqual(
-      (await call('GET', `${path}/deliveries?status=${status}`, undefined)).json.deliveries,
-      [],
-    );
-  const leftIn = (headers: RestAnswer['headers']) => /"monthly";r=(\d+)/.exec(String(headers.ratelimit))?.[1];
-  assert.equal(leftIn(replay.headers), leftIn(last));
 });
 
 test('a replay of a test event that a crash interrupted does not send it again, and says so', async (t) => {

@@ -26,14 +26,12 @@ import type { ApiError } from '../../../src/domain/reason.ts';
 import { parseRequestTarget } from '../../../src/http/rest/http-message.ts';
 import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { openLedger } from '../../support/ledger.ts';
 import { rawExchange, rawRequest } from '../../support/raw-http.ts';
-import { apiError, assertRejected } from '../../support/rejected.ts';
+import { apiError } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
-import { headersOf, send } from '../../support/signed-request.ts';
+import { headersOf } from '../../support/signed-request.ts';
 
 const service = await startService(fileScope);
-const ledger = openLedger(fileScope, service);
 const platform = await service.platform();
 const routes = createRoutes([
   AdminService,
@@ -61,16 +59,6 @@ test('only annotated routes exist, with any method', () => {
   }
 });
 
-test('a wrong method gets 405 with Allow over REST, and stores nothing', async () => {
-  const before = ledger.holdings();
-  for (const method of ['PUT', 'OPTIONS', 'DELETE']) {
-    const answer = await send(service.publicUrl, platform, { method, target: '/api/v1/filing' });
-    assertRejected(answer, 405, 'METHOD_NOT_ALLOWED', /GET, POST/);
-    assert.equal(answer.headers.allow, 'GET, POST', method);
-  }
-  assert.deepEqual(ledger.holdings(), before);
-});
-
 test('HEAD is answered without a body, and the connection stays open', async () => {
   const target = '/api/v1/filing';
   const head = () =>
@@ -81,13 +69,6 @@ test('HEAD is answered without a body, and the connection stays open', async () 
     answers.map(({ status, headers: { allow } }) => [status, allow]),
     Array.from({ length: 2 }, () => [405, 'GET, POST']),
   );
-});
-
-test('an unknown route gets 404 over REST, and 401 without a signature', async () => {
-  const call = (headers: Record<string, string | undefined>) =>
-    send(service.publicUrl, platform, { target: '/nowhere', headers });
-  assertRejected(await call({}), 404, 'NOT_FOUND', /route/);
-  assertRejected(await call({ 'X-Nonce': undefined }), 401, 'AUTH_HEADER_MISSING');
 });
 
 /** The properties of a method of a test schema. */

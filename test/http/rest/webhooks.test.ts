@@ -322,9 +322,9 @@ test('missed events are sent again since a time or one by one, and listed with t
   assertRejected(await redelivered({ sequence: 1 }), 409, 'WEBHOOK_DISABLED');
 });
 
-test('one call at a time sends many events of an endpoint again; a replay of an earlier call is answered meanwhile', async () => {
+test('one call at a time sends many events of an endpoint again; a replay is answered meanwhile, and sends none', async () => {
   const managing = await newPlatform();
-  const { service, gallery, post, patch, create } = managing;
+  const { service, gallery, call, post, patch, create } = managing;
   const { webhook } = await create({ url: 'https://hooks.invalid/' });
   const other = await create({ url: 'https://other.invalid/' });
   const path = `/${webhook.webhookId}`;
@@ -340,6 +340,13 @@ test('one call at a time sends many events of an endpoint again; a replay of an 
     post(`${name}/redeliver`, { since: '2026-11-21T12:00:00Z' }, sender, headers);
   const earlier = await redeliver({ 'Idempotency-Key': 'earlier' });
   assert.deepEqual(earlier.json, { count: events });
+  // Now all deliveries have FAILED, and a replay must not make them due again.
+  await patch(path, { status: 'DISABLED' });
+  await patch(path, { status: 'ENABLED' });
+  const replay = await redeliver({ 'Idempotency-Key': 'earlier' });
+  assert.deepEqual([replay.text, replay.headers['idempotent-replayed']], [earlier.text, 'true']);
+  for (const status of ['PENDING', 'WAITING'])
+    assert.deepEqual((await call(`${path}/deliveries?status=${status}`)).json.deliveries, []);
 
   // Either call may be the first, and it may have ended before the other one arrives.
   await eventually('a second call is rejected while the first one is in progress', 60_000, async () => {
