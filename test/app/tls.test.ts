@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
@@ -11,7 +11,6 @@ import { type ConnectionOptions, connect } from 'node:tls';
 import { readServingConfig, reloadableMasterKeys } from '../../src/config/config.ts';
 import { closingOf } from '../http/connect/closing-support.ts';
 import { openBareListener } from '../http/rest/bare-listener.ts';
-import { runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { type Certificate, frontOf, makeAuthority, trust } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
@@ -314,35 +313,6 @@ test('a certificate that expires soon and one that has expired are logged once e
   replace(authority.issue('longer', 365));
   wait(0);
   assert.deepEqual(ages(), [near, over, [30, 'the certificate was reloaded']]);
-});
-
-test('check reports missing files, and warns of keys that others may read', async (t) => {
-  const folder = temporaryFolder(t);
-  const { certificate: pem, key } = certificate;
-  const env = settingsOf({ certificateFile: join(folder, 'tls.pem'), keyFile: join(folder, 'tls.key') });
-  const check = async () => {
-    const ports = {
-      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
-      ARTSEAL_INTERNAL_ADDR: `unix:${folder}/internal.sock`,
-    };
-    const { printed } = await runHere(['check', '--json'], { ARTSEAL_DATA_DIR: folder, ...ports, ...env });
-    return printed.map((line) => JSON.parse(line));
-  };
-  const missing = await check();
-  assert.match(
-    missing.find(({ level }) => level === 'fault').text,
-    /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: .* does not exist/,
-  );
-  writeFileSync(env.ARTSEAL_PUBLIC_TLS_CERT, pem, { mode: 0o644 });
-  writeFileSync(env.ARTSEAL_PUBLIC_TLS_KEY, key, { mode: 0o644 });
-  const texts = (await check()).filter(({ part }) => part === 'files').map(({ text }) => text);
-  assert.deepEqual(
-    texts.filter((text) => text.includes('tls.')),
-    [
-      `${folder}/tls.key (mode 0644) may be read by every user of this machine: chmod o-r '${folder}/tls.key'`,
-    ],
-  );
-  assert.equal(existsSync(join(folder, 'internal.sock')), false);
 });
 
 test('settings with unusable files are rejected, with a fault for each listener', async (t) => {

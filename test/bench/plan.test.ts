@@ -17,24 +17,20 @@ test('without arguments everything is measured, most of it over 64 connections',
   ]);
 });
 
+const planOf = (words: string, ...more: string[]) => readPlan([...words.split(' '), ...more]);
+
+test('one part can be measured alone', () => {
+  const log = planOf('--smoke --only log');
+  assert.deepEqual([log.workloads, log.logLeaves], [[], 2_000]);
+  const { workloads, logLeaves, webhookEvents, neighbourEvents } = planOf('--smoke --only neighbours');
+  assert.deepEqual([workloads, logLeaves, webhookEvents, neighbourEvents], [[], undefined, undefined, 500]);
+});
+
 test('arguments choose calls, connections, rounds and further servers', () => {
-  const words = [
-    '--only',
-    'typed',
-    '--connections',
-    '1,16',
-    '--rounds',
-    '2',
-    '--filings',
-    '0',
-    '--old',
-    '/old',
-  ];
-  const { workloads, rounds, sendings, filings, old, servers } = readPlan([
-    ...words,
-    '--server',
+  const { workloads, rounds, sendings, filings, old, servers } = planOf(
+    '--only typed --connections 1,16 --rounds 2 --filings 0 --old /old --server',
     'go=/somewhere/server --quick',
-  ]);
+  );
   assert.deepEqual(
     { workloads, rounds, filings, old },
     { workloads: ['typed'], rounds: 2, filings: 0, old: '/old' },
@@ -46,38 +42,18 @@ test('arguments choose calls, connections, rounds and further servers', () => {
   assert.deepEqual(servers, [{ name: 'go', command: ['/somewhere/server', '--quick'] }]);
 });
 
-test('the evidence log can be measured alone', () => {
-  const { workloads, logLeaves } = readPlan(['--smoke', '--only', 'log']);
-  assert.deepEqual({ workloads, logLeaves }, { workloads: [], logLeaves: 2_000 });
-});
-
-const refused = [
-  { words: ['--only', 'escrow'], message: /--only must be one of filing, provenance, typed/ },
-  { words: ['--rounds', '0'], message: /--rounds must be a whole number from 1/ },
-  { words: ['--rounds', '1e2'], message: /--rounds must be a whole number from 1/ },
-  { words: ['--filings', '-1'], message: /--filings/ },
-  { words: ['--connections', '64,'], message: /--connections must be a whole number from 1 to 512/ },
-  { words: ['--connections', '513'], message: /--connections must be a whole number from 1 to 512/ },
-  { words: ['--server', 'go'], message: /--server must be NAME=COMMAND/ },
-  { words: ['--server', 'floor=x'], message: /--server must have a name of its own, not floor/ },
-  {
-    words: ['--server', 'go=x', '--server', 'go=y'],
-    message: /--server must have a name of its own, not go/,
-  },
-  { words: ['--fast'], message: /--fast/ },
-];
-
-for (const { words, message } of refused) {
-  test(`${words.join(' ')} is rejected`, () => {
-    assert.throws(() => readPlan(words), { message });
+for (const [words, message] of [
+  ['--only escrow', /--only must be one of filing, provenance, typed/],
+  ['--rounds 0', /--rounds must be a whole number from 1/],
+  ['--rounds 1e2', /--rounds must be a whole number from 1/],
+  ['--filings -1', /--filings/],
+  ['--connections 64,', /--connections must be a whole number from 1 to 512/],
+  ['--connections 513', /--connections must be a whole number from 1 to 512/],
+  ['--server go', /--server must be NAME=COMMAND/],
+  ['--server floor=x', /--server must have a name of its own, not floor/],
+  ['--server go=x --server go=y', /--server must have a name of its own, not go/],
+  ['--fast', /--fast/],
+] as const)
+  test(`${words} is rejected`, () => {
+    assert.throws(() => planOf(words), { message });
   });
-}
-
-test('platforms beside a busy one can be measured alone', () => {
-  const { workloads, logLeaves, webhookEvents, neighbourEvents } = readPlan([
-    '--smoke',
-    '--only',
-    'neighbours',
-  ]);
-  assert.deepEqual([workloads, logLeaves, webhookEvents, neighbourEvents], [[], undefined, undefined, 500]);
-});

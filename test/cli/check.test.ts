@@ -148,8 +148,12 @@ test('one run reports all faults, each with what to do', async (t) => {
   standIn.revokeKey(true);
   const held = new URL(await listenLocally(t, createServer(), () => {})).host;
   chmodSync(join(dataDir, 'artseal.db'), 0o666);
+  const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(t));
+  chmodSync(keyFile, 0o644);
   const { code, of, faulty, findings } = await check({
     ...env,
+    ARTSEAL_PUBLIC_TLS_CERT: certificateFile,
+    ARTSEAL_PUBLIC_TLS_KEY: keyFile,
     ARTSEAL_DATADIR: '/srv',
     ARTSEAL_MASTER_KEY: `next:${hexKey}`,
     ARTSEAL_INTERNAL_ADDR: held,
@@ -157,6 +161,10 @@ test('one run reports all faults, each with what to do', async (t) => {
   assert.equal(code, 1);
   assert.deepEqual(faulty(), ['files', 'master key', 'address', 'provider']);
   assert.match(of('files').join(), /artseal\.db \(mode 0666\) may be changed by other users.*chmod go-w/);
+  const readable = of('files').filter((finding) => finding.includes('.pem'));
+  assert.deepEqual(readable, [
+    `warning: ${keyFile} (mode 0644) may be read by every user of this machine: chmod o-r '${keyFile}'`,
+  ]);
   assert.deepEqual(of('master key'), [
     'fault: 2 secrets sealed under a master key main that is missing: put it back. Without it these secrets cannot be used',
   ]);
