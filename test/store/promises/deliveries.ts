@@ -4,7 +4,7 @@ import { failingMaxS } from '../../../src/domain/webhook.ts';
 import type { Command } from '../../../src/store/store.ts';
 import type { DeliveryResult, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
 import { nameOf, resultOf } from './endpoints.ts';
-import { allPages, firstPage, later, noon } from './fixtures.ts';
+import { assertListed, firstPage, later, noon } from './fixtures.ts';
 import type { GalleryStore, StoreTests, TestStore } from './tests.ts';
 
 const nowMs = noon.atMs + 60_000;
@@ -391,13 +391,14 @@ export function deliveryPromises(tests: StoreTests): void {
     const retry = (sequence: number, retryAtMs: number) => store.outcome(sequence, { ...failed, retryAtMs });
     await store.note(retry(1, nowMs + 9_000), retry(2, nowMs + 5_000));
     const failing = { ...store.webhook, failingSinceS: nowMs / 1_000 };
-    for (const size of [1, 2, 3, 4]) {
-      const pages = await allPages((page) => store.perform({ kind: 'ListSending', page }), size);
-      assert.deepEqual(pages.flat(), [
+    await assertListed(
+      (page) => store.perform({ kind: 'ListSending', page }),
+      (each) => each,
+      [
         { ...failing, nextDueAtMs: nowMs + 5_000 },
         { ...other, nextDueAtMs: null },
         { ...last, nextDueAtMs: null },
-      ]);
-    }
+      ],
+    );
   });
 }

@@ -405,6 +405,20 @@ export async function allPages<T>(
   return pages;
 }
 
+/** Asserts what a list shows, in its order, in full pages of each of these sizes. */
+export async function assertListed<T>(
+  list: (page: PageQuery) => Promise<Page<T>>,
+  shown: (item: T) => unknown,
+  expected: readonly unknown[],
+  sizes = [1, 2, 3, 100],
+): Promise<void> {
+  for (const size of sizes) {
+    const pages = await allPages(list, size);
+    assert.deepEqual(pages.flat().map(shown), expected);
+    assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / size)), `pages of ${size}`);
+  }
+}
+
 /** An instant, Unix seconds. */
 export const nowS = 1_790_000_000;
 
