@@ -9,14 +9,8 @@ export interface TcpAddress {
   readonly port: number;
 }
 
-/** A Unix socket to listen on. */
-export interface UnixAddress {
-  /** Absolute. */
-  readonly path: string;
-}
-
-/** An address to listen on. */
-export type ListenAddress = TcpAddress | UnixAddress;
+/** An address to listen on: TCP, or the absolute path of a Unix socket. */
+export type ListenAddress = TcpAddress | { readonly path: string };
 
 /** The text of an address: `host:port`, `[host]:port` for IPv6, `unix:/path`. */
 export function addressText(address: ListenAddress): string {

@@ -51,10 +51,10 @@ export function readTlsFiles(files: TlsFiles): TlsMaterial {
   const certificate = readText('certificate', files.certificate);
   const key = readText('key', files.key);
   const clientCa = files.clientCa === undefined ? undefined : readText('clientCa', files.clientCa);
-  const own = parsed('certificate', () => new X509Certificate(certificate));
-  const privateKey = parsed('key', () => createPrivateKey(key));
+  const own = attempt('certificate', () => new X509Certificate(certificate), contents.certificate);
+  const privateKey = attempt('key', () => createPrivateKey(key), contents.key);
   // With a file without certificates, Node would accept clients of the authorities that it trusts itself.
-  if (clientCa !== undefined) parsed('clientCa', () => new X509Certificate(clientCa));
+  if (clientCa !== undefined) attempt('clientCa', () => new X509Certificate(clientCa), contents.clientCa);
   if (!own.checkPrivateKey(privateKey))
     throw new TlsFileError('key', 'must name the private key of the first certificate');
   // Loaded here, because most commands do not need it.
@@ -87,19 +87,11 @@ function readText(file: keyof TlsFiles, path: string): string {
   });
 }
 
-function attempt<T>(file: keyof TlsFiles, attempted: () => T): T {
+/** Throws TlsFileError with the rule instead of parse errors of OpenSSL, which do not help an operator. */
+function attempt<T>(file: keyof TlsFiles, attempted: () => T, rule?: string): T {
   try {
     return attempted();
   } catch (error) {
-    throw new TlsFileError(file, `cannot be used: ${errorText(error)}`);
-  }
-}
-
-/** Replaces the parse errors of OpenSSL, which do not help an operator, by the rule of the file. */
-function parsed<T>(file: keyof TlsFiles, parse: () => T): T {
-  try {
-    return parse();
-  } catch {
-    throw new TlsFileError(file, contents[file]);
+    throw new TlsFileError(file, rule ?? `cannot be used: ${errorText(error)}`);
   }
 }

@@ -169,31 +169,27 @@ function createExchanges(
   }
 
   /** Sends a response, after the rest of a small body; returns its status. */
-  async function send(exchange: Exchange, http: HttpResponse): Promise<number> {
-    const { request, connection } = exchange;
-    const isReused = !isLast(connection, request) && isFollowed(request);
-    if (!request.complete && isReused && hasSmallBody(request)) await skipBody(request);
-    write(exchange, http);
-    return http.status;
-  }
-
-  function write({ request, response, connection, event }: Exchange, http: HttpResponse): void {
+  async function send(
+    { request, response, connection, event }: Exchange,
+    http: HttpResponse,
+  ): Promise<number> {
     const { headers } = http;
+    // Node parses no next request after an Upgrade, which this server never performs.
+    const isFollowed = request.headers.upgrade === undefined;
+    if (!request.complete && isFollowed && !isLast(connection, request) && hasSmallBody(request))
+      await skipBody(request);
     headers['Content-Length'] = String(Buffer.byteLength(http.body));
     headers['X-Request-Id'] = event.requestId;
     headers['Cache-Control'] ??= 'no-store';
     const isBroken = isLast(connection, request);
     // On a kept connection an incomplete body would time out, and its request would get a second response.
     const isClosing =
-      isBroken ||
-      !server.listening ||
-      !request.complete ||
-      !isFollowed(request) ||
-      connection.isMisframed === true;
+      isBroken || !server.listening || !request.complete || !isFollowed || connection.isMisframed === true;
     if (isClosing) headers.Connection = 'close';
     response.writeHead(http.status, headers);
     if (!request.complete && !isBroken) endAfterBody(request, response, http.body);
     else endWith(response, http.body);
+    return http.status;
   }
 
   return async ({ request, response, connection, call }) => {
@@ -228,11 +224,6 @@ function goneError({ cutOffReason }: OpenCall): ApiError {
 /** Whether the response to a request is the last one of its connection. */
 function isLast({ broken, latest }: Connection, request: IncomingMessage): boolean {
   return broken !== undefined && latest === request;
-}
-
-/** Whether Node parses a next request. It does not after an Upgrade, which this server never performs. */
-function isFollowed(request: IncomingMessage): boolean {
-  return request.headers.upgrade === undefined;
 }
 
 /** The ApiError for an error code of Node's HTTP parser. */

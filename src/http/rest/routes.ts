@@ -45,7 +45,7 @@ export interface Route {
   /** Reads the request message from a matching target and a body. Throws INVALID_JSON. */
   read(target: RequestTarget, body: Uint8Array): Reading;
   /** The documented JSON of a response. */
-  write(response: Message): JsonOutput;
+  write(response: Message): Record<string, unknown>;
 }
 
 /** The routes of the annotated methods. Throws for an annotation that the public API does not support. */
@@ -124,7 +124,7 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
       }
       for (const [name, text] of query) {
         const field = queryFields.get(name);
-        if (name === '') reader.reject(namelessParameter);
+        if (name === '') reader.reject({ field: 'the query', rule: namelessRule });
         else if (text === '' && field !== undefined && !getOption(field, may_be_empty))
           reader.reject({ field: name, rule: emptyRule });
         else reader.take(name, field, field === undefined ? text : textValue(field, text));
@@ -142,10 +142,7 @@ export function readsJson(body: Route['body'], bytes: Uint8Array): boolean {
   return body === 'REQUIRED' || (body === 'OPTIONAL' && bytes.length > 0);
 }
 
-const namelessParameter: Violation = {
-  field: 'the query',
-  rule: 'has a parameter without a name: look for a stray & or ?',
-};
+const namelessRule = 'has a parameter without a name: look for a stray & or ?';
 
 /** Writes a response, or only the message in it that the annotation names as response_body. */
 function responseWriter({ output }: DescMethodUnary, responseBody: string): Route['write'] {
@@ -287,9 +284,9 @@ function brokenInteger(field: DescField, bound = ''): FieldReading {
 }
 
 /** The documented JSON of a message: all members that are not optional, in the order of the schema. */
-export function writeMessage(desc: DescMessage, message: Message): JsonOutput {
+export function writeMessage(desc: DescMessage, message: Message): Record<string, unknown> {
   const values = message as unknown as Record<string, unknown>;
-  const output: { [name: string]: unknown } = {};
+  const output: Record<string, unknown> = {};
   for (const field of desc.fields) {
     const value = values[field.localName];
     if (field.fieldKind === 'list')
@@ -299,11 +296,6 @@ export function writeMessage(desc: DescMessage, message: Message): JsonOutput {
     }
   }
   return output;
-}
-
-/** A plain object for JSON.stringify. */
-export interface JsonOutput {
-  readonly [name: string]: unknown;
 }
 
 function writeSingle(field: DescField, value: unknown): unknown {

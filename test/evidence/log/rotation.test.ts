@@ -165,7 +165,10 @@ test('a wrong overlap and too many keys are rejected', async (t) => {
     assert.match(errors[0] ?? '', /--overlap must be a period such as 90m, 12h or 7d, from 0s to 366d/);
   }
   const later = await runHere(['evidence', 'rotate-key', '--signs-in', 'soon'], env);
-  assert.match(later.errors[0] ?? '', /--signs-in must be a period such as 90m, 12h or 7d, from 0s to 366d, not 'soon'/);
+  assert.match(
+    later.errors[0] ?? '',
+    /--signs-in must be a period such as 90m, 12h or 7d, from 0s to 366d, not 'soon'/,
+  );
   for (let keys = 1; keys < 4; keys += 1) await artseal('evidence', 'rotate-key');
   const { code, errors } = await runHere(['evidence', 'rotate-key'], env);
   assert.deepEqual(
