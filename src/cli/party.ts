@@ -81,7 +81,8 @@ const importing: Action = {
   run: async (words, terminal) => {
     const file = words.required('FILE');
     localActor(words, terminal);
-    const bytes = await readParties(file);
+    const tooLong = new Error(`${file} is larger than ${partyFileBytesMax / 1_048_576} MiB: split it`);
+    const bytes = await readBounded(file, partyFileBytesMax, tooLong);
     try {
       return await changeRegistry(words, terminal, async ({ execute, config, actor, show }) => {
         const rules = config.provider.parties;
@@ -98,13 +99,6 @@ const importing: Action = {
     }
   },
 };
-
-/** Reads a file of parties. Throws an Error if it is too long. */
-async function readParties(file: string): Promise<Uint8Array> {
-  const bytes = await readBounded(file, partyFileBytesMax);
-  if (bytes.length <= partyFileBytesMax) return bytes;
-  throw new Error(`${file} is larger than ${partyFileBytesMax / 1_048_576} MiB: split it`);
-}
 
 const countsText = ({ added, replaced, unchanged }: Imported, isTrial: boolean): string =>
   `${added} added, ${replaced} replaced, ${unchanged} unchanged${isTrial ? ' (dry run: nothing was written)' : ''}`;

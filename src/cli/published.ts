@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { createPublishedLog, type PublishedLog, type ReadPublished } from '../evidence/verifier/index.ts';
 import { UsageError } from './command.ts';
-import { readBounded, readStart } from './files.ts';
+import { errorOfLength, readBounded, readStart } from './files.ts';
 
 /** Attempts of a request, and the pause after the first one, which doubles. */
 const attemptsMax = 5;
@@ -27,7 +27,7 @@ export function openPublished(place: string, word: string): PublishedLog {
   return createPublishedLog(async (path, bytesMax) => {
     const file = join(place, path);
     if (!existsSync(file)) return undefined;
-    return bounded(await readBounded(file, bytesMax), bytesMax, file);
+    return readBounded(file, bytesMax);
   });
 }
 
@@ -66,28 +66,19 @@ function httpReader(prefix: string): ReadPublished {
 
 async function get(url: string, bytesMax: number): Promise<Uint8Array | undefined> {
   let response: Response;
+  let bytes: Uint8Array | undefined;
   try {
     response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(requestTimeoutMs) });
-    if (response.status === 200)
-      return bounded(await readStart(response.body ?? [], bytesMax), bytesMax, url);
-    await response.body?.cancel();
+    if (response.status === 200) bytes = await readStart(response.body ?? [], bytesMax);
+    else await response.body?.cancel();
   } catch (error) {
-    if (error instanceof TooLong) throw error;
     throw new Unreachable(`${url} could not be fetched`, { cause: (error as Error).cause ?? error });
   }
-  if (response.status === 404) return undefined;
+  if (bytes !== undefined && bytes.length > bytesMax) throw errorOfLength(url, bytesMax);
+  if (response.status === 404 || response.status === 200) return bytes;
   const message = `${url} returned HTTP ${response.status}`;
-  if (response.status === 429 || response.status >= 500) {
+  if (response.status === 429 || response.status >= 500)
     throw new Unreachable(message, { retryAfter: response.headers.get('retry-after') });
-  }
-  throw new Error(
-    response.status >= 300 && response.status < 400 ? `${message}, and redirects are not followed` : message,
-  );
-}
-
-class TooLong extends Error {}
-
-function bounded(bytes: Uint8Array, bytesMax: number, from: string): Uint8Array {
-  if (bytes.length > bytesMax) throw new TooLong(`${from} is longer than ${bytesMax} bytes`);
-  return bytes;
+  const isRedirect = response.status >= 300 && response.status < 400;
+  throw new Error(isRedirect ? `${message}, and redirects are not followed` : message);
 }

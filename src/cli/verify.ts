@@ -71,8 +71,8 @@ export const verify: Command = {
 
 /** Verifies the bundle in a file, or on standard input for `-`. Throws VerificationFailure. */
 export async function proveFile(file: string, trust: Trust): Promise<Proven> {
-  const bytes = await readBounded(file, bundleBytesMax);
-  if (bytes.length > bundleBytesMax) throw malformed(`the bundle is longer than ${bundleBytesMax} bytes`);
+  const tooLong = malformed(`the bundle is longer than ${bundleBytesMax} bytes`);
+  const bytes = await readBounded(file, bundleBytesMax, tooLong);
   return prove(readBundle(readUtf8(bytes, 'the bundle')), trust);
 }
 
