@@ -176,6 +176,11 @@ test('an error names the argument of the command line, and nothing changes', asy
     [['key', 'rotate', keyId, '--overlap', 'soon'], '--overlap must be whole seconds from 0 to 2592000'],
     [['key', 'revoke', keyId, '--reason', 'x'.repeat(501)], '--reason must have 1 to 500 characters'],
     [['platform', 'suspend', 'platform-1', '--reason', 'a\nb'], '--reason must have no control characters'],
+    [
+      ['platform', 'set', 'platform-1', '--filing-cap', 'unlimited'],
+      '--filing-cap must be an integer from 1 to 999999',
+    ],
+    [['platform', 'usage', '--month', '2026-13'], '--month must be YYYY-MM'],
   ] as const) {
     const { code, errors } = await artseal(words, env);
     assert.deepEqual([code, errors], [1, [`artseal: VALIDATION_FAILED: ${error}`]]);
