@@ -167,11 +167,6 @@ test('closing waits for accepted requests and rejects later ones', async (t) => 
   await refused(batcher.execute({}), 'UNAVAILABLE');
 });
 
-test('closing does not wait without requests', async (t) => {
-  const { batcher } = openGated(t);
-  await batcher.close();
-});
-
 test('requests of a batch that fails or gets no reply are rejected, and later ones are executed', async () => {
   const done: Reply = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
   const answers: ((requests: readonly StoreRequest[]) => readonly Reply[])[] = [

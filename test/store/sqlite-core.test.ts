@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
@@ -83,6 +84,7 @@ function openWithClient(t: TestContext) {
       client.pragma(`max_page_count = ${pages + more}`);
     },
     rows: (table: string) => raw.prepare(`SELECT count(*) FROM ${table}`).pluck().get(),
+    walBytes: () => statSync(`${client.name}-wal`).size,
     calls: () => raw.prepare('SELECT coalesce(sum(calls), 0) FROM usage').pluck().get(),
   };
 }
@@ -315,4 +317,21 @@ test('keys that cannot be read are read later, and requests get their replies', 
   unreadable.mock.restore();
   assert.equal(core.changedCredentials()?.keys.at(-1)?.apiKey, key.apiKey);
   assert.equal(core.changedCredentials(), undefined);
+});
+
+test('a read, or a rejected command without admission, writes no commit', (t) => {
+  const { batch, walBytes } = openWithClient(t);
+  const before = walBytes();
+  const refused = { kind: 'SetKeyStatus', by: tester, keyId: 'no key', status: 'SUSPENDED' } as const;
+  assert.deepEqual(batch(list, { effect: refused }), ['0 listed', 'NOT_FOUND']);
+  assert.equal(walBytes(), before);
+});
+
+test('RewriteNothing writes one page to the log, and leaves the database as it was', (t) => {
+  const { batch, raw, walBytes } = openWithClient(t);
+  const before = walBytes();
+  batch({ effect: { kind: 'RewriteNothing' } });
+  assert.equal(walBytes() - before, 4_096 + 24, 'one page with its header');
+  assert.ok(Number(raw.pragma('user_version', { simple: true })) > 0);
+  assert.equal(raw.pragma('integrity_check', { simple: true }), 'ok');
 });

@@ -49,15 +49,6 @@ test('a share with many items gets no more than the others', () => {
   assert.deepEqual(shares(), [3, 1, 1, 1, 1, 3, 3, 1, 1, 1]);
 });
 
-test('a late share waits for one turn of each other share at most', () => {
-  const { add, shares } = openQueue();
-  add(1, 1, 1_000);
-  add(2, 2, 1_000);
-  for (let batches = 0; batches < 7; batches += 1) shares();
-  add(3, 1);
-  assert.ok([...shares(), ...shares()].includes(3));
-});
-
 test('shares get the same total cost, whatever their items cost', () => {
   const { add, names } = openQueue();
   const costs = [1, 2, 3, 4, 9, 25];

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
@@ -26,20 +25,4 @@ test('the write-ahead log shrinks after a long reader has ended', async (t) => {
   // The first batch folds the log into the database, the second writes it from its beginning.
   for (let batch = 0; batch < 2; batch += 1) await file();
   assert.ok((await logBytes()) <= 33_554_432, `${await logBytes()}`);
-});
-
-test('a commit that the disk rejects is UNAVAILABLE, and uses up no number, nonce or quota', (t) => {
-  const script = join(import.meta.dirname, 'children', 'limited-disk.ts');
-  const words = ['-c', 'trap "" XFSZ; exec "$0" "$@"', process.execPath, script, temporaryFolder(t)];
-  const { stdout, stderr } = spawnSync('sh', words, { encoding: 'utf8' });
-  assert.notEqual(stdout, '', stderr);
-  const { outcomes, whileFull, calls } = JSON.parse(stdout);
-  assert.deepEqual(outcomes, [
-    'AS-2026-000001',
-    'UNAVAILABLE',
-    'UNAVAILABLE',
-    'AS-2026-000002',
-    'NOT_ADMITTED',
-  ]);
-  assert.deepEqual({ whileFull, calls }, { whileFull: 1, calls: 2 });
 });

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sqliteInThisThread } from './engines.ts';
-import { allPages, anyFiling, firstPage, openStore, toFile } from './promises/fixtures.ts';
+import { firstPage, openStore } from './promises/fixtures.ts';
 
 const script = join(import.meta.dirname, 'children', 'file-artworks.ts');
 
@@ -47,30 +47,4 @@ test('processes that make and use the same stores at once share one sequence of 
     const keys = await perform(store, { kind: 'ListKeys', page: firstPage(10) });
     assert.deepEqual(keys.items.map(({ caller }) => caller).toSorted(), ['one', 'three', 'two']);
   }
-});
-
-test('what was answered survives kill -9, and the numbers go on without gap or double', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const child = fileInAChild(t, 'gallery', 1_000_000, 0, [dataDir]);
-  let output = '';
-  for await (const chunk of child.stdout) {
-    output += chunk;
-    if (output.split('\n').length > 40) child.kill('SIGKILL');
-  }
-  const answered = output.split('\n').slice(0, -1);
-  const store = await openStore(t, sqliteInThisThread, dataDir);
-  const stored = (
-    await allPages((page) => perform(store, { kind: 'ListFilings', filter: anyFiling, page }), 1_000)
-  ).flat();
-  const storedNumbers = stored.map(({ filingNo }) => filingNo).reverse();
-  assert.deepEqual(storedNumbers, numbers(stored.length));
-  assert.deepEqual(
-    answered,
-    storedNumbers.slice(0, answered.length).map((filingNo) => `0 ${filingNo}`),
-  );
-  assert.ok(stored.length - answered.length <= 1, 'at most the one that was not answered yet is there too');
-  const by = await perform(store, { kind: 'FindPlatform', name: 'gallery' });
-  assert.ok(by);
-  const next = await perform(store, toFile(by));
-  assert.equal(next.filingNo, numbers(stored.length + 1).at(-1));
 });

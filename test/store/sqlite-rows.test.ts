@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
 import { perform } from '../../src/store/store.ts';
-import { countNonces } from '../support/nonces.ts';
 import { sqliteInThisThread } from './engines.ts';
 import {
   anyOrder,
@@ -15,7 +14,6 @@ import {
   openStore,
   refused,
   settled,
-  spend,
   time,
   toFile,
   toOpen,
@@ -53,12 +51,4 @@ test('after the last number of a year, filings and orders are rejected and nothi
     (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(10) })).items.length,
     1,
   );
-});
-
-test('expired nonces are deleted as others are spent', async (t) => {
-  const { store, dataDir } = await openGallery(t, sqliteInThisThread);
-  const claim = (nonce: number, atS: number) => spend(store, 1, String(nonce), atS);
-  for (let nonce = 0; nonce < 50; nonce += 1) await claim(nonce, nowS);
-  for (let nonce = 50; nonce < 100; nonce += 1) await claim(nonce, nowS + 10_000);
-  assert.equal(countNonces(openRaw(t, dataDir)), 50);
 });
