@@ -33,14 +33,6 @@ const refused: readonly (readonly [what: string, text: string, rule: RegExp])[] 
   ['a lone low surrogate', '\udd8c', /lone surrogate/],
   ['surrogates in the wrong order', '\udd8c\ud83d', /lone surrogate/],
   ['a high surrogate before another character', '\ud83da', /lone surrogate/],
-  ['NUL', 'a\0b', /control/],
-  ['a tab', 'a\tb', /control/],
-  ['a line feed', 'a\nb', /control/],
-  ['a carriage return', 'a\r', /control/],
-  ['escape', '\u001b[0m', /control/],
-  ['delete', 'a\u007f', /control/],
-  ['a C1 control character', 'a\u0085', /control/],
-  ['the last C1 control character', 'a\u009f', /control/],
   ['a space alone', ' ', /white space/],
   ['no-break spaces alone', '\u00a0\u202f', /white space/],
   ['ideographic spaces alone', '\u3000\u3000', /white space/],
@@ -61,7 +53,8 @@ test('every control character is rejected, at any position', () => {
   for (const code of controls) {
     const control = String.fromCharCode(code);
     for (const text of [`${control}a`, `a${control}`, control]) {
-      assert.equal(checkText('era', text, bounds).length, 1, `U+${code.toString(16)}`);
+      const rules = checkText('era', text, bounds).map(({ rule }) => rule);
+      assert.deepEqual(rules, ['must have no control characters'], `U+${code.toString(16)}`);
     }
   }
 });
