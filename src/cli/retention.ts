@@ -1,7 +1,7 @@
 import { readDataDir } from '../config/config.ts';
 import { retentionYears, yearOfFiling } from '../domain/filing.ts';
 import { utcTimestamp } from '../domain/utc.ts';
-import { type ExpiredFiling, erasedPerRequestMax } from '../store/retention-commands.ts';
+import { type ExpiredFiling, erasedPerRequestMax } from '../store/operator-commands.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
 import { copiesOf } from '../store/sqlite/upgrade.ts';

@@ -3,9 +3,8 @@ import { parseCount } from '../config/values.ts';
 import { eventId } from '../domain/event.ts';
 import { deliveryStatuses, type WebhookStatus, webhookStatuses } from '../domain/webhook.ts';
 import { allOf } from '../store/paging.ts';
-import { redeliver as redeliverAll } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
-import { deleteWebhook } from '../store/webhook-deletion.ts';
+import { deleteWebhook, redeliver as redeliverAll } from '../store/webhook-requests.ts';
 import {
   type Action,
   type CommandGroup,

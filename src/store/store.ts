@@ -1,7 +1,6 @@
 import type { Environment } from '../domain/caller.ts';
 import { type ApiErrorData, errorOf } from '../domain/violation.ts';
 import type { DistributionData } from '../lib/distribution.ts';
-import type { AuditCommands } from './audit-commands.ts';
 import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.ts';
 import type { EscrowCommands } from './escrow-commands.ts';
 import type { EventCommands } from './event-commands.ts';
@@ -9,10 +8,9 @@ import type { EvidenceCommands } from './evidence-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
 import type { LogCommands } from './log-commands.ts';
 import type { MetricCommands } from './metric-commands.ts';
+import type { AuditCommands, RestorationCommands, RetentionCommands } from './operator-commands.ts';
 import type { PartyCommands } from './party-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
-import type { RestorationCommands } from './restoration-commands.ts';
-import type { RetentionCommands } from './retention-commands.ts';
 import type { WebhookCommands } from './webhook-commands.ts';
 
 /**

@@ -15,7 +15,7 @@ import { SecretNotOpened } from '../../keys/key-ring.ts';
 import { mintWebhookId } from '../../keys/mint.ts';
 import { openUrl, sealUrl } from '../../keys/webhook-urls.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
-import { deleteWebhook } from '../../store/webhook-deletion.ts';
+import { deleteWebhook } from '../../store/webhook-requests.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';

@@ -10,7 +10,7 @@ import { createCheckpointFile } from '../../evidence/log/checkpoint-file.ts';
 import { requiredOrigin } from '../../evidence/log/origin.ts';
 import { fileErrorText } from '../../lib/file-errors.ts';
 import type { LogNames, LogState } from '../../store/log-commands.ts';
-import type { Restoration } from '../../store/restoration-commands.ts';
+import type { Restoration } from '../../store/operator-commands.ts';
 import { isDamage } from '../../store/sqlite/failure.ts';
 import type { Content, Inspection, UsedNumbers } from '../../store/sqlite/inspection.ts';
 import { databaseFile } from '../../store/sqlite/location.ts';

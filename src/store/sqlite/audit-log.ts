@@ -1,6 +1,6 @@
 import { and, desc, gte, lt } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
-import type { AuditCommands } from '../audit-commands.ts';
+import type { AuditCommands } from '../operator-commands.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { auditEntry } from './schema.ts';

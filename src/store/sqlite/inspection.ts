@@ -5,7 +5,7 @@ import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
 import type { LogNames, LogState } from '../log-commands.ts';
 import type { CapUse, RegistryMetrics } from '../metric-commands.ts';
-import type { Restoration } from '../restoration-commands.ts';
+import type { Restoration } from '../operator-commands.ts';
 import type { ReadTree } from '../store.ts';
 import type { StoredWebhook } from '../webhook-commands.ts';
 import { keyColumns } from './callers.ts';

@@ -3,7 +3,7 @@ import { escrowSequenceMax } from '../../domain/escrow-id.ts';
 import { restoredEventsGap } from '../../domain/event.ts';
 import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
 import { busiestStretch, randomStretch, safeNumberFloor } from '../../domain/number-gap.ts';
-import type { Restoration, RestorationCommands } from '../restoration-commands.ts';
+import type { Restoration, RestorationCommands } from '../operator-commands.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { DatabaseError } from './location.ts';

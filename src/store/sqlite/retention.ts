@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
 import { erasedArtwork, retentionYears } from '../../domain/filing.ts';
 import { leafRanges } from '../../domain/leaf.ts';
-import type { ExpiredFiling, RetentionCommands } from '../retention-commands.ts';
+import type { ExpiredFiling, RetentionCommands } from '../operator-commands.ts';
 import { idempotencyRetentionS } from '../store.ts';
 import type { RecordAudit } from './audit-log.ts';
 import type { EvidenceLog } from './evidence-log.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { eventRetentionS } from '../../../src/domain/event.ts';
 import { urlSealId, webhooksMax } from '../../../src/domain/webhook.ts';
-import { redeliver } from '../../../src/store/redelivery.ts';
 import { type Command, executorOf } from '../../../src/store/store.ts';
 import {
   type DeliveryResult,
@@ -10,7 +9,7 @@ import {
   type StoredDelivery,
   type StoredWebhook,
 } from '../../../src/store/webhook-commands.ts';
-import { deleteWebhook } from '../../../src/store/webhook-deletion.ts';
+import { deleteWebhook, redeliver } from '../../../src/store/webhook-requests.ts';
 import { tester } from '../../support/audit-log.ts';
 import { nameOf, resultOf } from './endpoints.ts';
 import { assertListed, firstPage, newWebhook, noon, refused, time, toFile } from './fixtures.ts';

@@ -1,5 +1,14 @@
-import type { Actor } from '../domain/audit-entry.ts';
+import type { Actor, AuditEntry } from '../domain/audit-entry.ts';
 import type { Page, PageQuery } from './paging.ts';
+
+/** The audit log. Each entry is written in the transaction of its change, and never changes. */
+export interface AuditCommands {
+  /** Lists entries, newest first; only those from `sinceS`, Unix seconds, if given. */
+  ListAuditLog: {
+    readonly takes: { readonly sinceS: number | undefined; readonly page: PageQuery };
+    readonly gives: Page<AuditEntry>;
+  };
+}
 
 /** Filings that one command erases, at most. Other writes wait for it. */
 export const erasedPerRequestMax = 500;
@@ -31,4 +40,21 @@ export interface ExpiredFiling {
   readonly filingNo: string;
   /** The number of its records, including the filing. */
   readonly records: number;
+}
+
+/** The state after a restore from a backup. */
+export interface RestorationCommands {
+  /** Returns the last restoration; undefined if the store was never restored. */
+  FindRestoration: { readonly takes: object; readonly gives: Restoration | undefined };
+  /**
+   * Records that the store is served for the first time after a restore, Unix seconds; does nothing otherwise. The skipped
+   * filing numbers become a leaf NUMBERS_SKIPPED of the evidence log.
+   */
+  RecordServing: { readonly takes: { readonly atS: number }; readonly gives: undefined };
+}
+
+/** A restoration from a backup. */
+export interface Restoration {
+  /** When the restored store was first served, Unix seconds; undefined if it was not. The original had stopped by then. */
+  readonly servedAtS: number | undefined;
 }
