@@ -57,12 +57,6 @@ export interface BackupStanding extends Pick<BackupStatus, 'last'> {
   readonly failure: string | undefined;
 }
 
-/** What is wrong with the backups; a sentence without its full stop. */
-export interface BackupProblem {
-  readonly level: 'warning' | 'fault';
-  readonly text: string;
-}
-
 /** Reads the state of the backups of a data folder. */
 export async function readStanding({ dataDir, folder }: BackupTerms): Promise<BackupStanding> {
   const { last, failure } = (await readBackupStatus(dataDir)) ?? {};
@@ -75,14 +69,14 @@ export async function readStanding({ dataDir, folder }: BackupTerms): Promise<Ba
 }
 
 /**
- * What is wrong with the backups; undefined if nothing is. The last one is too old at twice the period. If backups are not
+ * What is wrong with the backups, a sentence without its full stop; undefined if nothing is. The last one is too old at twice the period. If backups are not
  * required, this and a failed attempt are only warnings.
  */
 export function findProblem(
   { last, missing, unusable, failure }: BackupStanding,
   { folder, everyMs, isRequired }: BackupTerms,
   nowMs: number,
-): BackupProblem | undefined {
+): { readonly level: 'warning' | 'fault'; readonly text: string } | undefined {
   const level = isRequired || folder !== undefined ? 'fault' : 'warning';
   if (unusable !== undefined) return { level, text: unusable };
   if (failure !== undefined) return { level, text: failure };

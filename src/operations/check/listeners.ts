@@ -37,24 +37,24 @@ function checkCertificate(files: TlsFiles, variable: string, nowMs: number): Fin
 export async function checkPlainListeners(config: Config): Promise<Finding[]> {
   const { ok, warning } = findingsOf('tls');
   const { publicAddress, publicTls, internalAddress, internalTls, metricsAddress } = config;
-  const named = (address: ListenAddress, variable: string) => `${addressText(address)} of ${variable}`;
-  const encrypt = (address: ListenAddress, variable: string, certificate: string) =>
-    `${named(address, variable)} takes calls from other machines without TLS: set ${certificate} and its key; ` +
-    'or have a proxy speak TLS, and let only that proxy reach this address (loopback, or a firewall)';
   const warnings: Finding[] = [];
-  if (publicTls === undefined && (await isExposed(publicAddress)))
-    warnings.push(
-      warning(encrypt(publicAddress, settings.publicAddress.variable, settings.publicTlsCert.variable)),
-    );
-  if (internalTls === undefined && (await isExposed(internalAddress)))
-    warnings.push(
-      warning(encrypt(internalAddress, settings.internalAddress.variable, settings.internalTlsCert.variable)),
-    );
+  for (const [address, tls, { variable }, certificate] of [
+    [publicAddress, publicTls, settings.publicAddress, settings.publicTlsCert],
+    [internalAddress, internalTls, settings.internalAddress, settings.internalTlsCert],
+  ] as const)
+    if (tls === undefined && (await isExposed(address)))
+      warnings.push(
+        warning(
+          `${addressText(address)} of ${variable} takes calls from other machines without TLS: set ` +
+            `${certificate.variable} and its key; or have a proxy speak TLS, and let only that proxy reach this address ` +
+            '(loopback, or a firewall)',
+        ),
+      );
   if (metricsAddress !== undefined && (await isExposed(metricsAddress)))
     warnings.push(
       warning(
-        `${named(metricsAddress, settings.metricsAddress.variable)} returns metrics to other machines without TLS ` +
-          'and credentials: let only Prometheus reach it (a firewall)',
+        `${addressText(metricsAddress)} of ${settings.metricsAddress.variable} returns metrics to other machines ` +
+          'without TLS and credentials: let only Prometheus reach it (a firewall)',
       ),
     );
   return warnings.length > 0 ? warnings : [ok('no listener takes calls from other machines without TLS')];

@@ -11,6 +11,7 @@ import { createClockPart } from '../../health/clock-part.ts';
 import { addressText, type ListenAddress, listen } from '../../http/listen/address.ts';
 import { changeableByOthers, readableByOthers } from '../../lib/file-access.ts';
 import { freeBytes } from '../../store/sqlite/durable-files.ts';
+import type { Content } from '../../store/sqlite/inspection.ts';
 import { confidentialFiles, trustedFiles } from '../registry.ts';
 import type { ServingRecord } from '../serving-record.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
@@ -81,20 +82,10 @@ function writeThrough(dataDir: string): void {
 
 const wasAhead = '; if it is right and was ahead before: artseal clock accept, and the next filing ends this';
 
-/** The newest records, with which a clock is compared; each undefined if there is none. */
-export interface Newest {
-  /** Unix milliseconds. */
-  readonly newestFilingMs: number | undefined;
-  /** Of the newest entry in the evidence log, Unix seconds. */
-  readonly newestLeafS: number | undefined;
-  /** Of the newest filing, or of the clock that an operator accepted since, Unix seconds. */
-  readonly datedS: number | undefined;
-}
-
 /** Checks the clock against the newest records, and whether filings are accepted by it. */
 export async function checkClock(
   clock: Clock,
-  { newestFilingMs, newestLeafS: newestS, datedS }: Partial<Newest> = {},
+  { newestFilingMs, newestLeafS: newestS, datedS }: Partial<Content<unknown>> = {},
 ): Promise<Finding> {
   const { ok, warning, fault } = findingsOf('clock');
   const doubt = await createClockPart(clock, newestFilingMs).findFault();

@@ -14,23 +14,17 @@ export interface ProcessMetrics {
   readonly eventLoopDelay: { readonly p99: number; readonly max: number };
 }
 
-/** Watches the process. */
-export interface ProcessWatch {
-  read(): ProcessMetrics;
-  stop(): void;
-}
-
 /** The sampling period of the event loop delay, in milliseconds. The timer is Node's own and runs no JavaScript. */
 const sampleEveryMs = 20;
 
-/** Starts to watch this process. */
-export function createProcessWatch(): ProcessWatch {
+/** Starts to watch this process, until `stop`. */
+export function createProcessWatch() {
   const delays = monitorEventLoopDelay({ resolution: sampleEveryMs });
   delays.enable();
   // A sample is the time between two runs of its timer.
   const secondsBeyond = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - sampleEveryMs / 1e3);
   return {
-    read: () => {
+    read: (): ProcessMetrics => {
       const eventLoopDelay = {
         p99: secondsBeyond(delays.percentile(99)),
         max: delays.count === 0 ? 0 : secondsBeyond(delays.max),

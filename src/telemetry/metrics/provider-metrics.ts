@@ -1,9 +1,4 @@
-import {
-  createDistribution,
-  type Distribution,
-  type DistributionData,
-  durationBoundsS,
-} from '../../lib/distribution.ts';
+import { createDistribution, type DistributionData, durationBoundsS } from '../../lib/distribution.ts';
 import {
   type FailureKind,
   failureKinds,
@@ -29,16 +24,11 @@ export interface ProviderMetrics {
   data(): readonly ProviderMetric[];
 }
 
-interface Counted {
-  readonly seconds: Distribution;
-  readonly failures: Record<FailureKind, number>;
-}
-
 /** Creates metrics that start from zero. */
 export function createProviderMetrics(): ProviderMetrics {
   const counted = Object.fromEntries(providerRequests.map((request) => [request, newCounted()])) as Record<
     ProviderRequest,
-    Counted
+    ReturnType<typeof newCounted>
   >;
 
   /** Counts a request once: when it succeeds, fails or is aborted. */
@@ -76,7 +66,7 @@ export function createProviderMetrics(): ProviderMetrics {
   };
 }
 
-const newCounted = (): Counted => ({
+const newCounted = () => ({
   seconds: createDistribution(durationBoundsS),
   failures: Object.fromEntries(failureKinds.map((kind) => [kind, 0])) as Record<FailureKind, number>,
 });
