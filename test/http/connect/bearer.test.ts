@@ -21,7 +21,7 @@ const { internalUrl } = service;
 const revoke = (tokenId: string) =>
   service.execute({ kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_000 }, tokenId });
 
-/** test/api/bearer.test.ts has all cases. */
+/** test/api/authentication.test.ts has all cases. */
 test('a call without Authorization is rejected with what to send', async () => {
   const { filings } = typedClients(createConnectTransport({ baseUrl: internalUrl, httpVersion: '1.1' }));
   const { message } = await typedError(filings.listFilings({}), 'AUTH_HEADER_MISSING');

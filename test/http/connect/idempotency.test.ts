@@ -115,7 +115,7 @@ test('a caller gets the same response over every protocol and with each of its t
   for (const answer of answers) assert.deepEqual(answer, answers[0]);
 });
 
-/** test/api/idempotency.test.ts has all malformed keys. */
+/** test/api/admission.test.ts has all malformed keys. */
 test('a malformed key is rejected by calls that write, and ignored by calls that read', async () => {
   const { filings, escrows } = await clientsAt(service);
   const malformed = keyed('a b').options;

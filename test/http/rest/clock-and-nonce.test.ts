@@ -22,7 +22,7 @@ const stamp = (differenceS = 0) => String(nowS() + differenceS);
 const file = (options: { nonce?: string; timestamp?: string } = {}, by = platform) =>
   fileArtwork(service, by, { timestamp: stamp(), ...options });
 
-/** test/api/credentials.test.ts has all cases, and order-of-checks.test.ts what a rejected call leaves. */
+/** test/api/authentication.test.ts has all cases, and order-of-checks.test.ts what a rejected call leaves. */
 test("a timestamp that is 301 s old is rejected with the server's clock", async () => {
   const answer = await file({ timestamp: stamp(-301) });
   assertRejected(answer, 401, 'TIMESTAMP_EXPIRED', /X-Timestamp/, /300 seconds/);

@@ -27,7 +27,7 @@ async function changingNothing(call: () => Promise<void>): Promise<void> {
   assert.deepEqual(state(), before);
 }
 
-/** test/api/credentials.test.ts has all cases, order-of-checks.test.ts suspended keys, and test/cli/key.test.ts rotated ones. */
+/** test/api/authentication.test.ts has all cases, order-of-checks.test.ts suspended keys, and test/cli/key.test.ts rotated ones. */
 for (const [what, name, values, code] of [
   ['repeated and empty', 'X-Api-Key', ['k', ''], 'AUTH_HEADER_INVALID'],
   ['not ASCII', 'X-Nonce', 'n\u00e9', 'AUTH_HEADER_INVALID'],
