@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRateLimit, readIdempotencyKey } from '../../src/api/admission.ts';
+import { createRateLimit, createRunningKeys, readIdempotencyKey } from '../../src/api/admission.ts';
 import { askProvenance } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { apiError } from '../support/rejected.ts';
@@ -146,4 +146,15 @@ test('a call counts in the month that its response names, even if the month chan
       `${lookAtMs} reads before the month changes`,
     );
   }
+});
+
+test('while a call with an Idempotency-Key runs, its repetition and other requests under the key are rejected', () => {
+  const begin = createRunningKeys();
+  const call = { callerId: 1, key: 'k', requestId: 'r', fingerprint: Uint8Array.of(1) };
+  const end = begin(call);
+  assert.throws(() => begin(call), apiError('IDEMPOTENCY_IN_PROGRESS'));
+  assert.throws(() => begin({ ...call, fingerprint: Uint8Array.of(2) }), apiError('IDEMPOTENCY_KEY_REUSED'));
+  begin({ ...call, callerId: 2 });
+  end();
+  begin(call);
 });

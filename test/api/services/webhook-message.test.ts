@@ -29,9 +29,3 @@ test('a webhook is the event of the feed, preceded by its type and time', () => 
     assert.equal(JSON.parse(body).data.id, id);
   }
 });
-
-test('a webhook has no members that its event does not have', () => {
-  const { id, body } = webhookMessage(filing, making);
-  const data = { id, sequence: 1_000_007, type: 'filing.created', at, filingNo: 'AS-2026-000042' };
-  assert.equal(body, JSON.stringify({ type: 'filing.created', timestamp: at, data }));
-});

@@ -7,19 +7,10 @@ const giveUpMs = 60_000;
 /** How long closing waits for open connections: `drainTimeoutMs` of src/app/listeners.ts. */
 const drainTimeoutMs = 10_000;
 
-/** What ended the closing of a service. */
-export type Ending = 'by itself' | 'by force' | 'when the clients were gone';
-
 const realSetTimeout = setTimeout;
 
-interface Closing {
-  readonly closed: Promise<true>;
-  /** Ends the time for open connections. */
-  force(): void;
-}
-
 /** Begins to close a service, which waits for open connections until `force`. */
-function beginClosing(test: TestContext, service: TestService): Closing {
+function beginClosing(test: TestContext, service: TestService) {
   const { promise: forced, resolve: force } = Promise.withResolvers<void>();
   const mocked = test.mock.method(globalThis, 'setTimeout', ((callback: () => void, ms?: number) => {
     if (ms !== drainTimeoutMs) return realSetTimeout(callback, ms);
@@ -33,22 +24,18 @@ function beginClosing(test: TestContext, service: TestService): Closing {
   return { closed, force };
 }
 
-/**
- * Closes a service. If it waits for open connections, ends their time, and if it still waits, destroys the clients.
- * Returns which of them was needed.
- */
-export async function closingOf(
+/** Closes a service. Returns whether it closed before the time for open connections was over. */
+export async function closesByItself(
   test: TestContext,
   service: TestService,
   clients: readonly Socket[] = [],
-): Promise<Ending> {
+): Promise<boolean> {
   const { closed, force } = beginClosing(test, service);
-  if (await Promise.race([closed, hung()])) return 'by itself';
-  force();
-  if (await Promise.race([closed, hung()])) return 'by force';
+  const isClosed = await Promise.race([closed, hung()]);
+  if (!isClosed) force();
   for (const client of clients) client.destroy();
   await closed;
-  return 'when the clients were gone';
+  return isClosed;
 }
 
 /** Closes a service and ends the time for open connections. Returns whether it closed before its clients went. */

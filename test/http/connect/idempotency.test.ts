@@ -4,16 +4,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { CallOptions } from '@connectrpc/connect';
 import { Key_Tier } from '../../../gen/artseal/v1/admin_pb.ts';
-import { Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
-import { RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
-import { artwork, escrowTerms } from '../../support/samples.ts';
+import { artwork } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
-import { openTestProvider } from '../../support/simulator.ts';
 import { tokenTerms } from '../../support/tokens.ts';
 import { errorOf, typedClients, typedError } from '../../support/typed-clients.ts';
 import { transports } from './transports.ts';
@@ -45,13 +42,6 @@ function keyed(key: string) {
 const clientsAt = async ({ internalUrl, token }: TestService, operator = false) =>
   typedClients(createTypedTransport(internalUrl, await token(operator)));
 
-/** The terms of an order as typed clients send them. */
-const termsFor = (filingNo: string) => ({
-  ...escrowTerms(filingNo),
-  type: Escrow_Type.GUARANTEE,
-  amount: 128_000_000n,
-});
-
 for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2', 'gRPC-Web over HTTP/1.1']) {
   const transport = transports[name] ?? assert.fail(name);
 
@@ -79,25 +69,6 @@ for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2', 'gRPC-Web over 
     await typedError(call(painting), 'IDEMPOTENCY_KEY_REUSED');
   });
 }
-
-test('a repetition is aborted while the first call runs, and then gets its response', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
-  const held = await startService(t, { provider });
-  const { filings, escrows } = await clientsAt(held);
-  const { filingNo } = await filings.createFiling(painting);
-  const open = (amount = 128_000_000n) =>
-    escrows.createEscrow({ ...termsFor(filingNo), amount }, keyed('k').options);
-  const first = open();
-  await provider.instructed('FREEZE');
-  const error = await errorOf(open());
-  await typedError(Promise.reject(error), 'IDEMPOTENCY_IN_PROGRESS', 'aborted');
-  assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n);
-  await typedError(open(1n), 'IDEMPOTENCY_KEY_REUSED');
-  await provider.answer();
-  const opened = await first;
-  assert.deepEqual(await open(), opened);
-  assert.equal(provider.instructions.length, 1);
-});
 
 test('a caller gets the same response over every protocol and with each of its tokens', async () => {
   const tokens = [];
@@ -132,27 +103,16 @@ test('a malformed key is rejected by calls that write, and ignored by calls that
 test('a repeated CreateKey creates one platform and returns the same secret, which is stored encrypted', async () => {
   const { admin } = await clientsAt(service, true);
   const key = newKey();
-  const create = () => admin.createKey({ name: 'Gallery', tier: Key_Tier.TRIAL }, keyed(key).options);
+  const create = (name = 'Gallery') => admin.createKey({ name, tier: Key_Tier.TRIAL }, keyed(key).options);
   const first = await create();
   assert.deepEqual(await create(), first);
   const { key: made, apiSecret } = first;
   assert.ok(made !== undefined && apiSecret !== '');
   const platform = { apiKey: made.apiKey, apiSecret };
   assert.equal((await fileArtwork(service, platform)).status, 200, 'the secret signs');
-  const rotationKey = newKey();
-  const rotate = () => admin.rotateKey({ keyId: made.keyId }, keyed(rotationKey).options);
-  const rotated = await rotate();
-  assert.deepEqual(await rotate(), rotated);
-  assert.notEqual(rotated.apiSecret, apiSecret);
-  const platforms = await service.execute({ kind: 'ListKeys', page: { from: undefined, size: 100 } });
-  assert.equal(platforms.items.filter(({ caller }) => caller === 'Gallery').length, 2);
   for (const file of ['artseal.db', 'artseal.db-wal']) {
     const bytes = readFileSync(join(service.dataDir, file));
-    assert.ok(bytes.length > 0);
-    for (const secret of [apiSecret, rotated.apiSecret]) assert.ok(!bytes.includes(secret), file);
+    assert.ok(bytes.length > 0 && !bytes.includes(apiSecret), file);
   }
-  await typedError(
-    admin.createKey({ name: 'Another', tier: Key_Tier.TRIAL }, keyed(key).options),
-    'IDEMPOTENCY_KEY_REUSED',
-  );
+  await typedError(create('Another'), 'IDEMPOTENCY_KEY_REUSED');
 });
