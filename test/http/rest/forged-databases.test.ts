@@ -135,13 +135,6 @@ const listOf = (owner: number | undefined) =>
 const by = (callerId: number) => ({ callerId, caller: 'a platform' });
 const toFileNow = toFile(by(1), afternoon);
 
-test('every forgery has a row in the table', () => {
-  assert.deepEqual(
-    forgeries.map(({ name }) => name),
-    Object.keys(effects),
-  );
-});
-
 test('without a forgery the registry is ready and readable, with its mark and without', async (t) => {
   for (const hasMark of [true, false]) {
     const dataDir = copyOfRegistry(t);
@@ -156,7 +149,7 @@ test('without a forgery the registry is ready and readable, with its mark and wi
 });
 
 for (const { name, what, forge } of forgeries) {
-  const { start, check, audit, ...damage } = effects[name] ?? {};
+  const { start, check, audit, ...damage } = effects[name] ?? assert.fail(`${name} has no row in the table`);
 
   test(`${name}: what the table says notices the forgery, and nothing else (${what})`, async (t) => {
     const dataDir = copyOfRegistry(t);
@@ -183,6 +176,8 @@ for (const { name, what, forge } of forgeries) {
       },
       { ...noDamage, ...damage },
     );
+    // A gap that is shorter does not assign a number again.
+    if (name === 'number_gap') assert.ok((await perform(service.store, toFileNow)).filingNo > nextNumber);
     if (start !== undefined) return;
     await publishAll(service, clock);
     const { code, errors } = await auditOf(service);
@@ -190,14 +185,6 @@ for (const { name, what, forge } of forgeries) {
     assert.match(errors.join(), audit ?? /^$/);
   });
 }
-
-test('a gap that was shortened does not assign a number again', async (t) => {
-  const dataDir = copyOfRegistry(t);
-  const { forge } = forgeries.find(({ name }) => name === 'number_gap') ?? assert.fail();
-  forgeIn(join(dataDir, 'artseal.db'), forge);
-  const service = await startOn(t, dataDir);
-  assert.equal((await perform(service.store, toFileNow)).filingNo, nextNumber);
-});
 
 test('a forgery in the database of a running service is noticed by what depends on it', async (t) => {
   const dataDir = copyOfRegistry(t);

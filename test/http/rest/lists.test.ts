@@ -60,50 +60,26 @@ const dependencies = { paging: createPaging(Buffer.alloc(32)) };
 const filingList = requestReader(FilingService, createFilingService(dependencies as ServiceDependencies));
 const escrowList = requestReader(EscrowService, createEscrowService(dependencies as ServiceDependencies));
 
-/** Invalid queries, by the field that the error names. */
-const bothLists: Readonly<Record<string, readonly string[]>> = {
-  pageSize: [
-    ...['-1', '101', '2147483648', '1.5', 'x', '', '%2010', '0x10', '1_0'].map((size) => `pageSize=${size}`),
-    'pageSize=1&pageSize=1',
+/** Invalid values; routes.test.ts has how a number is read, paging.test.ts pages and their tokens. */
+const invalid = {
+  year: ['-1', '10000', '1.5', 'x', '', '2026-01'],
+  state: ['frozen', 'STATE_UNSPECIFIED', '', '2', 'PAID', 'FROZEN,CLOSED', '%20FROZEN'],
+  filingNo: [
+    ...['', '%20', 'x', '%E7%9F%B3', 'as-2026-000001', 'AS-2026-00001', 'AS-2026-0000001', 'AS-26-000001'],
+    ...['%20AS-2026-000001', 'AS-2026-000001%0A', 'ES-2026-000001', 'AS-2026-00000a'],
+    'AS-2026-000001&filingNo=AS-2026-000001',
   ],
-  pageToken: ['x', 'YWZ0ZXI6', 'after:1', '%20', '%01', 'x'.repeat(1_000)].map(
-    (token) => `pageToken=${token}`,
-  ),
-  page_size: ['page_size=1'],
-  limit: ['limit=1'],
 };
-const years = ['-1', '10000', '2147483648', '1.5', 'x', '', '2026-01'];
-const states = ['frozen', 'STATE_UNSPECIFIED', '', '2', 'PAID', 'FROZEN,CLOSED', '%20FROZEN'];
-const numbers = [
-  ...['', '%20', 'x', '%E7%9F%B3', 'as-2026-000001', 'AS-2026-00001', 'AS-2026-0000001', 'AS-26-000001'],
-  ...['%20AS-2026-000001', 'AS-2026-000001%0A', 'ES-2026-000001', 'AS-2026-00000a'],
-];
 
-for (const [target, read, queries] of [
-  [
-    '/api/v1/filing',
-    filingList,
-    { ...bothLists, year: years.map((year) => `year=${year}`), state: ['state=FROZEN'] },
-  ],
-  [
-    '/api/v1/escrow',
-    escrowList,
-    {
-      ...bothLists,
-      state: states.map((state) => `state=${state}`),
-      filingNo: [
-        ...numbers.map((number) => `filingNo=${number}`),
-        ...['filingNo', 'filingNo=AS-2026-000001&filingNo=AS-2026-000001'],
-      ],
-      year: ['year=2026'],
-      owner: ['owner=1'],
-    },
-  ],
+for (const [target, read, fields] of [
+  ['/api/v1/filing', filingList, ['year']],
+  ['/api/v1/escrow', escrowList, ['state', 'filingNo']],
 ] as const) {
   test(`GET ${target} rejects an invalid query by the name of its field`, () => {
-    for (const [field, wrong] of Object.entries(queries)) {
+    for (const field of fields) {
       const error = apiError('VALIDATION_FAILED', new RegExp(`^${field} `));
-      for (const query of wrong) assert.throws(() => read('GET', `${target}?${query}`), error, query);
+      for (const value of invalid[field])
+        assert.throws(() => read('GET', `${target}?${field}=${value}`), error, value);
     }
     const both = apiError('VALIDATION_FAILED', /pageSize must.*pageToken must/);
     assert.throws(() => read('GET', `${target}?pageSize=101&pageToken=x`), both);
