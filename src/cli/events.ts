@@ -1,9 +1,7 @@
 import { type EventMessageDependencies, eventMessage } from '../api/services/event-message.ts';
 import { parseCount, wholeNumber } from '../config/values.ts';
-import { ApiError } from '../domain/reason.ts';
 import type { EventPage, EventWithCaller } from '../store/event-commands.ts';
-import type { Execute } from '../store/store.ts';
-import { type Command, firstOf, readFlag, readInstant, UsageError, type Words } from './command.ts';
+import { type Command, firstOf, readFlag, readInstant, UsageError } from './command.ts';
 import { withRegistry } from './session.ts';
 
 /** `artseal events` */
@@ -26,76 +24,39 @@ export const events: Command = {
       throw new UsageError('takes one of --since, --after');
     return withRegistry(words, terminal, async ({ store, execute, config, calendar, show }) => {
       const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
-      const order = await orderOf(execute, words);
-      const from = sinceS === undefined ? after : await cursorBefore(order, sinceS * 1_000);
+      const name = words.text('platform');
+      const callerId =
+        name === undefined ? undefined : (await execute({ kind: 'FindCaller', name })).callerId;
+      const read: Read = (cursor) =>
+        callerId === undefined
+          ? execute({ kind: 'ReadAllEvents', after: cursor })
+          : execute({ kind: 'ReadEvents', callerId, after: cursor });
+      const sinceMs = sinceS === undefined ? 0 : sinceS * 1_000;
       const { timestamp } = calendar;
       const making = { idKey: store.keyFor('event ids'), timestamp };
-      for await (const event of firstOf(eventsAfter(order, from), limit))
+      for await (const event of firstOf(eventsAfter(read, after, sinceMs), limit))
         show(shown(event, making), line(event, timestamp(event.atMs)));
     });
   },
 };
 
-/** The events that a command line selects, ordered by cursor. */
-interface EventOrder {
-  /** Reads a page of the events after a cursor; from the oldest one if that is undefined. */
-  read(after: number | undefined): Promise<EventPage>;
-  cursorOf(event: EventWithCaller): number;
-}
+/** Reads a page of the selected events after a cursor; from the oldest one if that is undefined. */
+type Read = (after: number | undefined) => Promise<EventPage>;
 
-/** All events, or those of one caller. */
-async function orderOf(execute: Execute, words: Words): Promise<EventOrder> {
-  const name = words.text('platform');
-  if (name === undefined)
-    return {
-      read: (after) => execute({ kind: 'ReadAllEvents', after }),
-      cursorOf: ({ position }) => position,
-    };
-  const { callerId } = await execute({ kind: 'FindCaller', name });
-  return {
-    read: (after) => execute({ kind: 'ReadEvents', callerId, after }),
-    cursorOf: ({ sequence }) => sequence,
-  };
-}
-
+/** Yields the events after a cursor, beginning with the first one since `sinceMs`. */
 async function* eventsAfter(
-  { read }: EventOrder,
+  read: Read,
   after: number | undefined,
+  sinceMs: number,
 ): AsyncGenerator<EventWithCaller> {
   let page = await read(after);
+  let hasBegun = false;
   while (page.events.length > 0) {
-    yield* page.events;
+    for (const event of page.events) {
+      hasBegun ||= event.atMs >= sinceMs;
+      if (hasBegun) yield event;
+    }
     page = await read(page.next);
-  }
-}
-
-/** The cursor after which the events since `sinceMs` follow, by binary search; undefined if all events follow. */
-async function cursorBefore(order: EventOrder, sinceMs: number): Promise<number | undefined> {
-  const [oldest] = (await order.read(undefined)).events;
-  if (oldest === undefined || oldest.atMs >= sinceMs) return undefined;
-  /** Whether the event after the cursor is too early. */
-  const isEarly = async (cursor: number) => {
-    const [event] = (await pageOrNone(order, cursor))?.events ?? [];
-    return event !== undefined && event.atMs < sinceMs;
-  };
-  // All events up to `low` are too early, and no event follows `high`.
-  let low = order.cursorOf(oldest);
-  let high = Number.MAX_SAFE_INTEGER;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (await isEarly(middle)) low = middle + 1;
-    else high = middle;
-  }
-  return high;
-}
-
-/** Reads the events after a cursor; undefined if no event has reached it yet. */
-async function pageOrNone({ read }: EventOrder, cursor: number): Promise<EventPage | undefined> {
-  try {
-    return await read(cursor);
-  } catch (error) {
-    if (error instanceof ApiError && error.reason === 'VALIDATION_FAILED') return undefined;
-    throw error;
   }
 }
 
