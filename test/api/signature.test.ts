@@ -96,7 +96,6 @@ function assertOneReading(request: CanonicalRequest, nowMs: number, random: Rand
   assert.deepEqual(others, [], message);
 }
 
-const hexDigits = '0123456789abcdef';
 const nonceCharacters = 'ABCXYZabcdefxyz0123456789._~+/=-';
 const targets = [
   '/',
@@ -105,46 +104,6 @@ const targets = [
   '/api/v1/provenance/',
   '/api/v1/x?a=',
 ];
-
-/** A request whose parts are hard to separate in its message. */
-function randomRequest(random: Random, nowMs: number): CanonicalRequest {
-  const { body } = random.pick(bodies);
-  const target =
-    random.pick(targets) +
-    random.pick([
-      () => '',
-      () => random.text(hexDigits, random.below(80)),
-      () => random.text('0123456789', random.below(24)),
-      () => random.pick(bodies).hash,
-      () => `${random.pick(bodies).hash}${Math.floor(nowMs / 1000)}`,
-    ])();
-  const timestamp = String(
-    Math.floor(nowMs / 1000) + random.below(2 * clockDifferenceMaxS + 1) - clockDifferenceMaxS,
-  );
-  const nonce = random.pick([
-    () => random.text(nonceCharacters, 1 + random.below(64)),
-    () => random.text(hexDigits, 1 + random.below(64)),
-    () => random.text('0123456789', 1 + random.below(64)),
-    () => random.pick(bodies).hash,
-    () => random.pick(bodies).hash.slice(random.below(64)),
-    () => `${random.pick(bodies).hash.slice(11)}${timestamp}${random.text(hexDigits, 1)}`,
-    () => `${timestamp}${random.text(hexDigits, 1 + random.below(54))}`,
-  ])();
-  return { method: random.pick(METHODS), target, body, timestamp, nonce };
-}
-
-test('no two valid requests have the same message', () => {
-  const random = createRandom();
-  const nowMs = 1_795_222_800_000;
-  let valid = 0;
-  for (let count = 0; count < 2_000; count += 1) {
-    const request = randomRequest(random, nowMs);
-    if (!isValid(request, nowMs)) continue;
-    valid += 1;
-    assertOneReading(request, nowMs, random);
-  }
-  assert.ok(valid > 500, `only ${valid} of the requests made were valid`);
-});
 
 /**
  * Requests made so that the end of their message reads as another hash, timestamp and nonce: `kept` digits of
@@ -185,9 +144,9 @@ for (const kept of [1, 2, 3]) {
 }
 
 test('a nonce that is a whole hash with its timestamp is longer than nonces may be', () => {
-  const random = createRandom();
-  const request = randomRequest(random, 1_795_222_800_000);
   const nonce = `${bodies[1]?.hash}1795222800n`.slice(10);
   assert.equal(nonce.length, 65);
-  assert.equal(isValid({ ...request, nonce }, 1_795_222_800_000), false);
+  const request = { method: 'GET', target: '/', body: new Uint8Array(), timestamp: '1795222800', nonce };
+  assert.equal(isValid(request, 1_795_222_800_000), false);
+  assert.equal(isValid({ ...request, nonce: nonce.slice(1) }, 1_795_222_800_000), true);
 });

@@ -1,8 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { type ReceivedHeaders, verifyWebhook, WebhookError } from '../../src/client/index.ts';
@@ -50,22 +46,6 @@ test('headers are read from Headers and from records with names in any case', ()
   assert.throws(() => verify({ headers: missing }), rejected('MISSING_HEADER'));
   const twice = { ...headers, 'webhook-id': ['evt_1', 'evt_2'] };
   assert.throws(() => verify({ headers: twice }), rejected('BAD_SIGNATURE'));
-});
-
-test('a request of a Node server is verified without conversion', async (t) => {
-  const server = createServer().listen(0, '127.0.0.1');
-  t.after(() => server.close());
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const received = new Promise<{ headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
-    server.on('request', (incoming, answer) => {
-      answer.end();
-      buffer(incoming).then((body) => resolve({ headers: incoming.headers, body }), reject);
-    });
-  });
-  const sent = request({ host: '127.0.0.1', port, method: 'POST', headers });
-  sent.end(eventBody);
-  assert.deepEqual(verify(await received), event);
 });
 
 test('a signature by one of several secrets is enough', () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { readCredentials } from '../../src/api/authentication.ts';
 import { mintKey, mintToken, tokenHash } from '../../src/keys/mint.ts';
 
 for (const [environment, word] of [
@@ -26,23 +25,6 @@ test('the random parts of credentials differ', () => {
     .flatMap((minted) => Object.values(minted))
     .map((text) => text.split('_').at(-1));
   assert.equal(new Set(random).size, random.length);
-});
-
-test('the handles are not part of the credentials', () => {
-  const { keyId, apiKey, apiSecret } = mintKey('sandbox');
-  const { tokenId, token } = mintToken('sandbox');
-  for (const credential of [apiKey, apiSecret]) assert.ok(!credential.includes(keyId.slice(4)));
-  assert.ok(!token.includes(tokenId.slice(4)));
-});
-
-test('a new key is a valid credential header', () => {
-  const sent = {
-    apiKey: [mintKey('production').apiKey],
-    timestamp: ['1'],
-    nonce: ['n'],
-    signature: ['0'.repeat(64)],
-  };
-  assert.equal(readCredentials(sent).apiKey, sent.apiKey[0]);
 });
 
 test('a token is stored by its SHA-256', () => {

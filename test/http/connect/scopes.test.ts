@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { globSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { type CallOptions, type ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
+import * as schema from '../../../gen/artseal/v1/index.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { type Scope, scopes, type TokenTerms } from '../../../src/domain/token.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -39,19 +38,12 @@ const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.AdminService': 'operate',
 };
 
-/** Every service of the protos. */
-async function servicesOfProtos(): Promise<DescService[]> {
-  const folder = join(import.meta.dirname, '../../../gen/artseal/v1');
-  const modules = await Promise.all(globSync(join(folder, '*_pb.ts')).map((file) => import(file)));
-  return modules.flatMap((module) =>
-    Object.values<Partial<DescService>>(module).filter(
-      (value): value is DescService => value.kind === 'service',
-    ),
-  );
-}
+const services = Object.values<object>(schema).filter(
+  (value): value is DescService => 'kind' in value && value.kind === 'service',
+);
 
-function scopeOf(schema: DescService, { idempotency }: DescMethod): Scope {
-  const ofService = documented[schema.typeName] ?? assert.fail(`${schema.typeName} is not documented.`);
+function scopeOf({ typeName }: DescService, { idempotency }: DescMethod): Scope {
+  const ofService = documented[typeName] ?? assert.fail(`${typeName} is not documented.`);
   const isRead = idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   return isRead && ofService !== 'operate' ? 'read' : ofService;
 }
@@ -68,7 +60,6 @@ async function firstResponse(call: AnyCall): Promise<unknown> {
   return value;
 }
 
-const services = await servicesOfProtos();
 /** For each scope, the calls of a token with only this scope, and of one with all others. */
 const transports = new Map<Scope, { readonly only: Transport; readonly others: Transport }>();
 for (const scope of scopes) {
@@ -80,15 +71,15 @@ for (const scope of scopes) {
 
 test('every RPC needs its scope, and no other', async () => {
   assert.ok(services.length >= Object.keys(documented).length);
-  for (const schema of services) {
+  for (const described of services) {
     const clients = new Map<Transport, Record<string, AnyCall>>();
     const clientOf = (transport: Transport) => {
-      const client = clients.get(transport) ?? createClient(schema, transport);
+      const client = clients.get(transport) ?? createClient(described, transport);
       clients.set(transport, client);
       return client;
     };
-    for (const method of schema.methods) {
-      const needed = scopeOf(schema, method);
+    for (const method of described.methods) {
+      const needed = scopeOf(described, method);
       const { only, others } = transports.get(needed) ?? assert.fail(needed);
       const callWith = (transport: Transport): Promise<unknown> =>
         firstResponse(clientOf(transport)[method.localName] ?? assert.fail(method.localName));
