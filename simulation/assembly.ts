@@ -1,6 +1,6 @@
 import { type Calls, createCalls } from '../src/api/pipeline.ts';
 import { createService, type Service, type ServiceParts } from '../src/app/service.ts';
-import type { CheckpointFile } from '../src/evidence/log/checkpoint-file.ts';
+import type { CheckpointFile } from '../src/evidence/log/publication.ts';
 import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { StoreOptions } from '../src/store/store.ts';
 import { createSimulatedFile } from './checkpoint-file.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CheckpointFile, checkpointFileName } from '../src/evidence/log/checkpoint-file.ts';
+import { type CheckpointFile, checkpointFileName } from '../src/evidence/log/publication.ts';
 
 /** Keeps the newest checkpoint in a folder without waiting for the disk: when that is done is not in a seed's hand. */
 export function createSimulatedFile(folder: string): CheckpointFile {

@@ -1,7 +1,7 @@
 import { accessSync, constants, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkpointFileName } from '../src/evidence/log/checkpoint-file.ts';
+import { checkpointFileName } from '../src/evidence/log/publication.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { deployment } from '../src/store/sqlite/schema.ts';
 import type { StoreOptions } from '../src/store/store.ts';

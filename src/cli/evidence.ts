@@ -1,6 +1,6 @@
-import { createCheckpointFile } from '../evidence/log/checkpoint-file.ts';
 import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
 import { madeUpOrigin } from '../evidence/log/origin.ts';
+import { createCheckpointFile } from '../evidence/log/publication.ts';
 import { hasEnded, isAhead, mintLogKey } from '../evidence/log/signing-keys.ts';
 import type { StoredLink } from '../store/evidence-commands.ts';
 import { type Action, type CommandGroup, exitCodes, readDuration } from './command.ts';

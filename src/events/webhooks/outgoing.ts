@@ -14,10 +14,11 @@ import {
   createConnect,
   createLookUp,
   createSecureConnect,
+  DeliveryError,
+  deliveryError,
   type LookUp,
   trusting,
 } from './connect.ts';
-import { DeliveryError, deliveryError } from './delivery-error.ts';
 import { checkTarget, createAddressPolicy } from './target.ts';
 
 /** How long a request may take, from the name lookup to the end of the response, in milliseconds. */

@@ -5,8 +5,8 @@ import { type Checkpoint, readCheckpoint } from '../formats/checkpoint.ts';
 import { hex } from '../formats/encoding.ts';
 import { VerificationFailure } from '../formats/failure.ts';
 import { findSigners, readVerifierKey } from '../formats/note.ts';
-import type { CheckpointFile, WrittenNote } from './checkpoint-file.ts';
 import { isNamedAfter } from './origin.ts';
+import type { CheckpointFile, WrittenNote } from './publication.ts';
 import { type PublishedCheckpoint, tryReadCheckpoint, withoutCosignatures } from './publication.ts';
 
 /** Why a log cannot be signed: the checkpoint file, the database and the settings do not agree. */

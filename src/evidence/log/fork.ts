@@ -4,8 +4,8 @@ import type { KeyRing } from '../../keys/key-ring.ts';
 import type { LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
-import type { CheckpointFile } from './checkpoint-file.ts';
 import { isNamedAfter, nextFork } from './origin.ts';
+import type { CheckpointFile } from './publication.ts';
 import { type PublishedCheckpoint, tryReadCheckpoint, withoutCosignatures } from './publication.ts';
 import { mintLogKey } from './signing-keys.ts';
 

@@ -1,3 +1,6 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { replaceFile } from '../../lib/replace-file.ts';
 import { type Checkpoint, readCheckpoint } from '../formats/checkpoint.ts';
 import { VerificationFailure } from '../formats/failure.ts';
 
@@ -29,4 +32,54 @@ export function withoutCosignatures({ origin, note }: PublishedCheckpoint): stri
   const signaturesAt = note.lastIndexOf('\n\n') + 2;
   const lines = note.slice(signaturesAt).split(/(?<=\n)/);
   return note.slice(0, signaturesAt) + lines.filter((line) => line.startsWith(`— ${origin} `)).join('');
+}
+
+/** The name of the file in the data folder that holds the newest checkpoint, outside of the database. */
+export const checkpointFileName = 'log-checkpoint';
+
+/** Returns the path of the checkpoint file. */
+export function checkpointFile(dataDir: string): string {
+  return join(dataDir, checkpointFileName);
+}
+
+/** The content is public, but no other user needs it. */
+const mode = 0o600;
+
+/** More bytes than any note has. */
+const bytesMax = 1_000_000;
+
+/** Holds the newest checkpoint. */
+export interface CheckpointFile {
+  readonly path: string;
+  /** Returns undefined if there is no file. */
+  read(): Promise<WrittenNote | undefined>;
+  /** Replaces the note. Resolves when it is durable. */
+  write(note: string): Promise<void>;
+}
+
+/** The content of the file. */
+export interface WrittenNote {
+  readonly note: string;
+  /** Unix milliseconds. */
+  readonly writtenAtMs: number;
+}
+
+/** Opens the checkpoint file of a data folder. */
+export function createCheckpointFile(dataDir: string): CheckpointFile {
+  const path = checkpointFile(dataDir);
+  return {
+    path,
+    read: async () => {
+      try {
+        const { mtimeMs, size } = await stat(path);
+        // Invalid UTF-8 becomes U+FFFD, which no signature covers.
+        const note = size > bytesMax ? '' : await readFile(path, 'utf8');
+        return { note, writtenAtMs: mtimeMs };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+        throw error;
+      }
+    },
+    write: (note) => replaceFile(path, note, mode),
+  };
 }

@@ -5,8 +5,7 @@ import { every } from '../../lib/timing.ts';
 import type { LogKey, LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
-import type { CheckpointFile } from './checkpoint-file.ts';
-import type { Publication, PublishedCheckpoint } from './publication.ts';
+import type { CheckpointFile, Publication, PublishedCheckpoint } from './publication.ts';
 import { createSigningKeys, hasEnded, mintLogKey, signCheckpoint, signsAt } from './signing-keys.ts';
 import type { Witnesses } from './witness.ts';
 

@@ -60,7 +60,8 @@ export function createTileReader({ execute, publication }: TileDependencies) {
 
   async function readInto(path: string, tile: Tile): Promise<Uint8Array> {
     try {
-      const bytes = onItsOwn(await readTile(tile, execute));
+      // In a buffer of their own: short ones share one of 64 KiB, which the cache would keep alive.
+      const bytes = Buffer.from(Uint8Array.from(await readTile(tile, execute)).buffer);
       kept.add(path, bytes);
       return bytes;
     } finally {
@@ -108,13 +109,6 @@ function entriesOf(leaves: readonly string[]): Uint8Array {
       return [length, entry];
     }),
   );
-}
-
-/** Copies bytes into a buffer of their own. Short ones share a buffer of 64 KiB, which the cache would keep alive. */
-function onItsOwn(bytes: Uint8Array): Uint8Array {
-  const copy = Buffer.alloc(bytes.length);
-  copy.set(bytes);
-  return copy;
 }
 
 /** A cache that drops the least recently used tiles beyond `bytesMax`. */
