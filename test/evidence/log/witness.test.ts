@@ -293,21 +293,7 @@ test('while required witnesses are missing, nothing is cosigned', async (t) => {
 
 test('a key that is not the verifier key of a witness is rejected', () => {
   const { publicKey } = generateKeyPairSync('ed25519');
-  const good = vkeyOf('w.example/1', 4, publicKey);
-  assert.equal(readWitnessKey(good).name, 'w.example/1');
-  const [name, id = '', material = ''] = good.split('+', 2).concat(good.slice(good.indexOf('+', 12 + 2) + 1));
+  assert.equal(readWitnessKey(vkeyOf('w.example/1', 4, publicKey)).name, 'w.example/1');
   assert.throws(() => readWitnessKey(vkeyOf('w.example/1', 1, publicKey)), /type 4/);
-  assert.throws(
-    () => readWitnessKey(good.replace('w.example', 'v.example')),
-    /has the key ID [0-9a-f]{8}, but/,
-  );
-  for (const bad of [
-    '',
-    name as string,
-    `${name}+${id}`,
-    `${name}+${id.toUpperCase()}0+${material}`,
-    `${good}=`,
-    ` ${good}`,
-  ])
-    assert.throws(() => readWitnessKey(bad), { kind: 'MALFORMED' }, bad);
+  assert.throws(() => readWitnessKey('w.example/1'), { kind: 'MALFORMED' });
 });
