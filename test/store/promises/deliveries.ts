@@ -11,8 +11,7 @@ const nowMs = noon.atMs + 60_000;
 
 /** What is done with an endpoint. */
 const actionsOn = (store: TestStore, webhook: StoredWebhook) => {
-  const take = (over: Partial<Command<'ClaimDeliveries'>> = {}) =>
-    store.perform({ kind: 'ClaimDeliveries', id: webhook.id, nowMs, limit: 100, underWay: [], ...over });
+  const take = (over: Partial<Command<'ClaimDeliveries'>> = {}) => store.claim(webhook, nowMs, over);
   const change = (over: Command<'ChangeWebhook'>['change']) =>
     store.perform({ kind: 'ChangeWebhook', ...nameOf(webhook), change: over });
   return {
@@ -119,23 +118,7 @@ export function deliveryPromises(tests: StoreTests): void {
     const other = await store.frozen(gallery);
     await store.resolved(gallery, escrowId, 'RELEASE');
     await store.resolved(gallery, other.escrowId, 'RELEASE');
-    const events = (await store.eventsOf(gallery)).map(({ type, escrowId: id, sequence }) => [
-      sequence,
-      type,
-      id,
-    ]);
-    assert.deepEqual(
-      events.filter(([, type]) => type !== 'filing.created'),
-      [
-        [2, 'escrow.frozen', escrowId],
-        [4, 'escrow.frozen', other.escrowId],
-        [5, 'escrow.released', escrowId],
-        [6, 'provenance.transferred', undefined],
-        [7, 'escrow.released', other.escrowId],
-        [8, 'provenance.transferred', undefined],
-      ],
-    );
-    // No other event of the filing is sent.
+    // 2 and 4: they are FROZEN. 5 and 7: they are RELEASED. 6 and 8: the transfers of their filings.
     assert.deepEqual(await store.taken(), [[2, 4, 6, 8], false]);
     const again = { ...failed, retryAtMs: nowMs + 5_000 };
     const first = await store.note(store.outcome(2, again), store.outcome(4));

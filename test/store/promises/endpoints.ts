@@ -1,5 +1,5 @@
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
-import { perform, type Store } from '../../../src/store/store.ts';
+import { type Command, perform, type Store } from '../../../src/store/store.ts';
 import type { DeliveryResult, StoredDelivery, StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { allPages, fileOne, noon } from './fixtures.ts';
 
@@ -23,6 +23,14 @@ export const statusesOf = async (store: Store, webhook: StoredWebhook) =>
   (await deliveriesOf(store, webhook)).map((delivery) => [
     ...[delivery.sequence, delivery.status, delivery.attempts, delivery.nextAttemptAtMs],
   ]);
+
+/** Claims what an endpoint can be sent. */
+export const claim = (
+  store: Store,
+  { id }: StoredWebhook,
+  nowMs: number,
+  over: Partial<Command<'ClaimDeliveries'>> = {},
+) => perform(store, { kind: 'ClaimDeliveries', id, nowMs, limit: 100, underWay: [], ...over });
 
 /** The result of an attempt, by default that the event was delivered at noon. */
 export const resultOf = (

@@ -89,9 +89,9 @@ export async function openPair(test: Cleanup, engine: StoreEngine): Promise<read
   return [await openStore(test, engine, dataDir), await openStore(test, engine, dataDir)];
 }
 
-/** Records that the provider did not respond about an order, which has had no notification. */
-export async function unanswered(store: Store, escrowId: string, lookUpAtMs: number): Promise<void> {
-  await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
+/** Records that the provider did not respond about an order, which had so many notifications when it was asked. */
+export async function unanswered(store: Store, escrowId: string, lookUpAtMs: number, notificationCount = 0) {
+  await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount });
 }
 
 /** Copies a folder as a crash at this moment would leave it. */
@@ -118,19 +118,25 @@ export function terms(filingNo: string) {
   return { ...rest, type: 'GUARANTEE', amount: BigInt(amount) } as const;
 }
 
+/** The name of a master key, NUL, and a seal. */
+const newSeal = (): Buffer => Buffer.concat([Buffer.from('main\0'), randomBytes(60)]);
+
 /** A new key. */
 export function newKey(over: Partial<NewKey> = {}): NewKey {
   const word = randomBytes(8).toString('hex');
-  // The name of a master key, NUL, and a seal.
-  const sealedSecret = Buffer.concat([Buffer.from('main\0'), randomBytes(60)]);
-  return { keyId: `key_${word}`, apiKey: `ak_${word}`, sealedSecret, createdAtS: 1_790_000_000, ...over };
+  return {
+    keyId: `key_${word}`,
+    apiKey: `ak_${word}`,
+    sealedSecret: newSeal(),
+    createdAtS: 1_790_000_000,
+    ...over,
+  };
 }
 
 /** A new key of the evidence log. */
 export function newLogKey(over: Partial<NewLogKey> = {}): NewLogKey {
   const vkey = `log.example+${randomBytes(4).toString('hex')}+${randomBytes(33).toString('base64')}`;
-  const sealedSeed = Buffer.concat([Buffer.from('main\0'), randomBytes(60)]);
-  return { vkey, sealedSeed, addedAtS: 1_790_000_000, ...over };
+  return { vkey, sealedSeed: newSeal(), addedAtS: 1_790_000_000, ...over };
 }
 
 /** A new token. */
@@ -371,12 +377,11 @@ export function newWebhook(over: Partial<NewWebhook> = {}): NewWebhook {
   return {
     webhookId: `wh_${randomBytes(8).toString('hex')}`,
     origin: 'https://gallery.example',
-    sealedUrl: Buffer.concat([Buffer.from('main\0'), randomBytes(80)]),
+    sealedUrl: newSeal(),
     eventTypes: undefined,
     description: 'orders \u{1F58C}',
     createdAtS: 1_790_000_000,
-    // The name of a master key, NUL, and a seal.
-    sealedSecret: Buffer.concat([Buffer.from('main\0'), randomBytes(60)]),
+    sealedSecret: newSeal(),
     ...over,
   };
 }

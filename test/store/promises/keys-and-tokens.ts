@@ -56,17 +56,10 @@ export function keyAndTokenPromises({ test }: StoreTests): void {
 
   test('rotation adds a key to the same caller and ends the old one', async (store) => {
     const fresh = newKey();
-    const { callerId, caller, tier, status, expiresAtS } = await store.rotateKey(store.gallery.keyId, fresh);
-    assert.deepEqual(
-      { callerId, caller, tier, status, expiresAtS },
-      {
-        callerId: store.gallery.callerId,
-        caller: 'gallery',
-        tier: 'ENTERPRISE',
-        status: 'ACTIVE',
-        expiresAtS: null,
-      },
-    );
+    const { callerId } = store.gallery;
+    assert.partialDeepStrictEqual(await store.rotateKey(store.gallery.keyId, fresh), {
+      ...{ callerId, caller: 'gallery', tier: 'ENTERPRISE', status: 'ACTIVE', expiresAtS: null },
+    });
     const ended = store.findKey(store.gallery.apiKey);
     assert.deepEqual({ ...ended }, { ...store.gallery, expiresAtS: 1_790_086_400 });
     assert.deepEqual(

@@ -16,6 +16,10 @@ async function actLeaves(store: TestStore) {
 const keep = (store: TestStore, checkpoint: KeptCheckpoint) =>
   store.perform({ kind: 'KeepCheckpoint', ...checkpoint });
 
+const checkpoint = (size: number, origin = 'log.example') => ({
+  ...{ size, note: `${origin}\n${size}\n`, publishedAtS: 1_790_000_000 + size },
+});
+
 const newestOf = async (store: TestStore) => (await store.perform({ kind: 'GetLog' })).newest;
 
 /** What the evidence log is published under. */
@@ -141,9 +145,6 @@ export function logPromises({ test }: StoreTests): void {
 
   test('only the newest checkpoint of the current name is kept', async (store) => {
     await store.perform({ kind: 'NameLog', origin: 'log.example', key: newLogKey() });
-    const checkpoint = (size: number, origin = 'log.example') => ({
-      ...{ size, note: `${origin}\n${size}\n`, publishedAtS: 1_790_000_000 + size },
-    });
     for (const size of [2, 5]) await keep(store, checkpoint(size));
     assert.deepEqual(await newestOf(store), checkpoint(5));
     const cosigned = { ...checkpoint(5), note: 'log.example\n5\ncosigned\n' };
@@ -155,11 +156,9 @@ export function logPromises({ test }: StoreTests): void {
 
   test('checkpoints with a time stamp are kept, and the first that covers a leaf is found', async (store) => {
     await store.perform({ kind: 'NameLog', origin: 'log.example', key: newLogKey() });
-    const checkpoint = (size: number, origin = 'log.example') => ({
-      ...{ size, note: `${origin}\n${size}\n`, publishedAtS: 1_790_000_000 + size },
-    });
     const stamped = (size: number, origin?: string) => ({
-      ...{ ...checkpoint(size, origin), timeStamp: Buffer.of(size) },
+      ...checkpoint(size, origin),
+      timeStamp: Buffer.of(size),
     });
     await keep(store, checkpoint(5));
     await store.perform({ kind: 'KeepTimeStamp', ...stamped(5) });

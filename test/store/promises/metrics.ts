@@ -17,14 +17,9 @@ function countsOf({ openOrders, settledOrders }: RegistryMetrics): Record<string
 }
 
 /** Has an endpoint take what there is to send by a time, and each of it be answered, or refused until another time. */
-async function attempted(store: TestStore, { id }: StoredWebhook, atMs: number, retryAtMs: number | null) {
-  const { due } = await store.perform({
-    kind: 'ClaimDeliveries',
-    id,
-    nowMs: atMs,
-    limit: 100,
-    underWay: [],
-  });
+async function attempted(store: TestStore, webhook: StoredWebhook, atMs: number, retryAtMs: number | null) {
+  const { due } = await store.claim(webhook, atMs);
+  const { id } = webhook;
   const outcomes = due.map(({ event: { sequence }, attempts }) => ({
     ...{ id, sequence, attempts: attempts + 1, atMs, retryAtMs, isDelivered: retryAtMs === null },
     ...{ httpStatus: null, answer: null, error: null },
@@ -158,10 +153,7 @@ export function metricPromises({ storeTest, test }: StoreTests): void {
     const [silent] = [await store.opened(store.gallery), await store.opened(store.gallery)];
     const { escrowId, holdId: instructionId } = silent;
     await store.recordSent(instructionId);
-    const { notificationCount } = await store.caseOf(escrowId);
-    for (let attempt = 0; attempt < 3; attempt += 1) {
-      await store.perform({ kind: 'RecordUnanswered', escrowId, lookUpAtMs: 1, notificationCount });
-    }
+    for (let attempt = 0; attempt < 3; attempt += 1) await store.unanswered(escrowId, 1);
     const { openInstructions } = await metricsOf(store);
     const sorted = openInstructions.toSorted((one, other) => one.status.localeCompare(other.status));
     const atFirst = { kind: 'FREEZE', count: 1, oldestAtMs: noon.atMs };
@@ -238,7 +230,7 @@ export function metricPromises({ storeTest, test }: StoreTests): void {
     await attempted(store, first, later.atMs, null);
     assert.equal(await waitsSinceMs(), later.atMs);
     const takenMs = later.atMs + 4_000;
-    await store.perform({ kind: 'ClaimDeliveries', id: second.id, nowMs: takenMs, limit: 1, underWay: [] });
+    await store.claim(second, takenMs);
     assert.equal(await waitsSinceMs(), takenMs);
     await attempted(store, second, takenMs + 1_000, takenMs + 6_000);
     // A failing endpoint does not count.

@@ -18,6 +18,9 @@ const kinds = ['RELEASE', 'REFUND'] as const;
 
 const otherThan = (kind: (typeof kinds)[number]) => (kind === 'RELEASE' ? 'REFUND' : 'RELEASE');
 
+/** The outcome of a replay with this result. */
+const replayOf = (result: object) => ({ result, isReplay: true });
+
 /** Whether an order is due at a time, and not before it. */
 async function assertDueAt(store: TestStore, escrowId: string, atMs: number): Promise<void> {
   const farMs = Number.MAX_SAFE_INTEGER;
@@ -99,7 +102,7 @@ export function operationPromises({ test }: StoreTests): void {
         }
         assert.deepEqual(await repeat(), { kind: 'DONE', result: { ...first, status }, isReplay: false });
       }
-      const declined = { result: { instructionId, kind, status: 'DECLINED' }, isReplay: true };
+      const declined = replayOf({ instructionId, kind, status: 'DECLINED' });
       await store.settled(escrowId, { ended: endedAs('DECLINED', await store.caseOf(escrowId)) });
       assert.partialDeepStrictEqual(await repeat(), declined);
       await store.resolved(by, escrowId, otherThan(kind));
@@ -119,10 +122,7 @@ export function operationPromises({ test }: StoreTests): void {
     const repeat = () => store.done(underKey(by.callerId, 'k', toResolve(by, 'RELEASE', escrowId)));
     assert.equal((await repeat()).result.instructionId, instructionId);
     await store.settled(escrowId, { to: 'RELEASED' });
-    assert.partialDeepStrictEqual(await repeat(), {
-      result: { instructionId, status: 'CONFIRMED' },
-      isReplay: true,
-    });
+    assert.partialDeepStrictEqual(await repeat(), replayOf({ instructionId, status: 'CONFIRMED' }));
   });
 
   test('a replay of an opening returns the first order in its current state', async (store) => {
@@ -134,19 +134,19 @@ export function operationPromises({ test }: StoreTests): void {
     assert.deepEqual(await repeat(), first);
     const { instructionId, order } = first.result;
     await store.settled(order.escrowId, { to: 'FROZEN' });
-    assert.partialDeepStrictEqual(await repeat(), {
-      result: { instructionId, status: 'CONFIRMED', order: { state: 'FROZEN' } },
-      isReplay: true,
-    });
+    assert.partialDeepStrictEqual(
+      await repeat(),
+      replayOf({ instructionId, status: 'CONFIRMED', order: { state: 'FROZEN' } }),
+    );
     const fingerprint = new Uint8Array(32).fill(2);
     const another = underKey(by.callerId, 'k', toOpen(by, filingNo), { fingerprint });
     const reused = { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' };
     assert.deepEqual((await store.execute(another)).outcome, reused);
     await store.resolved(by, order.escrowId, 'REFUND');
-    assert.partialDeepStrictEqual(await repeat(await store.openAgain()), {
-      result: { instructionId, order: { state: 'REFUNDED' } },
-      isReplay: true,
-    });
+    assert.partialDeepStrictEqual(
+      await repeat(await store.openAgain()),
+      replayOf({ instructionId, order: { state: 'REFUNDED' } }),
+    );
   });
 
   test('a replay does not count against the quota, whether its instruction is open or has ended', async (store) => {
@@ -270,8 +270,7 @@ export function operationPromises({ test }: StoreTests): void {
     await store.frozen(idle);
     const ordered = async (by: CallerRef, lookUpAtMs: number, hasFailed = false) => {
       const { escrowId, holdId } = await store.opened(by);
-      if (hasFailed)
-        await store.perform({ kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
+      if (hasFailed) await store.unanswered(escrowId, lookUpAtMs);
       else await store.recordSent(holdId, lookUpAtMs);
       return { escrowId, callerId: by.callerId };
     };

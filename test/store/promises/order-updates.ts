@@ -198,19 +198,9 @@ export function orderUpdatePromises({ test }: StoreTests): void {
     const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
     const { notificationCount } = await store.caseOf(escrowId);
     await store.notify('event', { holdId }, later.atMs);
-    await store.perform({
-      kind: 'RecordUnanswered',
-      escrowId,
-      lookUpAtMs: later.atMs + 300_000,
-      notificationCount,
-    });
+    await store.unanswered(escrowId, later.atMs + 300_000, notificationCount);
     assert.deepEqual(await store.due(later.atMs, Number.MAX_SAFE_INTEGER), [escrowId]);
-    await store.perform({
-      kind: 'RecordUnanswered',
-      escrowId,
-      lookUpAtMs: later.atMs + 300_000,
-      notificationCount: notificationCount + 1,
-    });
+    await store.unanswered(escrowId, later.atMs + 300_000, notificationCount + 1);
     assert.deepEqual(await store.due(later.atMs, Number.MAX_SAFE_INTEGER), []);
   });
 

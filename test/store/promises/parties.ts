@@ -86,7 +86,7 @@ export function partyPromises({ test }: StoreTests): void {
     assert.deepEqual(await actsOf(store), []);
   });
 
-  test('a party is replaced and removed, and each change has an audit entry', async (store) => {
+  test('a party is replaced and removed', async (store) => {
     await store.perform(toRegister('gallery'));
     const again = await store.perform(toRegister('gallery', {}, later));
     assert.equal(again.addedAtS, tester.atS, 'it is the same party');
@@ -98,14 +98,6 @@ export function partyPromises({ test }: StoreTests): void {
     assert.deepEqual(await store.perform(remove), { ...known, addedAtS: later.atS });
     assert.deepEqual(await listed(store), []);
     await refused(store.perform(remove), 'NOT_FOUND');
-    await store.perform(toRegister('gallery', {}, later));
-    const subject = 'buyer buyer-1 of gallery';
-    assert.deepEqual(await actsOf(store), [
-      { ...tester, action: 'party add', subject, before: undefined, after: knownAs.BUYER },
-      { ...later, action: 'party add', subject, before: knownAs.BUYER, after: another },
-      { ...later, action: 'party remove', subject, before: another, after: undefined },
-      { ...later, action: 'party add', subject, before: undefined, after: knownAs.BUYER },
-    ]);
   });
 
   test('an order needs parties of its platform, and the error does not reveal those of others', async (store) => {

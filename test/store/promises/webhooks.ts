@@ -34,10 +34,7 @@ async function attempted(
   webhook: StoredWebhook,
   outcomes: Readonly<Record<number, Partial<DeliveryResult>>>,
 ): Promise<void> {
-  const { id } = webhook;
-  const limit = Object.keys(outcomes).length;
-  const take = { kind: 'ClaimDeliveries', id, nowMs, limit, underWay: [] } as const;
-  const { due } = await store.perform(take);
+  const { due } = await store.claim(webhook, nowMs, { limit: Object.keys(outcomes).length });
   const claimed = due.filter(({ event }) => event.sequence in outcomes);
   assert.deepEqual(
     claimed.map(({ event }) => event.sequence),
@@ -130,7 +127,7 @@ export function webhookPromises({ test }: StoreTests): void {
     const webhook = await store.addWebhook(store.gallery);
     const count = 2 * deletedPerRequest + 7;
     await Promise.all(Array.from({ length: count }, () => store.perform(toFile(store.gallery))));
-    await store.perform({ kind: 'ClaimDeliveries', id: webhook.id, nowMs, limit: count, underWay: [] });
+    await store.claim(webhook, nowMs, { limit: count });
     assert.deepEqual(await store.perform({ kind: 'DeleteWebhook', ...nameOf(webhook) }), { isDone: false });
     assert.equal((await store.deliveriesOf(webhook)).length, count - deletedPerRequest);
     await deleteWebhook(executorOf(store), nameOf(webhook));
@@ -224,13 +221,7 @@ export function webhookPromises({ test }: StoreTests): void {
     const { escrowId } = await store.frozen(store.gallery);
     await store.resolved(store.gallery, escrowId, 'RELEASE');
     await attempted(store, webhook, { 2: { ...gaveUp, retryAtMs: nowMs } });
-    await store.perform({
-      kind: 'ClaimDeliveries',
-      id: webhook.id,
-      nowMs: noon.atMs,
-      limit: 9,
-      underWay: [],
-    });
+    await store.claim(webhook, noon.atMs);
     assert.deepEqual(await store.statusesOf(webhook), [
       [2, 'PENDING', 1, nowMs],
       [3, 'WAITING', 0, null],
