@@ -6,15 +6,15 @@ export interface Statement {
   readonly client: Sqlite.Database;
 }
 
-/** Stands around each statement of a database: `run` runs it. */
+/** Wraps the run of a statement: `run` runs it. */
 export type Around = <T>(statement: Statement, run: () => T) => T;
 
-/** By the folder of the database, the outermost first. */
+/** By the folder of the database, the outermost wrapper first. */
 const watched = new Map<string, Around[]>();
 
 /**
- * Puts something around each statement that a connection to the database in a folder prepares from now on; what comes
- * first stands around what follows. Ends for all of the folder when called off.
+ * Wraps each statement that a connection to the database in a folder prepares from now on; a later wrapper runs inside an
+ * earlier one. Returns a function that removes all wrappers of the folder.
  */
 export function watchStatements(folder: string, around: Around): () => void {
   watched.set(folder, [...(watched.get(folder) ?? []), around]);
@@ -23,7 +23,7 @@ export function watchStatements(folder: string, around: Around): () => void {
 
 const prepare = Sqlite.prototype.prepare;
 
-// The engine has no hook for it, and shall have none.
+// The engine has no hook for this, and needs none.
 Sqlite.prototype.prepare = function prepared(this: Sqlite.Database, source: string) {
   const statement = prepare.call(this, source);
   const around = [...watched].find(([folder]) => this.name.startsWith(`${folder}/`))?.[1];

@@ -19,7 +19,7 @@ async function held(t: TestContext) {
 const money = (Amount: number) => ({ Currency: 'EUR', Amount });
 
 describe('a pay-in that is disputed before the release', () => {
-  test('lets nothing be released as long as that is open, and then what it was held for', async (t) => {
+  test('blocks the release while the dispute is open', async (t) => {
     const { standIn, provider, asked, payIn, seller, balance, found } = await held(t);
     const { Id } = standIn.dispute(payIn.Id);
     const refused = await instruct(provider, asked, 'RELEASE');
@@ -32,7 +32,7 @@ describe('a pay-in that is disputed before the release', () => {
     assert.equal((await instruct(provider, asked, 'RELEASE', 'again')).status, 'PAID_OUT');
   });
 
-  test('and lost lets nothing be released; the money can go back', async (t) => {
+  test('and lost blocks the release; the money can be returned', async (t) => {
     const { standIn, provider, asked, payIn } = await held(t);
     standIn.endDispute(standIn.dispute(payIn.Id, { DisputeType: 'NOT_CONTESTABLE' }).Id, 'LOST');
     const refused = await instruct(provider, asked, 'RELEASE');
@@ -52,7 +52,7 @@ describe('a pay-in that is disputed before the release', () => {
     });
   }
 
-  test('lets nothing be released by an earlier request that arrives later', async (t) => {
+  test('blocks an earlier request for the release that arrives later', async (t) => {
     const { standIn, provider, asked, payIn, seller, balance, found } = await held(t);
     const { wait, there, letThrough } = heldUp(t);
     standIn.failNext(/^POST \/transfers$/, { onTheWay: wait });
@@ -66,7 +66,7 @@ describe('a pay-in that is disputed before the release', () => {
     assert.deepEqual(await found(), ['HELD', BigInt(amount)]);
   });
 
-  test('of which Mangopay gives no answer: nothing is released', async (t) => {
+  test('blocks the release if Mangopay does not respond about it', async (t) => {
     const { standIn, provider, asked, seller, balance } = await held(t);
     standIn.failNext(/\/disputes$/, { status: 503 });
     await assert.rejects(instruct(provider, asked, 'RELEASE'), { kind: 'FAILED' });
@@ -100,7 +100,7 @@ describe('a pay-in that is disputed after the release', () => {
     });
   }
 
-  test('what the seller paid back counts as well', async (t) => {
+  test('counts together with what the seller paid back', async (t) => {
     const { standIn, provider, asked, payIn, found } = await held(t);
     await instruct(provider, asked, 'RELEASE');
     standIn.refundOutside(standIn.transfers.at(-1)?.Id ?? assert.fail(), 100_000);
@@ -109,7 +109,7 @@ describe('a pay-in that is disputed after the release', () => {
     assert.deepEqual(await found(), ['PARTLY_RETURNED', BigInt(amount - 150_000)]);
   });
 
-  test('is of no order that was held before the buyer paid it in', async (t) => {
+  test('does not concern an order that was held before that pay-in', async (t) => {
     const { standIn, provider, asked, buyers, found } = await held(t);
     await instruct(provider, asked, 'RELEASE');
     const later = standIn.payIn(buyers.rich.wallet, amount);

@@ -8,7 +8,7 @@ import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-
 import type { PartyOfStandIn, SeenRequest } from '../support/mangopay-world.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 
-/** What this project asks of Mangopay, asked by the library that Mangopay makes. */
+/** Sends the requests of this project with Mangopay's own library. */
 async function askAll(standIn: MangopayStandIn, buyer: PartyOfStandIn) {
   const { clientId, apiKey, url, escrowUser } = standIn;
   const library = new Mangopay({ clientId, clientApiKey: apiKey, baseUrl: url, errorHandler: () => {} });
@@ -55,7 +55,7 @@ async function askAll(standIn: MangopayStandIn, buyer: PartyOfStandIn) {
   };
 }
 
-/** Everything that a provider asks, for two orders. */
+/** Has the provider send each of its requests. */
 async function liveThrough(t: TestContext, standIn: MangopayStandIn, buyer: PartyOfStandIn) {
   const provider = createMangopayProvider(standIn, Date.now);
   t.after(() => provider.close());
@@ -79,7 +79,7 @@ async function liveThrough(t: TestContext, standIn: MangopayStandIn, buyer: Part
   await provider.subjectOf?.(`/disputes/${standIn.disputes[0]?.Id}`, signal);
 }
 
-/** A request without what differs between any two: its ids, its key and the order of its members. */
+/** A request without its ids, its key and the order of its members, which differ between any two. */
 function shapeOf({ method, path, query, body, idempotencyKey, headers }: SeenRequest) {
   const ids = path.replaceAll(/\/(?:[a-z]+_[\w-]+|[0-9a-f-]{32,36})(?=\/|$)/g, '/ID');
   return {
@@ -91,7 +91,7 @@ function shapeOf({ method, path, query, body, idempotencyKey, headers }: SeenReq
   };
 }
 
-test('the library of Mangopay gets through the stand-in, and asks as this project does', async (t) => {
+test("Mangopay's own library works with the stand-in, and sends requests of the same form as this project", async (t) => {
   const standIn = await startMangopayStandIn(t);
   const buyer = standIn.party('PAYER', 'EUR', 1_000);
   const all = await askAll(standIn, buyer);

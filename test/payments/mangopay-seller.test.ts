@@ -6,7 +6,7 @@ import { instruct, lookUp } from './provider-suite.ts';
 type Opened = Awaited<ReturnType<typeof opened>>;
 type Seller = { readonly user: string; readonly wallet: string };
 
-/** Sellers whose wallet cannot be paid into, and what is said of it. */
+/** Sellers whose wallet cannot be paid into, and the words for it. */
 const faults: readonly (readonly [string, (open: Opened) => Seller, RegExp])[] = [
   [
     'does not exist',
@@ -61,7 +61,7 @@ describe("a seller's wallet that cannot be right", () => {
     });
   }
 
-  test('is not known yet where Mangopay gives no answer: nothing is held, and it is asked again', async (t) => {
+  test('is not held while Mangopay does not respond about it; a second FREEZE asks again', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(/^GET \/wallets\/[^/]+$/, { status: 503 });
@@ -89,13 +89,13 @@ describe('a seller who has to authenticate before the wallet is shown', () => {
   });
 });
 
-test('a FREEZE whose hold is there already is not given back for the wallet of the seller', async (t) => {
+test("a FREEZE whose hold exists already is not returned because of the seller's wallet", async (t) => {
   const { standIn, provider, seller, asked } = await held(t);
   standIn.hideWallets(seller.user);
   assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'HELD');
 });
 
-test('a FREEZE that is on its way while the wallet turns out wrong holds nothing when it arrives', async (t) => {
+test('a FREEZE that arrives after the wallet was found wrong holds nothing', async (t) => {
   const { standIn, provider, order, seller, buyers, balance } = await opened(t);
   const asked = order();
   standIn.failNext(/^POST \/transfers$/, 'lose-answer');

@@ -6,12 +6,12 @@ import type { PaymentOrder, SentNotification } from '../../src/payments/provider
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
 import { instruct } from './provider-suite.ts';
 
-/** What an order is over. */
+/** The amount of an order. */
 export const amount = 1_250_000;
 
 type Buyer = 'rich' | 'poor' | 'owner';
 
-/** A stand-in and a provider that takes it for Mangopay. */
+/** Starts a stand-in of Mangopay and a provider that uses it. */
 export async function opened(t: TestContext, now: () => number = Date.now) {
   const standIn = await startMangopayStandIn(t);
   const provider = createMangopayProvider(standIn, now);

@@ -123,7 +123,7 @@ test('Mangopay gets the documented requests for a hold, its release and a refund
 });
 
 describe('a hold that Mangopay does not make is VOID with the reason, and stays so', () => {
-  test('for want of money', async (t) => {
+  test('a wallet without enough money', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order('poor');
     const refused = await instruct(provider, asked, 'FREEZE');
@@ -144,7 +144,7 @@ describe('a hold that Mangopay does not make is VOID with the reason, and stays 
     ['a wallet of another currency', { currency: 'USD' }, /currency_incompatibility_error/],
   ];
   for (const [what, more, detail] of refusals) {
-    test(`${what}, for good, even when the keys are forgotten`, async (t) => {
+    test(`${what}, also when the keys are forgotten`, async (t) => {
       let nowMs = Date.now();
       const { standIn, provider, order, buyers } = await opened(t, () => nowMs);
       const seller = standIn.party('OWNER', more.currency ?? 'EUR', 0);
@@ -163,7 +163,7 @@ describe('a hold that Mangopay does not make is VOID with the reason, and stays 
     });
   }
 
-  test('403, of which the answer was lost: ABSENT, then VOID by the FREEZE once more', async (t) => {
+  test('403 whose response was lost: ABSENT, then VOID after a second FREEZE', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order('rich', { buyer: { user: 'user_gone', wallet: 'wlt_gone' } });
     standIn.failNext(holdRequest, 'lose-answer');
@@ -219,7 +219,7 @@ describe('a buyer who has to authenticate', () => {
     return { ...open, asked, answer, transferId: Id };
   }
 
-  test('is waited for, by the URL that Mangopay gives', async (t) => {
+  test('has to open the URL that Mangopay returns', async (t) => {
     const { answer, transferId } = await waiting(t);
     const nextActionUrl = `https://sca.sandbox.mangopay.com/?token=sca_${transferId}`;
     const { nextActionExpiresAtMs = 0, ...rest } = answer;
@@ -227,7 +227,7 @@ describe('a buyer who has to authenticate', () => {
     assert.ok(nextActionExpiresAtMs > Date.now() && nextActionExpiresAtMs <= Date.now() + 600_000);
   });
 
-  test('is not sent to what is no page: nothing is known as long as the transfer waits', async (t) => {
+  test('is not sent to an address that is no page: calls reject while the transfer waits', async (t) => {
     const { standIn, provider, asked } = await waiting(t);
     const transfer = holdIn(standIn, asked);
     for (const RedirectUrl of [
@@ -243,7 +243,7 @@ describe('a buyer who has to authenticate', () => {
     }
   });
 
-  test('lets the time run out: VOID, with the reason in words', async (t) => {
+  test('does not act in time: VOID, with the reason in words', async (t) => {
     const { standIn, provider, asked, transferId } = await waiting(t);
     standIn.authenticated(transferId, false);
     const { status, declined } = await lookUp(provider, asked);
@@ -252,7 +252,7 @@ describe('a buyer who has to authenticate', () => {
     assert.match(declined?.words ?? '', /not confirmed within ten minutes/);
   });
 
-  test('fails for a reason without an end: as much of it is kept as an operator reads', async (t) => {
+  test('fails for a very long reason, which is shortened', async (t) => {
     const { standIn, provider, asked, transferId } = await waiting(t);
     standIn.authenticated(transferId, false);
     Object.assign(holdIn(standIn, asked), {
@@ -381,7 +381,7 @@ describe('a look-up without a reference', () => {
 describe('credentials', () => {
   const { signal } = new AbortController();
 
-  test('are of no use with an escrow user who is none, or cannot receive money', async (t) => {
+  test('are rejected if the escrow user does not exist or cannot receive money', async (t) => {
     const { standIn, buyers } = await opened(t);
     for (const [escrowUser, why] of [
       ['user_gone', /does not exist/],

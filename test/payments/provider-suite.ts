@@ -42,10 +42,10 @@ export interface OpenProvider {
 /** All or half of what the seller has goes back to the buyer; the buyer contests it, and loses or wins that. */
 export type PayoutEvent = 'RETURN_ALL' | 'RETURN_PART' | 'DISPUTE' | 'DISPUTE_WON' | 'DISPUTE_LOST';
 
-/** More than a provider may take a notification for fresh, in seconds. */
+/** Older than a provider may accept a notification, in seconds. */
 const longAgoS = 3_600;
 
-/** Gives an instruction, under an id of its own unless one is named; that of a FREEZE is the holdId. */
+/** Sends an instruction, by default under an id of its own; that of a FREEZE is the holdId. */
 export function instruct(
   provider: PaymentProvider,
   order: PaymentOrder,
@@ -56,12 +56,12 @@ export function instruct(
   return provider.instruct(instruction, new AbortController().signal);
 }
 
-/** Asks where the money of an order is. */
+/** Looks up where the money of an order is. */
 export function lookUp(provider: PaymentProvider, order: PaymentOrder): Promise<PaymentSnapshot> {
   return provider.lookUp(order, new AbortController().signal);
 }
 
-/** After what has been done for an order, in this order, each instruction answers this. */
+/** Instructions for an order, in this sequence, and the status after the last of them. */
 const courses: readonly (readonly [string, PaymentStatus])[] = [
   ['FREEZE', 'HELD'],
   ['FREEZE RELEASE', 'PAID_OUT'],
@@ -89,7 +89,7 @@ const courses: readonly (readonly [string, PaymentStatus])[] = [
   ['FREEZE lapse FREEZE', 'LAPSED'],
 ];
 
-/** What every provider promises. */
+/** Tests what every provider promises. */
 export function providerSuite(name: string, engine: ProviderEngine): void {
   describe(`provider ${name}`, () => {
     describe('instructions', () => instructionPromises(engine));
@@ -109,7 +109,7 @@ export function providerSuite(name: string, engine: ProviderEngine): void {
   });
 }
 
-/** Takes the steps of a course, with the reference from the answers or without; the last answer. */
+/** Takes the steps of a course, with the reference of the responses or without. Returns the last response. */
 async function take(open: OpenProvider, order: PaymentOrder, course: string, remembers: boolean) {
   let payment: PaymentSnapshot = { status: 'ABSENT' };
   let reference: string | undefined;
@@ -274,7 +274,7 @@ function buyerPromises(engine: ProviderEngine): void {
     const { provider, act, order, asked } = await opened(t);
     await act(order, 'FAILED');
     const found = await lookUp(provider, order);
-    // Where nothing is known any more, the FREEZE is given again.
+    // If nothing is known any more, the FREEZE is sent again.
     const payment = found.status === 'ABSENT' ? await instruct(provider, order, 'FREEZE') : found;
     if (payment.status !== asked.status) {
       assert.equal(payment.status, 'VOID');
@@ -284,7 +284,7 @@ function buyerPromises(engine: ProviderEngine): void {
   });
 
   if (engine.cancelsActions === false) {
-    test('given up while the buyer is awaited: no answer before the buyer has acted, then all goes back', async (t) => {
+    test('CANCEL and REFUND while the buyer is awaited reject until the buyer has acted; then all is returned', async (t) => {
       const { provider, act, order, remembered } = await opened(t);
       for (const kind of ['CANCEL', 'REFUND'] as const) {
         await assert.rejects(instruct(provider, remembered, kind));
@@ -318,7 +318,7 @@ const payoutCourses: readonly (readonly [readonly PayoutEvent[], PaymentStatus])
 
 function payoutPromises(engine: ProviderEngine): void {
   for (const [events, status] of payoutCourses) {
-    test(`${events.join(', ')}: ${status}, and nothing moves it any more`, async (t) => {
+    test(`${events.join(', ')}: ${status}, and no instruction changes it`, async (t) => {
       const open = await engine.open(t);
       const order = open.order();
       const { reference } = await instruct(open.provider, order, 'FREEZE');
@@ -351,12 +351,12 @@ function notificationPromises(engine: ProviderEngine): void {
     return { ...open, order, held, notification, sent: notification(order, nowS()) };
   };
 
-  test('a genuine one names the order, and itself', async (t) => {
+  test('a genuine one has its order and an id', async (t) => {
     const { provider, order, held, sent, notification } = await opened(t);
     const read = provider.readNotification(sent);
     const { about } = read;
     assert.ok(about !== undefined);
-    // Something else of the order would lead there by a question.
+    // A resource of the provider leads to the order by a look-up.
     const named = 'resource' in about ? await provider.subjectOf?.(about.resource, noEnd()) : about;
     const { reference } = held;
     assert.deepEqual(named, named && 'reference' in named ? { reference } : { holdId: order.holdId });
@@ -370,7 +370,7 @@ function notificationPromises(engine: ProviderEngine): void {
     assert.deepEqual(provider.readNotification(sent), provider.readNotification(sent));
   });
 
-  test('one that is not its own, or too old, is refused', async (t) => {
+  test('one that is forged or too old is rejected', async (t) => {
     const { provider, sent, forgeries = signedForgeries } = await opened(t);
     const all = forgeries(sent);
     assert.ok(all.length > 0);

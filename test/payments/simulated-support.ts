@@ -13,7 +13,7 @@ import { createSimulatedProvider } from '../../src/payments/simulated/provider.t
 import { createManualClock, type ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-/** The start of every test's clock. */
+/** The time at which the clock of each test starts. */
 export const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 /** The simulated provider on a clock that stands still. */
@@ -21,7 +21,7 @@ export interface TestProvider {
   readonly provider: PaymentProvider;
   readonly clock: ManualClock;
   readonly file: string;
-  /** What was notified, accepted or not. */
+  /** The notifications, accepted or not. */
   readonly events: Notification[];
   /** Moves the clock in small steps, and lets everything happen that follows. */
   pass(ms: number): Promise<void>;
@@ -59,7 +59,7 @@ export function openProvider(
   };
 }
 
-/** An order that differs from others by its name. */
+/** Returns an order; its ids end in the name. */
 export function order(name = '1', parties: Partial<PaymentOrder> = {}): PaymentOrder {
   return {
     holdId: `hold-${name}`,
@@ -74,7 +74,7 @@ export function order(name = '1', parties: Partial<PaymentOrder> = {}): PaymentO
   };
 }
 
-/** An instruction for an order, under an id that is its own. */
+/** Returns an instruction for an order, under an id of its own. */
 export function instruction(
   kind: InstructionKind,
   of: PaymentOrder = order(),

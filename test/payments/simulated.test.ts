@@ -52,7 +52,7 @@ describe('instructions of the simulated provider', () => {
     assert.deepEqual(await provider.lookUp(order(), never), held);
   });
 
-  test('why an instruction was declined is in its answer alone, as often as it is given', async (t) => {
+  test('the reason of a declined instruction is in its response alone, each time it is sent', async (t) => {
     const { provider } = openProvider(t);
     const declining = order('1', { sellerId: 'sim-decline' });
     await provider.instruct(instruction('FREEZE', declining), never);
@@ -156,7 +156,7 @@ describe('documented party ids', () => {
     assert.equal((await provider.instruct(instruction('RELEASE', of), never)).status, 'PAID_OUT');
   });
 
-  test('other ids let a CANCEL through', async (t) => {
+  test('a CANCEL is carried out for other ids', async (t) => {
     const { provider } = openProvider(t);
     const of = order('1', { sellerId: 'sim-silent-1' });
     await provider.instruct(instruction('FREEZE', of), never);
@@ -189,7 +189,7 @@ describe('documented party ids', () => {
     assert.equal((await slow).status, 'HELD');
   });
 
-  test('an aborted signal and closing end both kinds of waiting', async (t) => {
+  test('an aborted signal, and closing, end a silent and a slow call', async (t) => {
     for (const buyerId of ['sim-silent-1', 'sim-slow-1']) {
       const { provider, clock } = openProvider(t);
       const abort = new AbortController();
@@ -248,7 +248,7 @@ describe('notifications of the simulated provider', () => {
     assert.equal(books.all()[0]?.status, 'HELD');
   });
 
-  test('none is taken over HTTP', (t) => {
+  test('none is accepted over HTTP', (t) => {
     const sent = { method: 'POST', query: '', headers: {}, body: Buffer.from('{}'), nowS: 0 };
     assert.throws(() => openProvider(t).provider.readNotification(sent), apiError('SIGNATURE_INVALID'));
   });

@@ -27,7 +27,7 @@ describe('a direct charge', () => {
     assert.equal((await lookUp(provider, asked)).status, 'PAID_OUT');
   });
 
-  test('a FREEZE that is given again clones the card once', async (t) => {
+  test('a FREEZE that is repeated clones the card once', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(/^POST \/v1\/payment_intents$/, 'lose-request');

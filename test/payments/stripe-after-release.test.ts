@@ -69,19 +69,19 @@ describe('after a release', () => {
       change(standIn);
       const expected = { status, amount: BigInt(left), currency: 'CNY', reference };
       assert.deepEqual(await lookUp(provider, asked), expected);
-      // What an instruction answers is no other than what a look-up says.
+      // An instruction reports the same as a look-up.
       assert.deepEqual(await instruct(provider, { ...asked, reference }, 'RELEASE'), expected);
       assert.deepEqual(await instruct(provider, asked, 'FREEZE'), expected);
     });
   }
 
-  test('only what was ever contested is asked about', async (t) => {
+  test('disputes are read only for a charge that was ever disputed', async (t) => {
     const { standIn, provider, asked } = await held(t);
     await instruct(provider, asked, 'RELEASE');
     assert.equal(standIn.requests.filter(({ path }) => path === '/v1/disputes').length, 0);
   });
 
-  test('less was captured by somebody else: what was not is no refund', async (t) => {
+  test('what somebody else did not capture counts as no refund', async (t) => {
     const { standIn, provider, asked } = await held(t);
     await instruct(provider, { ...asked, amount: 1_000_000n }, 'RELEASE');
     assert.equal((await lookUp(provider, asked)).status, 'PAID_OUT');
@@ -91,7 +91,7 @@ describe('after a release', () => {
   });
 });
 
-test('a hold says until when it is kept', async (t) => {
+test('a hold has the time at which it lapses', async (t) => {
   const { standIn, provider, asked, frozen } = await held(t);
   const created = standIn.intents[0]?.created ?? 0;
   assert.equal(frozen.holdExpiresAtMs, (created + 7 * 24 * 3600) * 1000);

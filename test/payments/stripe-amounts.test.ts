@@ -15,7 +15,7 @@ test('amounts are bounded by currency, before the order is stored', async (t) =>
     ['HKD', 400n],
     ['HUF', 17_500n],
     ['AED', 200n],
-    // What Stripe's table does not have is for Stripe to say.
+    // For currencies that are not in its table, Stripe decides.
     ['CNY', 1n],
   ] as const) {
     assert.equal(isTaken(least, currency), true, currency);
@@ -31,7 +31,7 @@ test('amounts are bounded by currency, before the order is stored', async (t) =>
   ]);
 });
 
-test('currencies with three decimals are taken in tens', () => {
+test('amounts in currencies with three decimals end in 0', () => {
   for (const currency of ['BHD', 'JOD', 'KWD', 'OMR', 'TND']) {
     assert.equal(isTaken(12_340n, currency), true);
     assert.deepEqual(checkAmount({ amount: 12_345n, currency }), [
@@ -43,7 +43,7 @@ test('currencies with three decimals are taken in tens', () => {
   }
 });
 
-test('what the demo sells fits', () => {
+test('the price of the example fits', () => {
   assert.equal(isTaken(BigInt(exampleArtwork.price), 'CNY'), true);
 });
 

@@ -5,7 +5,7 @@ import { opened } from './stripe-support.ts';
 
 const returnUrl = 'https://artseal.example/back?order=1';
 
-/** An order whose buyer has to confirm, with the answer to its FREEZE. */
+/** An order whose buyer has to confirm, with the response to its FREEZE. */
 async function asked(t: TestContext) {
   const at = await opened(t, { returnUrl });
   const order = at.order('authentication');
@@ -26,7 +26,7 @@ describe('a card whose issuer wants the buyer to confirm', () => {
     assert.equal(made.params.off_session, undefined);
   });
 
-  test('is ABSENT where the buyer could not, and VOID with the reason when the FREEZE is given again', async (t) => {
+  test('is ABSENT if the buyer failed, and VOID with the reason after a second FREEZE', async (t) => {
     const { standIn, provider, order } = await asked(t);
     standIn.authenticate('pi_1', false);
     assert.equal((await lookUp(provider, order)).status, 'ABSENT');
@@ -36,12 +36,12 @@ describe('a card whose issuer wants the buyer to confirm', () => {
     assert.match(declined.words, /did not confirm/);
   });
 
-  test('is released by nobody: it stays AWAITING_BUYER', async (t) => {
+  test('cannot be released: it stays AWAITING_BUYER', async (t) => {
     const { provider, order, answered } = await asked(t);
     assert.deepEqual(await instruct(provider, order, 'RELEASE'), answered);
   });
 
-  test('is not VOID where the account of the seller cannot be reached any more: the buyer may confirm yet', async (t) => {
+  test("is not VOID if the seller's account gives no access any more: the buyer may still confirm", async (t) => {
     const { standIn, provider, order, answered } = await asked(t);
     const known = { ...order, reference: answered.reference };
     standIn.failNext(/./, { status: 403, code: 'account_invalid' });
@@ -56,7 +56,7 @@ describe('a card whose issuer wants the buyer to confirm', () => {
     'https://bank.example@evil.example/',
     '/3ds',
   ])
-    test(`is as good as none where it is to be confirmed at ${url}`, async (t) => {
+    test(`is ABSENT, then VOID, if the page to confirm at is ${url}`, async (t) => {
       const { standIn, provider, order } = await asked(t);
       const [intent = assert.fail()] = standIn.intents;
       intent.next_action = { type: 'redirect_to_url', redirect_to_url: { url } };
@@ -65,7 +65,7 @@ describe('a card whose issuer wants the buyer to confirm', () => {
       assert.deepEqual([status, declined?.code], ['VOID', 'authentication_required']);
     });
 
-  test('goes on after the setting was changed in between', async (t) => {
+  test('continues after the return URL was removed and set again', async (t) => {
     const { standIn, provider, order, answered } = await asked(t);
     const { createStripeProvider } = await import('../../src/payments/stripe/provider.ts');
     const without = createStripeProvider({ ...standIn, returnUrl: undefined });

@@ -28,7 +28,7 @@ describe('why Stripe declined', () => {
       for (let sent = 0; sent < 3; sent += 1) {
         const { status, declined } = await instruct(provider, asked, 'FREEZE');
         assert.equal(status, 'VOID');
-        // What was only asked for has no error at Stripe to be read again.
+        // An action that was only requested leaves no error at Stripe to read again.
         if (buyer === 'action' && sent > 0) continue;
         assert.equal(declined?.code, code);
         assert.match(declined.words, words);
@@ -65,7 +65,7 @@ describe('why Stripe declined', () => {
     );
   });
 
-  test('comes with what was released in vain, and is not there once it was', async (t) => {
+  test('comes with a declined RELEASE, and not with one that was carried out', async (t) => {
     const { provider, asked } = await held(t);
     const kept = await instruct(provider, { ...asked, amount: 2_000_000n }, 'RELEASE');
     assert.equal(kept.status, 'HELD');
@@ -94,12 +94,12 @@ describe('a rejection that Stripe does not save ends the order at once', () => {
       standIn.intents.map((intent) => intent.status),
       ['canceled'],
     );
-    // The customer is there again, and the FREEZE arrives that was on its way: nothing comes of it.
+    // The customer exists again and the FREEZE arrives once more: it has no effect.
     standIn.customers.add('cus_gone');
     assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
   });
 
-  test('a customer that is unknown, and the answer was lost: CANCEL ends it', async (t) => {
+  test('a customer that is unknown, and the response was lost: CANCEL ends it', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order('unknown-customer');
     standIn.failNext(/^POST \/v1\/payment_methods$/, 'lose-answer');

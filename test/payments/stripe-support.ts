@@ -23,7 +23,7 @@ export const buyers: Readonly<Record<string, { customer: string; paymentMethod: 
 
 let orders = 0;
 
-/** A stand-in and a provider that takes it for Stripe. */
+/** Starts a stand-in of Stripe and a provider that uses it. */
 export async function opened(
   t: TestContext,
   { now, returnUrl }: { now?: (() => number) | undefined; returnUrl?: string } = {},

@@ -124,7 +124,7 @@ test('an order from before its parties were registered says who has to register 
   assert.deepEqual(standIn.requests, []);
 });
 
-test('what has a reference is looked up without the names of its parties', async (t) => {
+test('an order with a reference is looked up without the ids of its parties', async (t) => {
   const { provider, order } = await opened(t);
   const { reference } = await instruct(provider, order(), 'FREEZE');
   const nameless = order('buyer', { buyer: undefined, seller: undefined });
@@ -133,7 +133,7 @@ test('what has a reference is looked up without the names of its parties', async
 });
 
 describe('a hold that Stripe does not make is VOID, and stays so', () => {
-  test('refused without the apiError being saved: the key is used up', async (t) => {
+  test('rejected twice, with an error that is not saved: the key is used up', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     for (let sent = 0; sent < 2; sent += 1) standIn.failNext(freezeRequest, { status: 400 });
@@ -145,14 +145,14 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
     );
   });
 
-  test('refused once, in passing: the second attempt holds', async (t) => {
+  test('rejected once, with an error that is not saved: the second attempt holds', async (t) => {
     const { standIn, provider, order } = await opened(t);
     standIn.failNext(freezeRequest, { status: 400 });
     assert.equal((await instruct(provider, order(), 'FREEZE')).status, 'HELD');
     assert.equal(standIn.intents.length, 1);
   });
 
-  test('a decline whose answer was lost: ABSENT, then VOID by the FREEZE once more', async (t) => {
+  test('a decline whose response was lost: ABSENT, then VOID after a second FREEZE', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order('declined');
     standIn.failNext(freezeRequest, 'lose-answer');
@@ -202,7 +202,7 @@ describe('without a definite response a call rejects, and a look-up finds what w
 });
 
 describe('a CANCEL without a hold', () => {
-  test('the FREEZE was refused, its answer lost: the CANCEL does not know, the FREEZE does', async (t) => {
+  test('after a declined FREEZE whose response was lost rejects; a second FREEZE is VOID', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order('buyer', { amount: 1n });
     standIn.failNext(freezeRequest, 'lose-answer');
@@ -211,7 +211,7 @@ describe('a CANCEL without a hold', () => {
     assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
   });
 
-  test('the CANCEL of an amount that Stripe does not take is VOID as well', async (t) => {
+  test('of an amount that Stripe does not accept is VOID', async (t) => {
     const { provider, order } = await opened(t);
     for (const amount of [1n, 100_000_000n]) {
       const asked = order('buyer', { amount });
@@ -220,7 +220,7 @@ describe('a CANCEL without a hold', () => {
     }
   });
 
-  test('the CANCEL breaks off between its two requests: ABSENT, and VOID when given again', async (t) => {
+  test('that breaks off between its two requests: ABSENT, and VOID when it is repeated', async (t) => {
     const { standIn, provider, order } = await opened(t);
     const asked = order();
     standIn.failNext(/^POST .*\/cancel$/, 'lose-request');
@@ -256,7 +256,7 @@ describe('a look-up', () => {
     await assert.rejects(lookUp(provider, order()), /more than 2000/);
   });
 
-  test('is not kept from an order by what its seller was paid long after it', async (t) => {
+  test('does not read what the seller was paid long after the order', async (t) => {
     const { standIn, provider, asked, frozen, intent } = await held(t);
     const later = { ...intent, created: intent.created + 3 * 86_400, metadata: {} };
     for (let made = 0; made < 2_000; made += 1) standIn.intents.push({ ...later, id: `pi_later${made}` });
@@ -291,7 +291,7 @@ describe('a look-up', () => {
     }
   });
 
-  test('says nothing about a status that it does not know', async (t) => {
+  test('rejects for a status that it does not know', async (t) => {
     const { standIn, provider, asked } = await held(t);
     Object.assign(standIn.intents[0] ?? {}, { status: 'requires_review' });
     await assert.rejects(lookUp(provider, asked), /requires_review/);
@@ -302,7 +302,7 @@ describe('notifications of Stripe', () => {
   const nowS = 1_795_000_000;
   const intent = { object: 'payment_intent', metadata: { artseal_hold: 'hold-x' } };
   const sent = (body: Uint8Array, signature: string, laterS = 0) => posted(body, signature, nowS + laterS);
-  const refusedFor = (reason: string) => (error: unknown) =>
+  const rejectedWith = (reason: string) => (error: unknown) =>
     error instanceof ApiError && error.reason === reason;
 
   test('are taken for 300 seconds by the clock that is passed in', async (t) => {
@@ -314,7 +314,7 @@ describe('notifications of Stripe', () => {
     }
     assert.throws(
       () => provider.readNotification(sent(body, signature, 301)),
-      refusedFor('SIGNATURE_INVALID'),
+      rejectedWith('SIGNATURE_INVALID'),
     );
   });
 
@@ -325,7 +325,7 @@ describe('notifications of Stripe', () => {
     assert.equal(provider.readNotification(sent(body, rolled)).eventId, 'evt_1');
   });
 
-  test('are refused with a malformed signature of any kind', async (t) => {
+  test('are rejected with a malformed signature of any kind', async (t) => {
     const { standIn, provider } = await opened(t);
     const { body, signature } = standIn.event('evt_1', 'payment_intent.succeeded', intent, nowS);
     const [time = '', mac = ''] = signature.split(',');
@@ -343,7 +343,7 @@ describe('notifications of Stripe', () => {
     ]) {
       assert.throws(
         () => provider.readNotification(sent(body, malformed)),
-        refusedFor('SIGNATURE_INVALID'),
+        rejectedWith('SIGNATURE_INVALID'),
         malformed,
       );
     }
@@ -378,7 +378,7 @@ describe('notifications of Stripe', () => {
     }
   });
 
-  test('of another mode, another shape or another release are refused, with what to change', async (t) => {
+  test('of another mode, form or release are rejected, with what to change', async (t) => {
     const { standIn, provider } = await opened(t);
     const live = createStripeProvider({ ...standIn, returnUrl: undefined, apiKey: 'rk_live_1' });
     t.after(() => live.close());
@@ -396,7 +396,10 @@ describe('notifications of Stripe', () => {
       const read = () => at.readNotification(sent(body, signature));
       if (message === undefined) assert.equal(read().eventId, 'evt_1');
       else
-        assert.throws(read, (error) => refusedFor('VALIDATION_FAILED')(error) && message.test(String(error)));
+        assert.throws(
+          read,
+          (error) => rejectedWith('VALIDATION_FAILED')(error) && message.test(String(error)),
+        );
     }
   });
 
@@ -404,11 +407,11 @@ describe('notifications of Stripe', () => {
     const { standIn, provider } = await opened(t);
     const texts = ['', 'x', '{', 'null', '1', '[]', '{}', '{"id":1}', '{"id":""}'];
     for (const body of [...texts.map((text) => Buffer.from(text)), Buffer.from('{"id":"\x80"}', 'latin1')]) {
-      // The library decodes leniently, and signs what it decoded.
+      // The library decodes leniently, and checks the signature of what it decoded.
       const signature = standIn.sign(body.toString(), nowS);
       assert.throws(
         () => provider.readNotification(sent(body, signature)),
-        refusedFor('INVALID_JSON'),
+        rejectedWith('INVALID_JSON'),
         body.toString(),
       );
     }

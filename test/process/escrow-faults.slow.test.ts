@@ -14,12 +14,12 @@ import { newNonce, type RestAnswer, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commandEnvironment, serveWatched } from '../support/watched-command.ts';
 
-/** What a client asks for, and how far that is along when the service dies. */
+/** The call of a client during which the service dies. */
 type Asked = 'CREATE' | 'RELEASE' | 'REFUND';
 
 /**
- * Before and after each commit and each call to the provider, in their order, with what is on disk of the instruction
- * then, at both sides. Once it is PREPARED, it is the service's to carry out.
+ * The points before and after each commit and each call to the provider, in their order. `status` is the stored status of the
+ * instruction at that point, `isGiven` whether the provider has it. Once it is PREPARED, the service carries it out.
  */
 const points = {
   'BEFORE PREPARED': { status: undefined, isGiven: false },
@@ -33,14 +33,14 @@ const points = {
 } as const;
 type Point = keyof typeof points;
 
-/** What each comes to: the instruction, the order, the money. */
+/** What each call leads to: the instruction, the states of the order, the status of the money. */
 const outcomes = {
   CREATE: { kind: 'FREEZE', history: ['UNPAID', 'FROZEN'], payment: 'HELD' },
   RELEASE: { kind: 'RELEASE', history: ['UNPAID', 'FROZEN', 'RELEASED'], payment: 'PAID_OUT' },
   REFUND: { kind: 'REFUND', history: ['UNPAID', 'FROZEN', 'REFUNDED'], payment: 'RETURNED' },
 } as const satisfies Record<Asked, { kind: string; history: readonly string[]; payment: string }>;
 
-/** What is as it was where the service dies before anything was written down. */
+/** What is stored if the service dies before it stored anything of the call. */
 const untouched = {
   CREATE: { history: undefined, payment: undefined },
   RELEASE: outcomes.CREATE,
@@ -50,17 +50,17 @@ const untouched = {
 const child = join(import.meta.dirname, 'children', 'serve-and-die.ts');
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
-/** Due later than this, an order is not looked after for as long as a test takes. */
+/** An order that is due later than this is not looked up while a test runs. */
 const quietMs = 900_000;
 
-/** A service, and how it comes to its end by itself. */
+/** A service, which may kill itself. */
 interface Mortal {
   readonly publicUrl: string;
-  /** Undefined for one that goes on. */
+  /** Resolves with its exit; undefined if it does not kill itself. */
   readonly died: Promise<unknown[]> | undefined;
 }
 
-/** Starts a service that will kill itself at a point. */
+/** Starts a service that kills itself at a point. */
 async function serveAndDie(t: TestContext, dataDir: string, point: string): Promise<Mortal> {
   const env = {
     ARTSEAL_DATA_DIR: dataDir,
@@ -85,7 +85,7 @@ async function serveAndDie(t: TestContext, dataDir: string, point: string): Prom
 /** A request for an order, under an idempotency key. */
 interface Sent {
   readonly filingNo: string;
-  /** Undefined for an order that is not there yet. */
+  /** Undefined if the order does not exist yet. */
   readonly escrowId: string | undefined;
   readonly target: string;
   readonly body: string | undefined;
@@ -110,7 +110,7 @@ function post(
   });
 }
 
-/** Files an artwork, and freezes an order for it where there is one to resolve. */
+/** Files an artwork, and opens an order for it if the call resolves one. */
 async function prepare({ publicUrl }: Mortal, platform: IssuedPlatform, asked: Asked): Promise<Sent> {
   const filing = await send(publicUrl, platform, { target: '/api/v1/filing', body: JSON.stringify(artwork) });
   assert.equal(filing.status, 200, filing.text);
@@ -143,7 +143,7 @@ async function becomesQuiet(dataDir: string, filingNo: string): Promise<void> {
   });
 }
 
-/** What is on disk of the one order of a filing, at both sides. */
+/** Reads what the service and the provider stored of the one order of a filing. */
 function onDisk(dataDir: string, filingNo: string) {
   const ours = <T>(sql: string) => read<T>(dataDir, 'artseal.db', sql, filingNo);
   const orders = ours<{ id: number; escrowId: string }>(
@@ -173,7 +173,7 @@ function onDisk(dataDir: string, filingNo: string) {
   };
 }
 
-/** Asserts that order, ledger, history, money and provenance agree; everything was given under one id. */
+/** Asserts that order, history, money and provenance agree, and that each instruction was sent under one id. */
 function assertAgrees(dataDir: string, filingNo: string, history: readonly string[], payment: string): void {
   const { orders, ...found } = onDisk(dataDir, filingNo);
   const kinds = history.slice(1).map((state) => kindOf(state));
@@ -191,7 +191,7 @@ function assertAgrees(dataDir: string, filingNo: string, history: readonly strin
   assert.equal(found.transfers, history.at(-1) === 'RELEASED' ? 1 : 0, 'TRANSFER records');
 }
 
-/** Asserts that of the instruction exactly that is on disk which a death at this point leaves. */
+/** Asserts that what is stored of the instruction is what a death at this point leaves. */
 function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Point): void {
   const { operations, given } = onDisk(dataDir, filingNo);
   const { kind } = outcomes[asked];
@@ -199,7 +199,7 @@ function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Po
   assert.deepEqual(
     operations.filter((operation) => operation.kind === kind).map((operation) => operation.status),
     status === undefined ? [] : [status],
-    'what the service wrote down',
+    'what the service stored',
   );
   const carriedOut = given.filter((operation) => operation.kind === kind);
   assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the provider carried out');
@@ -209,7 +209,7 @@ function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Po
     'simulated-provider.db',
     `SELECT key AS id FROM hold, json_each(state, '$.instructions')`,
   ).filter((id) => !written.has(id));
-  assert.deepEqual(unwritten, [], 'what the provider carried out and the service did not write down');
+  assert.deepEqual(unwritten, [], 'what the provider carried out and the service did not store');
 }
 
 function kindOf(state: string): string {
@@ -217,7 +217,7 @@ function kindOf(state: string): string {
   return outcome?.kind ?? 'NONE';
 }
 
-/** Asserts that the service brings the order by itself to where it belongs. */
+/** Asserts that the service completes the order without a further call. */
 async function assertRecovers(
   dataDir: string,
   { filingNo }: Sent,
@@ -236,7 +236,7 @@ async function assertRecovers(
   assertAgrees(dataDir, filingNo, history, payment);
 }
 
-/** Asserts that the request still does what it asked for, once. */
+/** Asserts that the repeated request has the result of the first, and that everything happened once. */
 async function assertRepeatable(
   publicUrl: string,
   platform: IssuedPlatform,
@@ -257,28 +257,28 @@ async function assertRepeatable(
 
 const all = ['CREATE', 'RELEASE', 'REFUND'] as const satisfies readonly Asked[];
 
-/** What is asked for, and where the service dies over it. */
+/** A call, and the point at which the service dies during it. */
 interface Death {
   readonly asked: Asked;
   readonly point: Point;
 }
 
-/** All points with what is asked for by turns, so that no two in a row are alike. */
+/** All points, each with another call than the one before. */
 function deathsOf(lane: number): Death[] {
   return (Object.keys(points) as Point[]).map((point, place) => {
     return { asked: all[(lane + place) % all.length] ?? 'CREATE', point };
   });
 }
 
-/** Starts the service that dies this way, or one that goes on. */
+/** Starts the service that dies in this way, or one that does not. */
 async function serveUntil(t: TestContext, dataDir: string, death: Death | undefined): Promise<Mortal> {
   if (death !== undefined) return serveAndDie(t, dataDir, `${death.point} ${outcomes[death.asked].kind}`);
   const { publicUrl } = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   return { publicUrl, died: undefined };
 }
 
-// The service that dies next is the one that recovers from the last death: its own point is in another kind of
-// instruction. Each lane begins with another kind, so that together they come to each point with each kind.
+// The service that recovers from a death is the one that dies next, during another kind of instruction. Each lane begins
+// with another kind, so together they cover each point with each kind.
 suite('kill -9 at each step of an instruction: order and money agree after a restart', {
   concurrency: true,
 }, () => {
@@ -292,7 +292,10 @@ suite('kill -9 at each step of an instruction: order and money agree after a res
         await t.test(`${asked}, killed ${point.replace(' ', ' it was ')}`, async () => {
           const sent = await prepare(service, platform, asked);
           if (asked !== 'CREATE') await becomesQuiet(dataDir, sent.filingNo);
-          await assert.rejects(post(service.publicUrl, platform, sent), 'an answer came before the end');
+          await assert.rejects(
+            post(service.publicUrl, platform, sent),
+            'there was a response before the end',
+          );
           assert.deepEqual(await service.died, [null, 'SIGKILL']);
           assertLeft(dataDir, sent, asked, point);
           service = await serveUntil(t, dataDir, deaths[place + 1]);

@@ -7,7 +7,7 @@ import { createRequestFaults, type RequestFault } from './request-faults.ts';
 /** What goes wrong with a request. */
 export type Fault =
   | RequestFault
-  /** Rejected before anything is looked at; the key stays free: 401, 429, 503. */
+  /** Rejected before anything else is checked; the key stays free: 401, 429, 503. */
   | { readonly status: number }
   /** Rejected with the key used up: 400, 403. */
   | { readonly apiError: number };
@@ -20,7 +20,7 @@ interface UsedKey {
 }
 
 const keyPattern = /^[A-Za-z0-9-]{16,36}$/;
-/** A token lives so long in Mangopay's sandbox, in seconds. */
+/** The lifetime of a token in Mangopay's sandbox, in seconds. */
 const tokenLifeS = 1_200;
 
 /** Starts a stand-in, closed after the test. */
@@ -72,7 +72,7 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>) {
     send(response, answer);
   }
 
-  /** Carries a request out unless its key was used before, whatever came of that. */
+  /** Carries a request out unless its key was used before, with whatever result. */
   async function once(seen: SeenRequest, fault: Fault | undefined): Promise<Answer> {
     const { method, path, idempotencyKey: key } = seen;
     const stored = /^\/responses\/(.+)$/.exec(path)?.[1];
@@ -127,7 +127,7 @@ function send(response: ServerResponse, { status, body, headers }: Answer): void
   response.end(JSON.stringify(body));
 }
 
-/** What View an API Response says of a key: nothing as long as the first request is under way. */
+/** The stored response under a key: 404 while the first request is under way. */
 function storedAnswer(used: UsedKey | undefined): Answer {
   if (used?.answer === undefined) return refused(404, 'ressource_not_found');
   const { status, body } = used.answer;

@@ -12,7 +12,7 @@ export interface SeenRequest {
   readonly headers: IncomingMessage['headers'];
 }
 
-/** A user; the members that this project looks at, as Mangopay spells them. */
+/** A user; the members that this project reads, as Mangopay spells them. */
 export interface StandInUser {
   readonly Id: string;
   UserCategory: 'PAYER' | 'OWNER' | 'PLATFORM';
@@ -71,14 +71,14 @@ export interface StandInDispute {
   ClosedDate: number | null;
 }
 
-/** The provider's names for a party. */
+/** The ids of a party at the provider. */
 export interface PartyOfStandIn {
   readonly [name: string]: string;
   readonly user: string;
   readonly wallet: string;
 }
 
-/** An answer of Mangopay. */
+/** A response of Mangopay. */
 export interface Answer {
   readonly status: number;
   readonly body: object;
@@ -297,7 +297,7 @@ export function createWorld() {
     return ok(ordered.slice(from, from + size));
   }
 
-  /** A transaction as lists show it: its base alone, without where the buyer has to act. */
+  /** A transaction as lists show it: without the page for the buyer and the transfer that a refund is of. */
   const inList = ({ PendingUserAction, InitialTransactionId, ...base }: StandInTransfer) => base;
 
   function carryOut({ method, path, query, body }: SeenRequest): Answer {
@@ -392,7 +392,7 @@ function byId<T extends { readonly Id: string }>(all: readonly T[], id: string):
   return found;
 }
 
-/** What is answered of the wallet of somebody who has to authenticate to have it shown. */
+/** The response for a wallet whose owner has to authenticate first. */
 const toShow: Answer = {
   ...{ status: 401, body: { Message: 'SCA required', Type: 'unauthorized', Id: 'req-standin' } },
   headers: {
@@ -404,7 +404,7 @@ const ok = (body: object): Answer => ({ status: 200, body: structuredClone(body)
 const found = (body: object | undefined): Answer =>
   body === undefined ? refused(404, 'ressource_not_found') : ok(body);
 
-/** A sum as Mangopay takes it: an integer, not a string. */
+/** Reads an amount as Mangopay accepts it: an integer, not a string. */
 function readMoney(value: unknown): Money | undefined {
   const { Currency, Amount } = Object(value);
   return typeof Currency === 'string' && Number.isSafeInteger(Amount) ? { Currency, Amount } : undefined;

@@ -5,27 +5,27 @@ import type { TestContext } from 'node:test';
 import { listenLocally } from './local-server.ts';
 import { createRequestFaults, type RequestFault } from './request-faults.ts';
 
-/** Cards by what becomes of their authorisation; any other payment method is unknown. */
+/** Cards by the result of their authorisation; any other payment method is unknown. */
 export const cards = {
   good: 'pm_card_visa',
   declined: 'pm_card_chargeDeclined',
   insufficientFunds: 'pm_card_chargeDeclinedInsufficientFunds',
   stolen: 'pm_card_chargeDeclinedStolenCard',
-  /** Its issuer wants the buyer to confirm: an error where nobody can be asked, else an address to go to. */
+  /** Its issuer wants the buyer to confirm: an error if the buyer cannot be asked, otherwise a page. */
   authenticationRequired: 'pm_card_authenticationRequired',
   /** Confirmed without an error, but the buyer has to do something, in a browser with Stripe's own script. */
   actionRequired: 'pm_card_actionRequired',
   processing: 'pm_card_processing',
 } as const;
 
-/** Smallest and largest amount that is taken, in minor units of any currency. */
+/** Smallest and largest accepted amount, in minor units of any currency. */
 const amounts = { min: 50, max: 99_999_999 } as const;
 const apiVersionPattern = /^\d{4}-\d\d-\d\d\.\w+$/;
 
 /** What goes wrong with a request. */
 export type Fault =
   | RequestFault
-  /** Rejected before anything is looked at; nothing is saved: 401, 403, 429, 503. */
+  /** Rejected before anything else is checked; nothing is saved: 401, 403, 429, 503. */
   | { readonly status: number; readonly code?: string };
 
 /** One request as it arrived. */
@@ -37,7 +37,7 @@ export interface SeenRequest {
   readonly headers: IncomingMessage['headers'];
 }
 
-/** A PaymentIntent; the members that this project looks at, as Stripe spells them, and the account that it is on. */
+/** A PaymentIntent; the members that this project reads, as Stripe spells them, and its account. */
 export interface StandInIntent {
   /** Not part of responses. */
   readonly account: string;
