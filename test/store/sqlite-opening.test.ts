@@ -12,41 +12,29 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, sandbox } from './promises/fixtures.ts';
 import { openRaw } from './raw-database.ts';
 
-for (const [made, asked] of [
-  ['sandbox', 'production'],
-  ['production', 'sandbox'],
-] as const) {
-  test(`a ${made} database does not open as ${asked}, and does not change`, async (t) => {
+const bound = [
+  ['environment', 'sandbox', ['production'], /sandbox deployment .* production.*ARTSEAL_ENVIRONMENT/],
+  ['environment', 'production', ['sandbox'], /production deployment .* sandbox.*ARTSEAL_ENVIRONMENT/],
+  ['currency', 'CNY', ['USD', 'cny', ''], /artseal\.db.* in CNY .*ARTSEAL_CURRENCY.*ARTSEAL_DATA_DIR/],
+  ['currency', 'JPY', ['CNY'], /artseal\.db.* in JPY .*ARTSEAL_CURRENCY.*ARTSEAL_DATA_DIR/],
+] as const;
+
+for (const [member, made, others, message] of bound) {
+  test(`a database of the ${member} ${made} does not open in another, and does not change`, async (t) => {
     const dataDir = temporaryFolder(t);
-    await createSqliteStore({ dataDir, ...sandbox, environment: made }).close();
-    for (let tries = 0; tries < 2; tries += 1) {
-      assert.throws(() => createSqliteStore({ dataDir, ...sandbox, environment: asked }), DatabaseError);
-    }
-    const store = createSqliteStore({ dataDir, ...sandbox, environment: made });
-    t.after(() => store.close());
-    assert.equal(await perform(store, { kind: 'HasCallers' }), false);
+    const open = (as: string) => createSqliteStore({ dataDir, ...sandbox, [member]: as });
+    await open(made).close();
+    for (const other of others) assert.throws(() => open(other), { name: 'DatabaseError', message });
+    const raw = openRaw(t, dataDir);
+    assert.equal(raw.prepare(`SELECT ${member} FROM deployment`).pluck().get(), made);
+    await open(made).close();
   });
 }
-
-test('a database is bound to its currency, and does not open in another', async (t) => {
-  for (const currency of ['CNY', 'JPY']) {
-    const dataDir = temporaryFolder(t);
-    const open = (other = currency) => createSqliteStore({ dataDir, ...sandbox, currency: other });
-    await open().close();
-    const message = new RegExp(`artseal\\.db.* in ${currency} .*ARTSEAL_CURRENCY.*ARTSEAL_DATA_DIR`);
-    for (const other of ['USD', 'cny', ''])
-      assert.throws(() => open(other), { name: 'DatabaseError', message });
-    const raw = openRaw(t, dataDir);
-    assert.equal(raw.prepare('SELECT currency FROM deployment').pluck().get(), currency);
-    await open().close();
-  }
-});
 
 test('a file that is no database is rejected and not overwritten', async (t) => {
   const dataDir = temporaryFolder(t);

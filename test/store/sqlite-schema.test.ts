@@ -22,15 +22,12 @@ const tables = Object.values(schema).filter((value) => is(value, SQLiteTable));
 function openMigrated(t: TestContext) {
   const { $client: client } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
   t.after(() => client.close());
-  return client;
+  return { client, list: (query: string) => client.prepare(query).pluck().all() };
 }
 
 test('the migrations make the tables and columns of the schema, and no others', (t) => {
-  const client = openMigrated(t);
-  const made = client
-    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
-    .pluck()
-    .all();
+  const { client, list } = openMigrated(t);
+  const made = list("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name");
   assert.deepEqual(made, tables.map((table) => getTableConfig(table).name).sort());
   for (const table of tables) {
     const { name, columns, primaryKeys } = getTableConfig(table);
@@ -41,29 +38,21 @@ test('the migrations make the tables and columns of the schema, and no others', 
       notnull: column.notNull,
       pk: column.primary || keyed.has(column.name),
     }));
-    const info = client.pragma(`table_info(${name})`) as Record<
-      'name' | 'type' | 'notnull' | 'pk',
-      unknown
-    >[];
-    assert.deepEqual(
-      info.map((column) => ({
-        name: column.name,
-        type: String(column.type).toLowerCase(),
-        notnull: column.notnull === 1,
-        pk: Number(column.pk) > 0,
-      })),
-      declared,
-      name,
-    );
+    const info = client
+      .prepare('SELECT name, lower(type) AS type, "notnull", pk > 0 AS pk FROM pragma_table_info(?)')
+      .all(name) as { notnull: number; pk: number }[];
+    const columnsMade = info.map((column) => ({
+      ...column,
+      notnull: column.notnull === 1,
+      pk: column.pk === 1,
+    }));
+    assert.deepEqual(columnsMade, declared, name);
   }
 });
 
 test('the migrations make the unique indexes and indexes of the schema, and no others', (t) => {
-  const client = openMigrated(t);
-  const made = client
-    .prepare("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL ORDER BY name")
-    .pluck()
-    .all();
+  const { list } = openMigrated(t);
+  const made = list("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL ORDER BY name");
   const declared = tables.flatMap((table) => {
     const { name, columns, indexes } = getTableConfig(table);
     const unique = columns.filter((column) => column.isUnique).map((column) => column.uniqueName ?? name);
@@ -73,22 +62,16 @@ test('the migrations make the unique indexes and indexes of the schema, and no o
 });
 
 test('every table is STRICT', (t) => {
-  const client = openMigrated(t);
-  const lax = client
-    .prepare(
-      "SELECT name FROM pragma_table_list WHERE schema = 'main' AND strict = 0 AND name NOT LIKE 'sqlite_%'",
-    )
-    .pluck()
-    .all();
-  assert.deepEqual(lax, []);
+  const { list } = openMigrated(t);
+  const ours = "schema = 'main' AND name NOT LIKE 'sqlite_%'";
+  assert.deepEqual(list(`SELECT name FROM pragma_table_list WHERE strict = 0 AND ${ours}`), []);
 });
 
 test('the tables that are found by their whole key alone have no row id', (t) => {
-  const client = openMigrated(t);
-  const withoutRowId = client
-    .prepare("SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr = 1 ORDER BY name")
-    .pluck()
-    .all();
+  const { list } = openMigrated(t);
+  const withoutRowId = list(
+    "SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr = 1 ORDER BY name",
+  );
   const keyed = tables
     .map((table) => getTableConfig(table))
     .filter(({ columns }) => !columns.some((column) => column.primary && column.getSQLType() === 'integer'))
@@ -97,7 +80,7 @@ test('the tables that are found by their whole key alone have no row id', (t) =>
 });
 
 test('a commit is on disk before it is answered: write-ahead log, synchronous FULL, foreign keys', (t) => {
-  const client = openMigrated(t);
+  const { client } = openMigrated(t);
   const value = (name: string) => client.pragma(name, { simple: true });
   assert.deepEqual(['journal_mode', 'synchronous', 'foreign_keys'].map(value), ['wal', 2, 1]);
 });
