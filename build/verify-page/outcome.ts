@@ -2,7 +2,7 @@ import { logSignersOf, readCheckpoint } from '../../src/evidence/formats/checkpo
 import { isSame, readUtf8 } from '../../src/evidence/formats/encoding.ts';
 import { type FailureKind, VerificationFailure } from '../../src/evidence/formats/failure.ts';
 import { readVerifierKey, signatureTypes } from '../../src/evidence/formats/note.ts';
-import { readBundle } from '../../src/evidence/verifier/bundle.ts';
+import { readBundle } from '../../src/evidence/verifier/read-bundle.ts';
 import type { EvidenceRecord } from '../../src/evidence/verifier/record.ts';
 import { doubtOf, type Proven, type Trust, verifyBundle } from '../../src/evidence/verifier/verify.ts';
 

@@ -5,8 +5,8 @@ import type { VerifierKey } from '../formats/note.ts';
 import { emptyRoot, leafHash, nodeHash, type Tree, tileWidth } from '../formats/tree.ts';
 import { type ContentsState, checkSigners, createContents, noContents } from './contents.ts';
 import { checkOrigin, type Finding, findingsOf } from './findings.ts';
-import { type RecordLeaf, readLeafBytes } from './leaf.ts';
 import { fold, hashesOfLevel, type PublishedLog } from './published-log.ts';
+import { type RecordLeaf, readLeafBytes } from './read-leaf.ts';
 import {
   type Attestation,
   type Cosignature,

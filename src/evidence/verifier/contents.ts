@@ -2,7 +2,7 @@ import type { Checkpoint } from '../formats/checkpoint.ts';
 import { badSignature, forked } from '../formats/failure.ts';
 import type { VerifierKey } from '../formats/note.ts';
 import { createFilingNumbers, type NumbersState } from './filing-numbers.ts';
-import type { Leaf, LogEventLeaf } from './leaf.ts';
+import type { Leaf, LogEventLeaf } from './read-leaf.ts';
 import { instant } from './seen.ts';
 
 /**

@@ -8,12 +8,12 @@ export { base64, hex, readUtf8 } from '../formats/encoding.ts';
 export { type FailureKind, malformed, VerificationFailure } from '../formats/failure.ts';
 export { readVerifierKey, signatureTypes, type VerifierKey } from '../formats/note.ts';
 export { type AuditReport, type AuditState, auditLog, type SeenCheckpoint } from './audit.ts';
-export { bundleLengthMax, readBundle } from './bundle.ts';
 export type { LoggedEvent } from './contents.ts';
 export type { Finding } from './findings.ts';
 export type { JsonValue } from './json.ts';
-export type { RecordLeaf } from './leaf.ts';
 export { createPublishedLog, type PublishedLog, type ReadPublished } from './published-log.ts';
+export { bundleLengthMax, readBundle } from './read-bundle.ts';
+export type { RecordLeaf } from './read-leaf.ts';
 export type { EvidenceRecord } from './record.ts';
 export {
   type Attestation,

@@ -1,6 +1,6 @@
 import { malformed } from '../formats/failure.ts';
 import { type JsonObject, membersOf, readCanonical } from './json.ts';
-import { filingNumber, type RecordLeaf } from './leaf.ts';
+import { filingNumber, type RecordLeaf } from './read-leaf.ts';
 
 /** A record as it was hashed. */
 export interface EvidenceRecord {

@@ -1,6 +1,6 @@
 import { badSignature } from '../formats/failure.ts';
 import { printable, readAuthorities, type Stamped, verifyToken } from '../formats/time-stamp.ts';
-import type { TimeStamp } from './bundle.ts';
+import type { TimeStamp } from './read-bundle.ts';
 
 export { readAuthorities, type Stamped };
 

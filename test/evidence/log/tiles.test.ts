@@ -124,19 +124,6 @@ for (const published of [1, 255, 256, 257, 512, 65_535, 65_536, size]) {
   });
 }
 
-test('a partial tile is the beginning of all later ones of its index', async () => {
-  for (const level of [0, 1, 'entries'] as const) {
-    const full = (await readerOf(size)(tilePath({ level, place: 0, width: 256 }))) ?? assert.fail();
-    for (const width of [1, 2, 44, 255]) {
-      const then = 256 ** (level === 'entries' ? 0 : level) * width;
-      for (const published of [then, size]) {
-        const partial = await readerOf(published)(tilePath({ level, place: 0, width }));
-        assert.deepEqual(partial, full.subarray(0, partial?.length ?? assert.fail()));
-      }
-    }
-  }
-});
-
 test('nothing is published before the first checkpoint', async () => {
   const readTile = createTileReader({ ...createLeafStore(), publication: { current: () => undefined } });
   assert.equal(await readTile('0/000.p/1'), undefined);
