@@ -42,10 +42,8 @@ export interface RequestEvent {
   isForOperator?: boolean;
   /** Whether this is a health probe. */
   isProbe?: boolean;
-  /** Whether the route is public and reads the store, so that UNAVAILABLE under load is expected. */
-  isForAnybody?: boolean;
-  /** Whether the call ended because the process is stopping. */
-  isStopping?: boolean;
+  /** Whether UNAVAILABLE is expected: the route is public and reads the store, or the process is stopping. */
+  mayBeUnavailable?: boolean;
   readonly span?: CallSpan | undefined;
 }
 
@@ -58,7 +56,7 @@ export function setCaller(event: RequestEvent, caller: string): void {
 /** Writes the log line of a finished call. Probes are logged at debug level: readiness logs its own changes. */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
   const { requestId, client, caller, tokenId, claimedKey, operation, apiError, span } = event;
-  const { isForOperator, isProbe, isForAnybody, isStopping } = event;
+  const { isForOperator, isProbe, mayBeUnavailable } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
   const result = { reason: apiError?.reason, ms, traceId: span?.traceId };
   const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...result };
@@ -70,7 +68,7 @@ export function logCall(log: Logger, event: RequestEvent, status: number, elapse
   else if (apiError?.reason === 'PAYMENT_PENDING') log.warn(line, 'call');
   // The caller set the deadline.
   else if (apiError?.reason === 'TIMEOUT') log.info(line, 'call');
-  else if ((isForAnybody || isStopping) && apiError?.reason === 'UNAVAILABLE') log.info(line, 'call');
+  else if (mayBeUnavailable && apiError?.reason === 'UNAVAILABLE') log.info(line, 'call');
   else if (isForOperator) log.warn({ ...line, why: apiError?.message }, 'call');
   else if (failed) log.error({ ...line, ...causeOf(apiError) }, 'call');
   else log.info(line, 'call');

@@ -46,22 +46,13 @@ export function callerOf({ principal: { callerId, caller } }: { readonly princip
   return { callerId, caller };
 }
 
-/** The actor that shares evidence, for the audit log: an operator's token or a platform. */
-export function sharerOf(call: { readonly principal: Principal }, clock: Pick<Clock, 'nowMs'>): Actor {
-  const { principal } = call;
-  if (principal.kind !== 'platform') return actorOf(call, clock, '');
-  const atS = Math.floor(clock.nowMs() / 1000);
-  return { actor: `platform ${principal.caller}`, atS, reason: undefined };
-}
-
-/** The operator that makes a call, for the audit log. An empty `reason` means none. Throws an Error for a platform. */
+/** The platform or the operator that makes a call, for the audit log. An empty `reason` means none. */
 export function actorOf(
   { principal }: { readonly principal: Principal },
   clock: Pick<Clock, 'nowMs'>,
-  reason: string,
+  reason = '',
 ): Actor {
-  if (principal.kind === 'platform') throw new Error(`${principal.caller} is no operator.`);
-  const { tokenId, caller } = principal;
-  const atS = Math.floor(clock.nowMs() / 1000);
-  return { actor: `token ${tokenId} (${caller})`, atS, reason: reason || undefined };
+  const { kind, caller } = principal;
+  const actor = kind === 'platform' ? `platform ${caller}` : `token ${principal.tokenId} (${caller})`;
+  return { actor, atS: Math.floor(clock.nowMs() / 1000), reason: reason || undefined };
 }

@@ -40,7 +40,7 @@ test('a health probe is logged at debug level, unless it fails for another reaso
 });
 
 test('UNAVAILABLE of a public route is logged as information', () => {
-  const open = { requestId: '1', isForAnybody: true };
+  const open = { requestId: '1', mayBeUnavailable: true };
   assert.deepEqual(levelsOf({ ...open, apiError: new ApiError('UNAVAILABLE', 'x') }, 503), [info]);
   assert.deepEqual(levelsOf({ ...open, apiError: new ApiError('INTERNAL', 'x') }, 500), [error]);
 });

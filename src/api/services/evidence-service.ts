@@ -6,7 +6,7 @@ import { mintLinkId } from '../../keys/mint.ts';
 import type { StoredLink } from '../../store/evidence-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { type Implementation, implement, operation, parsed } from '../operation.ts';
-import { ownerScope, sharerOf } from '../principal.ts';
+import { actorOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
 
@@ -48,7 +48,7 @@ export function createEvidenceService({
         return parsed(violations, () => ({ named, expiresInSeconds }));
       },
       run: async ({ named, expiresInSeconds }, call) => {
-        const by = sharerOf(call, clock);
+        const by = actorOf(call, clock);
         const { callerId } = call.principal;
         const [linkId, expiresAtS] = [mintLinkId(), by.atS + expiresInSeconds];
         const path = `${linkPath}${linkTokens.seal({ ...named, linkId }, expiresAtS)}`;
@@ -67,7 +67,7 @@ export function createEvidenceService({
       parse: ({ filingNo, linkId }, principal) =>
         parsed([], () => ({ filingNo, linkId, owner: ownerScope(principal) })),
       run: async (named, call) => {
-        await call.execute({ kind: 'RevokeLink', by: sharerOf(call, clock), ...named });
+        await call.execute({ kind: 'RevokeLink', by: actorOf(call, clock), ...named });
         return {};
       },
     }),

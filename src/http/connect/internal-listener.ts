@@ -50,14 +50,7 @@ export interface InternalListenerDependencies {
 const connectionsMax = 1_000;
 
 /** The server of internal systems. */
-export interface InternalListener {
-  /** Accepts HTTP/1.1 and HTTP/2 on one port. It does not listen yet. */
-  readonly server: Server;
-  /** Lets HTTP/2 connections end once their calls are answered, and closes connections that have sent nothing yet. */
-  drain(): void;
-  /** Closes all connections at once. */
-  destroy(): void;
-}
+export type InternalListener = ReturnType<typeof createInternalListener>;
 
 /** The listener of Connect, gRPC and gRPC-Web. */
 export function createInternalListener({
@@ -68,7 +61,7 @@ export function createInternalListener({
   openCalls,
   idleMs = timeouts.idleMs,
   unauthenticatedMs = timeouts.unauthenticatedMs,
-}: InternalListenerDependencies): InternalListener {
+}: InternalListenerDependencies) {
   const connections = createConnections({ idleMs, unauthenticatedMs }, openCalls, clientOf);
 
   function handle(request: AnyRequest, response: CountedAnyResponse): void {
@@ -132,11 +125,14 @@ export function createInternalListener({
   });
   http1.prependListener('connection', connections.add);
   return {
+    /** Accepts HTTP/1.1 and HTTP/2 on one port. It does not listen yet. */
     server: http1,
-    drain: () => {
+    /** Lets HTTP/2 connections end once their calls are answered, and closes connections that have sent nothing yet. */
+    drain: (): void => {
       connections.drain();
       for (const socket of undecided) socket.destroy();
     },
+    /** Closes all connections at once. */
     destroy: connections.destroy,
   };
 }

@@ -215,7 +215,7 @@ function createMethods({ calls, bearerCheck, draining }: TypedCallDependencies) 
       yield response;
     }
     if (!draining.aborted) return;
-    values.get(callKeys.event).isStopping = true;
+    values.get(callKeys.event).mayBeUnavailable = true;
     throw unavailable('The server is stopping. Open the stream again with the last cursor.');
   }
 

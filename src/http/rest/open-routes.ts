@@ -68,8 +68,8 @@ export type OpenRoutes = (request: IncomingMessage, event: RequestEvent) => Prom
 interface OpenRoute {
   /** Its name in log and metrics, without the token of an evidence link. */
   readonly operation: string;
-  /** `RequestEvent.isForAnybody`. */
-  readonly isForAnybody?: boolean;
+  /** `RequestEvent.mayBeUnavailable`. */
+  readonly mayBeUnavailable?: boolean;
   /** Headers of all its responses, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Throws ApiError. */
@@ -140,7 +140,7 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
     if (route === undefined) return undefined;
     event.operation = route.operation;
     event.isProbe = probes.includes(path);
-    event.isForAnybody = route.isForAnybody ?? false;
+    event.mayBeUnavailable = route.mayBeUnavailable ?? false;
     return respondTo(request, event, route);
   };
 }
@@ -201,7 +201,7 @@ function logRoute(path: string, log: PublicLog): OpenRoute | undefined {
     const body = (await log.tile(tile)) ?? notPublished();
     return { status: 200, headers: { ...immutable }, body };
   };
-  return { ...route, operation: '/log/tile', isForAnybody: true, respond };
+  return { ...route, operation: '/log/tile', mayBeUnavailable: true, respond };
 }
 
 /** The route of an evidence link; undefined for any other path. */
@@ -224,7 +224,7 @@ function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute | undefi
       body: json,
     };
   };
-  return { operation: '/evidence', isForAnybody: true, respond };
+  return { operation: '/evidence', mayBeUnavailable: true, respond };
 }
 
 function textResponse(body: string | undefined): HttpResponse {
