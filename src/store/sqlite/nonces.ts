@@ -29,6 +29,7 @@ interface Nonces {
   rolledBack(): void;
 }
 
+/** The spent nonces of a database. */
 export function createNonces(database: Database): Nonces {
   const dataVersion = database.$client.prepare('PRAGMA data_version').pluck();
   const selectAfter = prepareRaw<{ id: number; entries: Buffer }>(
