@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { App } from '../app/app.ts';
 import {
@@ -75,7 +76,14 @@ function writeRegularly(output: LogOutput, log: Logger): void {
 
 async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal): Promise<void> {
   const [stopped, stoppedAgain] = stopSignals();
-  const reloads = reloadSignals(log);
+  const { promise: ready, resolve: handleReloads } = Promise.withResolvers<App>();
+  process.on('SIGHUP', () => {
+    log.info(
+      'SIGHUP: reloading the files that settings name; all other settings stay as they were at the start',
+    );
+    // A signal that arrives during the start is handled after it.
+    void ready.then((app) => app.reload(reloadableMasterKeys(terminal.env)));
+  });
   // The store's thread starts while the other modules are loaded.
   const { openForServing } = await import('../operations/registry.ts');
   const opening = openForServing(config);
@@ -85,7 +93,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     keepHeapSmall();
-    reloads.handle(() => app.reload(reloadableMasterKeys(terminal.env)));
+    handleReloads(app);
     terminal.print(readyLine(app));
     notifyReady(terminal.env).catch((error) => log.warn({ err: error }, 'systemd was not notified'));
     const lost = app.store.lost.then((error) => {
@@ -99,7 +107,8 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
     if (drainDelayS > 0) {
       app.drain();
       log.info({ signal, drainDelayS }, 'draining: calls are still accepted');
-      await Promise.race([passed(drainDelayS), stoppedAgain, lost]);
+      const isOver = wait(drainDelayS * 1_000, undefined, { ref: false });
+      await Promise.race([isOver, stoppedAgain, lost]);
     }
     log.info({ signal }, 'closing');
   } finally {
@@ -135,33 +144,6 @@ function stopSignals(): readonly [Promise<string>, Promise<string>] {
     process.on(signal, () => awaited.shift()?.resolve(signal));
   }
   return [first.promise, second.promise];
-}
-
-/** Resolves after so many seconds, without keeping the process alive. */
-function passed(seconds: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  setTimeout(resolve, seconds * 1_000).unref();
-  return promise;
-}
-
-/** Handles SIGHUP from now on. A signal that arrives before `handle` is handled then. */
-function reloadSignals(log: Logger): { handle(reload: () => Promise<void>): void } {
-  let isPending = false;
-  let reload = async () => {
-    isPending = true;
-  };
-  process.on('SIGHUP', () => {
-    log.info(
-      'SIGHUP: reloading the files that settings name; all other settings stay as they were at the start',
-    );
-    void reload();
-  });
-  return {
-    handle: (handler) => {
-      reload = handler;
-      if (isPending) void reload();
-    },
-  };
 }
 
 /** The line with the addresses of the service. */
