@@ -9,7 +9,7 @@ import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched, type WatchedService } from '../support/watched-command.ts';
 import { type EventWithCaller, poll, type Reborn, readFeed, watchOver } from './event-consumers.ts';
-import { happenedTo, lineOf, sell } from './event-load.ts';
+import { happenedTo, lineOf, sell, statesAndMoney } from './event-load.ts';
 import { type MoodyReceiver, startMoodyReceiver } from './moody-receiver.ts';
 
 /** A kill and the next start take up to two seconds, so this is the most, whatever CI sets. */
@@ -100,7 +100,7 @@ function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: 
   return arrivals.length - bodies.size;
 }
 
-test(`feed, streams and webhooks miss nothing through ${kills} kills under load`, {
+test(`money agrees with orders, and feed, streams and webhooks miss nothing through ${kills} kills under load`, {
   timeout: 3 * timeoutMs + kills * 20_000,
 }, async (t: TestContext) => {
   const random = createRandom();
@@ -153,6 +153,8 @@ test(`feed, streams and webhooks miss nothing through ${kills} kills under load`
   await Promise.all([...polls, ...watchers].map(({ ended }) => ended));
   assert.equal(await last.stop('SIGTERM'), 0);
 
+  for (const pair of statesAndMoney(dataDir))
+    assert.match(pair, /^(FROZEN HELD|RELEASED PAID_OUT|REFUNDED RETURNED|CLOSED (VOID|RETURNED|null))$/);
   assert.deepEqual(receiver.faults, []);
   let repeated = 0;
   for (const [place, platform] of issued.entries()) {

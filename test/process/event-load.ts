@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readDatabase } from '../support/filing-load.ts';
 import type { IssuedPlatform } from '../support/issued.ts';
@@ -123,5 +124,22 @@ export function happenedTo(dataDir: string): ReadonlyMap<string, string[]> | und
     const rows = client.prepare(sql).all() as (Parameters<typeof lineOf>[0] & { platform: string })[];
     const byPlatform = Map.groupBy(rows, ({ platform }) => platform);
     return new Map(byPlatform.entries().map(([platform, own]) => [platform, own.map(lineOf)]));
+  });
+}
+
+/** The state of each order with where its money is by the books of the simulated provider, each pair once. */
+export function statesAndMoney(dataDir: string): string[] {
+  const sql = `
+    SELECT DISTINCT
+      (SELECT state FROM escrow_change WHERE order_id = escrow.id ORDER BY position DESC LIMIT 1) AS state,
+      (SELECT hold.state->>'status' FROM bank.hold WHERE hold_id =
+        (SELECT instruction_id FROM escrow_instruction WHERE order_id = escrow.id ORDER BY id LIMIT 1)) AS money
+    FROM escrow`;
+  return readDatabase(dataDir, (client) => {
+    client.prepare('ATTACH ? AS bank').run(join(dataDir, 'simulated-provider.db'));
+    return client
+      .prepare<[], { state: string; money: string | null }>(sql)
+      .all()
+      .map(({ state, money }) => `${state} ${money}`);
   });
 }
