@@ -105,6 +105,8 @@ test('a page token is valid for its caller alone, at both APIs, and after a rest
   for (let count = 0; count < 3; count += 1) await fileArtwork(first, one, now());
   const { filings, nextPageToken } = (await get(one, '/api/v1/filing?pageSize=1', first)).json;
   const next = `/api/v1/filing?pageToken=${nextPageToken}`;
+  // An empty token is the first page.
+  assert.equal((await get(one, '/api/v1/filing?pageToken=', first)).json.filings.length, 3);
   const invalid = /^pageToken must be a nextPageToken of the same list/;
   assertRejected(await get(other, next, first), 400, 'VALIDATION_FAILED', invalid);
   const typed = typedClients(createTypedTransport(first.internalUrl, await first.token()));

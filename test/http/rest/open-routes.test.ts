@@ -168,11 +168,12 @@ test('an unknown path is an ordinary error, also for pages of other origins, and
     assertRejected(await ask(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
 });
 
-test('while too many read, the response says when to try again', async () => {
+test('while too many read, the response says when to try again, which is no warning for the operator', async () => {
   const rejected = await ask('/log/tile/busy');
   assertRejected(rejected, 503, 'UNAVAILABLE');
   assert.equal(rejected.headers['retry-after'], '1');
   assert.equal(rejected.headers['access-control-allow-origin'], '*');
+  assert.equal(JSON.parse(listener.logLines.at(-1) ?? '{}').level, 30);
   assertRejected(await ask('/log/tile/broken'), 500, 'INTERNAL');
 });
 

@@ -62,6 +62,7 @@ test('a request with a bad target gets 400, and stores nothing', async () => {
   ]) {
     assertRejected(await sendTo(target), 400, 'BAD_REQUEST_TARGET');
   }
+  assertRejected(await sendTo('/api/v1/../x'), 400, 'BAD_REQUEST_TARGET', /dot segments/);
   assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
 });
 
