@@ -48,7 +48,7 @@ export const call: Command = {
       throw new UsageError(`takes no JSON with ${method}, which has no body`);
     const key = words.text('idempotency-key');
     const headers = key === undefined ? {} : { 'Idempotency-Key': key };
-    const response = await openRestClient(env).send(method, target, json, headers);
+    const response = await senderFor(env)(method, target, json, headers);
     printError(`HTTP ${response.status} ${response.headers.get('X-Request-Id') ?? ''}`);
     print(await response.text());
     return response.ok ? exitCodes.done : exitCodes.failed;
@@ -61,12 +61,12 @@ export const demo: Command = {
   summary: 'make the documented calls against a running sandbox',
   details: ['Files an artwork, reads its provenance, sells it in escrow, and shows the TRANSFER record.'],
   run: async (_, { env, print }) => {
-    const rest = openRestClient(env);
+    const sendSigned = senderFor(env);
 
     async function send(title: string, method: string, target: string, body?: object) {
       const json = body === undefined ? undefined : JSON.stringify(body);
       print(`\n# ${title}\n${method} ${target}${json === undefined ? '' : `\n${json}`}`);
-      const response = await rest.send(method, target, json);
+      const response = await sendSigned(method, target, json);
       const answered = await response.text();
       print(`→ ${response.status} ${answered}`);
       if (!response.ok) throw new Error(`${title} failed.`);
@@ -142,23 +142,21 @@ function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
   throw new ConfigError([`${pair} are required: ${sandboxCredentialsFile(dataDir)} does not exist.`]);
 }
 
-/** Opens a client by the environment. Throws ConfigError with all faults; `send` rejects with advice if the connection fails. */
-function openRestClient(env: NodeJS.ProcessEnv): RestClient {
+/** Returns a `send` by the environment. Throws ConfigError with all faults; it rejects with advice if the connection fails. */
+function senderFor(env: NodeJS.ProcessEnv): RestClient['send'] {
   const { url, credentials } = readAll({
     url: () => publicUrl(env),
     credentials: () => readCredentials(env),
   });
   const client = createRestClient(url, credentials);
-  return {
-    send: async (...request) => {
-      try {
-        return await client.send(...request);
-      } catch (error) {
-        // This is how fetch reports a failed connection.
-        if (!(error instanceof TypeError && error.message === 'fetch failed')) throw error;
-        throw new Error(failureAt(url, reasonOf(error.cause)));
-      }
-    },
+  return async (...request) => {
+    try {
+      return await client.send(...request);
+    } catch (error) {
+      // This is how fetch reports a failed connection.
+      if (!(error instanceof TypeError && error.message === 'fetch failed')) throw error;
+      throw new Error(failureAt(url, reasonOf(error.cause)));
+    }
   };
 }
 

@@ -1,7 +1,6 @@
 import { oneOf } from '../config/settings.ts';
 import {
   type AgreedLimits,
-  type Agreement,
   checkOverlap,
   type KeyStatus,
   overlapS,
@@ -13,7 +12,7 @@ import { rejectViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { type Action, type CommandGroup, fieldLines, numberOf, readFlag, type Words } from './command.ts';
-import { changeRegistry, changes, reads, refuseUnknownToServing, type Session } from './session.ts';
+import { changes, reads, refuseUnknownToServing, type Session } from './session.ts';
 
 /** The tiers in a usage line. */
 export const tierChoice = Object.keys(tiers).join('|');
@@ -24,17 +23,12 @@ const create: Action = {
     'Registers a platform and creates its key. The secret is shown once. ENTERPRISE needs --monthly-quota. --filing-cap limits',
     'how many filings the platform may make in a year.',
   ],
-  run: async (words, terminal) => {
-    const agreement: Agreement = {
-      name: words.required('name'),
-      tier: tierOf(words),
-      ...limitsOf(words),
-    };
-    return changeRegistry(words, terminal, async (session) => {
-      refuseUnknownToServing(session);
-      showIssued(await session.issuance.issueKey(agreement, session.actor()), session);
-    });
-  },
+  run: changes(async (session) => {
+    const { words, issuance, actor } = session;
+    refuseUnknownToServing(session);
+    const agreement = { name: words.required('name'), tier: tierOf(words), ...limitsOf(words) };
+    showIssued(await issuance.issueKey(agreement, actor()), session);
+  }),
 };
 
 const list: Action = {
@@ -49,17 +43,15 @@ const rotate: Action = {
     `Creates another key. The old one stays valid for ${overlapS.default} seconds, or for --overlap.`,
     'If the old key is suspended, the new one is, too.',
   ],
-  run: async (words, terminal) => {
+  run: changes(async (session) => {
+    const { words, issuance, actor } = session;
     const overlap = numberOf(words.text('overlap') ?? String(overlapS.default));
     rejectViolations(checkOverlap(overlap));
-    return changeRegistry(words, terminal, async (session) => {
-      refuseUnknownToServing(session);
-      const keyId = keyIdOf(session);
-      const rotated = await session.issuance.rotateKey(keyId, overlap, session.actor());
-      const { status, platformStatus } = rotated.key;
-      showIssued(rotated, session, { status, platformStatus });
-    });
-  },
+    refuseUnknownToServing(session);
+    const rotated = await issuance.rotateKey(keyIdOf(session), overlap, actor());
+    const { status, platformStatus } = rotated.key;
+    showIssued(rotated, session, { status, platformStatus });
+  }),
 };
 
 /** An action that sets the status of a key. */
