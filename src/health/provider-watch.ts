@@ -12,7 +12,18 @@ export const accessLimits = {
 } as const;
 
 const noResponse = new Error(`no response within ${accessLimits.answerMs / 1_000} seconds`);
-const unreachable = (error: Error): Access => ({ kind: 'UNREACHABLE', why: error.message });
+
+/** Asks a provider once whether it accepts the credentials. UNREACHABLE if it does not respond within `answerMs`. */
+export function askAccess(
+  provider: Pick<PaymentProvider, 'checkAccess'>,
+  clock: Pick<Clock, 'after'>,
+  stopped?: AbortSignal,
+): Promise<Access> {
+  const limit = { ms: accessLimits.answerMs, reason: noResponse, ...(stopped && { stopped }) };
+  return withTimeout(clock, limit, (signal) => provider.checkAccess(signal)).catch((error: Error) => {
+    return { kind: 'UNREACHABLE', why: error.message };
+  });
+}
 
 /** The result of the credential checks. */
 export interface ProviderState {
@@ -81,10 +92,7 @@ export function watchProvider(dependencies: ProviderWatchDependencies): Provider
   }
 
   async function check(): Promise<void> {
-    const limit = { ms: accessLimits.answerMs, reason: noResponse, stopped: stopped.signal };
-    const access = await withTimeout(clock, limit, (signal) => provider.checkAccess(signal)).catch(
-      unreachable,
-    );
+    const access = await askAccess(provider, clock, stopped.signal);
     if (!stopped.signal.aborted) take(access);
   }
 

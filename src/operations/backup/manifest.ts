@@ -10,6 +10,15 @@ export class BackupError extends Error {
   override name = 'BackupError';
 }
 
+/** How many faults one message names; `artseal backup verify` names all. */
+const namedMax = 3;
+
+/** The first of many faults, and how many there are. */
+export function firstOf(faults: readonly string[]): string {
+  const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
+  return `${faults.slice(0, namedMax).join('; ')}${more}`;
+}
+
 /** Receives the progress of a step, in bytes. It throws to end the work. */
 export type Progress = (step: string, done: number, total: number) => void;
 

@@ -2,7 +2,7 @@ import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { errorText } from '../../lib/file-errors.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
-import { BackupError } from './manifest.ts';
+import { BackupError, firstOf } from './manifest.ts';
 import { readBackupStatus, writeBackupStatus } from './standing.ts';
 import { type BackupOrder, partialMark, takeBackup } from './take.ts';
 import { openBackup, verifyBackup } from './verify.ts';
@@ -41,8 +41,6 @@ const sequenceDigits = 6;
 
 /** The name of the last damaged backup. It is not counted, and the next damaged one replaces it. */
 const damagedName = 'artseal.tar.damaged';
-/** How many faults of a damaged backup the message names; `artseal backup verify` names all. */
-const namedMax = 3;
 
 /**
  * Takes a backup into a folder unless the last one is young enough, verifies it as `artseal backup verify` does, and then
@@ -114,10 +112,8 @@ async function takeVerified(
 }
 
 function damaged(file: string, faults: readonly string[]): BackupError {
-  const named = faults.slice(0, namedMax).join('; ');
-  const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
   return new BackupError(
-    `the new backup is damaged, so no earlier one was removed: ${named}${more}. It is kept as ${file}: ` +
+    `the new backup is damaged, so no earlier one was removed: ${firstOf(faults)}. It is kept as ${file}: ` +
       'see docs/operate/incidents/record-changed.md.',
   );
 }

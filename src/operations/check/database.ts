@@ -15,6 +15,7 @@ import { isDamage } from '../../store/sqlite/failure.ts';
 import type { Content, Inspection, UsedNumbers } from '../../store/sqlite/inspection.ts';
 import { databaseFile } from '../../store/sqlite/location.ts';
 import type { ReadTree } from '../../store/store.ts';
+import { firstOf } from '../backup/manifest.ts';
 import { findLostDatabase } from '../registry.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { bytesOfMiB } from './machine.ts';
@@ -102,9 +103,6 @@ function judge(config: Config, file: string, inspection: Inspection<Finding>): F
   ];
 }
 
-/** How many faults of records the finding names; `artseal backup verify` names all. */
-const namedMax = 3;
-
 /**
  * Checks that the published checkpoint and the database agree, as the start and each signing do. `faults` names the records
  * that differ from the log.
@@ -117,9 +115,7 @@ async function checkLog(
 ): Promise<Finding> {
   const published = await checkPublished(config, state, read);
   if (faults.length === 0) return published;
-  const named = faults.slice(0, namedMax).join('; ');
-  const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
-  const text = `${named}${more}: see docs/operate/incidents/record-changed.md`;
+  const text = `${firstOf(faults)}: see docs/operate/incidents/record-changed.md`;
   return findingsOf('evidence log').fault(
     published.level === 'fault' ? `${published.text}. Besides: ${text}` : text,
   );

@@ -4,6 +4,7 @@ import { readKeyRing } from '../../config/master-key.ts';
 import { ConfigError } from '../../config/settings.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { reachProxy, trusting } from '../../events/webhooks/connect.ts';
+import { askAccess } from '../../health/provider-watch.ts';
 import type { KeyRing, MasterKeyId } from '../../keys/key-ring.ts';
 import {
   countSeals,
@@ -22,8 +23,8 @@ import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
 
-/** Timeouts of the provider and of the webhook proxy, in milliseconds. */
-const [providerMs, proxyMs] = [8_000, 3_000];
+/** Timeout of the webhook proxy, in milliseconds. */
+const proxyMs = 3_000;
 
 /** The part whose faults end the check. */
 export const settingsPart = 'settings';
@@ -147,19 +148,13 @@ async function checkProvider(config: Config, clock: Clock): Promise<Finding> {
   const { name, movesMoney, open } = config.provider;
   if (!movesMoney) return ok(`${name}: it moves no money and has no server`);
   const provider = await open(config.providerSettings, { dataDir: config.dataDir, clock });
-  const timeout = new AbortController();
-  const timer = setTimeout(
-    () => timeout.abort(new Error(`no answer within ${providerMs / 1_000} seconds`)),
-    providerMs,
-  );
   try {
-    const access = await provider.checkAccess(timeout.signal);
+    const access = await askAccess(provider, clock);
     if (access.kind === 'ACCEPTED') return ok(`${name} accepts the credentials`);
     return access.kind === 'REJECTED'
       ? fault(`${name} rejects the credentials: ${access.why}; set others that it accepts`)
       : fault(`${name} gives no answer: ${access.why}; check the network and the status page of ${name}`);
   } finally {
-    clearTimeout(timer);
     await provider.close();
   }
 }
