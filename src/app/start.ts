@@ -10,7 +10,7 @@ import { createSigner, type Signer } from '../evidence/log/signer.ts';
 import { startTimeStamping } from '../evidence/log/time-stamping.ts';
 import { createLogVerification, type LogVerification } from '../evidence/log/verification.ts';
 import { createWitnesses } from '../evidence/log/witness.ts';
-import { type FilingClockWatch, watchFilingClock } from '../health/filing-clock-watch.ts';
+import { type FilingClockWatch, watchFilingClock } from '../health/clock-part.ts';
 import { type ProviderWatch, watchProvider } from '../health/provider-watch.ts';
 import { watchStore } from '../health/store-part.ts';
 import { readableByOthers } from '../lib/file-access.ts';

@@ -12,7 +12,7 @@ import { issueSandboxCredentials, sandboxCredentialsFile } from '../config/sandb
 import { exampleArtwork } from '../domain/example.ts';
 import { buildInfo, commandName } from '../packaging/build-info.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../packaging/runtime.ts';
-import { createLogOutput, type LogOutput } from '../telemetry/log-output.ts';
+import { createLogOutput, type LogOutput, textOfLine } from '../telemetry/log-output.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { type Command, printable, type Terminal } from './command.ts';
 import { userActor } from './session.ts';
@@ -41,7 +41,7 @@ export const serve: Command = {
     const output = createLogOutput(process.stderr);
     const log = pino(
       { level: config.logLevel, base: null, timestamp: createLogTime() },
-      await formatted(output, config.logFormat),
+      formatted(output, config.logFormat),
     );
     writeRegularly(output, log);
     log.info(buildInfo, 'starting');
@@ -57,10 +57,9 @@ export const serve: Command = {
 };
 
 /** Formats log lines as the settings say. */
-async function formatted(output: LogOutput, format: LogFormat): Promise<Pick<LogOutput, 'write'>> {
+function formatted(output: LogOutput, format: LogFormat): Pick<LogOutput, 'write'> {
   const isText = format === 'text' || (format === 'auto' && process.stderr.isTTY);
   if (!isText) return output;
-  const { textOfLine } = await import('../telemetry/log-text.ts');
   return { write: (line) => output.write(printable(textOfLine(line))) };
 }
 
