@@ -85,12 +85,12 @@ function openFile(
     using upgrade = beginUpgrade(client, rules);
     client
       .transaction(() => {
-        upgrade.keepCopy();
+        upgrade?.keepCopy();
         migrate(client);
         bind(database, binding);
       })
       .immediate();
-    upgrade.dropOldCopies();
+    upgrade?.dropOldCopies();
     return database;
   } catch (error) {
     client.close();

@@ -8,28 +8,6 @@ export interface Queued<Item> {
   next: Item | undefined;
 }
 
-/** The limits of a fair queue, in costs. */
-export interface FairQueueLimits {
-  /** The cost of a share in each turn, at most. An item that costs more waits until its share has saved enough. */
-  readonly turn: number;
-  /** The cost of a batch, at most, unless it is a single item. */
-  readonly batch: number;
-}
-
-/**
- * A fair queue by deficit round robin: the shares that have items take turns, and each may use as much as any other, however
- * many items it has. Items of one share keep their order.
- */
-export interface FairQueue<Item> {
-  length(): number;
-  add(item: Item): void;
-  /**
-   * Removes and returns the next batch, in order; empty if nothing waits. An item that costs more than a
-   * turn is a batch of its own.
-   */
-  take(): Item[];
-}
-
 /** The items of a share. There are as many shares as callers. */
 interface Line<Item> {
   first: Item | undefined;
@@ -40,10 +18,15 @@ interface Line<Item> {
   next: Line<Item> | undefined;
 }
 
+/**
+ * A fair queue by deficit round robin: the shares that have items take turns, and each may use as much as any other, however
+ * many items it has. Items of one share keep their order. Limits, in costs: `turn` is what a share may use in each turn; an item
+ * that costs more waits until its share has saved enough. `batch` is what a batch may cost, unless it is a single item.
+ */
 export function createFairQueue<Item extends Queued<Item>>({
   turn,
   batch,
-}: FairQueueLimits): FairQueue<Item> {
+}: Record<'turn' | 'batch', number>) {
   const lines = new Map<number, Line<Item>>();
   /** The share whose turn it is, and the one whose turn is last. */
   let current: Line<Item> | undefined;
@@ -86,8 +69,8 @@ export function createFairQueue<Item extends Queued<Item>>({
   }
 
   return {
-    length: () => length,
-    add: (item) => {
+    length: (): number => length,
+    add: (item: Item): void => {
       const line = lineOf(item.share);
       length += 1;
       if (line.last === undefined) {
@@ -98,7 +81,11 @@ export function createFairQueue<Item extends Queued<Item>>({
       }
       line.last = item;
     },
-    take: () => {
+    /**
+     * Removes and returns the next batch, in order; empty if nothing waits. An item that costs more than a turn is a batch of its
+     * own.
+     */
+    take: (): Item[] => {
       const taken: Item[] = [];
       let cost = 0;
       for (let line = current; line !== undefined; line = current) {

@@ -2,12 +2,9 @@ import { existsSync, statSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
-import type { StoredKey } from '../caller-commands.ts';
 import type { LogNames, LogState } from '../log-commands.ts';
 import type { CapUse, RegistryMetrics } from '../metric-commands.ts';
-import type { Restoration } from '../operator-commands.ts';
 import type { ReadTree } from '../store.ts';
-import type { StoredWebhook } from '../webhook-commands.ts';
 import { keyColumns } from './callers.ts';
 import { busyTimeoutMs, damaged, damagesOf } from './database.ts';
 import { createTreeReads } from './evidence-handlers.ts';
@@ -47,25 +44,7 @@ export interface UsedNumbers extends Pick<RegistryMetrics, 'filingNumbers' | 'es
 const capsMax = 10;
 
 /** The content of a database. */
-export interface Content<T> {
-  readonly environment: string;
-  readonly currency: string;
-  readonly provider: string | null;
-  readonly keys: readonly StoredKey[];
-  readonly webhooks: readonly StoredWebhook[];
-  /** The last one; undefined if there was none. */
-  readonly restoration: Restoration | undefined;
-  readonly log: LogState;
-  /** The result of `lookAtLog`. */
-  readonly foundInLog: T;
-  readonly numbers: UsedNumbers;
-  /** Unix milliseconds; undefined if there is none. */
-  readonly newestFilingMs: number | undefined;
-  /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
-  readonly newestLeafS: number | undefined;
-  /** The trusted time, Unix seconds; undefined if there is none. */
-  readonly datedS: number | undefined;
-}
+export type Content<T> = NonNullable<Awaited<ReturnType<typeof contentOf<T>>>>;
 
 /** Examines the evidence log. `faults` are those of the log and its records, as in backups. */
 type LookAtLog<T> = (state: LogState, read: ReadTree, faults: readonly string[]) => Promise<T>;
@@ -129,11 +108,7 @@ function openToRead(file: string): Sqlite.Database {
   }
 }
 
-async function contentOf<T>(
-  database: Database,
-  year: number,
-  lookAtLog: LookAtLog<T>,
-): Promise<Content<T> | undefined> {
+async function contentOf<T>(database: Database, year: number, lookAtLog: LookAtLog<T>) {
   const stamps = database.select().from(deployment).get();
   if (stamps === undefined) return undefined;
   const { environment, currency, provider } = stamps;
@@ -159,12 +134,17 @@ async function contentOf<T>(
     provider,
     keys,
     webhooks: createWebhookRows(database).select().all().map(toWebhook),
+    /** The last one; undefined if there was none. */
     restoration: lastRestoration(database),
     log,
+    /** The result of `lookAtLog`. */
     foundInLog: await lookAtLog(log, createTreeReads(database), faults),
-    numbers: { ...numbers.used(year), caps: numbers.caps(year, capsMax) },
+    numbers: { ...numbers.used(year), caps: numbers.caps(year, capsMax) } satisfies UsedNumbers,
+    /** Unix milliseconds; undefined if there is none. */
     newestFilingMs: newest && newest.filedAtS * 1_000,
+    /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
     newestLeafS: evidence?.newestS(),
+    /** The trusted time, Unix seconds; undefined if there is none. */
     datedS: evidence && createTrustedClock(database, evidence).read(),
   };
 }

@@ -14,7 +14,7 @@ import type { RecordAudit } from './audit-log.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { logCheckpoint, logEvent, logKey, logLeaf, logOrigin, restoration } from './schema.ts';
-import { type Database, prepareRaw, type RawStatement } from './statement.ts';
+import { type Database, prepareRaw } from './statement.ts';
 
 /** All keys of the log, the newest first. */
 export function logKeysIn(database: Database): readonly LogKey[] {
@@ -179,7 +179,7 @@ export function createLogHandlers(
 }
 
 /** Prepares the query of the first checkpoint with a time stamp that has a leaf. */
-function prepareStamped(database: Database): RawStatement<StampedCheckpoint> {
+function prepareStamped(database: Database) {
   return prepareRaw<StampedCheckpoint>(
     database,
     database

@@ -18,42 +18,35 @@ export type Database = BetterSQLite3Database & { $client: Sqlite.Database };
 /** Values for the placeholders of a query, by their names. */
 type Values = Readonly<Record<string, unknown>>;
 
-/** A query of the hot path, which is prepared at its first use: a start uses few of all queries. */
-export interface RawStatement<Row> {
-  /** Runs it; how many rows it changed. */
-  run(values: Values): number;
-  /** Its first row, under the column names of the database. */
-  get(values: Values): Row | undefined;
-  /** Its rows, under the column names of the database. */
-  all(values: Values): Row[];
-  /** The same, one after the other. */
-  iterate(values: Values): Iterable<Row>;
-}
-
 /**
- * Makes a statement of a query that drizzle built and the driver executes: what drizzle does at each execution of a query
- * costs more than SQLite takes for these.
+ * Makes a statement of a query that drizzle built and the driver executes: what drizzle does at each execution of a query costs more
+ * than SQLite takes for these. It is prepared at its first use, since a start uses few of all queries. Rows have the column names of
+ * the database.
  */
-export function prepareRaw<Row>(database: Database, query: { toSQL(): Query }): RawStatement<Row> {
+export function prepareRaw<Row>(database: Database, query: { toSQL(): Query }) {
   let prepared: Prepared<Row> | undefined;
   function statement(): Prepared<Row> {
     prepared ??= prepare<Row>(database, query.toSQL());
     return prepared;
   }
   return {
-    run: (values) => {
+    /** Runs it; how many rows it changed. */
+    run: (values: Values): number => {
       const { execute, bind } = statement();
       return execute.run(...bind(values)).changes;
     },
-    get: (values) => {
+    /** Its first row. */
+    get: (values: Values): Row | undefined => {
       const { execute, bind } = statement();
       return execute.get(...bind(values));
     },
-    all: (values) => {
+    /** Its rows. */
+    all: (values: Values): Row[] => {
       const { execute, bind } = statement();
       return execute.all(...bind(values));
     },
-    iterate: (values) => {
+    /** The same, one after the other. */
+    iterate: (values: Values): Iterable<Row> => {
       const { execute, bind } = statement();
       return execute.iterate(...bind(values));
     },

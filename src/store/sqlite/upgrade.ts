@@ -51,14 +51,6 @@ export interface UpgradeRules {
   readonly keepsCopy: boolean;
 }
 
-/** The steps around the migration of a database. Disposing of it releases the lock. */
-export interface Upgrade extends Disposable {
-  /** Makes the copy. Call it in the transaction that migrates, so that the copy has all writes of other processes. */
-  keepCopy(): void;
-  /** Removes the copies of older upgrades; all of them if this upgrade makes none. */
-  dropOldCopies(): void;
-}
-
 /** What an upgrade of a database would do. */
 export interface UpgradePlan {
   readonly database: string;
@@ -137,16 +129,16 @@ export function planUpgrade(dataDir: string): UpgradePlan {
 const roomFor = (database: string): number => databaseBytes(database) * roomFactor;
 
 /**
- * Begins the upgrade of an open database: takes the serving lock if a migration is due. Throws DatabaseError if another
- * process serves the database.
+ * Begins the upgrade of an open database: takes the serving lock if a migration is due. Returns the steps around the migration, and
+ * releases the lock when they are disposed of; undefined if none is due. Throws DatabaseError if another process serves the database.
  */
 export function beginUpgrade(
   client: Sqlite.Database,
   { takesLock = true, keepsCopy = true }: Partial<UpgradeRules>,
-): Upgrade {
+) {
   const database = client.name;
   const schema = schemaOf(client);
-  if (schema === 0 || migrationsFor(client).length === 0) return nothingToDo;
+  if (schema === 0 || migrationsFor(client).length === 0) return undefined;
   const lock = takesLock ? tryServingLock(dirname(database)) : undefined;
   if (takesLock && lock === undefined) {
     throw new DatabaseError(
@@ -155,10 +147,12 @@ export function beginUpgrade(
     );
   }
   return {
+    /** Makes the copy. Call it in the transaction that migrates, so that the copy has all writes of other processes. */
     keepCopy: () => {
       // Another process may have upgraded it since.
       if (keepsCopy && schemaOf(client) === schema) makeCopy(client, schema);
     },
+    /** Removes the copies of older upgrades; all of them if this upgrade makes none. */
     dropOldCopies: () => {
       const copies = copiesOf(database);
       // A copy of a later schema is from before an operator went back.
@@ -169,12 +163,6 @@ export function beginUpgrade(
     [Symbol.dispose]: () => lock?.release(),
   };
 }
-
-const nothingToDo: Upgrade = {
-  keepCopy: () => {},
-  dropOldCopies: () => {},
-  [Symbol.dispose]: () => {},
-};
 
 /** Copies a database that no process writes to meanwhile. The copy gets its name once it is whole and on disk. */
 function makeCopy(client: Sqlite.Database, schema: number): void {
