@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { Agent, request } from 'node:http';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { serveIssued } from '../support/issued.ts';
@@ -11,8 +9,6 @@ import { newNonce, type SignedRequest, send } from '../support/signed-request.ts
 import { typedCall } from '../support/typed-json.ts';
 
 const target = '/api/v1/filing';
-/** The author of filings while the lock is free. */
-const between = 'between';
 
 /** A filing; a retry has the same bytes. */
 function aFiling(author: string): SignedRequest & { author: string } {
@@ -33,22 +29,8 @@ async function serving(t: TestContext) {
     get: (filingNo: string) => typedCall(service.internalUrl, token, 'FilingService/GetFiling', { filingNo }),
     lock: () => client.exec('BEGIN IMMEDIATE'),
     unlock: () => client.exec('ROLLBACK'),
-    authors: () =>
-      client.prepare('SELECT author FROM filing WHERE author <> ? ORDER BY id').pluck().all(between),
+    authors: () => client.prepare('SELECT author FROM filing ORDER BY id').pluck().all(),
   };
-}
-
-/** Requests openapi.yaml several times over one connection. */
-async function readOpenApi(publicUrl: string, times: number): Promise<void> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  for (let time = 0; time < times; time += 1) {
-    const { promise, resolve, reject } = Promise.withResolvers<string>();
-    request(`${publicUrl}/openapi.yaml`, { agent }, (incoming) => text(incoming).then(resolve, reject))
-      .on('error', reject)
-      .end();
-    assert.match(await promise, /^openapi: /);
-  }
-  agent.destroy();
 }
 
 test('another process that holds the write lock blocks only writes', {
@@ -56,28 +38,6 @@ test('another process that holds the write lock blocks only writes', {
 }, async (t) => {
   const { service, file, get, lock, unlock, authors, filingNo } = await serving(t);
   lock();
-
-  await t.test('openapi.yaml is served while a write waits', async () => {
-    // A busy machine may be slower than the wait of the write.
-    const attemptsMax = 40;
-    const requests = 20;
-    for (let attempt = 1; ; attempt += 1) {
-      assert.ok(attempt <= attemptsMax, `never ${requests} responses while a write waited`);
-      let isRefused = false;
-      const refused = file(aFiling('refused')).then((answer) => {
-        isRefused = true;
-        assertRejected(answer, 503, 'UNAVAILABLE', /nothing was stored/);
-      });
-      await readOpenApi(service.publicUrl, requests);
-      const isInTime = !isRefused;
-      await refused;
-      if (isInTime) return;
-      // After a wait in vain, the next write does not wait until the lock was free.
-      unlock();
-      assert.equal((await file(aFiling(between))).status, 200);
-      lock();
-    }
-  });
 
   await t.test('internal systems can read', async () => {
     assert.equal((await get(filingNo)).json.filing.author, 'before');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { type ApiErrorData, ValidationError } from '../../src/domain/violation.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
@@ -42,6 +43,21 @@ test('a batch after which the thread fails is rejected with UNAVAILABLE, and the
   await refused(perform(store, toFile(gallery)), 'UNAVAILABLE');
   assert.match((await store.lost).message, /no such table: service_token/);
   assert.equal(other.prepare('SELECT count(*) FROM filing').pluck().get(), 1);
+});
+
+test('a write that waits for the lock of another process does not block this thread', async (t) => {
+  const { store, dataDir } = await openWithThread(t);
+  const gallery = await addPlatform(store, 'Gallery One');
+  const other = openRaw(t, dataDir);
+  other.exec('BEGIN IMMEDIATE');
+  let isStored = false;
+  const stored = perform(store, toFile(gallery)).finally(() => {
+    isStored = true;
+  });
+  for (let turns = 0; turns < 10; turns += 1) await turn();
+  assert.equal(isStored, false);
+  other.exec('ROLLBACK');
+  assert.equal((await stored).filingNo, 'AS-2026-000001');
 });
 
 test('a closed store is not lost, and its thread has ended', async (t) => {

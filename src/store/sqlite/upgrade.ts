@@ -52,21 +52,7 @@ export interface UpgradeRules {
 }
 
 /** What an upgrade of a database would do. */
-export interface UpgradePlan {
-  readonly database: string;
-  readonly schema: number;
-  /** The schema of this version. */
-  readonly newSchema: number;
-  readonly migrations: readonly string[];
-  /** The file of the copy that is made before. */
-  readonly copy: string;
-  readonly neededBytes: number;
-  readonly freeBytes: number;
-  /** A rough estimate for an ordinary machine, in seconds. */
-  readonly estimatedS: number;
-  /** Whether a process serves it. That process must be stopped before. */
-  readonly isServed: boolean;
-}
+export type UpgradePlan = ReturnType<typeof planUpgrade>;
 
 /** The copies of the last two upgrades are kept. */
 const copiesKept = 2;
@@ -98,7 +84,7 @@ export function copiesOf(database: string): readonly UpgradeCopy[] {
 }
 
 /** Plans the upgrade of the database in a folder, and changes nothing. Throws DatabaseError. */
-export function planUpgrade(dataDir: string): UpgradePlan {
+export function planUpgrade(dataDir: string) {
   const database = databaseFile(dataDir);
   if (!existsSync(database)) throw new DatabaseError(`there is no database in ${dirname(database)}.`);
   const client = new Sqlite(database, { fileMustExist: true });
@@ -110,12 +96,16 @@ export function planUpgrade(dataDir: string): UpgradePlan {
     return {
       database,
       schema,
+      /** The schema of this version. */
       newSchema: migrationNames().length,
       migrations: due,
+      /** The file of the copy that is made before. */
       copy: copyBefore(database, schema),
       neededBytes,
       freeBytes: freeBytes(dirname(database)),
+      /** A rough estimate for an ordinary machine, in seconds. */
       estimatedS: Math.ceil(neededBytes / bytesPerS),
+      /** Whether a process serves it. That process must be stopped before. */
       isServed: isServed(dataDir),
     };
   } catch (error) {
