@@ -149,10 +149,7 @@ export function escrowPromises({ test }: StoreTests): void {
     assert.equal(new Set(ids).size, ids.length);
     const places = ids.map((id) => Number.parseInt(id.slice(-4), 36));
     const steps = places.slice(1).map((place, index) => place - (places[index] ?? 0));
-    assert.ok(
-      new Set(steps).size > steps.length / 2,
-      'ids follow each other store.gallery many different steps',
-    );
+    assert.ok(new Set(steps).size > steps.length / 2, 'ids follow each other by many different steps');
   });
 
   test('an owner finds only its own orders', async (store) => {

@@ -141,7 +141,7 @@ export function evidencePromises({ test }: StoreTests): void {
     await share('el_old', noonS - 120);
     await share('el_new', noonS);
     assert.deepEqual([await isThere('el_old'), await isThere('el_new')], [false, true]);
-    // Years ahead, which no filing is dated store.gallery.
+    // Years ahead, which no filing is dated by.
     await share('el_ahead', noonS + 100_000_000);
     assert.equal(await isThere('el_new'), true);
   });
