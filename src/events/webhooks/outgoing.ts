@@ -63,16 +63,8 @@ export type OutgoingResult =
   | ({ readonly kind: 'ANSWERED' } & EndpointResponse)
   | { readonly kind: 'FAILED'; readonly why: string; readonly detail: string | undefined };
 
-/**
- * Sends requests to URLs that platforms choose: only to addresses that the address policy allows, by POST over https with a
- * valid certificate, or over http to this machine if the settings allow it. Follows no redirect. Does not limit concurrency.
- */
-export interface Outgoing {
-  /** Never rejects. */
-  post(request: OutgoingRequest): Promise<OutgoingResult>;
-  /** Aborts all requests and closes all connections. */
-  close(): void;
-}
+/** See `createOutgoing`. */
+export type Outgoing = ReturnType<typeof createOutgoing>;
 
 /** The parts and settings of an `Outgoing`. */
 export interface OutgoingDependencies {
@@ -93,7 +85,11 @@ const timedOut = new DeliveryError(
   `it sent no complete response within ${outgoingTimeoutMs / 1_000} seconds`,
 );
 
-export function createOutgoing(dependencies: OutgoingDependencies): Outgoing {
+/**
+ * Sends requests to URLs that platforms choose: only to addresses that the address policy allows, by POST over https with a
+ * valid certificate, or over http to this machine if the settings allow it. Follows no redirect. Does not limit concurrency.
+ */
+export function createOutgoing(dependencies: OutgoingDependencies) {
   const { clock, networks, plainLoopback, proxy, authorities, lookUp = createLookUp() } = dependencies;
   const policy = createAddressPolicy(networks);
   const secureContext = trusting(authorities);
@@ -114,7 +110,8 @@ export function createOutgoing(dependencies: OutgoingDependencies): Outgoing {
   }
 
   return {
-    post: async (request) => {
+    /** Never rejects. */
+    post: async (request: OutgoingRequest): Promise<OutgoingResult> => {
       const fault = checkTarget(request.url, { policy, plainLoopback });
       if (fault !== undefined) return { kind: 'FAILED', why: `its URL ${fault}`, detail: undefined };
       const stopped = AbortSignal.any([request.signal, closed.signal]);
@@ -127,7 +124,8 @@ export function createOutgoing(dependencies: OutgoingDependencies): Outgoing {
         return { kind: 'FAILED', why: message, detail };
       }
     },
-    close: () => {
+    /** Aborts all requests and closes all connections. */
+    close: (): void => {
       closed.abort(new DeliveryError('the server is stopping'));
       agent.destroy();
     },

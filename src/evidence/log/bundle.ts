@@ -33,15 +33,8 @@ export interface Bundle {
   };
 }
 
-/** Makes bundles. */
-export interface Bundles {
-  /**
-   * Makes the bundle of a record, once a checkpoint covers it. `execute` reads the store, and `pause` wraps the wait for the
-   * checkpoint. Throws FILING_NOT_FOUND; UNAVAILABLE if no checkpoint covers the record in time, or too many calls wait; an
-   * Error if the stored record is not what was logged.
-   */
-  bundleOf(named: RecordName, execute: Execute, pause?: Pause): Promise<Bundle>;
-}
+/** See `createBundles`. */
+export type Bundles = ReturnType<typeof createBundles>;
 
 /** Wraps a wait, for instance to release a limit meanwhile. */
 type Pause = <T>(wait: () => Promise<T>) => Promise<T>;
@@ -55,7 +48,7 @@ const checkpointTimeoutMs = 3_000;
 const waitingMax = 256;
 
 /** Makes bundles with the published checkpoints. */
-export function createBundles(publication: Pick<Publication, 'current' | 'covering'>): Bundles {
+export function createBundles(publication: Pick<Publication, 'current' | 'covering'>) {
   let waiting = 0;
 
   async function checkpointCovering(leafIndex: number, pause: Pause): Promise<PublishedCheckpoint> {
@@ -73,7 +66,16 @@ export function createBundles(publication: Pick<Publication, 'current' | 'coveri
   }
 
   return {
-    bundleOf: async (named, execute, pause = (wait) => wait()) => {
+    /**
+     * Makes the bundle of a record, once a checkpoint covers it. `execute` reads the store, and `pause` wraps the wait for the
+     * checkpoint. Throws FILING_NOT_FOUND; UNAVAILABLE if no checkpoint covers the record in time, or too many calls wait; an
+     * Error if the stored record is not what was logged.
+     */
+    bundleOf: async (
+      named: RecordName,
+      execute: Execute,
+      pause: Pause = (wait) => wait(),
+    ): Promise<Bundle> => {
       const found = await execute({ kind: 'FindRecord', ...named });
       if (found === undefined) throw recordNotFound(named.sequence);
       if (found.content === undefined) throw filingErased();

@@ -197,28 +197,6 @@ test('before the log has a key, none can be printed or rotated', async (t) => {
   }
 });
 
-test('rotating the master key re-encrypts the keys of the log', async (t) => {
-  const [old, young] = [newMasterKeyText(), newMasterKeyText().replace('main', 'young')];
-  const service = await startPublishing(t, { env: { ARTSEAL_MASTER_KEY: old.trim() } });
-  const { dataDir, publication } = service;
-  const keys = publication.verifierKeys();
-  await service.close();
-  const both = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${young.trim()},${old.trim()}` };
-  const alone = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: young.trim() };
-  const rejected = await runHere(['evidence', 'vkey'], alone);
-  assert.equal(rejected.code, 1);
-  assert.match(
-    rejected.errors[0] ?? '',
-    /the master key does not open the secret of artseal\.invalid\/.* \(evidence log\): .*key main/,
-  );
-  const resealed = await runHere(['secrets', 'reseal'], both);
-  assert.ok(resealed.printed.includes('re-encrypted  1 under young'), resealed.printed.join('\n'));
-  assert.deepEqual((await runHere(['evidence', 'vkey'], alone)).printed, keys);
-  const again = await startPublishing(t, { dataDir, env: { ARTSEAL_MASTER_KEY: young.trim() } });
-  await again.published(await again.file());
-  signedBy(again.publication.current()?.note ?? '', keys);
-});
-
 test('if the master key is lost, secrets reissue makes another key sign', async (t) => {
   const service = await startPublishing(t, { env: { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() } });
   const { dataDir, publication } = service;
