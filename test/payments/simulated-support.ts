@@ -1,41 +1,24 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
-import type {
-  Notification,
-  PaymentInstruction,
-  PaymentOrder,
-  PaymentProvider,
-} from '../../src/payments/provider.ts';
+import type { Notification, PaymentInstruction, PaymentOrder } from '../../src/payments/provider.ts';
 import { openBooks } from '../../src/payments/simulated/books.ts';
 import { happen, type MoneyEvent } from '../../src/payments/simulated/hold.ts';
 import { createSimulatedProvider } from '../../src/payments/simulated/provider.ts';
-import { createManualClock, type ManualClock } from '../support/clock.ts';
+import { createManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The time at which the clock of each test starts. */
 export const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 
-/** The simulated provider on a clock that stands still. */
-export interface TestProvider {
-  readonly provider: PaymentProvider;
-  readonly clock: ManualClock;
-  readonly file: string;
-  /** The notifications, accepted or not. */
-  readonly events: Notification[];
-  /** Moves the clock in small steps, and lets everything happen that follows. */
-  pass(ms: number): Promise<void>;
-  /** Makes an event happen to the money of an order. */
-  befall(order: PaymentOrder, event: MoneyEvent): void;
-}
-
-/** Opens the provider on the file, or on a new one; closed after the test. */
+/** Opens the simulated provider, on a clock that stands still, on a file or on a new one; closed after the test. */
 export function openProvider(
   test: Pick<TestContext, 'after'>,
   file = join(temporaryFolder(test), 'provider.db'),
   accept: () => Promise<void> = async () => {},
-): TestProvider {
+) {
   const clock = createManualClock(startMs);
+  /** The notifications, accepted or not. */
   const events: Notification[] = [];
   const notify = (notification: Notification) => {
     events.push(notification);
@@ -45,13 +28,15 @@ export function openProvider(
   test.after(() => provider.close());
   return {
     ...{ provider, clock, file, events },
-    pass: async (ms) => {
+    /** Moves the clock in small steps, and lets everything happen that follows. */
+    pass: async (ms: number) => {
       for (let left = ms; left > 0; left -= 10) {
         clock.advance(Math.min(left, 10));
         await turn();
       }
     },
-    befall: (of, event) => {
+    /** Makes an event happen to the money of an order. */
+    befall: (of: PaymentOrder, event: MoneyEvent) => {
       const books = openBooks(file);
       books.change(of, (hold) => happen(hold, event, clock.nowMs()));
       books.close();
@@ -93,15 +78,9 @@ export function turn(): Promise<void> {
 
 /** The state of a promise now. */
 export async function fate(promise: Promise<unknown>): Promise<'RESOLVED' | 'REJECTED' | 'PENDING'> {
-  let result: 'RESOLVED' | 'REJECTED' | 'PENDING' = 'PENDING';
-  promise.then(
-    () => {
-      result = 'RESOLVED';
-    },
-    () => {
-      result = 'REJECTED';
-    },
+  const settled = promise.then(
+    () => 'RESOLVED' as const,
+    () => 'REJECTED' as const,
   );
-  await turn();
-  return result;
+  return Promise.race([settled, turn().then(() => 'PENDING' as const)]);
 }

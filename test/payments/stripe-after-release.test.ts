@@ -1,72 +1,46 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PaymentSnapshot } from '../../src/domain/payment.ts';
-import type { StripeStandIn } from '../support/stripe-stand-in.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 import { held } from './stripe-support.ts';
 
 const amount = 1_250_000;
 
-type Change = (standIn: StripeStandIn) => void;
+type Dispute = readonly [amount: number, status: string, currency?: string];
 
-/** A dispute over all, with this status. */
-const dispute =
-  (disputeStatus: string): Change =>
-  (standIn) => {
-    standIn.dispute('pi_1', amount).status = disputeStatus;
-  };
-
-/** What happens at Stripe to an order of `amount` after its release, and the payment after that. */
-const cases: readonly (readonly [string, Change, PaymentSnapshot['status'], number])[] = [
-  ['a dispute under_review', dispute('under_review'), 'DISPUTED', amount],
-  ['a dispute warning_needs_response', dispute('warning_needs_response'), 'DISPUTED', amount],
-  ['a dispute appeal_under_review', dispute('appeal_under_review'), 'DISPUTED', amount],
-  ['a dispute of an unknown status', dispute('a_new_status'), 'DISPUTED', amount],
-  ['a dispute warning_closed', dispute('warning_closed'), 'PAID_OUT', amount],
-  ['a prevented dispute', dispute('prevented'), 'PAID_OUT', amount],
+/** What was refunded and disputed of an order of `amount` after its release, the status after that, and what is left. */
+const cases: readonly (readonly [number, readonly Dispute[], PaymentSnapshot['status'], number])[] = [
+  [0, [[amount, 'under_review']], 'DISPUTED', amount],
+  [0, [[amount, 'warning_needs_response']], 'DISPUTED', amount],
+  [0, [[amount, 'appeal_under_review']], 'DISPUTED', amount],
+  [0, [[amount, 'a_new_status']], 'DISPUTED', amount],
+  [0, [[amount, 'warning_closed']], 'PAID_OUT', amount],
+  [0, [[amount, 'prevented']], 'PAID_OUT', amount],
+  [50_000, [[200_000, 'lost']], 'PARTLY_RETURNED', 1_000_000],
+  // In another currency it is not known how much it took.
+  [0, [[1, 'lost', 'usd']], 'RETURNED', amount],
+  [amount, [[amount, 'prevented']], 'RETURNED', amount],
   [
-    'a dispute over a part that was lost, after a refund of another',
-    (standIn) => {
-      standIn.refund('pi_1', 50_000);
-      standIn.dispute('pi_1', 200_000).status = 'lost';
-    },
-    'PARTLY_RETURNED',
-    1_000_000,
-  ],
-  [
-    'a dispute over a part in another currency that was lost, of which it is not known how much it took',
-    (standIn) => {
-      Object.assign(standIn.dispute('pi_1', 1), { status: 'lost', currency: 'usd' });
-    },
-    'RETURNED',
-    amount,
-  ],
-  [
-    'a dispute that was prevented by a refund',
-    (standIn) => {
-      standIn.refund('pi_1', amount);
-      standIn.dispute('pi_1', amount).status = 'prevented';
-    },
-    'RETURNED',
-    amount,
-  ],
-  [
-    'a dispute that was won, and another',
-    (standIn) => {
-      standIn.dispute('pi_1', amount).status = 'won';
-      standIn.dispute('pi_1', amount);
-    },
+    0,
+    [
+      [amount, 'won'],
+      [amount, 'needs_response'],
+    ],
     'DISPUTED',
     amount,
   ],
 ];
 
 describe('after a release', () => {
-  for (const [what, change, status, left] of cases) {
-    test(`${what}: ${status}`, async (t) => {
+  for (const [refunded, disputes, status, left] of cases) {
+    const shown = disputes.map((dispute) => dispute.join(' ')).join(', ');
+    test(`${refunded} refunded, disputes ${shown}: ${status}`, async (t) => {
       const { standIn, provider, asked } = await held(t);
       const { reference } = await instruct(provider, asked, 'RELEASE');
-      change(standIn);
+      standIn.refund('pi_1', refunded);
+      for (const [disputed, disputeStatus, currency = 'cny'] of disputes) {
+        Object.assign(standIn.dispute('pi_1', disputed), { status: disputeStatus, currency });
+      }
       const expected = { status, amount: BigInt(left), currency: 'CNY', reference };
       assert.deepEqual(await lookUp(provider, asked), expected);
       // An instruction reports the same as a look-up.
