@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { FailureKind, PaymentOrder, PaymentProvider } from '../../src/payments/provider.ts';
 import { eventually } from '../support/eventually.ts';
-import type { RequestFault } from '../support/request-faults.ts';
+import type { RequestFault } from '../support/stand-in.ts';
 import { abortFreeze, heldUp } from './held-requests.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 

@@ -209,15 +209,6 @@ function lookUpPromises(engine: ProviderEngine): void {
       assert.deepEqual(await lookUp(open.provider, { ...order, reference: payment.reference }), payment);
     }
   });
-
-  test('a look-up changes nothing', async (t) => {
-    const open = await engine.open(t);
-    const order = open.order();
-    await lookUp(open.provider, order);
-    const held = await instruct(open.provider, order, 'FREEZE');
-    assert.equal(held.status, 'HELD');
-    assert.deepEqual(await lookUp(open.provider, order), await lookUp(open.provider, order));
-  });
 }
 
 function reasonPromises(engine: ProviderEngine): void {

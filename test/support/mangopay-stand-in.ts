@@ -1,8 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { TestContext } from 'node:test';
-import { listenLocally } from './local-server.ts';
-import { type Answer, createWorld, refused, type SeenRequest } from './mangopay-world.ts';
-import { createRequestFaults, type RequestFault } from './request-faults.ts';
+import { createWorld, refused, type SeenRequest } from './mangopay-world.ts';
+import { type Answer, type ArrivedRequest, type RequestFault, startStandIn } from './stand-in.ts';
 
 /** What goes wrong with a request. */
 export type Fault =
@@ -28,14 +26,12 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>) {
   const clientId = 'artseal-test';
   const apiKey = 'standin-api-key-0123456789';
   const world = createWorld();
-  const requests: SeenRequest[] = [];
   const tokens = new Set<string>();
   const keys = new Map<string, UsedKey>();
   let isRevoked = false;
   let issued = 0;
-  const faults = createRequestFaults<Fault>();
 
-  function issueToken({ headers }: IncomingMessage, body: string): Answer {
+  function issueToken(headers: ArrivedRequest['headers'], body: string): Answer {
     const basic = `Basic ${Buffer.from(`${clientId}:${apiKey}`).toString('base64')}`;
     if (isRevoked || headers.authorization !== basic)
       return { status: 401, body: { error: 'invalid_client' } };
@@ -46,30 +42,19 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>) {
     return { status: 200, body: { access_token, token_type: 'Bearer', expires_in: tokenLifeS } };
   }
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const text = Buffer.concat(chunks).toString();
-    const { method = '', headers } = request;
-    const url = new URL(request.url ?? '', 'http://stand-in');
-    if (`${method} ${url.pathname}` === 'POST /v2.01/oauth/token')
-      return send(response, issueToken(request, text));
+  function read({ text, ...arrived }: ArrivedRequest): SeenRequest | Answer {
+    const { method, path, headers } = arrived;
+    if (`${method} ${path}` === 'POST /v2.01/oauth/token') return issueToken(headers, text);
     const prefix = `/v2.01/${clientId}`;
-    const path = url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : url.pathname;
-    const key = headers['idempotency-key'];
-    const body = text === '' ? {} : JSON.parse(text);
-    const idempotencyKey = typeof key === 'string' ? key : undefined;
-    const seen = { method, path, query: url.searchParams, body, idempotencyKey, headers };
-    const fault = faults.take(`${method} ${path}`);
-    if (fault === 'lose-request') return void response.destroy();
-    if (typeof fault === 'object' && 'onTheWay' in fault) await fault.onTheWay();
-    requests.push(seen);
-    if (typeof fault === 'object' && 'status' in fault) return send(response, refused(fault.status, 'fault'));
-    const bearer = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
-    if (isRevoked || !tokens.has(bearer)) return send(response, refused(401, 'invalid_token'));
-    const answer = await once(seen, fault);
-    if (fault === 'lose-answer') return void response.destroy();
-    send(response, answer);
+    const inside = path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path;
+    return { ...arrived, path: inside, body: text === '' ? {} : JSON.parse(text) };
+  }
+
+  function respond(seen: SeenRequest, fault: Fault | undefined): Answer | Promise<Answer> {
+    if (typeof fault === 'object' && 'status' in fault) return refused(fault.status, 'fault');
+    const bearer = /^Bearer (.+)$/.exec(seen.headers.authorization ?? '')?.[1] ?? '';
+    if (isRevoked || !tokens.has(bearer)) return refused(401, 'invalid_token');
+    return once(seen, fault);
   }
 
   /** Carries a request out unless its key was used before, with whatever result. */
@@ -94,22 +79,16 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>) {
     return fault === 'do-and-fail' ? refused(500, 'internal_error') : done;
   }
 
-  const server = createServer((request, response) => {
-    serve(request, response).catch((error) => response.destroy(error));
-  });
-  const url = await listenLocally(test, server, () => server.closeAllConnections());
+  const standIn = await startStandIn<SeenRequest, Fault>(test, read, respond);
   const { carryOut: _, ...inside } = world;
   const escrowUser = 'user_m_escrow';
   inside.users.push({ Id: escrowUser, UserCategory: 'PLATFORM' });
   return {
-    ...{ url, clientId, apiKey, escrowUser, hookSecret: 'hook-secret-of-the-stand-in-0123456789' },
+    ...standIn,
+    ...{ clientId, apiKey, escrowUser, hookSecret: 'hook-secret-of-the-stand-in-0123456789' },
     ...inside,
-    /** The requests that arrived, those for tokens left out, the newest last. */
-    requests,
     /** Returns how many tokens were issued. */
     tokens: () => issued,
-    /** What happens to the next request whose method and path match, such as /^POST \/transfers$/. */
-    failNext: faults.failNext,
     /** Rejects every token and key from now on, or accepts them again. */
     revokeKey: (revoked: boolean) => {
       isRevoked = revoked;
@@ -120,11 +99,6 @@ export async function startMangopayStandIn(test: Pick<TestContext, 'after'>) {
     /** Forgets all idempotency keys, as Mangopay does after 24 hours. */
     forgetKeys: () => keys.clear(),
   };
-}
-
-function send(response: ServerResponse, { status, body, headers }: Answer): void {
-  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers });
-  response.end(JSON.stringify(body));
 }
 
 /** The stored response under a key: 404 while the first request is under way. */

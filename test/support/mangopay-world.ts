@@ -1,15 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { Answer, ArrivedRequest } from './stand-in.ts';
 
-/** One request as it arrived. */
-export interface SeenRequest {
-  readonly method: string;
-  /** The path after /v2.01/ and the ClientId. */
-  readonly path: string;
-  readonly query: URLSearchParams;
+/** One request as it arrived; its path follows /v2.01/ and the ClientId. */
+export interface SeenRequest extends Omit<ArrivedRequest, 'text'> {
   readonly body: Readonly<Record<string, unknown>>;
-  readonly idempotencyKey: string | undefined;
-  readonly headers: IncomingMessage['headers'];
 }
 
 /** A user; the members that this project reads, as Mangopay spells them. */
@@ -76,13 +70,6 @@ export interface PartyOfStandIn {
   readonly [name: string]: string;
   readonly user: string;
   readonly wallet: string;
-}
-
-/** A response of Mangopay. */
-export interface Answer {
-  readonly status: number;
-  readonly body: object;
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 const perPage = { most: 100, unless: 10 } as const;

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { TestContext } from 'node:test';
-import { listenLocally } from './local-server.ts';
-import { createRequestFaults, type RequestFault } from './request-faults.ts';
+import {
+  type ArrivedRequest,
+  type RequestFault,
+  type Answer as StandInAnswer,
+  startStandIn,
+} from './stand-in.ts';
 
 /** Cards by the result of their authorisation; any other payment method is unknown. */
 export const cards = {
@@ -28,13 +31,9 @@ export type Fault =
   /** Rejected before anything else is checked; nothing is saved: 401, 403, 429, 503. */
   | { readonly status: number; readonly code?: string };
 
-/** One request as it arrived. */
-export interface SeenRequest {
-  readonly method: string;
-  readonly path: string;
+/** One request as it arrived, with the parameters of its query or body. */
+export interface SeenRequest extends Omit<ArrivedRequest, 'text' | 'query'> {
   readonly params: Readonly<Record<string, string>>;
-  readonly idempotencyKey: string | undefined;
-  readonly headers: IncomingMessage['headers'];
 }
 
 /** A PaymentIntent; the members that this project reads, as Stripe spells them, and its account. */
@@ -84,9 +83,7 @@ export interface StandInDispute {
 /** Stripe as far as this project uses it, over HTTP and with a memory. */
 export type StripeStandIn = Awaited<ReturnType<typeof startStripeStandIn>>;
 
-interface Answer {
-  readonly status: number;
-  readonly body: object;
+interface Answer extends StandInAnswer {
   /** Whether endpoint execution had begun, so that the answer is saved under the key. */
   readonly saved?: boolean;
 }
@@ -120,9 +117,7 @@ const keptS = 7 * 24 * 3600;
 /** Starts a stand-in, closed after the test. */
 export async function startStripeStandIn(test: Pick<TestContext, 'after'>) {
   const [apiKey, webhookSecret] = ['sk_test_standin', 'whsec_standin'];
-  const requests: SeenRequest[] = [];
   let isRevoked = false;
-  const faults = createRequestFaults<Fault>();
   const world = {
     /** The PaymentIntents, the newest last; a test may change them, as the dashboard would. */
     intents: [] as StandInIntent[],
@@ -133,24 +128,16 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>) {
   };
   const state: State = { ...world, url: '', disputes: [], clones: new Map(), keys: new Map() };
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const seen = await readRequest(request);
-    const fault = faults.take(`${seen.method} ${seen.path}`);
-    if (fault === 'lose-request') return void response.destroy();
-    if (typeof fault === 'object' && 'onTheWay' in fault) await fault.onTheWay();
-    requests.push(seen);
+  async function respond(seen: SeenRequest, fault: Fault | undefined): Promise<StandInAnswer> {
     if (typeof fault === 'object' && 'status' in fault)
-      return send(response, refusedBy(fault.status, fault.code));
-    if (isRevoked || !isAuthorised(request, apiKey)) return send(response, refusedBy(401));
-    const answered = await idempotently(state, seen, fault);
-    if (fault === 'lose-answer') return void response.destroy();
-    send(response, answered.answer, answered.replayed);
+      return withHeaders(refusedBy(fault.status, fault.code));
+    if (isRevoked || !isAuthorised(seen, apiKey)) return withHeaders(refusedBy(401));
+    const { answer, replayed } = await idempotently(state, seen, fault);
+    return withHeaders(answer, replayed);
   }
 
-  const server = createServer((request, response) => {
-    serve(request, response).catch((error) => response.destroy(error));
-  });
-  state.url = await listenLocally(test, server, () => server.closeAllConnections());
+  const standIn = await startStandIn<SeenRequest, Fault>(test, seenRequest, respond);
+  state.url = standIn.url;
 
   /** Returns a PaymentIntent with this status. */
   const intentWith = (status: string, intentId: string): StandInIntent => {
@@ -165,12 +152,8 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>) {
     return `t=${signedAtS},v1=${mac},v0=${'0'.repeat(mac.length)}`;
   };
   return {
-    ...{ url: state.url, apiKey, webhookSecret },
+    ...{ ...standIn, apiKey, webhookSecret },
     ...world,
-    /** The requests that arrived, the newest last. */
-    requests,
-    /** What happens to the next request whose method and path match, such as /^POST .*capture$/. */
-    failNext: faults.failNext,
     /** Cancels an authorisation that has run out. */
     expire: (intentId: string) => {
       const expired = { status: 'canceled', amount_capturable: 0, cancellation_reason: 'automatic' };
@@ -221,32 +204,24 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>) {
   };
 }
 
-async function readRequest(request: IncomingMessage): Promise<SeenRequest> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  const { method = '', headers } = request;
-  const url = new URL(request.url ?? '', 'http://stand-in');
-  const body = Buffer.concat(chunks).toString();
-  const params = Object.fromEntries(method === 'POST' ? new URLSearchParams(body) : url.searchParams);
-  const key = headers['idempotency-key'];
-  const idempotencyKey = typeof key === 'string' ? key : undefined;
-  return { method, path: url.pathname, params, idempotencyKey, headers };
+function seenRequest({ text, query, ...arrived }: ArrivedRequest): SeenRequest {
+  const params = Object.fromEntries(arrived.method === 'POST' ? new URLSearchParams(text) : query);
+  return { ...arrived, params };
 }
 
-function isAuthorised({ headers }: IncomingMessage, apiKey: string): boolean {
+function isAuthorised({ headers }: SeenRequest, apiKey: string): boolean {
   const basic = `Basic ${Buffer.from(`${apiKey}:`).toString('base64')}`;
   return [`Bearer ${apiKey}`, basic].includes(headers.authorization ?? '');
 }
 
-function send(response: ServerResponse, { status, body }: Answer, replayed = false): void {
-  response.writeHead(status, {
-    'content-type': 'application/json',
+function withHeaders(answer: Answer, replayed = false): StandInAnswer {
+  const headers = {
     'request-id': 'req_standin',
     // In words for developers, as sandboxes get it now and then.
     'stripe-notice': 'A notice of the stand-in.',
     ...(replayed ? { 'idempotent-replayed': 'true' } : {}),
-  });
-  response.end(JSON.stringify(body));
+  };
+  return { ...answer, headers };
 }
 
 /** Carries a request out unless its key says that it has been, as Stripe's idempotency layer does. */
