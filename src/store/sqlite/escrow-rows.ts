@@ -31,7 +31,7 @@ const columns = { ...getTableColumns(escrow), caller: caller.name };
 export type EscrowRow = Readonly<InferSelectModel<typeof escrow>> & { readonly caller: string };
 
 /** An order to store. */
-export type NewEscrowRow = Pick<
+type NewEscrowRow = Pick<
   EscrowRow,
   'escrowId' | 'callerId' | 'timestamp' | 'buyerPartyId' | 'sellerPartyId'
 > &

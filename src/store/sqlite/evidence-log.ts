@@ -56,7 +56,7 @@ export interface EvidenceLog {
 }
 
 /** The part of a leaf that its record stores. */
-export interface LeafPlace {
+interface LeafPlace {
   readonly salt: Buffer;
   readonly leafIndex: number;
 }

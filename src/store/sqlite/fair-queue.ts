@@ -1,5 +1,5 @@
 /** An item of a fair queue. It is in one queue at a time. */
-export interface Queued<Item> {
+interface Queued<Item> {
   /** The share that it uses. */
   readonly share: number;
   /** Its cost, at least 1. */

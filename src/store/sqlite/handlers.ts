@@ -1,7 +1,7 @@
 import type { Command, Kind, Result } from '../store.ts';
 
 /** Executes one command, inside the transaction of its batch. */
-export interface Handler<K extends Kind> {
+interface Handler<K extends Kind> {
   /** Whether it may change something. */
   readonly isWriting: boolean;
   /**

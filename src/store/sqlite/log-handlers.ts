@@ -17,7 +17,7 @@ import { logCheckpoint, logEvent, logKey, logLeaf, logOrigin, restoration } from
 import { type Database, prepareRaw } from './statement.ts';
 
 /** All keys of the log, the newest first. */
-export function logKeysIn(database: Database): readonly LogKey[] {
+function logKeysIn(database: Database): readonly LogKey[] {
   const rows = database.select().from(logKey).orderBy(desc(logKey.id)).all();
   const from = announcedIn(database);
   return rows.map(({ id: _, ...key }) => ({

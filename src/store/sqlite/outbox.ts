@@ -11,7 +11,7 @@ export const everybody = 0;
 const eventsPerRow = 24;
 
 /** One event in so many of a caller has a mark at which its chain can be entered. */
-export const eventsPerMark = 64;
+const eventsPerMark = 64;
 
 /** Expired rows that each transaction with events deletes: twice as many as most of them add. */
 const sweptPerWrite = 2;

@@ -9,7 +9,7 @@ import { filing, provenanceRecord } from './schema.ts';
 import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
 
 /** A stored record. */
-export interface StoredRecord extends LaterRecord {
+interface StoredRecord extends LaterRecord {
   /** Unix seconds; the time of its leaf. */
   readonly recordedAtS: number;
   readonly salt: Buffer | null;

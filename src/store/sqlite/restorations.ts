@@ -54,7 +54,7 @@ export function numberFloors(database: Database, kind: NumberKind): ReadonlyMap<
 }
 
 /** A restoration to record. */
-export interface NewRestoration {
+interface NewRestoration {
   readonly takenAtS: number;
   readonly restoredAtS: number;
   /** The years whose numbers may have been issued since the backup. */

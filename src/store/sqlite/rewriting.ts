@@ -9,7 +9,7 @@ import { tryServingLock } from './serving-lock.ts';
  * - FOLDED: a process serves it, so only its log was written into it and is empty.
  * - HELD: another process used it, so its log is unchanged.
  */
-export type Rewriting = 'REWRITTEN' | 'FOLDED' | 'HELD';
+type Rewriting = 'REWRITTEN' | 'FOLDED' | 'HELD';
 
 /**
  * Rewrites the database of a data folder if no process serves it. SQLite copies rows within the file as pages fill, so an unused
