@@ -14,7 +14,7 @@ import { watchBackups } from '../operations/backup/standing.ts';
 import { checkPlainListeners } from '../operations/check/listeners.ts';
 import { openForServing, type Registry, systemClock } from '../operations/registry.ts';
 import { createServingRecordPublisher, type ServingRecordPublisher } from '../operations/serving-record.ts';
-import type { RegularBackupMetrics } from '../telemetry/metrics/definition.ts';
+import type { Snapshot } from '../telemetry/metrics/definition.ts';
 import { createMetricsListener } from '../telemetry/metrics/metrics-listener.ts';
 import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
 import { createScrape } from '../telemetry/metrics/scrape.ts';
@@ -219,7 +219,7 @@ function followBackups({ config, clock, log, opened }: Start) {
   opened.defer(watch.stop);
   let schedule: BackupSchedule | undefined;
   return {
-    metrics: (): RegularBackupMetrics | undefined => {
+    metrics: (): Snapshot['backups'] => {
       const known = watch.standing();
       return known && { everyMs, last: known.last, failure: schedule?.failure() ?? known.failure };
     },

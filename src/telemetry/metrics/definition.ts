@@ -7,47 +7,6 @@ import type { StoreMetrics } from '../../store/store.ts';
 import type { ProcessMetrics } from './process-metrics.ts';
 import type { ProviderMetric } from './provider-metrics.ts';
 
-/** Metrics of regular backups. */
-export interface RegularBackupMetrics {
-  readonly everyMs: number;
-  /** The last verified backup; undefined until one is known. */
-  readonly last: { readonly takenAt: string } | undefined;
-  /** Why the last attempt failed, or the next one will; undefined if none. */
-  readonly failure: string | undefined;
-}
-
-/** Metrics of the evidence log. */
-export interface EvidenceLogMetrics {
-  /** The number of leaves at the last check; undefined before the first. */
-  readonly leaves: number | undefined;
-  /** The leaves that the newest checkpoint covers; undefined if there is none. */
-  readonly publishedLeaves: number | undefined;
-  /** When it was published, Unix seconds; undefined if unknown. */
-  readonly publishedAtS: number | undefined;
-  /** Failed attempts to sign. */
-  readonly failures: number;
-  /** The number of witnesses that find the log rolled back. */
-  readonly rolledBack: number;
-}
-
-/** Metrics of the calls that wait for events. */
-export interface FeedMetrics {
-  /** Open event streams. */
-  readonly streams: number;
-  /** Calls that wait for an event. */
-  readonly polls: number;
-}
-
-/** Metrics of webhook sending since the process started. */
-export interface SendingMetrics {
-  /** Attempts that succeeded, and that failed. */
-  readonly delivered: number;
-  readonly failed: number;
-  /** Webhooks that were disabled because they failed. */
-  readonly disabled: number;
-  readonly requestsInFlight: number;
-}
-
 /** All metrics at one moment. */
 export interface Snapshot {
   /** Unix milliseconds. */
@@ -65,10 +24,38 @@ export interface Snapshot {
   /** The fault of the wall clock because of which filings are rejected; undefined if none. */
   readonly clockFault: ClockFault | undefined;
   /** The backups, also of commands; undefined if none is known and none is required. */
-  readonly backups: RegularBackupMetrics | undefined;
-  readonly evidenceLog: EvidenceLogMetrics;
-  readonly feed: FeedMetrics;
-  readonly sending: SendingMetrics;
+  readonly backups:
+    | {
+        readonly everyMs: number;
+        /** The last verified backup; undefined until one is known. */
+        readonly last: { readonly takenAt: string } | undefined;
+        /** Why the last attempt failed, or the next one will; undefined if none. */
+        readonly failure: string | undefined;
+      }
+    | undefined;
+  readonly evidenceLog: {
+    /** The number of leaves at the last check; undefined before the first. */
+    readonly leaves: number | undefined;
+    /** The leaves that the newest checkpoint covers; undefined if there is none. */
+    readonly publishedLeaves: number | undefined;
+    /** When it was published, Unix seconds; undefined if unknown. */
+    readonly publishedAtS: number | undefined;
+    /** Failed attempts to sign. */
+    readonly failures: number;
+    /** The number of witnesses that find the log rolled back. */
+    readonly rolledBack: number;
+  };
+  /** Open event streams, and calls that wait for an event. */
+  readonly feed: { readonly streams: number; readonly polls: number };
+  /** Webhook sending since the process started. */
+  readonly sending: {
+    /** Attempts that succeeded, and that failed. */
+    readonly delivered: number;
+    readonly failed: number;
+    /** Webhooks that were disabled because they failed. */
+    readonly disabled: number;
+    readonly requestsInFlight: number;
+  };
   /** Connections that were cut off, by reason. */
   readonly cutOffs: Readonly<Record<string, number>>;
   readonly calls: readonly CallMetric[];
