@@ -14,13 +14,8 @@ import {
   getOption,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { AdminService } from '../gen/artseal/v1/admin_pb.ts';
-import { CreateEscrowRequestSchema, Escrow_State, EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
-import { EventService } from '../gen/artseal/v1/event_pb.ts';
-import { EvidenceService } from '../gen/artseal/v1/evidence_pb.ts';
-import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
-import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
-import { WebhookService } from '../gen/artseal/v1/webhook_pb.ts';
+import { CreateEscrowRequestSchema, Escrow_State } from '../gen/artseal/v1/escrow_pb.ts';
+import { CreateFilingRequestSchema } from '../gen/artseal/v1/filing_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
 import { clockDifferenceMaxS, credentialHeaders } from '../src/api/authentication.ts';
 import { createPaging, pageSize } from '../src/api/services/paging.ts';
@@ -71,18 +66,11 @@ import {
 import { publishAll } from './support/publication.ts';
 import { artwork } from './support/samples.ts';
 import { startService } from './support/service.ts';
+import { services } from './support/services.ts';
 import { documentedSignature, type SignedRequest, send } from './support/signed-request.ts';
 
 const root = join(import.meta.dirname, '..');
-const routes = createRoutes([
-  FilingService,
-  ProvenanceService,
-  EvidenceService,
-  EscrowService,
-  EventService,
-  WebhookService,
-  AdminService,
-]);
+const routes = createRoutes(services);
 const { description } = openApi.info;
 const { schemas, headers: headerComponents, securitySchemes } = openApi.components;
 

@@ -1,23 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type DescService, getOption } from '@bufbuild/protobuf';
+import { getOption } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import { AdminService } from '../gen/artseal/v1/admin_pb.ts';
-import { EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
-import { EventService } from '../gen/artseal/v1/event_pb.ts';
-import { EvidenceService } from '../gen/artseal/v1/evidence_pb.ts';
-import { FilingService } from '../gen/artseal/v1/filing_pb.ts';
-import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
-
-const services: readonly DescService[] = [
-  AdminService,
-  EscrowService,
-  EventService,
-  EvidenceService,
-  FilingService,
-  ProvenanceService,
-];
+import { services } from './support/services.ts';
 
 for (const { file, methods, typeName } of services) {
   test(`generated clients find ${typeName} in its old package`, () => {

@@ -8,6 +8,7 @@ import { projectFolder } from '../support/artseal-command.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { copyProject } from '../support/project-copy.ts';
+import { serviceNames } from '../support/services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
@@ -50,16 +51,7 @@ describe('the archive of the protos', { timeout: 300_000 }, () => {
     const services = image.file.flatMap(({ package: name, service = [] }) =>
       service.map((each) => `${name}.${each.name}`),
     );
-    assert.deepEqual(services.sort(), [
-      'artseal.v1.AdminService',
-      'artseal.v1.EscrowService',
-      'artseal.v1.EventService',
-      'artseal.v1.EvidenceService',
-      'artseal.v1.FilingService',
-      'artseal.v1.ProvenanceService',
-      'artseal.v1.WebhookService',
-      'grpc.health.v1.Health',
-    ]);
+    assert.deepEqual(services.sort(), [...serviceNames, 'grpc.health.v1.Health']);
   });
 
   test('protoc generates code from it', { skip: skipUnlessInstalled('protoc') }, async () => {

@@ -6,15 +6,13 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from '../../../ge
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
+import { serviceNames } from '../../support/services.ts';
 import { typedError } from '../../support/typed-clients.ts';
 import { openWithoutOperations } from './bare-listener.ts';
 import { closesByItself } from './closing-support.ts';
 import { transports } from './transports.ts';
 
 const shared = await startService(fileScope);
-const services = ['Filing', 'Provenance', 'Evidence', 'Escrow', 'Event', 'Webhook', 'Admin'].map(
-  (name) => `artseal.v1.${name}Service`,
-);
 
 /** A Watch stream whose messages are read one by one. */
 function watching(health: Client<typeof Health>, service: string) {
@@ -33,7 +31,7 @@ function watching(health: Client<typeof Health>, service: string) {
 for (const [name, transport] of Object.entries(transports)) {
   test(`health of the process and of each service needs no token: ${name}`, async () => {
     const health = createClient(Health, transport(shared.internalUrl, 'it_unknown'));
-    for (const service of ['', ...services]) {
+    for (const service of ['', ...serviceNames]) {
       assert.equal((await health.check({ service })).status, Status.SERVING);
     }
     await typedError(health.check({ service: 'artseal.v1.NoSuchService' }), 'NOT_FOUND');
@@ -41,7 +39,7 @@ for (const [name, transport] of Object.entries(transports)) {
     const listed = Object.entries(statuses).map(([service, { status }]) => [service, status]);
     assert.deepEqual(
       listed.toSorted(),
-      ['', ...services].map((service) => [service, Status.SERVING]).toSorted(),
+      ['', ...serviceNames].map((service) => [service, Status.SERVING]).toSorted(),
     );
   });
 }

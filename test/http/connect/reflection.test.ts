@@ -12,6 +12,7 @@ import {
 import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
+import { serviceNames } from '../../support/services.ts';
 import { bearer, sending, typedError } from '../../support/typed-clients.ts';
 import { closesByItself } from './closing-support.ts';
 
@@ -136,13 +137,7 @@ for (const version of Object.keys(versions)) {
     const [answer] = await ask([{ case: 'listServices', value: '*' }], version);
     assert.equal(answer?.case, 'listServicesResponse');
     assert.deepEqual(answer.value.service.map(({ name }) => name).toSorted(), [
-      'artseal.v1.AdminService',
-      'artseal.v1.EscrowService',
-      'artseal.v1.EventService',
-      'artseal.v1.EvidenceService',
-      'artseal.v1.FilingService',
-      'artseal.v1.ProvenanceService',
-      'artseal.v1.WebhookService',
+      ...serviceNames,
       'grpc.health.v1.Health',
       'grpc.reflection.v1.ServerReflection',
       'grpc.reflection.v1alpha.ServerReflection',

@@ -4,7 +4,6 @@ import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { type CallOptions, type ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
-import * as schema from '../../../gen/artseal/v1/index.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { type Scope, scopes, type TokenTerms } from '../../../src/domain/token.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -12,6 +11,7 @@ import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
+import { services } from '../../support/services.ts';
 import { send } from '../../support/signed-request.ts';
 import { tokenTerms } from '../../support/tokens.ts';
 import { typedClients, typedError } from '../../support/typed-clients.ts';
@@ -37,10 +37,6 @@ const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.WebhookService': 'webhook',
   'artseal.v1.AdminService': 'operate',
 };
-
-const services = Object.values<object>(schema).filter(
-  (value): value is DescService => 'kind' in value && value.kind === 'service',
-);
 
 function scopeOf({ typeName }: DescService, { idempotency }: DescMethod): Scope {
   const ofService = documented[typeName] ?? assert.fail(`${typeName} is not documented.`);
