@@ -34,6 +34,8 @@ export interface KeeperOptions {
   readonly world: World;
   /** How many orders there will be. */
   readonly orders: number;
+  /** Whether it is killed the first time that it comes to each step, too. */
+  readonly killsAtEachStep: boolean;
   readonly disk: Disk;
   readonly bank: () => Bank;
   readonly assembly: Assembly;
@@ -43,7 +45,7 @@ export interface KeeperOptions {
 
 /** Begins with no life, on the database of a folder. */
 export function createKeeper(
-  { world, orders, disk, bank, assembly, inspect }: KeeperOptions,
+  { world, orders, killsAtEachStep, disk, bank, assembly, inspect }: KeeperOptions,
   first: string,
 ): Keeper {
   const { clock, trace, tally } = world;
@@ -74,7 +76,7 @@ export function createKeeper(
       inspect(folder);
       const connection = bank().connect();
       current = beginLife({
-        ...{ world, folder, connection, assembly, newInstructionId, random, log, point, strike },
+        ...{ world, folder, connection, assembly, newInstructionId, random, log, point, step, strike },
       });
       start(current);
     } catch (error) {
@@ -110,7 +112,13 @@ export function createKeeper(
     throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL');
   }
   function point(name: string, life: Life): void {
+    step(name, life);
     if (life !== current || world.isCalm() || !dice.oneIn(odds.killAtPoint(orders))) return;
+    tally.count(`kill ${name}`);
+    end(life, name);
+  }
+  function step(name: string, life: Life): void {
+    if (!killsAtEachStep || life !== current || world.isCalm() || tally.of(`kill ${name}`) > 0) return;
     tally.count(`kill ${name}`);
     end(life, name);
   }

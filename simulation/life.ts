@@ -5,7 +5,7 @@ import type { PublishedCheckpoint } from '../src/evidence/log/publication.ts';
 import { createSigner } from '../src/evidence/log/signer.ts';
 import type { Notification } from '../src/payments/provider.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
-import { type Execute, executorOf, type Store } from '../src/store/store.ts';
+import { type Execute, executorOf, type Store, type StoreRequest } from '../src/store/store.ts';
 import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
 import type { FaultyConnection } from './faulty-provider.ts';
@@ -49,6 +49,8 @@ export interface LifeOptions {
   readonly strike: (life: Life) => Strike | undefined;
   /** Called at each point where a kill has an effect of its own. It may kill this life. */
   readonly point: (name: string, life: Life) => void;
+  /** Called when a step of an instruction is on disk. It may kill this life, too. */
+  readonly step: (name: string, life: Life) => void;
 }
 
 /** What happens to a transaction before its commit. */
@@ -100,7 +102,15 @@ export function beginLife(options: LifeOptions): Life {
     if (!isDead) options.point(point, life);
   }
 
-  const store: Store = { ...opened, execute: (unit) => surviving(() => opened.execute(unit)) };
+  function reachStep(request: StoreRequest): void {
+    const name = stepOf(request);
+    if (name !== undefined && !isDead) options.step(name, life);
+  }
+
+  const store: Store = {
+    ...opened,
+    execute: (unit) => surviving(() => opened.execute(unit).finally(() => reachStep(unit))),
+  };
   const file = options.assembly.createCheckpointFile(folder);
   const signer = createSigner({
     ...{ execute: executorOf(store), keyRing, clock, log },
@@ -166,6 +176,14 @@ export function beginLife(options: LifeOptions): Life {
     },
   };
   return life;
+}
+
+/** The step of an instruction that a request puts on disk; undefined if it is none. */
+function stepOf({ effect }: StoreRequest): string | undefined {
+  if (effect?.kind === 'OpenEscrow') return 'after FREEZE is prepared';
+  if (effect?.kind === 'PrepareResolution') return `after ${effect.resolution} is prepared`;
+  if (effect?.kind === 'RecordSent') return 'after an instruction is noted as sent';
+  return effect?.kind === 'UpdateOrder' ? `after ${effect.update.from} to ${effect.update.to}` : undefined;
 }
 
 /** Watches the transactions that write: what is to befall each is asked for at its beginning. */

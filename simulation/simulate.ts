@@ -26,6 +26,8 @@ export interface SimulationOptions {
   readonly orders: number;
   /** The shape of its provider; the seed's if not given. */
   readonly shape?: ShapeName | undefined;
+  /** Whether the service is killed the first time that it comes to each step of an instruction. */
+  readonly killsAtEachStep?: boolean;
   /** What the service is put together of, where it is not the real one. */
   readonly assembly?: Partial<Assembly>;
 }
@@ -73,7 +75,7 @@ class Simulation {
   #sessionsLeft: number;
 
   constructor(options: SimulationOptions, disk: Disk) {
-    const { seed, orders } = options;
+    const { seed, orders, killsAtEachStep = false } = options;
     const assembly = { ...real, ...options.assembly };
     this.#options = options;
     this.#disk = disk;
@@ -100,7 +102,7 @@ class Simulation {
     );
     const bank = () => this.#bank;
     const inspect = (left: string) => checkAlways(readBooks(left, disk.provider), world.witness);
-    this.#keeper = createKeeper({ world, orders, disk, bank, assembly, inspect }, folder);
+    this.#keeper = createKeeper({ world, orders, killsAtEachStep, disk, bank, assembly, inspect }, folder);
   }
 
   async run(): Promise<SimulationReport> {

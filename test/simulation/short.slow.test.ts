@@ -18,6 +18,20 @@ for (const [place, shape] of shapeNames.entries()) {
   });
 }
 
+test('orders and money agree after a kill at each step of each instruction', async () => {
+  const { tally } = await simulate({ seed: '1', orders: 60, shape: 'SIMULATED', killsAtEachStep: true });
+  const steps = ['FREEZE', 'RELEASE', 'REFUND'].flatMap((kind) => [
+    ...[`after ${kind} is prepared`, `before ${kind}`, `after ${kind}`],
+  ]);
+  const moves = ['UNPAID to FROZEN', 'FROZEN to RELEASED', 'FROZEN to REFUNDED', 'UNPAID to CLOSED'];
+  steps.push('before CANCEL', 'after CANCEL', 'after a commit', 'after an instruction is noted as sent');
+  steps.push(...moves.map((move) => `after ${move}`));
+  assert.deepEqual(
+    steps.filter((step) => tally.of(`kill ${step}`) === 0),
+    [],
+  );
+});
+
 test('what the shapes differ in happens', async () => {
   const stripe = await simulate({ seed: '1', orders: 100, shape: 'STRIPE' });
   assert.ok(stripe.tally.of('fault saved error') > 0);
