@@ -84,6 +84,11 @@ function openWithClient(t: TestContext) {
       client.pragma(`max_page_count = ${pages + more}`);
     },
     rows: (table: string) => raw.prepare(`SELECT count(*) FROM ${table}`).pluck().get(),
+    /** The first words of all events: caller, sequence, position of the caller's previous event, type. */
+    events: () => {
+      const lines = raw.prepare<[], string>('SELECT lines FROM event_log ORDER BY id').pluck().all();
+      return lines.flatMap((shared) => shared.split('\n')).map((line) => line.split(' ', 4).join(' '));
+    },
     walBytes: () => statSync(`${client.name}-wal`).size,
     calls: () => raw.prepare('SELECT coalesce(sum(calls), 0) FROM usage').pluck().get(),
   };
@@ -180,8 +185,12 @@ for (const [access, fails] of Object.entries(failing)) {
   });
 }
 
+/** The events of so many filings of caller 1. */
+const filed = (count: number) =>
+  Array.from({ length: count }, (_, place) => `1 ${place + 1} ${place} filing.created`);
+
 test('a request whose idempotency row cannot be read fails alone, and leaves nothing', (t) => {
-  const { batch, raw, calls } = openWithClient(t);
+  const { batch, raw, calls, events } = openWithClient(t);
   const keyed = underKey(1, 'k', toFile(by));
   batch(keyed);
   raw.exec("UPDATE idempotency_key SET outcome = x'00'");
@@ -194,11 +203,12 @@ test('a request whose idempotency row cannot be read fails alone, and leaves not
     '3 listed',
   ]);
   assert.deepEqual([countNonces(raw), calls()], [1, 1]);
+  assert.deepEqual(events(), filed(3), 'each filing has one event');
   assert.deepEqual(batch(admitted('n')), ['undefined'], 'its nonce is not spent');
 });
 
 test('only the request that makes the commit fail fails', (t) => {
-  const { batch, raw, rows } = openWithClient(t);
+  const { batch, raw, rows, events } = openWithClient(t);
   // Only the commit rejects a child without its parent.
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
@@ -212,6 +222,7 @@ test('only the request that makes the commit fail fails', (t) => {
   ]);
   const tables = ['escrow', 'escrow_instruction', 'escrow_change', 'number_sequence', 'idempotency_key'];
   assert.deepEqual(tables.map(rows), [0, 0, 0, 0, 0]);
+  assert.deepEqual(events(), filed(2), 'their sequences have no gap');
   raw.exec('DROP TRIGGER orphan');
   assert.deepEqual(batch(opening), ['done']);
 });

@@ -7,6 +7,30 @@ import { countNonces } from '../support/nonces.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { nowS, sandbox } from './promises/fixtures.ts';
 
+test('a rolled back transaction spends no nonce, and a committed one spends for each connection', (t) => {
+  const dataDir = temporaryFolder(t);
+  const open = () => {
+    const database = openDatabase({ dataDir, ...sandbox });
+    t.after(() => database.$client.close());
+    return { client: database.$client, nonces: createNonces(database) };
+  };
+  const [one, other] = [open(), open()];
+  const spend = ({ client, nonces }: ReturnType<typeof open>, nonce: string, isKept = true) => {
+    client.exec('BEGIN IMMEDIATE');
+    const isFirst = nonces.spend({ keyId: 1, nonce }, nowS, nowS);
+    nonces.write();
+    client.exec(isKept ? 'COMMIT' : 'ROLLBACK');
+    if (isKept) nonces.committed();
+    else nonces.rolledBack();
+    return isFirst;
+  };
+  assert.equal(spend(one, 'n', false), true);
+  assert.equal(spend(one, 'n'), true);
+  assert.equal(spend(other, 'n'), false);
+  assert.equal(spend(other, 'm'), true);
+  assert.equal(spend(one, 'm'), false);
+});
+
 test('a request without a nonce reads no spent nonces', (t) => {
   const database = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
   t.after(() => database.$client.close());
