@@ -206,6 +206,7 @@ const callsUnderWayMax = 2_000;
 async function openCalls(t: TestContext, dispatcher: Dispatcher, stored: Promise<void>) {
   const store = createSqliteStore({ dataDir: temporaryFolder(t), ...sandbox });
   t.after(() => store.close());
+  const clock = createManualClock();
   const calls = createCalls({
     store: {
       ...store,
@@ -216,14 +217,28 @@ async function openCalls(t: TestContext, dispatcher: Dispatcher, stored: Promise
     },
     dispatcher,
     keyRing: createKeyRing(parseMasterKeys(newMasterKeyText())),
-    clock: createManualClock(),
+    clock,
     calendar: createCalendar('UTC'),
   });
-  return (method: DescMethodUnary) => {
+  const identified = (method: DescMethodUnary) => {
     const read = () => ({ message: create(method.input), violations: [] });
     const call: RoutedCall = { method, idempotencyKeys: [], read };
     return calls.identified(ledger, call, { requestId: '' });
   };
+  /** A call that nobody signed. */
+  const signed = (body: Promise<Uint8Array>) => {
+    const timestamp = [String(Math.floor(clock.nowMs() / 1_000))];
+    const credentials = { apiKey: ['nobody'], timestamp, nonce: ['n'], signature: ['0'.repeat(64)] };
+    const call = {
+      method: 'POST',
+      target: '/',
+      credentials,
+      readBody: () => body,
+      route: () => assert.fail(),
+    };
+    return calls.signed(call, { requestId: '' });
+  };
+  return { identified, signed };
 }
 
 const reasonOf = ({ response }: CallResult) => (response instanceof ApiError ? response.reason : 'none');
@@ -232,14 +247,23 @@ test('calls count until they end, even without a caller, and calls above the lim
   timeout: 60_000,
 }, async (t) => {
   const answered = Promise.withResolvers<void>();
-  const call = await openCalls(t, createDispatcher([]), answered.promise);
-  const identified = () => call(FilingService.method.getFiling);
+  const calls = await openCalls(t, createDispatcher([]), answered.promise);
+  const identified = () => calls.identified(FilingService.method.getFiling);
 
   const underWay = Array.from({ length: callsUnderWayMax }, identified);
   assert.equal(reasonOf(await identified()), 'UNAVAILABLE');
   answered.resolve();
   for (const outcome of await Promise.all(underWay)) assert.equal(reasonOf(outcome), 'NOT_FOUND');
   assert.equal(reasonOf(await identified()), 'NOT_FOUND');
+});
+
+test('a signed call does not count before its body has arrived, so that slow clients keep nobody out', async (t) => {
+  const { signed } = await openCalls(t, createDispatcher([]), Promise.resolve());
+  const body = Promise.withResolvers<Uint8Array>();
+  const incomplete = Array.from({ length: callsUnderWayMax }, () => signed(body.promise));
+  assert.equal(reasonOf(await signed(Promise.resolve(new Uint8Array()))), 'SIGNATURE_INVALID');
+  body.resolve(new Uint8Array());
+  for (const outcome of await Promise.all(incomplete)) assert.equal(reasonOf(outcome), 'SIGNATURE_INVALID');
 });
 
 test('calls that wait for another party do not count as running', {
@@ -264,7 +288,7 @@ test('calls that wait for another party do not count as running', {
     }),
   };
   const dispatcher = createDispatcher([implement(EventService, 'read', { listEvents, watchEvents })]);
-  const call = await openCalls(t, dispatcher, Promise.resolve());
+  const { identified: call } = await openCalls(t, dispatcher, Promise.resolve());
   const waits = Array.from({ length: callsUnderWayMax }, () => call(EventService.method.listEvents));
   await eventually('all of them to wait', 60_000, () => waiting === callsUnderWayMax);
   assert.equal(reasonOf(await call(FilingService.method.getFiling)), 'NOT_FOUND');

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
+import { pageOf } from '../../src/store/sqlite/paging.ts';
 import { perform } from '../../src/store/store.ts';
 import { sqliteInThisThread } from './engines.ts';
 import {
@@ -51,4 +52,16 @@ test('after the last number of a year, filings and orders are rejected and nothi
     (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(10) })).items.length,
     1,
   );
+});
+
+test('a page ends before its items have more than 256 KiB as JSON, but has its first item', () => {
+  const rows = [{ id: 3 }, { id: 2 }, { id: 1 }];
+  for (const [characters, shown] of [
+    [30_000, [3, 2]],
+    [70_000, [3]],
+  ] as const) {
+    const toItem = ({ id }: { id: number }) => ({ id, text: '🖌'.repeat(characters) });
+    const { items, next } = pageOf(rows, { from: undefined, size: 100 }, toItem);
+    assert.deepEqual([items.map(({ id }) => id), next], [shown, shown.at(-1)]);
+  }
 });

@@ -66,10 +66,15 @@ for (const [name, transport, env] of ways) {
 }
 
 /** A service with a connection that sent these chunks and nothing since. */
-async function startWithSilence(t: TestContext, chunks: readonly string[]) {
+async function startWithSilence(
+  t: TestContext,
+  chunks: readonly string[],
+  listener: 'internalUrl' | 'publicUrl' = 'internalUrl',
+) {
   const service = await startService(t);
-  const socket = await openSocket(service.internalUrl);
+  const socket = await openSocket(service[listener]);
   await sendApart(socket, chunks);
+  if (listener === 'publicUrl') await fetch(service.publicUrl);
   // The server accepts connections in order: once a later one is answered, it has accepted this one.
   const { filings } = typedClients(connectOverHttp1(service.internalUrl, 'it_any'));
   await errorOf(filings.listFilings({}));
@@ -87,6 +92,13 @@ for (const [name, chunks] of Object.entries({
     assert.ok(await closesByItself(t, service, [socket]));
   });
 }
+
+test('nor does a connection of the public listener that sends nothing or CONNECT', async (t) => {
+  for (const chunks of [[], ['CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n']]) {
+    const { service, socket } = await startWithSilence(t, chunks, 'publicUrl');
+    assert.ok(await closesByItself(t, service, [socket]), chunks.join());
+  }
+});
 
 for (const [name, chunks] of Object.entries({
   'half a request': ['POST / HTTP/1.1\r\nHos'],

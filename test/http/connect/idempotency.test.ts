@@ -100,7 +100,7 @@ test('a malformed key is rejected by calls that write, and ignored by calls that
   assert.equal(seen.replayed, null);
 });
 
-test('a repeated CreateKey creates one platform and returns the same secret, which is stored encrypted', async () => {
+test('a repeated CreateKey or RotateKey issues one key and returns the same secret, which is stored encrypted', async () => {
   const { admin } = await clientsAt(service, true);
   const key = newKey();
   const create = (name = 'Gallery') => admin.createKey({ name, tier: Key_Tier.TRIAL }, keyed(key).options);
@@ -110,6 +110,9 @@ test('a repeated CreateKey creates one platform and returns the same secret, whi
   assert.ok(made !== undefined && apiSecret !== '');
   const platform = { apiKey: made.apiKey, apiSecret };
   assert.equal((await fileArtwork(service, platform)).status, 200, 'the secret signs');
+  const rotation = keyed(newKey()).options;
+  const rotate = () => admin.rotateKey({ keyId: made.keyId }, rotation);
+  assert.deepEqual(await rotate(), await rotate());
   for (const file of ['artseal.db', 'artseal.db-wal']) {
     const bytes = readFileSync(join(service.dataDir, file));
     assert.ok(bytes.length > 0 && !bytes.includes(apiSecret), file);
