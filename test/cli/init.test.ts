@@ -105,11 +105,8 @@ test('a production is upgraded only with the origin of its evidence log', async 
   assert.match(await logFinding(unset), new RegExp(`^fault +evidence log .*${named.source}`));
   assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: earlierSchema });
 
-  const { logLines } = await serve(t, env);
+  await serve(t, env);
   assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: newestSchema });
-  const lines = logLines.map((line) => JSON.parse(line));
-  const upgraded = lines.find(({ msg }) => msg === 'the database was upgraded to the schema of this version');
-  assert.deepEqual([upgraded?.fromSchema, upgraded?.toSchema], [earlierSchema, newestSchema]);
 });
 
 test('init of a production says which setting serve will reject', async (t) => {

@@ -5,7 +5,7 @@ import type { TestService } from '../../support/service.ts';
 /** How long closing may take when it waits for no client; a service that takes longer hangs. */
 const giveUpMs = 60_000;
 /** How long closing waits for open connections: `drainTimeoutMs` of src/app/listeners.ts. */
-const drainTimeoutMs = 10_000;
+export const drainTimeoutMs = 10_000;
 
 const realSetTimeout = setTimeout;
 

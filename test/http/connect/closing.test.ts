@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { Code } from '@connectrpc/connect';
 import { Escrow_State, Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
+import { reconciliationLimits } from '../../../src/payments/reconciliation/limits.ts';
 import { makeAuthority, trust } from '../../support/certificates.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openSocket, sendApart } from '../../support/raw-talk.ts';
@@ -11,7 +12,7 @@ import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { errorOf, typedClients } from '../../support/typed-clients.ts';
-import { closesByItself, endsByForce } from './closing-support.ts';
+import { closesByItself, drainTimeoutMs, endsByForce } from './closing-support.ts';
 import { connectOverHttp1, type TransportMaker } from './transports.ts';
 
 const authority = makeAuthority(fileScope);
@@ -64,6 +65,10 @@ for (const [name, transport, env] of ways) {
     assert.ok(await closesByItself(t, service));
   });
 }
+
+test('a call whose provider does not respond gets its response before connections are cut off', () => {
+  assert.ok(reconciliationLimits.answerTimeoutMs < drainTimeoutMs);
+});
 
 /** A service with a connection that sent these chunks and nothing since. */
 async function startWithSilence(
