@@ -108,6 +108,11 @@ const disagreements: Readonly<Record<string, readonly [Published, Disagreement, 
     /^the checkpoint in the database is damaged: /,
   ],
   'no file': [{}, 'FILE_MISSING', /is missing, although a checkpoint of 9 leaves was published/],
+  'no file while the process serves': [
+    { state: empty, last: published(6) },
+    'FILE_MISSING',
+    /is missing, although a checkpoint of 6 leaves was published/,
+  ],
   'no file, and a key from a backup': [
     { state: { ...empty, restoredFromS: 100 } },
     'FILE_MISSING',
