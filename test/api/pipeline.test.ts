@@ -257,7 +257,7 @@ test('calls count until they end, even without a caller, and calls above the lim
   assert.equal(reasonOf(await identified()), 'NOT_FOUND');
 });
 
-test('a signed call does not count before its body has arrived, so that slow clients keep nobody out', async (t) => {
+test('a signed call does not count before its body has arrived, so that slow clients do not keep others out', async (t) => {
   const { signed } = await openCalls(t, createDispatcher([]), Promise.resolve());
   const body = Promise.withResolvers<Uint8Array>();
   const incomplete = Array.from({ length: callsUnderWayMax }, () => signed(body.promise));

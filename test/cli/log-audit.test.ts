@@ -114,7 +114,7 @@ const served: readonly (readonly [name: string, exitCode: number, error: RegExp,
   ],
   ['a bundle that ends within a leaf', 3, /ends within a leaf/, cut('tile/entries/000', 10)],
   ['a tile that is too short', 3, /bytes, which are not 188 hashes/, cut('tile/0/002.p/188', 10)],
-  ['a tile that is gone', 3, /does not have tile\/0\/001, although/, (files) => files.delete('tile/0/001')],
+  ['a missing tile', 3, /does not have tile\/0\/001, although/, (files) => files.delete('tile/0/001')],
   ['no checkpoint', 3, /there is no checkpoint: this is not/, (files) => files.delete('checkpoint')],
   [
     'a checkpoint that is none',

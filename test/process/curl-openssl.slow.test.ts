@@ -93,9 +93,9 @@ function evidenceHash(filingNo: string, timestamp: string): string {
   return createHash('sha256').update(canonical).digest('hex');
 }
 
-test('sh, openssl and curl are client enough', { timeout: 300_000 }, async (t) => {
+test('a client made of sh, openssl and curl', { timeout: 300_000 }, async (t) => {
   const run = await clientOf(t);
-  await t.test('for filing, provenance, escrow, release and a list', async () => {
+  await t.test('files, reads provenance, sells and lists', async () => {
     const [filing, provenance, escrow, release, list] = answersOf(await run(allCalls));
     for (const answer of [filing, provenance, escrow, release, list]) assert.equal(answer?.status, 200);
     const { filingNo, timestamp, hash, status } = filing?.json ?? {};
@@ -116,14 +116,14 @@ test('sh, openssl and curl are client enough', { timeout: 300_000 }, async (t) =
     assert.deepEqual(list?.json, { escrows: [release?.json], nextPageToken: '' });
   });
 
-  await t.test('to be refused when it sends a request twice', async () => {
+  await t.test('is rejected when it sends a request twice', async () => {
     const [first, second] = answersOf(await run(replay));
     assert.equal(first?.status, 200);
     assert.deepEqual([second?.status, second?.json.code], [401, 'NONCE_REUSED']);
     assert.deepEqual(Object.keys(second?.json ?? {}), ['code', 'message', 'requestId']);
   });
 
-  await t.test('to be refused when it signs with another secret', async () => {
+  await t.test('is rejected when it signs with another secret', async () => {
     const [answer] = answersOf(await run(tampered));
     assert.deepEqual([answer?.status, answer?.json.code], [401, 'SIGNATURE_INVALID']);
   });

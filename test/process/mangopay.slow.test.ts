@@ -90,12 +90,12 @@ async function served(t: TestContext, { settings, platform, standIn }: Deployed)
   };
 }
 
-test('orders at Mangopay, from the opening to the release', { timeout: 300_000 }, async (t) => {
+test('a deployment at Mangopay', { timeout: 300_000 }, async (t) => {
   const deployment = await deployed(t);
   const { standIn, platform, balance } = deployment;
   const service = await served(t, deployment);
 
-  await t.test('held, and given back', async () => {
+  await t.test('holds the money of an order, and returns it', async () => {
     const opened = await service.open(await service.file());
     assert.equal(opened.status, 200, opened.text);
     assert.equal(balance('buyer-1'), 99 * amount);
@@ -104,7 +104,7 @@ test('orders at Mangopay, from the opening to the release', { timeout: 300_000 }
     assert.equal(balance('buyer-1'), 100 * amount);
   });
 
-  await t.test('a buyer who has to authenticate is sent there, and a hook says when', async () => {
+  await t.test('sends a buyer to authenticate, and continues after the hook', async () => {
     const waiting = await service.open(await service.file(), { buyerId: 'buyer-3' });
     assert.equal(waiting.status, 200, waiting.text);
     assert.equal(waiting.json.state, 'UNPAID');
@@ -116,7 +116,7 @@ test('orders at Mangopay, from the opening to the release', { timeout: 300_000 }
     assert.equal((await service.refund(waiting.json.escrowId)).json.state, 'REFUNDED');
   });
 
-  await t.test('a hook leads to a look-up, a forged one to nothing', async () => {
+  await t.test('looks an order up after a hook, and ignores a forged hook', async () => {
     const filingNo = await service.file();
     const { escrowId } = (await service.open(filingNo)).json;
     const { Id } = standIn.transfers.at(-1) ?? assert.fail();

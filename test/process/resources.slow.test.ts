@@ -60,7 +60,7 @@ const endings: Record<string, (service: WatchedService, t: TestContext) => Promi
     socket.resume();
     await Promise.race(['end', 'close'].map((event) => once(socket, event)));
   },
-  'HTTP/2, destroyed amid a call': async ({ internalUrl }) => {
+  'HTTP/2, destroyed during a call': async ({ internalUrl }) => {
     const session = connectHttp2(internalUrl).on('error', () => {});
     session
       .request({ ':method': 'POST', ':path': '/' })
@@ -72,7 +72,7 @@ const endings: Record<string, (service: WatchedService, t: TestContext) => Promi
   },
 };
 
-test('connections that came to an end leave no files open', { skip: noProc, timeout: 300_000 }, async (t) => {
+test('closed connections leave no files open', { skip: noProc, timeout: 300_000 }, async (t) => {
   const service = await serveIssued(t);
   // What is opened once, with the first calls, is not counted.
   await typedCall(service.internalUrl, service.token, 'FilingService/ListFilings', {});
@@ -121,7 +121,7 @@ test('the log is one JSON line a request, without secrets', { timeout: 300_000 }
     .split('\n')
     .map((line) => JSON.parse(line));
 
-  await t.test('every request left one line, with the id that its answer bore', () => {
+  await t.test('each request has one line, with the request id of its response', () => {
     const logged = lines.flatMap(({ requestId }) => (requestId === undefined ? [] : [requestId]));
     assert.deepEqual(logged.toSorted(), requestIds.toSorted());
   });

@@ -72,7 +72,7 @@ test('a client that reads slowly gets its whole response', async (t) => {
   assert.ok(read > bytes, `${read} bytes`);
 });
 
-test('clients that never finish their TLS handshake keep nobody out', async (t) => {
+test('clients that never finish their TLS handshake do not keep others out', async (t) => {
   const authority = makeAuthority(t);
   const tls = frontOf(authority.issue('listener'), { protocols: ['h2', 'http/1.1'] });
   const baseUrl = await openListener(t, { tls });

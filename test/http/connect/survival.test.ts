@@ -174,7 +174,7 @@ for (const [name, chunks] of Object.entries({
   'the preface and nothing more': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   'half a request': ['POST / HTTP/1.1\r\nHos'],
 })) {
-  test(`connections that send ${name} and stay, half-close or are reset keep nobody waiting`, async (t) => {
+  test(`connections that send ${name} and stay, half-close or are reset do not delay others`, async (t) => {
     const [silent, half, reset] = [await open(t), await open(t), await open(t)];
     for (const socket of [silent, half, reset]) await sendApart(socket, chunks);
     const ended = allReceived(half);

@@ -82,7 +82,7 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
     'DELETE FROM latest_filing WHERE year = 2015',
     /^AS-2015-000003 is not noted as the last filing of caller and year [0-9]+ 2015$/,
   ],
-  'a gap that is gone': [
+  'a missing gap': [
     "DELETE FROM number_gap WHERE kind = 'FILING'",
     /^the evidence log says that the numbers AS-2026-000006 to AS-2026-500002 were skipped, and the database does not$/,
   ],
@@ -98,7 +98,7 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
     "INSERT INTO log_key (vkey, sealed_seed, added_at_s) VALUES ('forged', x'00', 1)",
     /^the evidence log does not say that the key forged was added then$/,
   ],
-  'a key that is gone': [
+  'a missing key': [
     'DELETE FROM log_key',
     /^the evidence log says that the key artseal\.invalid\/\S+ was added, and the database does not have it$/,
   ],
@@ -114,7 +114,7 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
     "INSERT INTO log_origin (origin, first_size) VALUES ('forged', 3); DELETE FROM log_checkpoint",
     /^the evidence log does not say that its name is forged from leaf 3 on$/,
   ],
-  'a name that is gone': [
+  'a missing name': [
     'DELETE FROM log_origin; DELETE FROM log_checkpoint',
     /^the evidence log says that it continues as artseal\.invalid\/\S+, and the database does not$/,
   ],
