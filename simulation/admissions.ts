@@ -28,7 +28,7 @@ const notCounted: readonly string[] = ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_K
 const gotCode = (answer: Answer | undefined, code: string): boolean => answer?.json.code === code;
 
 /** Whether a call with this response consumed its nonce. */
-export const isSpending = (answer: Answer): boolean =>
+export const consumesNonce = (answer: Answer): boolean =>
   !gotCode(answer, 'UNAVAILABLE') && !gotCode(answer, 'RATE_LIMITED');
 
 /**
@@ -41,7 +41,7 @@ export function checkAdmissions(books: Books, attempts: ReadonlyMap<string, Atte
   const isSpent = ({ platform, nonce }: Attempt) => books.nonces.has(platform.apiKey, nonce);
   for (const attempt of all) {
     const { session, nonce, answer } = attempt;
-    const isForgotten = answer !== undefined && isSpending(answer) && !isSpent(attempt);
+    const isForgotten = answer !== undefined && consumesNonce(answer) && !isSpent(attempt);
     must(!isForgotten, session, `a client was answered, and its nonce ${nonce} is not spent`);
     const isTooSoon = gotCode(answer, 'RATE_LIMITED') && isSpent(attempt);
     must(!isTooSoon, session, `its call came too soon, and cost the nonce ${nonce}`);
@@ -78,7 +78,7 @@ function checkUsage({ usage }: Books, admitted: readonly Attempt[]): void {
 
 /** Undefined if it is not known. */
 function isCounted({ answer, key, platform, request }: Attempt): boolean | undefined {
-  const isKnown = answer !== undefined && isSpending(answer);
+  const isKnown = answer !== undefined && consumesNonce(answer);
   // A repetition that meets its instruction under way is not counted, but looks like a first call that is pending.
   if (isKnown && key !== undefined && authorOf({ request }) === undefined) return undefined;
   if (isKnown) return !answer.isReplay && !notCounted.includes(answer.json.code);

@@ -17,7 +17,7 @@ export interface Bank {
   /** A connection for one life of the service. */
   connect(): FaultyConnection;
   /** Chooses what goes wrong from now on. */
-  changeWeather(): void;
+  changeFaultRates(): void;
   /** Kills it, if it runs; it comes back by itself. */
   kill(): void;
   /** Makes a hold run out that it holds. */
@@ -128,7 +128,7 @@ export function openBank(
         lookUp: (order, signal) => called(order, 'look-up', () => adapted.lookUp(order, signal)),
       };
     },
-    changeWeather: () => {
+    changeFaultRates: () => {
       const weather = dice.pick(Object.keys(weathers) as (keyof typeof weathers)[]);
       trace.note(everybody, `the weather is ${weather}`);
       follow(counted(seededScript(`weather ${dice.share()}`, weathers[weather]), world));

@@ -20,12 +20,12 @@ export interface WrittenOperation {
   readonly status: InstructionStatus;
 }
 
-/** An instruction as the provider knows it; `cameTo` is where it left the money, null if it never arrived. */
+/** An instruction as the provider knows it; `outcome` is where it left the money, null if it never arrived. */
 export interface GivenOperation {
   readonly instructionId: string;
   readonly holdId: string;
   readonly kind: InstructionKind;
-  readonly cameTo: PaymentStatus | null;
+  readonly outcome: PaymentStatus | null;
 }
 
 /** What has become of money after its pay-out, and what the seller has left of it. */
@@ -228,7 +228,7 @@ function readProvider(file: string): Pick<Books, 'holds' | 'given'> {
     }));
   const given = all.flatMap(({ holdId, instructions }) =>
     Object.entries(instructions).map(([key, { kind, outcome = null }]) => ({
-      ...{ holdId, kind, cameTo: outcome, instructionId: instructionOf(key) },
+      ...{ holdId, kind, outcome, instructionId: instructionOf(key) },
     })),
   );
   return { holds, given };

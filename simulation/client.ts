@@ -1,6 +1,6 @@
 import type { EscrowState } from '../src/domain/escrow.ts';
 import type { Reason } from '../src/domain/reason.ts';
-import { isSpending } from './admissions.ts';
+import { consumesNonce } from './admissions.ts';
 import { entryOf } from './books.ts';
 import { type Caller, type Platform, sign } from './callers.ts';
 import type { Dice } from './dice.ts';
@@ -82,7 +82,7 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
     const outcome = await exchange(what, refusals, attempt);
     if (outcome === 'LOST') return outcome;
     witness.answered(nonce, outcome);
-    if (isSpending(outcome) && dice.oneIn(odds.replay)) {
+    if (consumesNonce(outcome) && dice.oneIn(odds.replay)) {
       await sleep(world, dice.upTo(retryMaxMs));
       const again = await exchange(`${what} again with ${nonce}`, ofReplay, attempt);
       must(again === 'LOST' || again.status !== 200, name, `${nonce} was taken twice`);

@@ -189,10 +189,10 @@ function checkPaidOnce({ escrowId, given, operations }: BookedOrder): void {
   const own = new Set(operations.map(({ instructionId }) => instructionId));
   const foreign = given.filter(({ instructionId }) => !own.has(instructionId));
   must(foreign.length === 0, escrowId, `it was sent ${foreign.map(({ instructionId }) => instructionId)}`);
-  const cameTo = (status: PaymentStatus) => (one: GivenOperation) => one.cameTo === status;
+  const endedIn = (status: PaymentStatus) => (one: GivenOperation) => one.outcome === status;
   // An instruction may have been given under several keys.
   const count = (kind: InstructionKind, status: PaymentStatus) =>
-    new Set(given.filter((one) => one.kind === kind && cameTo(status)(one)).map((one) => one.instructionId))
+    new Set(given.filter((one) => one.kind === kind && endedIn(status)(one)).map((one) => one.instructionId))
       .size;
   const [paid, returned] = [count('RELEASE', 'PAID_OUT'), count('REFUND', 'RETURNED')];
   must(paid <= 1, escrowId, `it was paid out ${paid} times`);

@@ -147,7 +147,7 @@ class Simulation {
       working -= 1;
     };
     this.#keeper.begin();
-    this.#bank.changeWeather();
+    this.#bank.changeFaultRates();
     this.#strike();
     runPerson(world, life, () => working === 0 && this.#isOver).catch(world.fail);
     runWatcher(world, life, () => this.#isOver).catch(world.fail);
@@ -164,7 +164,7 @@ class Simulation {
       ['kill', () => this.#keeper.kill()],
       ['stop', () => void this.#keeper.stop().catch(world.fail)],
       ['providerKill', () => this.#bank.kill()],
-      ['weather', () => this.#bank.changeWeather()],
+      ['weather', () => this.#bank.changeFaultRates()],
       ['lapse', () => this.#bank.lapseOne()],
       ['wallJump', () => this.#setWall()],
     ];
