@@ -6,7 +6,7 @@ import { providerFileName } from './books.ts';
 import type { Dice } from './dice.ts';
 import { faultless, type Script, seededScript } from './faults.ts';
 import { type FaultyConnection, openFaultyProvider } from './faulty-provider.ts';
-import { odds, weathers, worldLimits } from './limits.ts';
+import { faultLevels, odds, worldLimits } from './limits.ts';
 import { differing, isDiffering, namesIn } from './parties.ts';
 import { createShape, type Shape, type ShapeName } from './shapes.ts';
 import { everybody } from './trace.ts';
@@ -129,9 +129,9 @@ export function openBank(
       };
     },
     changeFaultRates: () => {
-      const weather = dice.pick(Object.keys(weathers) as (keyof typeof weathers)[]);
+      const weather = dice.pick(Object.keys(faultLevels) as (keyof typeof faultLevels)[]);
       trace.note(everybody, `the weather is ${weather}`);
-      follow(counted(seededScript(`weather ${dice.share()}`, weathers[weather]), world));
+      follow(counted(seededScript(`weather ${dice.share()}`, faultLevels[weather]), world));
     },
     kill,
     lapseOne: () => {

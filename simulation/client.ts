@@ -4,7 +4,7 @@ import { consumesNonce } from './admissions.ts';
 import { entryOf } from './books.ts';
 import { type Caller, type Platform, sign } from './callers.ts';
 import type { Dice } from './dice.ts';
-import { ConnectionLost, type Life } from './life.ts';
+import { ConnectionLost, type Instance } from './instance.ts';
 import { odds, worldLimits } from './limits.ts';
 import type { Answer } from './listener.ts';
 import type { Request } from './requests.ts';
@@ -40,7 +40,7 @@ export interface ClientOptions {
   readonly name: string;
   readonly dice: Dice;
   /** The current life. Throws ConnectionLost if there is none. */
-  readonly life: () => Life;
+  readonly instance: () => Instance;
 }
 
 /** The longest that a client waits until it tries again, in simulated milliseconds. */
@@ -51,7 +51,7 @@ const unknown: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'P
 const ofReplay: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
-export function createClient({ world, name, dice, life }: ClientOptions): Client {
+export function createClient({ world, name, dice, instance }: ClientOptions): Client {
   const { trace, witness, tally } = world;
   let nonces = 0;
 
@@ -63,7 +63,7 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
   ): Promise<Outcome> {
     const what = `${request.method.name} ${request.subject} by ${who.caller}${key ? ` under ${key}` : ''}`;
     if (who.kind === 'platform') return sendSigned(who, request, what, refusals, key);
-    return exchange(what, refusals, () => life().listener.identified(request, key, who));
+    return exchange(what, refusals, () => instance().listener.identified(request, key, who));
   }
 
   /** Sends a request with a new nonce, and repeats some unchanged, as an eavesdropper would. */
@@ -77,7 +77,7 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
     nonces += 1;
     const nonce = `${name}-nonce-${nonces}`;
     const credentials = sign(who, request, world.clock.nowMs(), nonce);
-    const attempt = () => life().listener.signed(request, key, credentials);
+    const attempt = () => instance().listener.signed(request, key, credentials);
     witness.sent({ session: name, platform: who, nonce, key, request });
     const outcome = await exchange(what, refusals, attempt);
     if (outcome === 'LOST') return outcome;

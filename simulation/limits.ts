@@ -101,7 +101,7 @@ export const strikesMs = {
 } as const;
 
 /** How much goes wrong at the provider for a while. */
-export const weathers: Readonly<Record<'CLEAR' | 'ROUGH' | 'STORM', FaultRates>> = {
+export const faultLevels: Readonly<Record<'CLEAR' | 'ROUGH' | 'STORM', FaultRates>> = {
   CLEAR: {},
   ROUGH: {
     delayMaxMs: 4_000,

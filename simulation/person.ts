@@ -3,7 +3,7 @@ import { ApiError, type Reason } from '../src/domain/reason.ts';
 import type { Decision } from '../src/domain/resolution.ts';
 import type { EscrowCase } from '../src/store/reconciliation-commands.ts';
 import { operator } from './callers.ts';
-import { ConnectionLost, type Life } from './life.ts';
+import { ConnectionLost, type Instance } from './instance.ts';
 import { odds, strikesMs } from './limits.ts';
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
@@ -27,17 +27,21 @@ const calendar = createCalendar('Asia/Shanghai');
  * Reads the orders in review again and again and decides about them, until `isOver`. Now and then closes or stops an order that
  * waits for the provider.
  */
-export async function runPerson(world: World, life: () => Life, isOver: () => boolean): Promise<void> {
+export async function runPerson(
+  world: World,
+  instance: () => Instance,
+  isOver: () => boolean,
+): Promise<void> {
   const dice = world.dice.fork('person');
   let decided = 0;
 
-  async function decideAbout(current: Life, found: EscrowCase): Promise<void> {
+  async function decideAbout(current: Instance, found: EscrowCase): Promise<void> {
     if (!world.isCalm() && dice.oneIn(3)) return;
     await decide(current, found, dice.pick(possibleFor(found)));
   }
 
   /** Ends the waiting of an order that waits for the provider, or for its buyer. */
-  async function endWaiting(current: Life): Promise<void> {
+  async function endWaiting(current: Instance): Promise<void> {
     const { items } = await current.execute({ kind: 'ListCases', selection: anyCase, page });
     const waiting = items.filter(({ review, open }) => review === undefined && open.length > 0);
     if (waiting.length === 0) return;
@@ -46,7 +50,11 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
     await decide(current, found, canClose ? 'CLOSE' : 'STOP');
   }
 
-  async function decide({ execute }: Life, found: EscrowCase, decision: Decision | 'CLOSE'): Promise<void> {
+  async function decide(
+    { execute }: Instance,
+    found: EscrowCase,
+    decision: Decision | 'CLOSE',
+  ): Promise<void> {
     const { order, review } = found;
     const { escrowId, state } = order;
     decided += 1;
@@ -70,7 +78,7 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
   while (!isOver()) {
     await sleep(world, dice.upTo(strikesMs.decision));
     try {
-      const current = life();
+      const current = instance();
       await current.during(async () => {
         const selection = { state: undefined, needsReview: true };
         const { items } = await current.execute({ kind: 'ListCases', selection, page });

@@ -3,7 +3,7 @@ import type { Reason } from '../src/domain/reason.ts';
 import type { Caller, Callers, Platform } from './callers.ts';
 import { type Client, createClient, type Outcome } from './client.ts';
 import type { Dice } from './dice.ts';
-import type { Life } from './life.ts';
+import type { Instance } from './instance.ts';
 import { odds, worldLimits } from './limits.ts';
 import { buyerIdOf, differing } from './parties.ts';
 import {
@@ -22,7 +22,7 @@ export interface SessionOptions {
   readonly world: World;
   readonly callers: Callers;
   /** The life that takes calls. Throws ConnectionLost if there is none. */
-  readonly life: () => Life;
+  readonly instance: () => Instance;
 }
 
 /** One session under way. */
@@ -54,14 +54,17 @@ const ofResolving: readonly Reason[] = [
 ];
 
 /** One platform files artworks and sells one of them, once or a few times; others meddle. */
-export async function runSession({ world, callers, life }: SessionOptions, number: number): Promise<void> {
+export async function runSession(
+  { world, callers, instance }: SessionOptions,
+  number: number,
+): Promise<void> {
   const name = `session-${number}`;
   const dice = world.dice.fork(name);
   const seller = dice.pick(callers.platforms);
   let keys = 0;
   const session: Session = {
     ...{ world, callers, name, number, dice, seller },
-    client: createClient({ world, name, dice, life }),
+    client: createClient({ world, name, dice, instance }),
     stranger: dice.pick(callers.platforms.filter((platform) => platform !== seller)),
     perhapsKey: () => {
       if (dice.oneIn(3)) return undefined;

@@ -6,11 +6,11 @@ import { type Callers, registerCallers } from './callers.ts';
 import { createDice } from './dice.ts';
 import { createDisk, type Disk, prepareDatabase } from './disk.ts';
 import { checkAlways, checkFinally, checkNoneWaits } from './invariants.ts';
-import { createKeeper, type Keeper } from './keeper.ts';
 import { simulatedLimits, strikesMs, worldLimits } from './limits.ts';
 import { runPerson } from './person.ts';
 import { runSession } from './session.ts';
 import { type ShapeName, shapeNames } from './shapes.ts';
+import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { createTally, type Tally } from './tally.ts';
 import { createTrace, everybody } from './trace.ts';
 import { Violation } from './violation.ts';
@@ -65,7 +65,7 @@ class Simulation {
   readonly #disk: Disk;
   readonly #world: World;
   readonly #bank: Bank;
-  readonly #keeper: Keeper;
+  readonly #supervisor: Supervisor;
   readonly #giveUpMs: number;
   readonly #shape: ShapeName;
   #isCalm = false;
@@ -98,17 +98,20 @@ class Simulation {
     const folder = disk.newFolder();
     prepareDatabase({ ...deployment, dataDir: folder, opening: 'NEW' }, world.dice.fork('database'));
     this.#bank = openBank(world, this.#shape, disk.provider, (notification) =>
-      this.#keeper.deliver(notification),
+      this.#supervisor.deliver(notification),
     );
     const bank = () => this.#bank;
     const inspect = (left: string) => checkAlways(readBooks(left, disk.provider), world.witness);
-    this.#keeper = createKeeper({ world, orders, killsAtEachStep, disk, bank, assembly, inspect }, folder);
+    this.#supervisor = createSupervisor(
+      { world, orders, killsAtEachStep, disk, bank, assembly, inspect },
+      folder,
+    );
   }
 
   async run(): Promise<SimulationReport> {
     const world = this.#world;
     try {
-      const dataDir = this.#keeper.folder();
+      const dataDir = this.#supervisor.folder();
       const callers = await registerCallers(
         { ...deployment, dataDir, opening: 'EXISTING' },
         this.#options.orders,
@@ -127,7 +130,7 @@ class Simulation {
       throw this.#failed(error);
     } finally {
       this.#isCalm = true;
-      await this.#keeper.buried();
+      await this.#supervisor.closed();
       this.#bank.close();
     }
   }
@@ -135,22 +138,22 @@ class Simulation {
   /** Everything that can go wrong does, until all sessions are at their end. */
   async #rage(callers: Callers): Promise<void> {
     const world = this.#world;
-    const life = () => this.#keeper.life();
+    const instance = () => this.#supervisor.instance();
     let working: number = worldLimits.clientsAtOnce;
     let number = 0;
     const work = async () => {
       while (this.#sessionsLeft > 0) {
         this.#sessionsLeft -= 1;
         number += 1;
-        await runSession({ world, callers, life }, number);
+        await runSession({ world, callers, instance }, number);
       }
       working -= 1;
     };
-    this.#keeper.begin();
+    this.#supervisor.begin();
     this.#bank.changeFaultRates();
     this.#strike();
-    runPerson(world, life, () => working === 0 && this.#isOver).catch(world.fail);
-    runWatcher(world, life, () => this.#isOver).catch(world.fail);
+    runPerson(world, instance, () => working === 0 && this.#isOver).catch(world.fail);
+    runWatcher(world, instance, () => this.#isOver).catch(world.fail);
     for (let client = 0; client < worldLimits.clientsAtOnce; client += 1) work().catch(world.fail);
     await this.#passUntil(() => working === 0);
   }
@@ -161,8 +164,8 @@ class Simulation {
   #strike(): void {
     const world = this.#world;
     const strikes: readonly [keyof typeof strikesMs, () => void][] = [
-      ['kill', () => this.#keeper.kill()],
-      ['stop', () => void this.#keeper.stop().catch(world.fail)],
+      ['kill', () => this.#supervisor.kill()],
+      ['stop', () => void this.#supervisor.stop().catch(world.fail)],
       ['providerKill', () => this.#bank.kill()],
       ['weather', () => this.#bank.changeFaultRates()],
       ['lapse', () => this.#bank.lapseOne()],
@@ -193,7 +196,7 @@ class Simulation {
     trace.note(everybody, 'all is calm');
     this.#isCalm = true;
     this.#bank.calm();
-    this.#keeper.begin();
+    this.#supervisor.begin();
     this.#noteWall();
     const buyersUntilMs = this.#latestWallMs + simulatedLimits.buyerDeadlineMs + worldLimits.endingMs;
     await this.#passUntil(() => clock.nowMs() >= buyersUntilMs);
@@ -202,7 +205,7 @@ class Simulation {
     await this.#passUntil(() => clock.monotonicMs() >= untilMs);
     this.#isOver = true;
     let isStopped = false;
-    this.#keeper.stop(true).then(() => {
+    this.#supervisor.stop(true).then(() => {
       isStopped = true;
     }, this.#world.fail);
     await this.#passUntil(() => isStopped);
@@ -216,7 +219,7 @@ class Simulation {
   }
 
   #readBooks(): Books {
-    return readBooks(this.#keeper.folder(), this.#disk.provider);
+    return readBooks(this.#supervisor.folder(), this.#disk.provider);
   }
 
   /** Lets time pass until something is so. */

@@ -6,16 +6,16 @@ import type { Assembly } from './assembly.ts';
 import type { Bank } from './bank.ts';
 import { contentsOf } from './books.ts';
 import type { Disk } from './disk.ts';
-import { beginLife, ConnectionLost, type Life, type Strike } from './life.ts';
+import { ConnectionLost, type Instance, type Strike, startInstance } from './instance.ts';
 import { odds, worldLimits } from './limits.ts';
 import { everybody } from './trace.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
 /** Keeps the service going, as a supervisor does: after each end comes the next life. */
-export interface Keeper {
+export interface Supervisor {
   /** The life that takes calls. Throws ConnectionLost if there is none. */
-  life(): Life;
+  instance(): Instance;
   deliver(notification: Notification): Promise<void>;
   /** Kills the service, if it runs. */
   kill(): void;
@@ -26,11 +26,11 @@ export interface Keeper {
   /** The folder that the service has, or had last. */
   folder(): string;
   /** Resolves when all that earlier lives held is let go of. */
-  buried(): Promise<void>;
+  closed(): Promise<void>;
 }
 
 /** What the keeper needs. */
-export interface KeeperOptions {
+export interface SupervisorOptions {
   readonly world: World;
   /** How many orders there will be. */
   readonly orders: number;
@@ -44,18 +44,18 @@ export interface KeeperOptions {
 }
 
 /** Begins with no life, on the database of a folder. */
-export function createKeeper(
-  { world, orders, killsAtEachStep, disk, bank, assembly, inspect }: KeeperOptions,
+export function createSupervisor(
+  { world, orders, killsAtEachStep, disk, bank, assembly, inspect }: SupervisorOptions,
   first: string,
-): Keeper {
+): Supervisor {
   const { clock, trace, tally } = world;
   const dice = world.dice.fork('keeper');
   const random = world.dice.fork('service').share;
   const log = createLog(world);
-  const burials = new Set<Promise<void>>();
+  const closings = new Set<Promise<void>>();
   let operations = 0;
   let folder = first;
-  let current: Life | undefined;
+  let current: Instance | undefined;
   let callOffBegin = () => {};
 
   const newInstructionId = () => {
@@ -75,7 +75,7 @@ export function createKeeper(
     try {
       inspect(folder);
       const connection = bank().connect();
-      current = beginLife({
+      current = startInstance({
         ...{ world, folder, connection, assembly, newInstructionId, random, log, point, step, strike },
       });
       start(current);
@@ -83,24 +83,24 @@ export function createKeeper(
       world.fail(error);
     }
   }
-  function start(life: Life): void {
-    life.start().catch((error) => {
+  function start(instance: Instance): void {
+    instance.start().catch((error) => {
       if (!(error instanceof ApiError && error.reason === 'UNAVAILABLE')) world.fail(error);
-      else if (life === current) end(life, 'as it cannot start');
+      else if (instance === current) end(instance, 'as it cannot start');
     });
   }
-  function strike(life: Life): Strike | undefined {
-    if (life !== current || world.isCalm()) return undefined;
+  function strike(instance: Instance): Strike | undefined {
+    if (instance !== current || world.isCalm()) return undefined;
     const statements = dice.upTo(worldLimits.statementsMax);
-    if (dice.oneIn(odds.killInBatch(orders))) return { statements, befall: crashOf(life) };
+    if (dice.oneIn(odds.killInBatch(orders))) return { statements, befall: crashOf(instance) };
     return dice.oneIn(odds.diskFault) ? { statements, befall: failDisk } : undefined;
   }
   /** Kills a life whose transaction begins now, and sees to it that nothing of that is left. */
-  function crashOf(life: Life): Strike['befall'] {
-    const before = contentsOf(life.folder);
+  function crashOf(instance: Instance): Strike['befall'] {
+    const before = contentsOf(instance.folder);
     return (place) => {
       tally.count(`kill ${place}`);
-      end(life, place);
+      end(instance, place);
       if (contentsOf(folder) === before) return;
       world.fail(new Violation(everybody, `the crash ${place} left a part of what was not committed`));
     };
@@ -111,35 +111,35 @@ export function createKeeper(
     if (place === 'in a batch') throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
     throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL');
   }
-  function point(name: string, life: Life): void {
-    step(name, life);
-    if (life !== current || world.isCalm() || !dice.oneIn(odds.killAtPoint(orders))) return;
+  function point(name: string, instance: Instance): void {
+    step(name, instance);
+    if (instance !== current || world.isCalm() || !dice.oneIn(odds.killAtPoint(orders))) return;
     tally.count(`kill ${name}`);
-    end(life, name);
+    end(instance, name);
   }
-  function step(name: string, life: Life): void {
-    if (!killsAtEachStep || life !== current || world.isCalm() || tally.of(`kill ${name}`) > 0) return;
+  function step(name: string, instance: Instance): void {
+    if (!killsAtEachStep || instance !== current || world.isCalm() || tally.of(`kill ${name}`) > 0) return;
     tally.count(`kill ${name}`);
-    end(life, name);
+    end(instance, name);
   }
-  function end(life: Life, where: string): void {
+  function end(instance: Instance, where: string): void {
     trace.note(everybody, `the service is killed ${where}`);
     current = undefined;
-    folder = disk.crashCopy(life.folder);
-    life.kill();
-    const burial = life
-      .bury()
+    folder = disk.crashCopy(instance.folder);
+    instance.kill();
+    const closing = instance
+      .close()
       .catch(world.fail)
       .finally(() => {
-        disk.drop(life.folder);
-        burials.delete(burial);
+        disk.drop(instance.folder);
+        closings.delete(closing);
       });
-    burials.add(burial);
+    closings.add(closing);
     beginLater();
   }
 
   return {
-    life: () => {
+    instance: () => {
       if (current === undefined) throw new ConnectionLost('The service is down.');
       return current;
     },
@@ -153,11 +153,11 @@ export function createKeeper(
       end(current, 'at any time');
     },
     stop: async (isForGood = false) => {
-      const life = current;
-      if (life === undefined) return;
+      const instance = current;
+      if (instance === undefined) return;
       trace.note(everybody, 'the service is stopped');
-      await life.stop();
-      if (life !== current) return;
+      await instance.stop();
+      if (instance !== current) return;
       current = undefined;
       tally.count('stops');
       trace.note(everybody, 'the service has stopped');
@@ -165,8 +165,8 @@ export function createKeeper(
     },
     begin,
     folder: () => folder,
-    buried: async () => {
-      await Promise.all(burials);
+    closed: async () => {
+      await Promise.all(closings);
     },
   };
 }

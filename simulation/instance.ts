@@ -16,7 +16,7 @@ import { type Around, watchStatements } from './statements.ts';
 import { deployment, sleep, turn, type World } from './world.ts';
 
 /** One life of the service, from its start to its end, be it killed or stopped. */
-export interface Life {
+export interface Instance {
   readonly folder: string;
   readonly listener: Listener;
   /** Executes commands of the store. */
@@ -33,11 +33,11 @@ export interface Life {
   /** Ends it as SIGTERM does. */
   stop(): Promise<void>;
   /** Frees what it holds, after its end. */
-  bury(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** What a life needs. */
-export interface LifeOptions {
+export interface InstanceOptions {
   readonly world: World;
   readonly folder: string;
   readonly connection: FaultyConnection;
@@ -46,11 +46,11 @@ export interface LifeOptions {
   readonly random: () => number;
   readonly log: Logger;
   /** What happens to the writing transaction that begins now; undefined for nothing. */
-  readonly strike: (life: Life) => Strike | undefined;
+  readonly strike: (instance: Instance) => Strike | undefined;
   /** Called at each point where a kill has an effect of its own. It may kill this life. */
-  readonly point: (name: string, life: Life) => void;
+  readonly point: (name: string, instance: Instance) => void;
   /** Called when a step of an instruction is on disk. It may kill this life, too. */
-  readonly step: (name: string, life: Life) => void;
+  readonly step: (name: string, instance: Instance) => void;
 }
 
 /** What happens to a transaction before its commit. */
@@ -67,17 +67,17 @@ export class ConnectionLost extends Error {
 }
 
 /** How many turns of the event loop a killed life has until its files are closed. */
-const turnsUntilBurial = 3;
+const turnsBeforeClosing = 3;
 
 /** Begins a life on the database of a folder. */
-export function beginLife(options: LifeOptions): Life {
+export function startInstance(options: InstanceOptions): Instance {
   const { world, folder, connection, random, newInstructionId, log } = options;
-  const clock = createMortalClock(world.clock);
+  const clock = createInstanceClock(world.clock);
   let isDead = false;
   const stopWatching = watchStatements(
     folder,
     createBatchWatch({
-      begun: () => (isDead ? undefined : options.strike(life)),
+      begun: () => (isDead ? undefined : options.strike(instance)),
       committed: () => reach('after a commit'),
     }),
   );
@@ -99,12 +99,12 @@ export function beginLife(options: LifeOptions): Life {
     return surviving(() => work().finally(() => reach(`after ${name}`)));
   }
   function reach(point: string): void {
-    if (!isDead) options.point(point, life);
+    if (!isDead) options.point(point, instance);
   }
 
   function reachStep(request: StoreRequest): void {
     const name = stepOf(request);
-    if (name !== undefined && !isDead) options.step(name, life);
+    if (name !== undefined && !isDead) options.step(name, instance);
   }
 
   const store: Store = {
@@ -138,7 +138,7 @@ export function beginLife(options: LifeOptions): Life {
   const listener = createListener(calls);
   const { during } = callsUnderWay;
 
-  const life: Life = {
+  const instance: Instance = {
     folder,
     listener: {
       signed: (...call) => during(() => listener.signed(...call)),
@@ -169,13 +169,13 @@ export function beginLife(options: LifeOptions): Life {
       await opened.close();
       stopWatching();
     },
-    bury: async () => {
-      for (let turns = 0; turns < turnsUntilBurial; turns += 1) await turn();
+    close: async () => {
+      for (let turns = 0; turns < turnsBeforeClosing; turns += 1) await turn();
       await opened.close();
       stopWatching();
     },
   };
-  return life;
+  return instance;
 }
 
 /** The step of an instruction that a request puts on disk; undefined if it is none. */
@@ -214,7 +214,7 @@ function createBatchWatch(asked: { begun(): Strike | undefined; committed(): voi
 }
 
 /** A clock whose callbacks end with a life. */
-function createMortalClock(clock: Clock): Clock & { end(): void } {
+function createInstanceClock(clock: Clock): Clock & { end(): void } {
   const waiting = new Set<() => void>();
   let isEnded = false;
   return {
