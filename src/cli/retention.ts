@@ -12,7 +12,7 @@ import { changeRegistry, localActor } from './session.ts';
 const purge: Action = {
   usage: 'retention purge [--erase] [--reason TEXT]',
   details: [
-    `Lists the filings without open order whose records are all more than ${retentionYears} years old. --erase erases their texts, prices,`,
+    `Counts the filings without open order whose records are all more than ${retentionYears} years old. --erase erases their texts, prices,`,
     'hashes and salts for good. Numbers, times and the evidence log stay, and every proof stays valid.',
     'Age is counted up to the newest filing. If nothing was filed for long, run artseal clock accept before.',
     'The server may run. If it is stopped, the file is also rewritten, so that unused parts of it keep nothing.',

@@ -19,8 +19,8 @@ import { isServed } from '../store/sqlite/serving-lock.ts';
 import { type Action, type CommandGroup, fieldLines } from './command.ts';
 import { changes, nowS, reads, refuseUnknownToServing } from './session.ts';
 
-const reseal: Action = {
-  usage: 'secrets reseal [--reason TEXT] [--json]',
+const reencrypt: Action = {
+  usage: 'secrets re-encrypt [--reason TEXT] [--json]',
   details: [
     'Re-encrypts the secrets of API keys, the secrets and URLs of webhooks, and the keys of the evidence log under the first master',
     'key, so that you can remove the others. The server may run, but must have that key: SIGHUP reloads the file. If the command',
@@ -31,16 +31,16 @@ const reseal: Action = {
     const [{ name: masterKey }, ...others] = keyRing.masterKeys;
     const refuse = () => refuseUnknownToServing(session);
     const before = await sealsIn(session);
-    const resealed = await reencryptSecrets(execute, keyRing, actor(), refuse);
+    const reencrypted = await reencryptSecrets(execute, keyRing, actor(), refuse);
     // The server may have been restarted meanwhile, with other keys.
     refuse();
     const after = await sealsIn(session);
     const unused = others.filter(({ name }) => !after.some((seals) => seals.masterKey === name));
     const names = unused.map(({ name }) => name).join(', ');
     show(
-      { masterKey, resealed, before, after },
+      { masterKey, reencrypted, before, after },
       `before        ${sealsText(before)}`,
-      `re-encrypted  ${resealed} under ${masterKey}`,
+      `re-encrypted  ${reencrypted} under ${masterKey}`,
       `after         ${sealsText(after)}`,
       ...(unused.length === 0
         ? []
@@ -49,8 +49,8 @@ const reseal: Action = {
   }),
 };
 
-const reissue: Action = {
-  usage: 'secrets reissue [--reason TEXT] [--json]',
+const rotate: Action = {
+  usage: 'secrets rotate [--reason TEXT] [--json]',
   details: [
     'For a lost master key. Replaces each API key whose secret cannot be opened, and shows the new secret once. Replaces the',
     'secrets of webhooks likewise, and disables the webhooks: their URLs are lost, and their owners must set them again. Stop the',
@@ -62,8 +62,8 @@ const reissue: Action = {
         throw new Error('the server runs: stop it first, since it would reject the new keys.');
       const by = actor();
       let issued = 0;
-      for (const reissued of [reissueKeys, reissueWebhookSecrets, reissueLogKeys])
-        for (const replacement of await reissued(registry, by)) {
+      for (const rotated of [rotateKeys, rotateWebhookSecrets, rotateLogKeys])
+        for (const replacement of await rotated(registry, by)) {
           issued += 1;
           show(replacement, ...fieldLines(replacement, 9));
         }
@@ -79,7 +79,7 @@ const reissue: Action = {
 };
 
 /** Replaces the API keys whose secrets cannot be opened. */
-async function reissueKeys({ execute, keyRing, issuance }: Registry, by: Actor) {
+async function rotateKeys({ execute, keyRing, issuance }: Registry, by: Actor) {
   const keys = await Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page })));
   const issued = [];
   for (const { keyId: replaced, caller } of findUnopened(keys, keyRing, nowS())) {
@@ -93,7 +93,7 @@ async function reissueKeys({ execute, keyRing, issuance }: Registry, by: Actor) 
  * Replaces the webhook secrets that cannot be opened. Disables webhooks whose URL cannot be opened, and leaves them the origin
  * of that URL: their owners must set it again.
  */
-async function reissueWebhookSecrets({ execute, keyRing }: Registry, by: Actor) {
+async function rotateWebhookSecrets({ execute, keyRing }: Registry, by: Actor) {
   const webhooks = await Array.fromAsync(
     allOf((page) => execute({ kind: 'ListWebhooks', owner: undefined, page })),
   );
@@ -119,7 +119,7 @@ async function reissueWebhookSecrets({ execute, keyRing }: Registry, by: Actor) 
 }
 
 /** Ends the keys of the evidence log whose seeds cannot be opened, and adds one new key. */
-async function reissueLogKeys({ execute, keyRing }: Registry, by: Actor) {
+async function rotateLogKeys({ execute, keyRing }: Registry, by: Actor) {
   const state = await execute({ kind: 'GetLog' });
   const { origin } = state;
   const lost = findUnopened(sealedLogKeys(state), keyRing, by.atS);
@@ -133,7 +133,7 @@ async function reissueLogKeys({ execute, keyRing }: Registry, by: Actor) {
 /** `artseal secrets` */
 export const secrets: CommandGroup = {
   summary: 're-encrypt secrets after a rotation of the master key, or replace those that a lost one protects',
-  actions: [reseal, reissue],
+  actions: [reencrypt, rotate],
   details: ['To rotate the master key step by step, see docs/operate/security.md.'],
 };
 

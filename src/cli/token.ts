@@ -15,7 +15,7 @@ const create: Action = {
     'token create --name NAME [--scopes SCOPE,…] [--operator] [--expires DATE|DURATION] [--platform NAME] [--reason TEXT] [--json]',
   details: [
     'Creates a token and shows it once. Without --scopes and --operator it has no permissions.',
-    '--scopes    grants some of: read (filings, provenance, orders, events), file (artworks), escrow (open, release and refund',
+    '--scopes    grants some of: read (filings, provenance, orders, events, webhooks), file (artworks), escrow (open, release and refund',
     '            orders), webhook (manage webhook endpoints), link (create public links to evidence, and revoke them),',
     '            operate (AdminService). Example: read,file',
     '--operator  grants all scopes.',

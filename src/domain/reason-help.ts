@@ -168,7 +168,8 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
     action: 'Send the operator the request id. Retry under the same `Idempotency-Key`.',
   },
   UNAVAILABLE: {
-    condition: 'The service is overloaded, stops, or cannot store anything now. Nothing was stored.',
+    condition:
+      'The service is overloaded, stops, or cannot store anything now. The message says if nothing was stored.',
     action: 'Retry after `Retry-After`, under the same `Idempotency-Key`.',
   },
   TIMEOUT: {

@@ -109,15 +109,15 @@ test('after the loss of a master key every platform is issued another key', asyn
   assert.match(await artseal('key', 'list'), /with the key k1 of this database/);
   assert.match(await artseal('key', 'rotate', old.keyId), /with the key k1 of this database/);
   const { caller, replaced, keyId, ...platform } = JSON.parse(
-    (await artseal('secrets', 'reissue', '--json')).split('\n')[0] ?? '',
+    (await artseal('secrets', 'rotate', '--json')).split('\n')[0] ?? '',
   );
   assert.deepEqual([caller, replaced], [old.caller, old.keyId]);
   assert.notEqual(keyId, old.keyId);
-  assert.match(await artseal('secrets', 'reissue'), /nothing to replace/);
+  assert.match(await artseal('secrets', 'rotate'), /nothing to replace/);
   const service = await startService(t, { env });
   assert.equal((await fileArtwork(service, platform)).status, 200);
   assert.equal((await fileArtwork(service, old)).status, 401);
-  assert.match(await artseal('secrets', 'reissue'), /the server runs: stop it first/);
+  assert.match(await artseal('secrets', 'rotate'), /the server runs: stop it first/);
 });
 
 test('master keys from the variable need a restart, and the log says so', async (t) => {

@@ -46,7 +46,7 @@ test('an actor whose name has line breaks is printed on one line', async (t) => 
 test('commands that change nothing make no audit entry', async (t) => {
   const { keyId, artseal, entries } = await registryOfAlice(t);
   const before = await entries();
-  for (const line of [`key resume ${keyId}`, 'key list', 'secrets reseal', 'audit-log'])
+  for (const line of [`key resume ${keyId}`, 'key list', 'secrets re-encrypt', 'audit-log'])
     await artseal.text(line);
   assert.deepEqual(await entries(), before);
 });

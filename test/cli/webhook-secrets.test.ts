@@ -53,12 +53,12 @@ test('operators see only the origin of the URL of a webhook', async (t) => {
   assert.doesNotMatch(await artseal.text('audit-log --json'), /unspoken/);
 });
 
-test('if the master key is lost, secrets reissue gives webhooks a new secret, shown once', async (t) => {
+test('if the master key is lost, secrets rotate gives webhooks a new secret, shown once', async (t) => {
   const { service, gallery, webhookId, one, env: lost } = await withWebhook(t);
   await service.close();
   const env = { ...lost, ARTSEAL_MASTER_KEY: newMasterKeyText().trim() };
   const artseal = artsealWith(env);
-  const lines = await artseal.list('secrets reissue');
+  const lines = await artseal.list('secrets rotate');
   const [{ secret, ...rotated }] = lines.filter((line) => line.webhookId !== undefined);
   assert.deepEqual(rotated, { caller: gallery.caller, webhookId, lostUrl: origin });
 
@@ -79,5 +79,5 @@ test('if the master key is lost, secrets reissue gives webhooks a new secret, sh
   assert.ok(actions.includes('webhook disable') && actions.includes('webhook rotate-secret'), actions.join());
   assert.ok(!JSON.stringify(items).includes(secret));
   await again.close();
-  assert.match(await artseal.text('secrets reissue'), /every secret can be opened/);
+  assert.match(await artseal.text('secrets rotate'), /every secret can be opened/);
 });

@@ -238,9 +238,9 @@ test('four steps set up a production', { skip }, async () => {
 test('the master key is rotated while the service runs', { skip }, async () => {
   const before = await shown('MainPID');
   await done(commandsOf('Rotate the master key'));
-  const [isKnown = '', reseal = ''] = commandsOf('Rotate the master key', 2).split('\n');
+  const [isKnown = '', reencrypt = ''] = commandsOf('Rotate the master key', 2).split('\n');
   await done(`until ${isKnown}; do sleep 0.05; done`);
-  assert.match(await done(reseal), /after +k2: 2$/m);
+  assert.match(await done(reencrypt), /after +k2: 2$/m);
   await done("sed -i '/^k1:/d' /etc/artseal/master-key; systemctl reload artseal");
   assert.match(await done('artseal-admin key list'), /Gallery One/);
   assert.match(await done('artseal-admin audit-log'), / key create .* by user root \(0\)$/m);

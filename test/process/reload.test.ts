@@ -72,7 +72,7 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   await someCalls();
   execFileSync('sh', ['-c', addKey.replaceAll('/etc/artseal/master-key', file)]);
   for (const words of [
-    ['secrets', 'reseal'],
+    ['secrets', 're-encrypt'],
     ['key', 'create', '--name', 'early', '--tier', 'TRIAL'],
     ['key', 'rotate', silent.keyId],
   ]) {
@@ -84,11 +84,11 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   assert.deepEqual(await reload(service), ['k2', 'k1']);
   await someCalls();
   const between = await issue('between');
-  const resealed = await artseal('secrets', 'reseal');
-  assert.equal(resealed.code, 0, resealed.errors);
+  const reencrypted = await artseal('secrets', 're-encrypt');
+  assert.equal(reencrypted.code, 0, reencrypted.errors);
   // One of the secrets is the key of the evidence log.
   assert.match(
-    resealed.output,
+    reencrypted.output,
     /before +k1: 3, k2: 1\n.*3 under k2\nafter +k2: 4\nk1 opens no secret any more/,
   );
   await someCalls();
@@ -101,9 +101,14 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   isOver = true;
   await traffic;
   assert.deepEqual([...new Set(statuses)], [200]);
-  const again = await artseal('secrets', 'reseal', '--json');
+  const again = await artseal('secrets', 're-encrypt', '--json');
   const seals = [{ masterKey: 'k2', secrets: 4, needed: 4 }];
-  assert.deepEqual(JSON.parse(again.output), { masterKey: 'k2', resealed: 0, before: seals, after: seals });
+  assert.deepEqual(JSON.parse(again.output), {
+    masterKey: 'k2',
+    reencrypted: 0,
+    before: seals,
+    after: seals,
+  });
 
   assert.equal(await service.stop(), 0);
   assert.equal(existsSync(join(env.ARTSEAL_DATA_DIR, 'serving.json')), false);
@@ -113,5 +118,5 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   // The serving record of a killed process is not trusted.
   await next.stop('SIGKILL');
   write(newKey('k3'), k2);
-  assert.match((await artseal('secrets', 'reseal')).output, /4 under k3/);
+  assert.match((await artseal('secrets', 're-encrypt')).output, /4 under k3/);
 });

@@ -325,8 +325,8 @@ export type EscrowChange = Message<"artseal.v1.EscrowChange"> & {
   left?: bigint | undefined;
 
   /**
-   * True if an operator decided the state on the basis of evidence, without a confirmation of the
-   * payment provider; absent otherwise.
+   * True if an operator decided the state without a confirmation of the payment provider; absent
+   * otherwise.
    *
    * @generated from field: optional bool by_operator = 5;
    */

@@ -213,7 +213,7 @@ function createKeyHandlers(
     ReplaceSeals: writes(({ by, masterKey, seals }) => {
       const keyIds = seals.filter(replaceSeal).map(({ keyId }) => keyId);
       if (keyIds.length > 0)
-        recordAudit(by, 'secrets reseal', `master key ${masterKey}`, { after: { keyIds } });
+        recordAudit(by, 'secrets re-encrypt', `master key ${masterKey}`, { after: { keyIds } });
       return keyIds.length;
     }),
   };

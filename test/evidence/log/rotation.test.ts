@@ -197,14 +197,14 @@ test('before the log has a key, none can be printed or rotated', async (t) => {
   }
 });
 
-test('if the master key is lost, secrets reissue makes another key sign', async (t) => {
+test('if the master key is lost, secrets rotate makes another key sign', async (t) => {
   const service = await startPublishing(t, { env: { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() } });
   const { dataDir, publication } = service;
   await service.file();
   const [lost = ''] = publication.verifierKeys();
   await service.close();
   const other = { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() };
-  const { code, printed } = await runHere(['secrets', 'reissue', '--json'], {
+  const { code, printed } = await runHere(['secrets', 'rotate', '--json'], {
     ...other,
     ARTSEAL_DATA_DIR: dataDir,
   });

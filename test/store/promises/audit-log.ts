@@ -98,7 +98,7 @@ const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKe
     ];
     return [
       { kind: 'ReplaceSeals', by, masterKey: 'main', seals },
-      ['secrets reseal', 'master key main', undefined, { keyIds: [keyId] }],
+      ['secrets re-encrypt', 'master key main', undefined, { keyIds: [keyId] }],
     ];
   },
   RotateLogKey: async (store) => {
