@@ -5,23 +5,23 @@ import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { StoreOptions } from '../src/store/store.ts';
 import { createSimulatedFile } from './checkpoint-file.ts';
 
-/** How a life is put together; a mutant differs in something. */
+/** How an instance of the service is assembled. Mutants replace parts of it. */
 export interface Assembly {
-  /** The core of the engine, on which the store is built. */
+  /** Opens the core of the SQLite engine, on which the store is built. */
   openCore(options: StoreOptions): Core;
-  /** What keeps the newest checkpoint of the evidence log in a folder. */
+  /** Opens the file of the newest checkpoint in a folder. */
   createCheckpointFile(folder: string): CheckpointFile;
-  /** The service with the pipeline of calls to its operations. */
+  /** Creates the service and its call pipeline. */
   assemble(parts: ServiceParts): Assembled;
 }
 
-/** A service, and the calls to it. */
+/** A service and its call pipeline. */
 export interface Assembled {
   readonly service: Service;
   readonly calls: Calls;
 }
 
-/** What a serving process is put together of. */
+/** The parts of `artseal serve`, with a synchronous checkpoint file. */
 export const real: Assembly = {
   openCore,
   createCheckpointFile: createSimulatedFile,

@@ -12,28 +12,28 @@ import { createShape, type Shape, type ShapeName } from './shapes.ts';
 import { everybody } from './trace.ts';
 import { sleep, type World } from './world.ts';
 
-/** The provider of a world: the simulated one, under the world's weather, and now and then down. */
+/** The payment provider of a world: the simulated provider, with faults, kills and restarts. */
 export interface Bank {
-  /** A connection for one life of the service. */
+  /** Opens a connection for one instance of the service. */
   connect(): FaultyConnection;
-  /** Chooses what goes wrong from now on. */
-  changeFaultRates(): void;
-  /** Kills it, if it runs; it comes back by itself. */
+  /** Draws a new fault level. */
+  changeFaultLevel(): void;
+  /** Kills the provider if it runs. It restarts after a while. */
   kill(): void;
-  /** Makes a hold run out that it holds. */
+  /** Makes one of its holds lapse. */
   lapseOne(): void;
-  /** Runs from now on, and nothing goes wrong. */
+  /** Restarts the provider if it is down, and ends all faults. */
   calm(): void;
   close(): void;
 }
 
-/** How many right reports and then wrong ones there are of an order at most, where the wrong ones end. */
+/** For an order whose wrong reports end: the maximum of right reports, and of wrong ones after them. */
 const reportsMax = { right: 3, wrong: 4 } as const;
 
-/** How long a hold lasts that never lapses, in milliseconds. */
+/** The duration of a hold that never lapses, in milliseconds. */
 const foreverMs = 1_000 * 365 * 86_400_000;
 
-/** Opens the provider in its folder, in a shape; `deliver` takes its notifications to the service. */
+/** Opens a provider of this shape in its folder. `deliver` sends a notification to the service. */
 export function openBank(
   world: World,
   shapeName: ShapeName,
@@ -50,7 +50,7 @@ export function openBank(
     provider.holds().find((hold) => hold.holdId === holdId)?.status ?? 'ABSENT';
   const shape = createShape(shapeName, world, statusOf);
 
-  /** A script as the provider's shape has it, with what becomes of the money of each order. */
+  /** Applies a script, adapted to the shape, with a course for the money of each order. */
   function follow(script: Script): void {
     provider.follow({
       ...script,
@@ -75,14 +75,14 @@ export function openBank(
     if (!isDown) return;
     isDown = false;
     provider.reopen();
-    trace.note(everybody, 'the provider is back');
+    trace.note(everybody, 'the provider restarts');
   }
-  function perhapsKill(): void {
+  function maybeKill(): void {
     if (!world.isCalm() && dice.oneIn(odds.providerKillAtCall)) kill();
   }
 
-  /** What the provider says, with another amount where the buyer asks for it. */
-  function reported({ buyerId, holdId }: PaymentOrder, payment: PaymentSnapshot): PaymentSnapshot {
+  /** The report of the provider. The amount is wrong for some reports on `differs-…` buyers. */
+  function reportOf({ buyerId, holdId }: PaymentOrder, payment: PaymentSnapshot): PaymentSnapshot {
     if (!isDiffering(buyerId) || payment.amount === undefined) return payment;
     const left = reports.get(holdId) ?? {
       right: dice.below(reportsMax.right),
@@ -97,17 +97,17 @@ export function openBank(
     return { ...payment, amount: payment.amount + 1n };
   }
 
-  async function called(
+  async function traced(
     order: PaymentOrder,
     what: string,
     call: () => Promise<PaymentSnapshot>,
   ): Promise<PaymentSnapshot> {
     trace.note(order.escrowId, `> ${what}`);
     world.witness.named(order.holdId, namesIn(order));
-    perhapsKill();
+    maybeKill();
     try {
-      const payment = reported(order, await call());
-      perhapsKill();
+      const payment = reportOf(order, await call());
+      maybeKill();
       trace.note(order.escrowId, `< ${what}: ${payment.status} ${payment.amount ?? ''}`);
       return payment;
     } catch (error) {
@@ -124,14 +124,14 @@ export function openBank(
       return {
         ...connection,
         instruct: (instruction, signal) =>
-          called(instruction, name(instruction), () => adapted.instruct(instruction, signal)),
-        lookUp: (order, signal) => called(order, 'look-up', () => adapted.lookUp(order, signal)),
+          traced(instruction, name(instruction), () => adapted.instruct(instruction, signal)),
+        lookUp: (order, signal) => traced(order, 'look-up', () => adapted.lookUp(order, signal)),
       };
     },
-    changeFaultRates: () => {
-      const weather = dice.pick(Object.keys(faultLevels) as (keyof typeof faultLevels)[]);
-      trace.note(everybody, `the weather is ${weather}`);
-      follow(counted(seededScript(`weather ${dice.share()}`, faultLevels[weather]), world));
+    changeFaultLevel: () => {
+      const name = dice.pick(Object.keys(faultLevels) as (keyof typeof faultLevels)[]);
+      trace.note(everybody, `the fault level is ${name}`);
+      follow(withTrace(seededScript(`weather ${dice.share()}`, faultLevels[name]), world));
     },
     kill,
     lapseOne: () => {
@@ -139,8 +139,8 @@ export function openBank(
       const held = provider.holds().filter(({ status }) => status === 'HELD');
       if (held.length === 0) return;
       const { holdId, escrowId } = dice.pick(held);
-      trace.note(escrowId, 'its hold runs out');
-      tally.count('fault hold ran out');
+      trace.note(escrowId, 'its hold lapses');
+      tally.count('fault hold lapsed');
       provider.befall(holdId, 'LAPSE');
     },
     calm: () => {
@@ -151,7 +151,7 @@ export function openBank(
   };
 }
 
-/** What becomes of the money of an order by itself, in a provider of this shape. */
+/** Draws what happens to the money of an order without further instructions. */
 function courseOf(dice: Dice, shape: Shape): Course {
   const drawn = {
     buyer: dice.oneIn(odds.mustAct),
@@ -160,14 +160,15 @@ function courseOf(dice: Dice, shape: Shape): Course {
     events: dice.pick(shape.afterPayout),
   };
   return {
-    ...(shape.awaitsBuyers && drawn.buyer && { buyer: coming(drawn.act, dice, worldLimits.buyerActsMaxMs) }),
-    ...(drawn.isEventful && { afterPayout: coming(drawn.events, dice, worldLimits.afterPayoutMaxMs) }),
+    ...(shape.awaitsBuyers &&
+      drawn.buyer && { buyer: schedule(drawn.act, dice, worldLimits.buyerActsMaxMs) }),
+    ...(drawn.isEventful && { afterPayout: schedule(drawn.events, dice, worldLimits.afterPayoutMaxMs) }),
     ...(!shape.lapses && { holdLastsMs: foreverMs }),
   };
 }
 
-/** Events one after the other, each some time after the one before. */
-function coming(events: readonly MoneyEvent[], dice: Dice, maxMs: number): readonly CourseEvent[] {
+/** Schedules events in order, each 1 to `maxMs` after the previous one. */
+function schedule(events: readonly MoneyEvent[], dice: Dice, maxMs: number): readonly CourseEvent[] {
   let afterMs = 0;
   return events.map((event) => {
     afterMs += dice.upTo(maxMs);
@@ -175,9 +176,9 @@ function coming(events: readonly MoneyEvent[], dice: Dice, maxMs: number): reado
   });
 }
 
-/** The same script, whose faults are noted. */
-function counted(script: Script, { tally, trace }: World): Script {
-  function noted<Fault extends { readonly kind: string }>(
+/** A script that traces and counts its faults. */
+function withTrace(script: Script, { tally, trace }: World): Script {
+  function record<Fault extends { readonly kind: string }>(
     subject: string,
     what: string,
     fault: Fault,
@@ -188,14 +189,15 @@ function counted(script: Script, { tally, trace }: World): Script {
     return fault;
   }
   return {
-    instruction: (instruction) => noted(instruction.escrowId, 'instruction', script.instruction(instruction)),
-    lookUp: (order) => noted(order.escrowId, 'look-up', script.lookUp(order)),
+    instruction: (instruction) =>
+      record(instruction.escrowId, 'instruction', script.instruction(instruction)),
+    lookUp: (order) => record(order.escrowId, 'look-up', script.lookUp(order)),
     notification: (notification) =>
-      noted(notification.eventId, 'notification', script.notification(notification)),
+      record(notification.eventId, 'notification', script.notification(notification)),
   };
 }
 
-/** Calls back again and again, each time after a while, until the world is calm. */
+/** Calls `strike` at random intervals of up to `maxMs` until the faults stop. */
 export async function nowAndThen(
   world: World,
   name: string,

@@ -9,10 +9,10 @@ import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sql
 import { type BookedLog, readLog } from './evidence.ts';
 import { instructionOf } from './shapes.ts';
 
-/** The file of the provider's books in its folder. */
+/** The name of the provider's database in its folder. */
 export const providerFileName = 'provider.db';
 
-/** An instruction as the service has written it down. */
+/** An instruction in the records of the service. */
 export interface WrittenOperation {
   readonly orderId: number;
   readonly instructionId: string;
@@ -20,90 +20,91 @@ export interface WrittenOperation {
   readonly status: InstructionStatus;
 }
 
-/** An instruction as the provider knows it; `outcome` is where it left the money, null if it never arrived. */
+/** An instruction in the records of the provider. */
 export interface GivenOperation {
   readonly instructionId: string;
   readonly holdId: string;
   readonly kind: InstructionKind;
+  /** The status of the money after it; null if it never arrived. */
   readonly outcome: PaymentStatus | null;
 }
 
-/** What has become of money after its pay-out, and what the seller has left of it. */
+/** The status of money after an event that follows its pay-out, and the amount that the seller still has. */
 export interface AfterPayout {
   readonly payment: PayoutStatus;
   readonly left: number;
 }
 
-/** A hold as the provider has it. */
+/** A hold in the records of the provider. */
 export interface BookedHold {
   readonly holdId: string;
   readonly escrowId: string;
   readonly status: PaymentStatus;
   readonly amount: number | null;
-  /** In the order of happening. */
+  /** Oldest first. */
   readonly afterPayout: readonly AfterPayout[];
 }
 
-/** An order with all that either side knows of it. */
+/** An order with the records of the service and of the provider. */
 export interface BookedOrder {
   readonly id: number;
   readonly escrowId: string;
   readonly filingNo: string;
-  /** The name of the platform that filed what it sells. */
+  /** The name of the platform that filed the artwork. */
   readonly filedBy: string;
   readonly state: EscrowState;
   readonly amount: number;
   readonly buyerId: string;
   readonly review: string | null;
-  /** Whether a person accepted the provider's word. */
+  /** Whether an operator accepted the status that the provider reported. */
   readonly accepted: 0 | 1;
-  /** When the provider is asked about it, Unix milliseconds; null for never. */
+  /** The time of the next look-up at the provider, Unix milliseconds; null for none. */
   readonly lookUpAtMs: number | null;
-  /** Where its buyer has to act; null if nothing is to be done. */
+  /** The page on which the buyer must act; null for none. */
   readonly nextActionUrl: string | null;
-  /** The states that it has come to. */
+  /** Its states, oldest first. */
   readonly history: readonly EscrowState[];
-  /** What was said of its money after its release. */
+  /** The payment statuses in its history after its release. */
   readonly afterPayout: readonly PayoutStatus[];
-  /** Both, as clients are shown it. */
+  /** The whole history, as responses show it. */
   readonly entries: readonly string[];
   readonly operations: readonly WrittenOperation[];
   readonly hold: BookedHold | undefined;
   readonly given: readonly GivenOperation[];
 }
 
-/** A filing with the events of its stored records, in their order. The filing itself is its source record. */
+/** A filing with the events of its provenance records in order. The filing itself is the SUBMITTED record. */
 export interface BookedFiling {
   readonly filingNo: string;
   readonly author: string;
   readonly events: readonly string[];
 }
 
-/** The spent nonces. */
+/** The consumed nonces. */
 export interface SpentNonces {
   readonly count: number;
-  /** Whether a key has spent a nonce. */
+  /** Whether a call with this API key consumed the nonce. */
   has(apiKey: string, nonce: string): boolean;
 }
 
-/** What both sides have written down. */
+/** The records of the service and of the provider. */
 export interface Books {
   readonly orders: readonly BookedOrder[];
   readonly holds: readonly BookedHold[];
   readonly given: readonly GivenOperation[];
-  /** In the order of their numbers. */
+  /** Sorted by number. */
   readonly filings: readonly BookedFiling[];
   readonly nonces: SpentNonces;
-  /** The idempotency keys that are remembered. */
+  /** The stored idempotency keys. */
   readonly keys: ReadonlySet<string>;
-  /** Calls counted, by caller. */
+  /** The counted calls by caller id. */
   readonly usage: ReadonlyMap<number, number>;
   readonly log: BookedLog;
 }
 
 type OrderRow = Omit<BookedOrder, 'history' | 'afterPayout' | 'entries' | 'operations' | 'hold' | 'given'>;
 
-/** An entry of an order's history in a word. */
+/** Formats an entry of an order's history. */
 export const entryOf = ({
   state,
   payment,
@@ -112,9 +113,9 @@ export const entryOf = ({
   payment?: string | null | undefined;
 }): string => (payment ? `${state} ${payment}` : state);
 
-/** Reads what is on disk in the folders of the service and of the provider; both may be in use. */
+/** Reads the databases of the service and of the provider. Both may be open elsewhere. */
 export function readBooks(serviceFolder: string, providerFolder: string): Books {
-  const service = reading(join(serviceFolder, 'artseal.db'), readService);
+  const service = withDatabase(join(serviceFolder, 'artseal.db'), readService);
   const { holds, given } = readProvider(join(providerFolder, providerFileName));
   const operations = Map.groupBy(service.operations, ({ orderId }) => orderId);
   const changes = Map.groupBy(service.changes, ({ orderId }) => orderId);
@@ -137,9 +138,9 @@ export function readBooks(serviceFolder: string, providerFolder: string): Books 
   return { ...service, orders, holds, given };
 }
 
-/** A digest of all that a database of the service holds. */
+/** A digest of all rows in the database of the service. */
 export function contentsOf(serviceFolder: string): string {
-  return reading(join(serviceFolder, 'artseal.db'), (client) => {
+  return withDatabase(join(serviceFolder, 'artseal.db'), (client) => {
     const sum = createHash('sha256');
     const tables = client.prepare<[], string>(
       `SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`,
@@ -151,7 +152,7 @@ export function contentsOf(serviceFolder: string): string {
   });
 }
 
-function reading<T>(file: string, read: (client: Sqlite.Database) => T): T {
+function withDatabase<T>(file: string, read: (client: Sqlite.Database) => T): T {
   const client = new Sqlite(file, { readonly: true });
   try {
     return read(client);

@@ -11,25 +11,25 @@ import { bodyOf, signedMethod, targetOf } from './listener.ts';
 import { partiesOf } from './parties.ts';
 import type { Request } from './requests.ts';
 
-/** A platform with the credentials that it was given. */
+/** A platform with its credentials. */
 export interface Platform {
   readonly kind: 'platform';
   readonly callerId: number;
   readonly caller: string;
-  /** Calls a month; undefined for unlimited. */
+  /** In calls; undefined for unlimited. */
   readonly monthlyQuota: number | undefined;
   readonly apiKey: string;
   readonly apiSecret: string;
 }
 
-/** A caller. */
+/** A platform or an internal system. */
 export type Caller = Platform | ServicePrincipal;
 
-/** All callers. */
+/** The callers of a simulation. */
 export interface Callers {
-  /** Those that sell. */
+  /** The platforms that sell. */
   readonly platforms: readonly Platform[];
-  /** One that has few calls a second and a month. */
+  /** A platform with a low rate and a low quota. */
   readonly limited: Platform;
   readonly internal: ServicePrincipal;
 }
@@ -37,10 +37,10 @@ export interface Callers {
 /** The key ring of the simulated deployment. */
 export const keyRing = createKeyRing([{ name: 'main', key: Buffer.alloc(32, 9) }]);
 
-/** Who registers those who call, and decides about orders. */
+/** The operator, who registers callers and reviews orders. */
 export const operator: Actor = { actor: 'user person (1)', atS: 0, reason: undefined };
 
-/** Registers those who call, with parties for so many sessions. */
+/** Registers the callers, with parties for this number of sessions. */
 export async function registerCallers(options: StoreOptions, sessions: number): Promise<Callers> {
   const store = createSqliteStore(options);
   const execute = executorOf(store);
@@ -83,7 +83,7 @@ export async function registerCallers(options: StoreOptions, sessions: number): 
   };
 }
 
-/** Signs a request of a platform at `nowMs`, Unix milliseconds. */
+/** Signs a request of a platform. `nowMs` is in Unix milliseconds. */
 export function sign(platform: Platform, request: Request, nowMs: number, nonce: string): SentCredentials {
   const timestamp = String(Math.floor(nowMs / 1000));
   const [target, body] = [targetOf(request), bodyOf(request)];

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { type CheckpointFile, checkpointFileName } from '../src/evidence/log/publication.ts';
 
-/** Keeps the newest checkpoint in a folder without waiting for the disk: when that is done is not in a seed's hand. */
+/** Stores the newest checkpoint in a folder, with synchronous calls, whose order a seed determines. */
 export function createSimulatedFile(folder: string): CheckpointFile {
   const path = join(folder, checkpointFileName);
   return {

@@ -11,18 +11,18 @@ import type { Request } from './requests.ts';
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
 
-/** The response to a request, or LOST if there is none. */
+/** The response to a request, or LOST if the connection was lost. */
 export type Outcome = Answer | 'LOST';
 
-/** Sends requests, and records what the responses promise. */
+/** Sends requests, and records their responses for the checks. */
 export interface Client {
-  /** Sends a request once. An error other than these is a Violation. */
-  send(who: Caller, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
-  /** Sends a request, and repeats it until its result is known. */
-  insist(who: Caller, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
-  /** A response had an order. */
+  /** Sends a request once. Throws a Violation for an error that is not in `expected`. */
+  send(who: Caller, request: Request, expected: readonly Reason[], key?: string): Promise<Outcome>;
+  /** Sends a request, and retries it until its result is known or it has been sent `triesMax` times. */
+  insist(who: Caller, request: Request, expected: readonly Reason[], key?: string): Promise<Outcome>;
+  /** Records an order in a response. */
   sawOrder(order: ShownOrder): void;
-  /** A response to the opening of an order came, under a key if there is one. */
+  /** Records the response to an OpenEscrow call, with its idempotency key if it has one. */
   sawOpening(outcome: Outcome, key: string | undefined): void;
 }
 
@@ -33,22 +33,22 @@ export interface ShownOrder {
   readonly history: readonly { readonly state: EscrowState; readonly payment?: string }[];
 }
 
-/** What a client needs. */
+/** The dependencies of a client. */
 export interface ClientOptions {
   readonly world: World;
-  /** What the trace calls it. */
+  /** Its name in the trace. */
   readonly name: string;
   readonly dice: Dice;
-  /** The current life. Throws ConnectionLost if there is none. */
+  /** The running instance of the service. Throws ConnectionLost if none runs. */
   readonly instance: () => Instance;
 }
 
-/** The longest that a client waits until it tries again, in simulated milliseconds. */
+/** The longest wait before a retry, in simulated milliseconds. */
 const retryMaxMs = 15_000;
-/** Reasons that leave the result of a request open. */
-const unknown: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'PAYMENT_PENDING'];
-/** Reasons for a repeated call of an eavesdropper. */
-const ofReplay: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
+/** Error codes after which the result of a request is unknown. */
+const inconclusive: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'PAYMENT_PENDING'];
+/** The possible error codes of a replayed call. */
+const ofReplays: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
 export function createClient({ world, name, dice, instance }: ClientOptions): Client {
@@ -58,51 +58,51 @@ export function createClient({ world, name, dice, instance }: ClientOptions): Cl
   async function send(
     who: Caller,
     request: Request,
-    refusals: readonly string[],
+    expected: readonly string[],
     key?: string,
   ): Promise<Outcome> {
     const what = `${request.method.name} ${request.subject} by ${who.caller}${key ? ` under ${key}` : ''}`;
-    if (who.kind === 'platform') return sendSigned(who, request, what, refusals, key);
-    return exchange(what, refusals, () => instance().listener.identified(request, key, who));
+    if (who.kind === 'platform') return sendSigned(who, request, what, expected, key);
+    return exchange(what, expected, () => instance().listener.identified(request, key, who));
   }
 
-  /** Sends a request with a new nonce, and repeats some unchanged, as an eavesdropper would. */
+  /** Sends a request with a new nonce. Replays some unchanged, as an attacker would. */
   async function sendSigned(
     who: Platform,
     request: Request,
     what: string,
-    refusals: readonly string[],
+    expected: readonly string[],
     key?: string,
   ): Promise<Outcome> {
     nonces += 1;
     const nonce = `${name}-nonce-${nonces}`;
     const credentials = sign(who, request, world.clock.nowMs(), nonce);
-    const attempt = () => instance().listener.signed(request, key, credentials);
+    const call = () => instance().listener.signed(request, key, credentials);
     witness.sent({ session: name, platform: who, nonce, key, request });
-    const outcome = await exchange(what, refusals, attempt);
+    const outcome = await exchange(what, expected, call);
     if (outcome === 'LOST') return outcome;
     witness.answered(nonce, outcome);
     if (consumesNonce(outcome) && dice.oneIn(odds.replay)) {
       await sleep(world, dice.upTo(retryMaxMs));
-      const again = await exchange(`${what} again with ${nonce}`, ofReplay, attempt);
-      must(again === 'LOST' || again.status !== 200, name, `${nonce} was taken twice`);
+      const again = await exchange(`${what} replayed with ${nonce}`, ofReplays, call);
+      must(again === 'LOST' || again.status !== 200, name, `the nonce ${nonce} was accepted twice`);
     }
     return outcome;
   }
 
   async function exchange(
     what: string,
-    refusals: readonly string[],
-    attempt: () => Promise<Answer>,
+    expected: readonly string[],
+    call: () => Promise<Answer>,
   ): Promise<Outcome> {
     trace.note(name, `-> ${what}`);
     tally.count('calls');
     try {
-      const answer = await attempt();
+      const answer = await call();
       const { status, json } = answer;
       trace.note(name, `<- ${what}: ${status} ${json.code ?? json.state ?? json.escrow?.state ?? ''}`);
       tally.count(`answer ${json.code ?? status}`);
-      must(status === 200 || refusals.includes(json.code), name, `${what} got ${JSON.stringify(json)}`);
+      must(status === 200 || expected.includes(json.code), name, `${what} got ${JSON.stringify(json)}`);
       return answer;
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;
@@ -115,12 +115,12 @@ export function createClient({ world, name, dice, instance }: ClientOptions): Cl
   async function insist(
     who: Caller,
     request: Request,
-    refusals: readonly string[],
+    expected: readonly string[],
     key?: string,
   ): Promise<Outcome> {
     for (let tries = 1; ; tries += 1) {
-      const outcome = await send(who, request, refusals, key);
-      const isKnown = outcome !== 'LOST' && !unknown.includes(outcome.json.code);
+      const outcome = await send(who, request, expected, key);
+      const isKnown = outcome !== 'LOST' && !inconclusive.includes(outcome.json.code);
       if (isKnown || tries === worldLimits.triesMax) return outcome;
       await sleep(world, dice.upTo(retryMaxMs));
     }
@@ -133,7 +133,7 @@ export function createClient({ world, name, dice, instance }: ClientOptions): Cl
       const entries = history.map(entryOf);
       trace.alias(name, escrowId);
       const isLast = history.at(-1)?.state === state;
-      must(isLast, escrowId, `it was shown as ${state} with the history ${entries}`);
+      must(isLast, escrowId, `a response has the state ${state} and the history ${entries}`);
       witness.saw(escrowId, state);
       witness.shown(escrowId, entries);
     },

@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto';
 import { createRandom } from '../test/support/random.ts';
 
-/** Chance that a seed determines. */
+/** A random generator, determined by its seed. */
 export interface Dice {
-  /** 0 to below 1. */
+  /** A number from 0 to below 1. */
   share(): number;
-  /** 0 to below `bound`. */
+  /** An integer from 0 to below `bound`. */
   below(bound: number): number;
-  /** 1 to `most`. */
+  /** An integer from 1 to `most`. */
   upTo(most: number): number;
-  /** True once in so many times. */
+  /** True with a probability of 1 in `times`. */
   oneIn(times: number): boolean;
   pick<T>(items: readonly T[]): T;
-  /** Dice of their own, the same ones for the same name whatever was thrown with these. */
+  /** An independent generator. It depends only on the seed and the name, not on earlier draws. */
   fork(name: string): Dice;
 }
 
 const shareSteps = 2 ** 32;
 
-/** The dice of a seed, which may be any text. */
+/** Creates the generator of a seed, which may be any text. */
 export function createDice(seed: string): Dice {
   const random = createRandom(createHash('sha256').update(seed).digest().readUInt32BE());
   const { below, pick } = random;

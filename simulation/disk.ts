@@ -9,22 +9,23 @@ import type { Dice } from './dice.ts';
 
 /** The folders of one world. */
 export interface Disk {
-  /** The folder that the provider keeps its books in. */
+  /** The folder of the provider's database. */
   readonly provider: string;
-  /** A new folder for a service. */
+  /** Creates a folder for an instance of the service. */
   newFolder(): string;
-  /** What a crash at this moment leaves of a service's folder, as on disk, in a new folder. */
+  /** Copies what would survive a crash of the instance now to a new folder. Returns that folder. */
   crashCopy(folder: string): string;
+  /** Deletes a folder. */
   drop(folder: string): void;
-  /** Removes all. */
+  /** Deletes all folders. */
   wipe(): void;
 }
 
 const ramDisk = '/dev/shm';
-/** What survives a process: of a database its files, not its shared memory and its locks. */
+/** The files that survive a crash: the database and its log, but not its shared memory. */
 const survivingFiles = ['artseal.db', 'artseal.db-wal', checkpointFileName];
 
-/** Makes the folders of a world, in memory where the machine has a RAM disk. */
+/** Creates the folders of a world, in memory if `/dev/shm` is writable. */
 export function createDisk(): Disk {
   const root = mkdtempSync(join(isWritable(ramDisk) ? ramDisk : tmpdir(), 'artseal-simulation-'));
   let folders = 0;
@@ -52,7 +53,7 @@ export function createDisk(): Disk {
   };
 }
 
-/** Makes the database of a folder, with escrow ids that the dice determine. */
+/** Creates the database in a folder. The dice determine its secret, and so the escrow ids. */
 export function prepareDatabase(options: StoreOptions, dice: Dice): void {
   const database = openDatabase(options);
   const secret = Buffer.from(Array.from({ length: 32 }, () => dice.below(256)));

@@ -5,42 +5,42 @@ import type Sqlite from 'better-sqlite3';
 import { hashedMembers } from '../src/domain/filing.ts';
 import { must } from './violation.ts';
 
-/** A leaf as it is stored. */
+/** A stored leaf. */
 export interface BookedLeaf {
   readonly id: number;
   readonly data: string;
   readonly hashes: Buffer;
 }
 
-/** A row of leaves, by the index of the first of them. */
+/** A stored row of leaves. `first` is the index of its first leaf. */
 interface LeafRow {
   readonly first: number;
   readonly data: string;
   readonly hashes: Buffer;
 }
 
-/** What must be a leaf, by its own row. */
+/** A record or log event, which must have a leaf. */
 export interface BookedEntry {
   readonly leafIndex: number | null;
   readonly kind: string;
   readonly number: string;
   readonly sequence: number;
-  /** When it happened, Unix seconds. */
+  /** The time of the record or event, Unix seconds. */
   readonly atS: number;
-  /** What its leaf says of it besides: the commitment to a record, or the detail of an act of the log. */
+  /** The rest of its leaf: the commitment of a record, or the detail of a log event. */
   readonly content: { readonly commitment: string } | { readonly detail: unknown };
 }
 
-/** The evidence log, and what it is about. */
+/** The evidence log with the records and log events that it must contain. */
 export interface BookedLog {
-  /** In the order of their indexes. */
+  /** Sorted by index. */
   readonly leaves: readonly BookedLeaf[];
   readonly entries: readonly BookedEntry[];
-  /** The newest checkpoint in its file and in the database; a file is written before the database. */
+  /** The newest checkpoint in the file and in the database. The service writes the file first. */
   readonly checkpoints: Readonly<Record<'file' | 'database', BookedCheckpoint | undefined>>;
 }
 
-/** A checkpoint that was published, its root in hex. */
+/** The size and the root, in hex, of a published checkpoint. */
 export interface BookedCheckpoint {
   readonly size: number;
   readonly root: string;
@@ -48,7 +48,7 @@ export interface BookedCheckpoint {
 
 interface RecordRow extends Omit<BookedEntry, 'content'> {
   readonly salt: Buffer;
-  /** The members that its evidence hash covers, in the order of their names. */
+  /** JSON of the members that its evidence hash covers, sorted by name. */
   readonly evidence: string;
 }
 
@@ -66,16 +66,16 @@ const selectRecords = `
 const selectLogEvents = `
   SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_event`;
 
-/** Reads the log of a service's database, and of the file beside it. */
+/** Reads the log from the database of the service and the checkpoint file beside it. */
 export function readLog(client: Sqlite.Database): BookedLog {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const records = all<RecordRow>(selectRecords).map(({ salt, evidence, ...record }) => ({
     ...record,
     content: { commitment: sha256(salt, sha256(evidence)).toString('hex') },
   }));
-  const acts = all<Omit<BookedEntry, 'content'> & { detail: string }>(selectLogEvents).map(
-    ({ detail, ...act }) => ({
-      ...act,
+  const events = all<Omit<BookedEntry, 'content'> & { detail: string }>(selectLogEvents).map(
+    ({ detail, ...event }) => ({
+      ...event,
       content: { detail: sorted(JSON.parse(detail)) },
     }),
   );
@@ -83,7 +83,7 @@ export function readLog(client: Sqlite.Database): BookedLog {
   const [newest] = all<{ note: string }>('SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1');
   return {
     leaves: all<LeafRow>('SELECT * FROM log_leaf ORDER BY id').flatMap(toLeaves),
-    entries: [...records, ...acts],
+    entries: [...records, ...events],
     checkpoints: {
       file: existsSync(file) ? readCheckpoint(readFileSync(file, 'utf8')) : undefined,
       database: newest && readCheckpoint(newest.note),
@@ -91,13 +91,13 @@ export function readLog(client: Sqlite.Database): BookedLog {
   };
 }
 
-/** The leaves of a row: their data are lines, their hashes are concatenated. */
+/** Splits a row into leaves: `data` has one line per leaf, `hashes` is concatenated. */
 function toLeaves({ first, data, hashes }: LeafRow): BookedLeaf[] {
   const lines = data.split('\n');
   let from = 0;
   return lines.map((line, nth) => {
     const index = first + nth;
-    // A leaf completes a subtree of two if its index is odd, one of four if the half of that is, and so on.
+    // An odd index completes a subtree of two leaves; if half of it, rounded down, is odd, one of four; and so on.
     let completed = 1;
     for (let rest = index; rest % 2 === 1; rest = (rest - 1) / 2) completed += 1;
     const begin = from;
@@ -106,15 +106,15 @@ function toLeaves({ first, data, hashes }: LeafRow): BookedLeaf[] {
   });
 }
 
-/** Reads what the note of a checkpoint says of the tree. */
+/** Reads the size and the root from the note of a checkpoint. */
 export function readCheckpoint(note: string): BookedCheckpoint {
   const [, size, root = ''] = note.split('\n');
   return { size: Number(size), root: Buffer.from(root, 'base64').toString('hex') };
 }
 
 /**
- * Throws a Violation unless tree, leaves and rows agree, and the tree begins with each of those that somebody was shown:
- * their roots in hex, by their sizes. Hashes are computed here without code of the service.
+ * Throws a Violation unless the tree, the leaves, and the records and log events match, and the tree extends each tree
+ * in `shown`, which has roots in hex by size. Computes hashes without code of the service.
  */
 export function checkLog(
   { leaves, entries, checkpoints: { file, database } }: BookedLog,
@@ -127,7 +127,7 @@ export function checkLog(
     must(
       size <= kept,
       'world',
-      `a checkpoint of ${size} leaves was published, and the file has one of ${kept}`,
+      `a checkpoint of size ${size} was published, but the checkpoint file has size ${kept}`,
     );
   }
   checkTree(leaves, file === undefined ? published : [...published, file]);
@@ -135,10 +135,10 @@ export function checkLog(
   checkEntries(leaves, entries);
 }
 
-/** Nothing is missing, the stored hashes are those of RFC 6962, and the trees that were published are its beginnings. */
+/** No leaf is missing, the stored hashes are those of RFC 6962, and the tree extends each published tree. */
 function checkTree(leaves: readonly BookedLeaf[], published: readonly BookedCheckpoint[]): void {
   const largest = Math.max(0, ...published.map(({ size }) => size));
-  const message = `a tree of ${largest} leaves was published; there are ${leaves.length}`;
+  const message = `a checkpoint of size ${largest} was published, but the log has ${leaves.length} leaves`;
   must(largest <= leaves.length, 'world', message);
   const rootsOf = Map.groupBy(published, ({ size }) => size);
   /** The roots of the complete subtrees so far, from left to right. */
@@ -151,14 +151,14 @@ function checkTree(leaves: readonly BookedLeaf[], published: readonly BookedChec
     }
     roots.push(completed.at(-1) as Buffer);
     const isStored = Buffer.concat(completed).equals(hashes);
-    must(isStored, 'world', `leaf ${index} is stored with hashes of another tree`);
+    must(isStored, 'world', `leaf ${index} is stored with wrong hashes`);
     const own = () => roots.reduceRight((right, left) => node(left, right)).toString('hex');
     const isSame = (rootsOf.get(index + 1) ?? []).every(({ root }) => root === own());
-    must(isSame, 'world', `the tree of ${index + 1} leaves is another than was published`);
+    must(isSame, 'world', `the tree of size ${index + 1} differs from the published one`);
   }
 }
 
-/** A leaf is never older than the one before it. */
+/** The time of a leaf is never before that of the previous leaf, except after CLOCK_ACCEPTED. */
 function checkLeaves(leaves: readonly BookedLeaf[]): void {
   let newestS = 0;
   for (const { id, data } of leaves) {
@@ -166,39 +166,43 @@ function checkLeaves(leaves: readonly BookedLeaf[]): void {
     must(
       time >= newestS || kind === 'CLOCK_ACCEPTED',
       'world',
-      `leaf ${id} is of ${time}, the one before of ${newestS}`,
+      `leaf ${id} has the time ${time}, and the previous leaf ${newestS}`,
     );
     newestS = time;
   }
 }
 
-/** Everything that happened has its leaf, which says just that, and there is no other leaf. */
+/** Each record and log event has exactly one leaf, which matches it, and there is no other leaf. */
 function checkEntries(leaves: readonly BookedLeaf[], entries: readonly BookedEntry[]): void {
   const ofLeaf = new Map<number, BookedEntry>();
   for (const entry of entries) {
     const { leafIndex, kind, number, sequence, atS, content } = entry;
     const what = `${kind} ${number} ${sequence}`;
     const data = leaves[leafIndex ?? -1]?.data;
-    must(leafIndex !== null && data !== undefined, number, `${what} has no leaf; it names ${leafIndex}`);
+    must(
+      leafIndex !== null && data !== undefined,
+      number,
+      `${what} has no leaf; its leaf index is ${leafIndex}`,
+    );
     const other = ofLeaf.get(leafIndex);
-    must(other === undefined, number, `${what} and ${other?.kind} ${other?.number} have one leaf`);
+    must(other === undefined, number, `${what} and ${other?.kind} ${other?.number} share leaf ${leafIndex}`);
     ofLeaf.set(leafIndex, entry);
     const { time } = JSON.parse(data) as { time: number };
     const expected = JSON.stringify({ ...content, kind, number, sequence, time, version: 1 });
-    must(data === expected, number, `leaf ${leafIndex} is not of what ${what} is; it says ${kindIn(data)}`);
-    must(time >= atS, number, `${what} is of ${atS}, and its leaf of ${time}`);
+    must(data === expected, number, `leaf ${leafIndex} does not match ${what}; it has ${kindIn(data)}`);
+    must(time >= atS, number, `${what} has the time ${atS}, and its leaf ${time}`);
   }
   const spare = leaves.find(({ id }) => !ofLeaf.has(id));
-  must(spare === undefined, 'world', `leaf ${spare?.id} is of nothing that is there`);
+  must(spare === undefined, 'world', `leaf ${spare?.id} has no record or log event`);
 }
 
-/** What a leaf says without its commitment, which no two runs have in common. */
+/** Formats a leaf without its commitment, whose salt differs between runs. */
 function kindIn(data: string): string {
   const { kind, number, sequence } = JSON.parse(data) as Record<string, string | number>;
   return `${kind} ${number} ${sequence}`;
 }
 
-/** The members of an object in the order of their names. */
+/** Sorts the members of an object by name. */
 const sorted = (members: object): object =>
   Object.fromEntries(Object.entries(members).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 

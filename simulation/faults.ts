@@ -4,19 +4,19 @@ import type { Course } from '../src/payments/simulated/hold.ts';
 import { createDice } from './dice.ts';
 
 /**
- * What goes wrong with one sending of an instruction.
+ * A fault in one attempt to send an instruction.
  *
- * - DECLINE: no hold for the buyer, no payment to the seller; money still goes back.
- * - REFUSE: the same, and money that is held does not go back either.
- * - SHORT_HOLD: a hold that this makes lapses after `ms`.
- * - SLOW: carried out now, answered after `ms`.
- * - SILENT: never answered.
- * - LOST_ANSWER: carried out, and the connection breaks.
- * - LOST_REQUEST: the connection breaks, and it never arrives.
- * - LATE_REQUEST: the connection breaks, and it arrives after `ms`.
- * - DUPLICATE_REQUEST: carried out and answered, and it arrives again after `ms`.
- * - KEPT_BACK: nothing happens until `until` resolves with the fault that follows, even if the call was cancelled. If `until`
- *   rejects, the call does, and the instruction never arrives.
+ * - DECLINE: the provider declines a FREEZE or RELEASE. It still returns money.
+ * - REFUSE: the provider declines a FREEZE or RELEASE, and does not return money that is held.
+ * - SHORT_HOLD: the hold lapses `ms` after the instruction made it.
+ * - SLOW: the provider executes the instruction now, and responds after `ms`.
+ * - SILENT: the provider never responds. `carriedOut` says whether it executes the instruction.
+ * - LOST_ANSWER: the provider executes the instruction, then the connection breaks.
+ * - LOST_REQUEST: the connection breaks, and the instruction never arrives.
+ * - LATE_REQUEST: the connection breaks, and the instruction arrives after `ms`.
+ * - DUPLICATE_REQUEST: the provider executes the instruction and responds. The instruction arrives again after `ms`.
+ * - KEPT_BACK: the instruction waits until `until` resolves with its fault, even if the call was cancelled. If `until`
+ *   rejects, the call rejects, and the instruction never arrives.
  */
 export type InstructionFault =
   | { readonly kind: 'NONE' | 'DECLINE' | 'REFUSE' | 'LOST_ANSWER' | 'LOST_REQUEST' }
@@ -24,37 +24,37 @@ export type InstructionFault =
   | { readonly kind: 'SILENT'; readonly carriedOut: boolean }
   | { readonly kind: 'KEPT_BACK'; readonly until: Promise<InstructionFault> };
 
-/** What goes wrong with a look-up: the connection breaks, no answer comes, or one that is `ms` old. */
+/** A fault in a look-up: the connection breaks, no response comes, or the response comes `ms` late and is outdated. */
 export type LookUpFault =
   | { readonly kind: 'NONE' | 'LOST' | 'SILENT' }
   | { readonly kind: 'SLOW'; readonly ms: number };
 
-/** What goes wrong with a notification: it is never sent, sent twice, or sent `ms` late. */
+/** A fault in a notification: it is never sent, sent twice, or sent `ms` late. */
 export type NotificationFault =
   | { readonly kind: 'NONE' | 'LOST' | 'DUPLICATE' }
   | { readonly kind: 'LATE'; readonly ms: number };
 
-/** Decides what goes wrong. */
+/** Decides the fault of each message. */
 export interface Script {
   instruction(instruction: PaymentInstruction): InstructionFault;
   lookUp(order: PaymentOrder): LookUpFault;
   notification(notification: Notification): NotificationFault;
-  /** Whether an instruction that arrives again is answered, the default, or fails with DuplicateKey. */
+  /** An instruction that arrives again gets the status of its hold (REPLAYED, the default) or fails (REFUSED). */
   readonly repeats?: 'REPLAYED' | 'REFUSED';
-  /** What happens to the money of an order after this instruction; nothing by default. */
+  /** The course of the money after this instruction; by default it has no events. */
   course?(instruction: PaymentInstruction): Course;
-  /** What the provider reports instead of what its books say. */
+  /** Replaces the payment that the provider reports. */
   report?(order: PaymentOrder, truth: PaymentSnapshot): PaymentSnapshot;
 }
 
-/** Nothing goes wrong. */
+/** A script without faults. */
 export const faultless: Script = {
   instruction: () => ({ kind: 'NONE' }),
   lookUp: () => ({ kind: 'NONE' }),
   notification: () => ({ kind: 'NONE' }),
 };
 
-/** The longest delay of a fault, in milliseconds, if the rates do not say. */
+/** The default of `delayMaxMs`. */
 const delayMaxFallbackMs = 10_000;
 
 type Rates<Fault extends { readonly kind: string }> = Readonly<
@@ -62,19 +62,20 @@ type Rates<Fault extends { readonly kind: string }> = Readonly<
 >;
 type Shares = Readonly<Partial<Record<string, number>>>;
 
-/** How often each fault happens: shares of all messages of the kind, from 0 to 1, together at most 1. */
+/** The probability of each fault, from 0 to 1, for each kind of message. The sum for a kind is at most 1. */
 export interface FaultRates {
   readonly instruction?: Rates<InstructionFault>;
   readonly lookUp?: Rates<LookUpFault>;
   readonly notification?: Rates<NotificationFault>;
+  /** The longest delay of a fault, in milliseconds. */
   readonly delayMaxMs?: number;
 }
 
-/** Draws faults from a seed: the same ones for the same sequence of messages. */
+/** Draws faults from a seed. The same sequence of messages gets the same faults. */
 export function seededScript(seed: string, rates: FaultRates): Script {
   const dice = createDice(seed);
   const { delayMaxMs = delayMaxFallbackMs } = rates;
-  // Three draws a message, whatever the rates are, so that the draws of later messages stay the same.
+  // Always three draws for a message, so that the rates do not change the draws for later messages.
   const fault = (shares: Shares = {}) => ({
     kind: pick(shares, dice.share()),
     ms: dice.upTo(delayMaxMs),

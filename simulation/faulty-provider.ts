@@ -20,82 +20,82 @@ import {
 } from '../src/payments/simulated/hold.ts';
 import type { InstructionFault, Script } from './faults.ts';
 
-/** How long after a change its notification is sent, in milliseconds. */
+/** The delay between a change and its notification, in milliseconds. */
 const notificationDelayMs = 20;
-/** How long it sleeps at most before it looks at the time again, in milliseconds: the wall clock may be set. */
+/** The longest timer, in milliseconds. The wall clock may jump, so the provider must read it again. */
 const sleepMaxMs = 3_600_000;
-/** How long it waits before it sends a notification again, in milliseconds; one that fails once more is lost. */
+/** The delay after each failed attempt to send a notification, in milliseconds. After the last it is dropped. */
 const retryDelaysMs: readonly number[] = [1_000, 5_000, 30_000, 120_000];
 
-/** An instruction came under an id that was used before, where the script rejects such. */
+/** The error for an instruction that arrives again, if the script has `repeats: 'REFUSED'`. */
 export class DuplicateKey extends Error {
   override name = 'DuplicateKey';
 }
 
-/** What the provider works with. */
+/** The dependencies of the provider. */
 export interface FaultyProviderOptions {
-  /** The file of its books. */
+  /** The file of its database. */
   readonly file: string;
   readonly clock: Clock;
   readonly script: Script;
-  /** Rejects if the notification has to be sent again. */
+  /** Sends a notification. Rejects if the provider must retry. */
   readonly deliver: (notification: Notification) => Promise<void>;
 }
 
-/** A payment provider on the books of the simulated one, whose messages suffer what a script decides. It can be killed. */
+/** The simulated payment provider with faults from a script. It can be killed and reopened. */
 export interface FaultyProvider {
-  /** A connection, which stays while the provider is killed and opened again. */
+  /** Opens a connection, which survives kills of the provider. */
   connect(): FaultyConnection;
-  /** All holds, those that were cancelled before they were made included. */
+  /** All holds, including those that were cancelled before they were made. */
   holds(): readonly Hold[];
-  /** Makes an event happen to a hold; one that does not fit its status changes nothing. */
+  /** Applies an event to a hold. An event that its status does not allow changes nothing. */
   befall(holdId: string, event: MoneyEvent): void;
   /** Changes the script. */
   follow(script: Script): void;
-  /** Ends it as a crash would: calls in flight are never answered, notifications are lost, later calls reject. */
+  /** Simulates a crash: calls in flight never settle, notifications are lost, later calls reject. */
   kill(): void;
-  /** Opens it again on the same file. */
+  /** Opens it again with the same file. */
   reopen(): void;
   close(): void;
 }
 
-/** The provider as a service sees it. Closing the connection leaves the provider as it is. */
+/** A connection of the service to the provider. Closing it does not close the provider. */
 export interface FaultyConnection extends PaymentProvider {
-  /** Ends the connection as a crash of the service would: none of its calls ever settles. */
+  /** Simulates a crash of the service: no call of this connection settles any more. */
   cut(): void;
 }
 
-/** The provider from an opening of its books to its end. */
+/** A run of the provider, from opening its database to closing it. */
 interface Run {
   readonly books: Books;
-  /** Resolves after so long, unless the run ends before. */
+  /** Resolves after `ms`; never, if the run ends before. */
   sleep(ms: number): Promise<void>;
   isOver(): boolean;
   end(): void;
 }
 
-/** Opens the books in a file. */
+/** Opens the provider with its file. */
 export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvider {
   const { file, clock, deliver } = options;
   let { script } = options;
-  let cancelAlarm = () => {};
+  let cancelTimer = () => {};
   let notifications = 0;
   let current: Run | undefined = openRun(file, clock);
 
   function running(): Run {
-    if (current === undefined) throw new Error('The simulated provider does not run.');
+    if (current === undefined) throw new Error('The simulated provider is not running.');
     return current;
   }
   const sleepMsUntil = (atMs: number) => Math.min(Math.max(atMs - clock.nowMs(), 1), sleepMaxMs);
-  function setAlarm({ books }: Run): void {
-    cancelAlarm();
+  function setTimer({ books }: Run): void {
+    cancelTimer();
     const [next] = books.planned(1);
     const atMs = next?.plan[0]?.atMs;
     if (next !== undefined && atMs !== undefined) {
-      cancelAlarm = clock.after(sleepMsUntil(atMs), () => change(next, () => {}));
+      cancelTimer = clock.after(sleepMsUntil(atMs), () => change(next, () => {}));
     }
   }
-  /** Changes a hold as of now, and notifies if its money has moved. */
+  /** Changes a hold after its due events. Sends a notification if its money moved. */
   function change<T>(order: Pick<Hold, 'holdId' | 'escrowId'>, apply: (hold: Hold) => T): T {
     const run = running();
     const { result, hasMoved } = run.books.change(order, (hold) => {
@@ -104,7 +104,7 @@ export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvid
       const result = apply(hold);
       return { result, hasMoved: stateOf(hold) !== before };
     });
-    setAlarm(run);
+    setTimer(run);
     if (hasMoved) {
       notifications += 1;
       const notification = { eventId: `sim-evt-${notifications}`, about: { holdId: order.holdId } };
@@ -128,15 +128,17 @@ export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvid
       await run.sleep(delayMs);
     }
   }
-  function arriveLater(run: Run, ms: number, instruction: PaymentInstruction): void {
-    void run.sleep(ms).then(() => change(instruction, (hold) => carry(hold, instruction, { kind: 'NONE' })));
+  function deliverLater(run: Run, ms: number, instruction: PaymentInstruction): void {
+    void run
+      .sleep(ms)
+      .then(() => change(instruction, (hold) => execute(hold, instruction, { kind: 'NONE' })));
   }
-  function carry(hold: Hold, instruction: PaymentInstruction, fault: InstructionFault): PaymentSnapshot {
+  function execute(hold: Hold, instruction: PaymentInstruction, fault: InstructionFault): PaymentSnapshot {
     const course = script.course?.(instruction) ?? {};
     const shortened = fault.kind === 'SHORT_HOLD' ? { ...course, holdLastsMs: fault.ms } : course;
     return carryOut(hold, instruction, { verdict: verdictOf(fault), course: shortened }, clock.nowMs());
   }
-  async function meet(
+  async function receive(
     instruction: PaymentInstruction,
     choose: () => InstructionFault,
   ): Promise<PaymentSnapshot> {
@@ -146,22 +148,22 @@ export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvid
       recordSending(hold, instruction);
       const hasArrived = hold.instructions[instructionId]?.outcome !== undefined;
       if (script.repeats === 'REFUSED' && hasArrived)
-        throw new DuplicateKey(`${instructionId} was used before.`);
+        throw new DuplicateKey(`The instruction id ${instructionId} was used before.`);
       const chosen = choose();
-      return { fault: chosen, payment: arrives(chosen) ? carry(hold, instruction, chosen) : undefined };
+      return { fault: chosen, payment: isExecuted(chosen) ? execute(hold, instruction, chosen) : undefined };
     });
     switch (fault.kind) {
       case 'KEPT_BACK': {
         const next = await fault.until;
-        return run.isOver() ? never() : meet(instruction, () => next);
+        return run.isOver() ? never() : receive(instruction, () => next);
       }
       case 'SILENT':
         return never();
       case 'LATE_REQUEST':
       case 'DUPLICATE_REQUEST':
-        arriveLater(run, fault.ms, instruction);
+        deliverLater(run, fault.ms, instruction);
     }
-    if (payment === undefined || fault.kind === 'LOST_ANSWER') throw connectionBroken();
+    if (payment === undefined || fault.kind === 'LOST_ANSWER') throw connectionLost();
     const reported = report(instruction, payment);
     if (fault.kind === 'SLOW') await run.sleep(fault.ms);
     return reported;
@@ -169,7 +171,7 @@ export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvid
   async function lookUp(order: PaymentOrder): Promise<PaymentSnapshot> {
     const run = running();
     const fault = script.lookUp(order);
-    if (fault.kind === 'LOST') throw connectionBroken();
+    if (fault.kind === 'LOST') throw connectionLost();
     const payment = report(order, change(order, snapshotOf));
     if (fault.kind === 'SILENT') return never();
     if (fault.kind === 'SLOW') await run.sleep(fault.ms);
@@ -178,16 +180,16 @@ export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvid
   const report = (order: PaymentOrder, truth: PaymentSnapshot) => script.report?.(order, truth) ?? truth;
 
   function kill(): void {
-    cancelAlarm();
+    cancelTimer();
     current?.end();
     current = undefined;
   }
 
-  setAlarm(current);
+  setTimer(current);
   return {
     connect: () =>
       connectTo({
-        instruct: (instruction) => meet(instruction, () => script.instruction(instruction)),
+        instruct: (instruction) => receive(instruction, () => script.instruction(instruction)),
         lookUp,
       }),
     holds: () => {
@@ -208,7 +210,7 @@ export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvid
     reopen: () => {
       kill();
       current = openRun(file, clock);
-      setAlarm(current);
+      setTimer(current);
     },
     close: kill,
   };
@@ -238,22 +240,22 @@ function openRun(file: string, clock: Clock): Run {
   };
 }
 
-/** What a connection sends on. */
-interface Verbs {
+/** The calls of a connection. */
+interface ProviderCalls {
   instruct(instruction: PaymentInstruction): Promise<PaymentSnapshot>;
   lookUp(order: PaymentOrder): Promise<PaymentSnapshot>;
 }
 
-function connectTo({ instruct, lookUp }: Verbs): FaultyConnection {
+function connectTo({ instruct, lookUp }: ProviderCalls): FaultyConnection {
   const closing = new AbortController();
   let isCut = false;
 
   async function call(signal: AbortSignal, send: () => Promise<PaymentSnapshot>): Promise<PaymentSnapshot> {
     if (isCut) return never();
-    const over = AbortSignal.any([signal, closing.signal]);
-    over.throwIfAborted();
+    const ended = AbortSignal.any([signal, closing.signal]);
+    ended.throwIfAborted();
     const aborted = new Promise<never>((_, reject) => {
-      over.addEventListener('abort', () => reject(over.reason));
+      ended.addEventListener('abort', () => reject(ended.reason));
     });
     const [outcome] = await Promise.allSettled([Promise.race([send(), aborted])]);
     if (isCut) return never();
@@ -268,7 +270,7 @@ function connectTo({ instruct, lookUp }: Verbs): FaultyConnection {
     lookUp: (order, signal) => call(signal, () => lookUp(order)),
     notificationMethod: 'POST',
     readNotification: () => {
-      throw new Error('Its notifications are not sent over HTTP.');
+      throw new Error('The simulated provider does not send notifications over HTTP.');
     },
     close: async () => closing.abort(new Error('The connection to the simulated provider is closed.')),
     cut: () => {
@@ -277,7 +279,7 @@ function connectTo({ instruct, lookUp }: Verbs): FaultyConnection {
   };
 }
 
-/** What of a hold is notified of when it changes. */
+/** The part of a hold whose change causes a notification. */
 const stateOf = ({ status, afterPayout = [] }: Hold) => `${status} ${afterPayout.length}`;
 
 function verdictOf({ kind }: InstructionFault): Verdict {
@@ -285,12 +287,12 @@ function verdictOf({ kind }: InstructionFault): Verdict {
   return kind === 'REFUSE' ? 'REFUSED' : 'CONSENTED';
 }
 
-function arrives(fault: InstructionFault): boolean {
+function isExecuted(fault: InstructionFault): boolean {
   if (fault.kind === 'SILENT') return fault.carriedOut;
   return !['LOST_REQUEST', 'LATE_REQUEST', 'KEPT_BACK'].includes(fault.kind);
 }
 
-function connectionBroken(): Error {
+function connectionLost(): Error {
   return new ProviderFailure('UNREACHABLE', 'The connection to the simulated provider broke.');
 }
 

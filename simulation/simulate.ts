@@ -150,7 +150,7 @@ class Simulation {
       working -= 1;
     };
     this.#supervisor.begin();
-    this.#bank.changeFaultRates();
+    this.#bank.changeFaultLevel();
     this.#strike();
     runPerson(world, instance, () => working === 0 && this.#isOver).catch(world.fail);
     runWatcher(world, instance, () => this.#isOver).catch(world.fail);
@@ -167,7 +167,7 @@ class Simulation {
       ['kill', () => this.#supervisor.kill()],
       ['stop', () => void this.#supervisor.stop().catch(world.fail)],
       ['providerKill', () => this.#bank.kill()],
-      ['weather', () => this.#bank.changeFaultRates()],
+      ['weather', () => this.#bank.changeFaultLevel()],
       ['lapse', () => this.#bank.lapseOne()],
       ['wallJump', () => this.#setWall()],
     ];

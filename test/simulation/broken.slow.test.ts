@@ -312,7 +312,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'does not wait for the disk',
     assembly: committingLate((units) => units.some(isOfReconciliation)),
-    found: /stored nowhere|never sent|a client (saw|was shown|was answered)/,
+    found: /stored nowhere|never sent|a client (saw|was shown|got a response)/,
   },
   {
     name: 'does not note that it gives an instruction',
@@ -348,12 +348,12 @@ const mutants: readonly Mutant[] = [
     assembly: committingLate(
       (units) => units.some((unit) => isA('FileArtwork', unit)) && !units.some(isOfReconciliation),
     ),
-    found: /a client was answered, and its nonce .* is not spent/,
+    found: /a client got a response, but its nonce .* is not consumed/,
   },
   {
     name: 'lets a call in and takes its effect in another unit',
     assembly: withExecute(admittingApart),
-    found: /calls to file .* were let in .*; it is filed \d times|calls that count/,
+    found: /calls to file .* were admitted with .*; it is filed \d times|calls that count/,
   },
   {
     name: 'lets platforms move the money of others',
@@ -422,53 +422,53 @@ const mutants: readonly Mutant[] = [
     name: 'commits in the middle of a batch',
     assembly: committingHalves,
     found:
-      /left a part of what was not committed|its records are|leaf \d+ is not of what|calls to file .* were let in .*; it is filed \d times|calls that count; \d+ are counted/,
+      /left a part of what was not committed|its records are|leaf \d+ does not match|calls to file .* were admitted with .*; it is filed \d times|calls that count; \d+ are counted/,
   },
   {
     name: 'loses a leaf of its log',
     assembly: forging(`DELETE FROM log_leaf WHERE id = ${forgedLeaf}`),
     found:
-      /leaf 20 of the log is missing|leaf 20 is not of what FILING|a tree of 21 leaves was published; there are 20|has no leaf; it names 20|have one leaf|RECORD_DAMAGED/,
+      /leaf 20 of the log is missing|leaf 20 does not match FILING|a checkpoint of size 21 was published, but the log has 20 leaves|has no leaf; its leaf index is 20|share leaf \d+|RECORD_DAMAGED/,
   },
   {
     name: 'commits to something else than it stores',
     assembly: forging(`UPDATE filing SET salt = zeroblob(32) WHERE leaf_index = ${forgedLeaf}`),
-    found: /leaf 20 is not of what FILING/,
+    found: /leaf 20 does not match FILING/,
   },
   {
     name: 'changes a filing with its hash',
     assembly:
       forging(`UPDATE filing SET timestamp = '2019' || substr(timestamp, 5), hash = '${'0'.repeat(64)}'
       WHERE leaf_index = ${forgedLeaf}`),
-    found: /leaf 20 is not of what FILING/,
+    found: /leaf 20 does not match FILING/,
   },
   {
     name: 'exchanges two leaves of its log',
     assembly: forging(`UPDATE log_leaf SET id = -id WHERE id >= ${forgedLeaf - 1};
       UPDATE log_leaf SET id = ${2 * forgedLeaf - 1} + id, first = ${2 * forgedLeaf - 1} + id WHERE id < 0`),
-    found: /leaf (19|20) is stored with hashes of another tree/,
+    found: /leaf (19|20) is stored with wrong hashes/,
   },
   {
     name: 'keeps a record beside the leaf of another',
     assembly: forging(`UPDATE filing SET leaf_index = ${2 * forgedLeaf - 1} - leaf_index
       WHERE leaf_index >= ${forgedLeaf - 1}`),
-    found: /leaf \d+ is not of what \S+ AS-\S+ \d is/,
+    found: /leaf \d+ does not match \S+ AS-\S+ \d;/,
   },
   {
     name: 'forgets a log event',
     assembly: forging('DELETE FROM log_event'),
-    found: /leaf 0 is of nothing that is there/,
+    found: /leaf 0 has no record or log event/,
   },
   {
     name: 'publishes a checkpoint before it is on disk',
     assembly: keepingLate,
-    found: /a checkpoint of \d+ leaves was published, and the file has one of \d+/,
+    found: /a checkpoint of size \d+ was published, but the checkpoint file has size \d+/,
   },
   {
     name: 'makes its log again',
     assembly: rewritingTheLog,
     found:
-      /the tree of \d+ leaves is another than was published|EvidenceLogError: the database does not agree with what was published|two trees of \d+ leaves were shown|The stored record does not match the evidence log/,
+      /the tree of size \d+ differs from the published one|EvidenceLogError: the database does not agree with what was published|two trees of \d+ leaves were shown|The stored record does not match the evidence log/,
   },
 ];
 
