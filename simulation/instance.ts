@@ -15,28 +15,28 @@ import { partyRules } from './parties.ts';
 import { type Around, watchStatements } from './statements.ts';
 import { deployment, sleep, turn, type World } from './world.ts';
 
-/** One life of the service, from its start to its end, be it killed or stopped. */
+/** One process of the service, from its start until it is killed or stopped. */
 export interface Instance {
   readonly folder: string;
   readonly listener: Listener;
   /** Executes commands of the store. */
   readonly execute: Execute;
-  /** Waits for work of this life. Rejects with ConnectionLost if the life ends before. */
+  /** Waits for the work of a client. Rejects with ConnectionLost if the instance ends first. */
   during<T>(work: () => Promise<T>): Promise<T>;
   take(notification: Notification): Promise<void>;
   /** The published checkpoint of the evidence log. */
   checkpoint(): PublishedCheckpoint | undefined;
-  /** Resumes what an earlier life left. */
+  /** Starts the signer and the recovery of open orders. */
   start(): Promise<void>;
-  /** Ends it at once: nothing that it still does has an effect. */
+  /** Ends the instance at once. Nothing that it still does has an effect. */
   kill(): void;
-  /** Ends it as SIGTERM does. */
+  /** Ends the instance as SIGTERM does. */
   stop(): Promise<void>;
-  /** Frees what it holds, after its end. */
+  /** Closes the files of a killed instance. */
   close(): Promise<void>;
 }
 
-/** What a life needs. */
+/** Options of `startInstance`. */
 export interface InstanceOptions {
   readonly world: World;
   readonly folder: string;
@@ -45,31 +45,31 @@ export interface InstanceOptions {
   readonly newInstructionId: () => string;
   readonly random: () => number;
   readonly log: Logger;
-  /** What happens to the writing transaction that begins now; undefined for nothing. */
+  /** Returns the fault of the write transaction that begins now, or undefined if there is none. */
   readonly strike: (instance: Instance) => Strike | undefined;
-  /** Called at each point where a kill has an effect of its own. It may kill this life. */
+  /** Called at each point where a kill may make a difference. It may kill this instance. */
   readonly point: (name: string, instance: Instance) => void;
-  /** Called when a step of an instruction is on disk. It may kill this life, too. */
+  /** Called when a step of an instruction is on disk. It may kill this instance. */
   readonly step: (name: string, instance: Instance) => void;
 }
 
-/** What happens to a transaction before its commit. */
+/** A fault in a transaction before its commit. */
 export interface Strike {
-  /** How many statements of the transaction run before it. If there are fewer, it comes at the commit. */
+  /** How many statements of the transaction run before the fault. If there are fewer, the fault is at the commit. */
   readonly statements: number;
-  /** Kills the life, or throws what the disk fails with. */
+  /** Kills the instance, or throws the error of the disk. */
   befall(place: 'in a batch' | 'before a commit'): void;
 }
 
-/** The service is not there, or went away before it answered. */
+/** The service is down, or ended before it responded. */
 export class ConnectionLost extends Error {
   override name = 'ConnectionLost';
 }
 
-/** How many turns of the event loop a killed life has until its files are closed. */
+/** How many turns of the event loop pass before the files of a killed instance are closed. */
 const turnsBeforeClosing = 3;
 
-/** Begins a life on the database of a folder. */
+/** Starts an instance on the database in a folder. */
 export function startInstance(options: InstanceOptions): Instance {
   const { world, folder, connection, random, newInstructionId, log } = options;
   const clock = createInstanceClock(world.clock);
@@ -83,20 +83,20 @@ export function startInstance(options: InstanceOptions): Instance {
   );
   const storeOptions = { ...deployment, dataDir: folder, opening: 'EXISTING' } as const;
   const opened = createSqliteStore(storeOptions, options.assembly.openCore(storeOptions));
-  const callsUnderWay = createCallsUnderWay();
+  const openCalls = createOpenCalls();
 
-  /** Does something; what is dead waits for ever. */
-  async function surviving<T>(work: () => Promise<T>): Promise<T> {
+  /** Does some work. Never settles if the instance is dead by then. */
+  async function unlessDead<T>(work: () => Promise<T>): Promise<T> {
     if (isDead) return never();
     const [outcome] = await Promise.allSettled([work()]);
     if (isDead) return never();
     if (outcome.status === 'rejected') throw outcome.reason;
     return outcome.value;
   }
-  /** Does something between two points. */
+  /** Does some work, with a point before it and a point after it. */
   function between<T>(name: string, work: () => Promise<T>): Promise<T> {
     reach(`before ${name}`);
-    return surviving(() => work().finally(() => reach(`after ${name}`)));
+    return unlessDead(() => work().finally(() => reach(`after ${name}`)));
   }
   function reach(point: string): void {
     if (!isDead) options.point(point, instance);
@@ -109,14 +109,14 @@ export function startInstance(options: InstanceOptions): Instance {
 
   const store: Store = {
     ...opened,
-    execute: (unit) => surviving(() => opened.execute(unit).finally(() => reachStep(unit))),
+    execute: (request) => unlessDead(() => opened.execute(request).finally(() => reachStep(request))),
   };
   const file = options.assembly.createCheckpointFile(folder);
   const signer = createSigner({
     ...{ execute: executorOf(store), keyRing, clock, log },
     origin: 'simulated.invalid/log',
     madeUpOrigin: '',
-    file: { ...file, write: (note) => between('a checkpoint is kept', () => file.write(note)) },
+    file: { ...file, write: (note) => between('a checkpoint is written', () => file.write(note)) },
   });
   const { service, calls } = options.assembly.assemble({
     ...deployment,
@@ -136,7 +136,7 @@ export function startInstance(options: InstanceOptions): Instance {
     publication: signer,
   });
   const listener = createListener(calls);
-  const { during } = callsUnderWay;
+  const { during } = openCalls;
 
   const instance: Instance = {
     folder,
@@ -156,15 +156,15 @@ export function startInstance(options: InstanceOptions): Instance {
       isDead = true;
       clock.end();
       connection.cut();
-      callsUnderWay.lose();
+      openCalls.lose();
     },
     stop: async () => {
-      callsUnderWay.refuse();
-      await Promise.race([callsUnderWay.ended(), sleep(world, worldLimits.drainMs)]);
+      openCalls.rejectNew();
+      await Promise.race([openCalls.ended(), sleep(world, worldLimits.drainMs)]);
       await service.stop();
       await connection.close();
       await signer.stop();
-      callsUnderWay.lose();
+      openCalls.lose();
       if (isDead) return;
       await opened.close();
       stopWatching();
@@ -178,23 +178,23 @@ export function startInstance(options: InstanceOptions): Instance {
   return instance;
 }
 
-/** The step of an instruction that a request puts on disk; undefined if it is none. */
+/** Returns the step of an instruction that a request stores, or undefined if it stores none. */
 function stepOf({ effect }: StoreRequest): string | undefined {
   if (effect?.kind === 'OpenEscrow') return 'after FREEZE is prepared';
   if (effect?.kind === 'PrepareResolution') return `after ${effect.resolution} is prepared`;
-  if (effect?.kind === 'RecordSent') return 'after an instruction is noted as sent';
+  if (effect?.kind === 'RecordSent') return 'after an instruction is recorded as sent';
   return effect?.kind === 'UpdateOrder' ? `after ${effect.update.from} to ${effect.update.to}` : undefined;
 }
 
-/** Watches the transactions that write: what is to befall each is asked for at its beginning. */
-function createBatchWatch(asked: { begun(): Strike | undefined; committed(): void }): Around {
+/** Watches the write transactions. `begun` chooses the fault of each transaction at its beginning. */
+function createBatchWatch(on: { begun(): Strike | undefined; committed(): void }): Around {
   let isWriting = false;
   let strike: Strike | undefined;
   let statements = 0;
   return ({ source }, run) => {
     if (source === 'BEGIN IMMEDIATE') {
       isWriting = true;
-      strike = asked.begun();
+      strike = on.begun();
       statements = 0;
     }
     const isCommit = source === 'COMMIT';
@@ -207,13 +207,13 @@ function createBatchWatch(asked: { begun(): Strike | undefined; committed(): voi
     const result = run();
     if (isCommit && isWriting) {
       isWriting = false;
-      asked.committed();
+      on.committed();
     }
     return result;
   };
 }
 
-/** A clock whose callbacks end with a life. */
+/** Creates a clock whose timers are cancelled when the instance ends. */
 function createInstanceClock(clock: Clock): Clock & { end(): void } {
   const waiting = new Set<() => void>();
   let isEnded = false;
@@ -239,14 +239,14 @@ function createInstanceClock(clock: Clock): Clock & { end(): void } {
   };
 }
 
-/** The calls that somebody outside waits for. */
-function createCallsUnderWay() {
+/** Creates the set of open calls, which clients wait for. */
+function createOpenCalls() {
   const open = new Set<(error: Error) => void>();
-  let isRefusing = false;
+  let isRejecting = false;
   let onIdle = () => {};
   return {
     during: async <T>(work: () => Promise<T>): Promise<T> => {
-      if (isRefusing) throw new ConnectionLost('The service takes no calls.');
+      if (isRejecting) throw new ConnectionLost('The service accepts no calls.');
       const { promise: lost, reject } = Promise.withResolvers<never>();
       open.add(reject);
       try {
@@ -256,11 +256,11 @@ function createCallsUnderWay() {
         if (open.size === 0) onIdle();
       }
     },
-    refuse: () => {
-      isRefusing = true;
+    rejectNew: () => {
+      isRejecting = true;
     },
     lose: () => {
-      isRefusing = true;
+      isRejecting = true;
       for (const reject of open) reject(new ConnectionLost('The connection to the service broke.'));
     },
     ended: () =>

@@ -6,8 +6,8 @@ import { isDiffering, nameOf, namesIn, sellerId } from './parties.ts';
 import { must } from './violation.ts';
 import type { Witness } from './witness.ts';
 
-/** The states that may follow each. */
-const steps: Readonly<Record<EscrowState, readonly EscrowState[]>> = {
+/** The states that may follow each state. */
+const nextStates: Readonly<Record<EscrowState, readonly EscrowState[]>> = {
   UNPAID: ['FROZEN', 'CLOSED'],
   FROZEN: ['RELEASED', 'REFUNDED', 'CLOSED'],
   RELEASED: [],
@@ -15,7 +15,7 @@ const steps: Readonly<Record<EscrowState, readonly EscrowState[]>> = {
   CLOSED: [],
 };
 
-/** Where the money of an order may be meanwhile: the provider may know more than the order. */
+/** The provider statuses that each state of an order allows during a run. The provider may be ahead of the order. */
 const statuses: Readonly<Record<EscrowState, readonly PaymentStatus[]>> = {
   UNPAID: ['ABSENT', 'AWAITING_BUYER', 'VOID', 'HELD', 'RETURNED', 'LAPSED'],
   FROZEN: ['HELD', 'PAID_OUT', 'PARTLY_RETURNED', 'DISPUTED', 'RETURNED', 'LAPSED'],
@@ -24,17 +24,17 @@ const statuses: Readonly<Record<EscrowState, readonly PaymentStatus[]>> = {
   CLOSED: ['VOID', 'RETURNED', 'LAPSED'],
 };
 
-/** Where it is in the end. */
+/** The provider statuses that each state allows at the end. */
 const finalStatuses: typeof statuses = { ...statuses, UNPAID: [], FROZEN: ['HELD'] };
 
-/** Where else it may be if a person closed the order without knowing, and in the end. */
+/** Further statuses of an order that an operator closed without asking the provider: during a run, and at the end. */
 const closedStatuses: readonly PaymentStatus[] = ['ABSENT', 'AWAITING_BUYER', 'HELD'];
 const closedFinally: readonly PaymentStatus[] = ['ABSENT'];
 
-/** The review of an order that an operator stopped. */
+/** The review reason of an order that an operator stopped. */
 const stopped = 'An operator stopped it.';
 
-/** Whether an order may need review: it differs, was stopped, or its money moved after the pay-out. */
+/** Returns whether an order may need review: its amount differs, it was stopped, or its money moved after the pay-out. */
 export function mayNeedPerson({
   buyerId,
   review,
@@ -45,7 +45,7 @@ export function mayNeedPerson({
 
 const isOpen = ({ status }: { readonly status: string }) => ['PREPARED', 'SENT', 'UNKNOWN'].includes(status);
 
-/** Throws a Violation unless all invariants hold, also right after a crash. */
+/** Throws a Violation unless all invariants hold. They must hold at any time, also right after a crash. */
 export function checkAlways(books: Books, witness: Witness): void {
   for (const order of books.orders) {
     checkHistory(order);
@@ -54,7 +54,7 @@ export function checkAlways(books: Books, witness: Witness): void {
     checkMoney(order, statuses, witness.mayBeClosed(order.escrowId) ? closedStatuses : []);
     checkAfterPayout(order, witness);
     if (order.review !== null) {
-      must(mayNeedPerson(order), order.escrowId, `it needs a person: ${order.review}`);
+      must(mayNeedPerson(order), order.escrowId, `it needs review: ${order.review}`);
     }
   }
   checkGiven(books);
@@ -65,11 +65,11 @@ export function checkAlways(books: Books, witness: Witness): void {
   witness.check(books);
 }
 
-/** Throws a Violation unless both sides agree, and nothing is left to do. */
+/** Throws a Violation unless the service and the provider agree and nothing is open. */
 export function checkFinally(books: Books, witness: Witness): void {
   for (const order of books.orders) {
     const { escrowId, review, operations } = order;
-    must(review === null, escrowId, `it still needs a person: ${review}`);
+    must(review === null, escrowId, `it still needs review: ${review}`);
     const open = operations.filter(isOpen).map(({ kind, status }) => `${kind} ${status}`);
     must(open.length === 0, escrowId, `instructions are left open: ${open}`);
     checkMoney(order, finalStatuses, witness.mayBeClosed(escrowId) ? closedFinally : []);
@@ -85,9 +85,10 @@ export function checkFinally(books: Books, witness: Witness): void {
 function checkHistory({ escrowId, state, history }: BookedOrder): void {
   must(history[0] === 'UNPAID', escrowId, `its history begins with ${history[0]}`);
   must(history.at(-1) === state, escrowId, `it is ${state}; its history is ${history}`);
-  for (const [place, next] of history.entries()) {
-    const before = history[place - 1];
-    must(before === undefined || steps[before].includes(next), escrowId, `its history is ${history}`);
+  for (const [index, next] of history.entries()) {
+    const previous = history[index - 1];
+    const isLegal = previous === undefined || nextStates[previous].includes(next);
+    must(isLegal, escrowId, `its history is ${history}`);
   }
 }
 
@@ -100,46 +101,49 @@ function checkLedger(order: BookedOrder): void {
   const freezes = statusesOf('FREEZE');
   must(freezes.length === 1, escrowId, `it has ${freezes.length} freezes`);
   const wasFrozen = history.includes('FROZEN');
-  must(!wasFrozen || freezes[0] === 'CONFIRMED', escrowId, `it was FROZEN, its FREEZE is ${freezes[0]}`);
+  must(!wasFrozen || freezes[0] === 'CONFIRMED', escrowId, `it was FROZEN, but its FREEZE is ${freezes[0]}`);
   must(confirmed('RELEASE', 'REFUND') <= 1, escrowId, 'it was resolved twice');
   must(
     confirmed('RELEASE') === Number(state === 'RELEASED'),
     escrowId,
-    `${state}, and its RELEASE is not so`,
+    `it is ${state}, and its confirmed RELEASEs do not match`,
   );
-  // It was paid out, and returned before the service knew of either.
+  // The money was paid out and returned before the service knew of either.
   const wentBack = hold?.afterPayout.at(-1)?.payment === 'RETURNED';
   const isReturned = wentBack || confirmed('REFUND', 'CANCEL') === 1;
   must(state !== 'REFUNDED' || isReturned, escrowId, 'REFUNDED without a REFUND');
 }
 
-/** The history has what happened to the money after the release, each once and in order, and a person was called. */
+/** Checks that the history has each change of the money after the release once and in order, each with an alert. */
 function checkAfterPayout(order: BookedOrder, witness: Witness): void {
   const { escrowId, state, buyerId, hold, afterPayout, review, accepted, lookUpAtMs } = order;
   const happened = (hold?.afterPayout ?? []).map(({ payment }) => payment);
-  const said = isDiffering(buyerId)
-    ? afterPayout.filter((one, place) => one !== afterPayout[place - 1])
+  const recorded = isDiffering(buyerId)
+    ? afterPayout.filter((payment, index) => payment !== afterPayout[index - 1])
     : afterPayout;
-  let place = 0;
-  for (const payment of happened) if (payment === said[place]) place += 1;
-  must(place === said.length, escrowId, `its history has ${said} after the release; there was ${happened}`);
-  must(said.length === 0 || state === 'RELEASED', escrowId, `it is ${state}, and its history has ${said}`);
-  // A kill between the commit and the log line loses the line, but the order stays in review until a person finds it.
-  const alarms = witness.alarmsOf(escrowId) + Number(review !== null || witness.wasFound(escrowId));
-  must(said.length <= alarms, escrowId, `its history has ${said}, and a person was called ${alarms} times`);
-  const isSettled = review !== null || accepted === 1 || lookUpAtMs !== null;
-  const last = said.at(-1) ?? 'PAID_OUT';
-  must(isSettled || last === 'PAID_OUT', escrowId, `its money is ${last}, and nobody looks at it`);
+  const inHistory = `its history has ${recorded} after the release`;
+  let matched = 0;
+  for (const payment of happened) if (payment === recorded[matched]) matched += 1;
+  must(matched === recorded.length, escrowId, `${inHistory}; the provider had ${happened}`);
+  must(recorded.length === 0 || state === 'RELEASED', escrowId, `it is ${state}, and ${inHistory}`);
+  // A kill between the commit and the log line loses the line, but the order stays in review until an operator reads it.
+  const alerts = witness.alertsOf(escrowId) + Number(review !== null || witness.wasReviewed(escrowId));
+  must(recorded.length <= alerts, escrowId, `${inHistory}, and there were ${alerts} alerts`);
+  const isHandled = review !== null || accepted === 1 || lookUpAtMs !== null;
+  const last = recorded.at(-1) ?? 'PAID_OUT';
+  const unhandled = `its money is ${last}, and it is neither in review nor due for a look-up`;
+  must(isHandled || last === 'PAID_OUT', escrowId, unhandled);
 }
 
-/** The last entry of the history says where the money is. */
+/** Checks that the last status in the history is that of the provider. */
 function checkLastEntry({ escrowId, state, hold, afterPayout }: BookedOrder): void {
   if (state !== 'RELEASED') return;
   const last = afterPayout.at(-1) ?? 'PAID_OUT';
-  must(last === hold?.status, escrowId, `its history has ${last} last; the provider says ${hold?.status}`);
+  const message = `the last status in its history is ${last}; the provider says ${hold?.status}`;
+  must(last === hold?.status, escrowId, message);
 }
 
-/** Only parties of the platform that filed a work pay for it and are paid. */
+/** Checks that the buyer and the seller are parties of the platform that filed the artwork. */
 function checkParties({ escrowId, buyerId, filedBy, operations }: BookedOrder, witness: Witness): void {
   const holdId = operations.find(({ kind }) => kind === 'FREEZE')?.instructionId ?? '';
   const own = {
@@ -147,15 +151,15 @@ function checkParties({ escrowId, buyerId, filedBy, operations }: BookedOrder, w
     seller: { account: nameOf(filedBy, sellerId) },
   };
   for (const names of witness.namesOf(holdId)) {
-    must(names === namesIn(own), escrowId, `it is for a work of ${filedBy}, and ${names}`);
+    must(names === namesIn(own), escrowId, `${filedBy} filed its artwork, and ${names}`);
   }
 }
 
-/** Throws a Violation if an order still waits for its buyer although the time of all buyers is over. */
+/** Throws a Violation if an order waits for its buyer. Call this after the deadline of all buyers. */
 export function checkNoneWaits({ orders }: Books): void {
   for (const { escrowId, nextActionUrl, hold, state } of orders) {
     const waits = nextActionUrl !== null || (state === 'UNPAID' && hold?.status === 'AWAITING_BUYER');
-    must(!waits, escrowId, `it is ${state} and still awaits its buyer, whose time is over`);
+    must(!waits, escrowId, `it is ${state} and still waits for its buyer after the deadline`);
   }
 }
 
@@ -168,19 +172,19 @@ function checkMoney(
   const isAllowed = allowed[state].includes(status) || (state === 'CLOSED' && ofClosed.includes(status));
   must(isAllowed, escrowId, `it is ${state}; the provider says ${status}`);
   const held = hold?.amount ?? amount;
-  must(held === amount, escrowId, `it is over ${amount}; the provider holds ${held}`);
+  must(held === amount, escrowId, `its amount is ${amount}; the provider holds ${held}`);
   must(hold === undefined || hold.escrowId === escrowId, escrowId, `its hold is for ${hold?.escrowId}`);
 }
 
-/** Each instruction was stored before the provider got it, and the provider paid nothing twice. */
+/** Checks that each instruction was stored before the provider got it, and that the provider paid nothing twice. */
 function checkGiven({ orders, given }: Books): void {
-  const written = new Map(orders.flatMap((order) => order.operations.map((one) => [one.instructionId, one])));
+  const stored = new Map(orders.flatMap((order) => order.operations.map((one) => [one.instructionId, one])));
   for (const { instructionId, holdId, kind } of given) {
-    const own = written.get(instructionId);
+    const own = stored.get(instructionId);
     const what = `${instructionId}, a ${kind} of ${holdId}`;
-    must(own !== undefined, holdId, `the provider got ${what}, which is stored nowhere`);
-    must(own.kind === kind, holdId, `the provider got ${what}; it is a ${own.kind}`);
-    must(own.status !== 'PREPARED', holdId, `the provider got ${what}, which was never sent`);
+    must(own !== undefined, holdId, `the provider got ${what}, which is not in the database`);
+    must(own.kind === kind, holdId, `the provider got ${what}; it is stored as a ${own.kind}`);
+    must(own.status !== 'PREPARED', holdId, `the provider got ${what}, which is not recorded as sent`);
   }
   for (const order of orders) checkPaidOnce(order);
 }
@@ -188,18 +192,19 @@ function checkGiven({ orders, given }: Books): void {
 function checkPaidOnce({ escrowId, given, operations }: BookedOrder): void {
   const own = new Set(operations.map(({ instructionId }) => instructionId));
   const foreign = given.filter(({ instructionId }) => !own.has(instructionId));
-  must(foreign.length === 0, escrowId, `it was sent ${foreign.map(({ instructionId }) => instructionId)}`);
+  const foreignIds = foreign.map(({ instructionId }) => instructionId);
+  must(foreign.length === 0, escrowId, `the provider got instructions of other orders for it: ${foreignIds}`);
   const endedIn = (status: PaymentStatus) => (one: GivenOperation) => one.outcome === status;
-  // An instruction may have been given under several keys.
+  // An instruction may have been sent under several keys.
   const count = (kind: InstructionKind, status: PaymentStatus) =>
     new Set(given.filter((one) => one.kind === kind && endedIn(status)(one)).map((one) => one.instructionId))
       .size;
   const [paid, returned] = [count('RELEASE', 'PAID_OUT'), count('REFUND', 'RETURNED')];
   must(paid <= 1, escrowId, `it was paid out ${paid} times`);
-  must(returned <= 1, escrowId, `it was paid back ${returned} times`);
+  must(returned <= 1, escrowId, `it was refunded ${returned} times`);
 }
 
-/** Each RELEASED order has its one TRANSFER record. */
+/** Checks that each RELEASED order has one TRANSFER record. */
 function checkProvenance({ orders, filings }: Books): void {
   const byFiling = Map.groupBy(orders, ({ filingNo }) => filingNo);
   for (const { filingNo, events } of filings) {
@@ -212,15 +217,15 @@ function checkProvenance({ orders, filings }: Books): void {
   }
 }
 
-/** Filings are numbered without gaps. */
+/** Checks that the numbers of filings have no gaps. */
 function checkNumbers({ filings }: Books): void {
-  for (const [place, { filingNo }] of filings.entries()) {
-    const isNext = Number(/\d+$/.exec(filingNo)?.[0]) === place + 1;
-    must(isNext, filingNo, `it is filing ${place + 1}, as ${filings[place - 1]?.filingNo} is the one before`);
+  for (const [index, { filingNo }] of filings.entries()) {
+    const isNext = Number(/\d+$/.exec(filingNo)?.[0]) === index + 1;
+    must(isNext, filingNo, `it is filing ${index + 1}; the previous one is ${filings[index - 1]?.filingNo}`);
   }
 }
 
-/** Each opening made one order at most, and a filing has one at a time that is under way. */
+/** Checks that each CreateEscrow request opened at most one order, and that a filing has at most one active order. */
 function checkUniqueness({ orders }: Books): void {
   for (const [buyerId, ofBuyer] of Map.groupBy(orders, (order) => order.buyerId)) {
     const ids = ofBuyer.map(({ escrowId }) => escrowId);
@@ -229,6 +234,6 @@ function checkUniqueness({ orders }: Books): void {
   const active = orders.filter(({ state }) => state === 'UNPAID' || state === 'FROZEN');
   for (const [filingNo, ofFiling] of Map.groupBy(active, (order) => order.filingNo)) {
     const ids = ofFiling.map(({ escrowId }) => escrowId);
-    must(ids.length === 1, ids[1] ?? '', `${filingNo} has several orders under way: ${ids}`);
+    must(ids.length === 1, ids[1] ?? '', `${filingNo} has several active orders: ${ids}`);
   }
 }

@@ -8,14 +8,14 @@ import { odds, strikesMs } from './limits.ts';
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
 
-/** How many orders a person looks at at a time. */
+/** How many orders an operator reads at a time. */
 const casesAtATime = 20;
-/** What a person who knows the runbook may decide: accepted, what is held for a CLOSED order would stay held. */
+/** The decisions that the runbook allows. ACCEPT for a CLOSED order would leave its hold at the provider. */
 const possibleFor = ({ order: { state } }: EscrowCase): readonly (Decision | 'CLOSE')[] => {
   if (state === 'CLOSED') return ['LOOK_AGAIN', 'RETURN'];
   return state === 'UNPAID' ? [...decisions, 'CLOSE'] : decisions;
 };
-/** The errors that a decision may get. */
+/** The errors that a decision may return. */
 const expected: readonly Reason[] = ['ESCROW_STATE_CONFLICT', 'UNAVAILABLE'];
 const decisions: readonly Decision[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN'];
 
@@ -24,8 +24,8 @@ const anyCase = { state: undefined, needsReview: false };
 const calendar = createCalendar('Asia/Shanghai');
 
 /**
- * Reads the orders in review again and again and decides about them, until `isOver`. Now and then closes or stops an order that
- * waits for the provider.
+ * Simulates an operator until `isOver`: reads the orders in review repeatedly and decides about them. Sometimes closes
+ * or stops an order that waits for the provider.
  */
 export async function runPerson(
   world: World,
@@ -40,7 +40,7 @@ export async function runPerson(
     await decide(current, found, dice.pick(possibleFor(found)));
   }
 
-  /** Ends the waiting of an order that waits for the provider, or for its buyer. */
+  /** Closes or stops an order that waits for the provider or for its buyer. */
   async function endWaiting(current: Instance): Promise<void> {
     const { items } = await current.execute({ kind: 'ListCases', selection: anyCase, page });
     const waiting = items.filter(({ review, open }) => review === undefined && open.length > 0);
@@ -58,8 +58,8 @@ export async function runPerson(
     const { order, review } = found;
     const { escrowId, state } = order;
     decided += 1;
-    if (review !== undefined) world.witness.found(escrowId);
-    world.trace.note(escrowId, `a person decides ${decision}; it is ${state}: ${review}`);
+    if (review !== undefined) world.witness.reviewed(escrowId);
+    world.trace.note(escrowId, `an operator decides ${decision}; the order is ${state}: ${review}`);
     world.tally.count(`decision ${decision}`);
     try {
       const [instructionId, nowMs] = [`person-${decided}`, world.clock.nowMs()];
@@ -70,7 +70,7 @@ export async function runPerson(
       } else await execute({ kind: 'Decide', by: operator, escrowId, decision, instructionId, nowMs });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      world.trace.note(escrowId, `the decision is refused: ${error.message}`);
+      world.trace.note(escrowId, `the decision is rejected: ${error.message}`);
       must(expected.includes(error.reason), escrowId, error.message);
     }
   }

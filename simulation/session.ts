@@ -143,7 +143,7 @@ async function refusedTo(
   key?: string,
 ): Promise<void> {
   const outcome = await client.send(who, request, [...always, reason], key);
-  must(outcome === 'LOST' || outcome.status !== 200, name, `${who.caller} was not refused with ${reason}`);
+  must(outcome === 'LOST' || outcome.status !== 200, name, `${who.caller} was not rejected with ${reason}`);
 }
 
 async function newestOf({ client }: Session, who: Caller, filingNo: string): Promise<string | undefined> {
@@ -163,7 +163,7 @@ async function resolve(session: Session, who: Caller, kind: Resolution, escrowId
   client.sawOrder(escrow);
   // The REFUND of an order that got no hold yet cancels it.
   const expected = kind === 'RELEASE' ? ['RELEASED'] : ['REFUNDED', 'CLOSED'];
-  must(expected.includes(escrow.state), escrowId, `the ${kind} was answered with ${escrow.state}`);
+  must(expected.includes(escrow.state), escrowId, `the ${kind} returned ${escrow.state}`);
 }
 
 /** Looks at an order; the state that it is in, as far as the answer comes. */

@@ -149,7 +149,7 @@ class Simulation {
       }
       working -= 1;
     };
-    this.#supervisor.begin();
+    this.#supervisor.start();
     this.#bank.changeFaultLevel();
     this.#strike();
     runPerson(world, instance, () => working === 0 && this.#isOver).catch(world.fail);
@@ -196,7 +196,7 @@ class Simulation {
     trace.note(everybody, 'all is calm');
     this.#isCalm = true;
     this.#bank.calm();
-    this.#supervisor.begin();
+    this.#supervisor.start();
     this.#noteWall();
     const buyersUntilMs = this.#latestWallMs + simulatedLimits.buyerDeadlineMs + worldLimits.endingMs;
     await this.#passUntil(() => clock.nowMs() >= buyersUntilMs);

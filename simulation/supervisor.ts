@@ -12,38 +12,38 @@ import { everybody } from './trace.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
-/** Keeps the service going, as a supervisor does: after each end comes the next life. */
+/** Runs the service and starts a new instance after each kill or stop. */
 export interface Supervisor {
-  /** The life that takes calls. Throws ConnectionLost if there is none. */
+  /** Returns the running instance. Throws ConnectionLost if the service is down. */
   instance(): Instance;
   deliver(notification: Notification): Promise<void>;
-  /** Kills the service, if it runs. */
+  /** Kills the running instance, if there is one. */
   kill(): void;
-  /** Stops it as SIGTERM does, if it runs; the next life comes by itself, unless it is stopped for good. */
+  /** Stops the running instance as SIGTERM does, if there is one. A new one starts later unless `isForGood`. */
   stop(isForGood?: boolean): Promise<void>;
-  /** Starts it now, if it does not run. */
-  begin(): void;
-  /** The folder that the service has, or had last. */
+  /** Starts an instance now, if none is running. */
+  start(): void;
+  /** The folder of the running instance, or of the last one. */
   folder(): string;
-  /** Resolves when all that earlier lives held is let go of. */
+  /** Resolves when all killed instances have closed their files. */
   closed(): Promise<void>;
 }
 
-/** What the keeper needs. */
+/** Options of `createSupervisor`. */
 export interface SupervisorOptions {
   readonly world: World;
-  /** How many orders there will be. */
+  /** The number of sessions; the odds of kills depend on it. */
   readonly orders: number;
-  /** Whether it is killed the first time that it comes to each step, too. */
+  /** Whether the service is also killed the first time that it reaches each step. */
   readonly killsAtEachStep: boolean;
   readonly disk: Disk;
   readonly bank: () => Bank;
   readonly assembly: Assembly;
-  /** Looks at what an earlier life left, before the next one touches it. */
+  /** Checks the folder that the previous instance left, before the next one opens it. */
   readonly inspect: (folder: string) => void;
 }
 
-/** Begins with no life, on the database of a folder. */
+/** Creates a supervisor for the database in the folder `first`. No instance is running yet. */
 export function createSupervisor(
   { world, orders, killsAtEachStep, disk, bank, assembly, inspect }: SupervisorOptions,
   first: string,
@@ -56,19 +56,19 @@ export function createSupervisor(
   let operations = 0;
   let folder = first;
   let current: Instance | undefined;
-  let callOffBegin = () => {};
+  let cancelStart = () => {};
 
   const newInstructionId = () => {
     operations += 1;
     return `op-${operations}`;
   };
 
-  function beginLater(): void {
-    callOffBegin();
-    callOffBegin = clock.after(dice.upTo(worldLimits.downMaxMs), begin);
+  function startLater(): void {
+    cancelStart();
+    cancelStart = clock.after(dice.upTo(worldLimits.downMaxMs), start);
   }
-  function begin(): void {
-    callOffBegin();
+  function start(): void {
+    cancelStart();
     if (current !== undefined) return;
     trace.note(everybody, 'the service starts');
     tally.count('starts');
@@ -78,15 +78,15 @@ export function createSupervisor(
       current = startInstance({
         ...{ world, folder, connection, assembly, newInstructionId, random, log, point, step, strike },
       });
-      start(current);
+      resume(current);
     } catch (error) {
       world.fail(error);
     }
   }
-  function start(instance: Instance): void {
+  function resume(instance: Instance): void {
     instance.start().catch((error) => {
       if (!(error instanceof ApiError && error.reason === 'UNAVAILABLE')) world.fail(error);
-      else if (instance === current) end(instance, 'as it cannot start');
+      else if (instance === current) end(instance, 'because it cannot start');
     });
   }
   function strike(instance: Instance): Strike | undefined {
@@ -95,14 +95,14 @@ export function createSupervisor(
     if (dice.oneIn(odds.killInBatch(orders))) return { statements, befall: crashOf(instance) };
     return dice.oneIn(odds.diskFault) ? { statements, befall: failDisk } : undefined;
   }
-  /** Kills a life whose transaction begins now, and sees to it that nothing of that is left. */
+  /** Returns a strike that kills the instance in the current transaction and checks that none of it was committed. */
   function crashOf(instance: Instance): Strike['befall'] {
     const before = contentsOf(instance.folder);
     return (place) => {
       tally.count(`kill ${place}`);
       end(instance, place);
       if (contentsOf(folder) === before) return;
-      world.fail(new Violation(everybody, `the crash ${place} left a part of what was not committed`));
+      world.fail(new Violation(everybody, `the crash ${place} left parts of an uncommitted transaction`));
     };
   }
   function failDisk(place: Parameters<Strike['befall']>[0]): never {
@@ -135,7 +135,7 @@ export function createSupervisor(
         closings.delete(closing);
       });
     closings.add(closing);
-    beginLater();
+    startLater();
   }
 
   return {
@@ -161,9 +161,9 @@ export function createSupervisor(
       current = undefined;
       tally.count('stops');
       trace.note(everybody, 'the service has stopped');
-      if (!isForGood) beginLater();
+      if (!isForGood) startLater();
     },
-    begin,
+    start,
     folder: () => folder,
     closed: async () => {
       await Promise.all(closings);
@@ -171,7 +171,7 @@ export function createSupervisor(
   };
 }
 
-/** What the service logs becomes part of the trace. */
+/** Creates a logger that adds each log line to the trace. */
 function createLog({ trace, tally, witness }: World): Logger {
   const write = (line: string) => {
     const { escrowId, msg, err, from, to } = JSON.parse(line);
@@ -179,7 +179,7 @@ function createLog({ trace, tally, witness }: World): Logger {
     const why = err === undefined ? '' : ` (${err.message})`;
     trace.note(escrowId ?? everybody, `log: ${msg}${change}${why}`);
     tally.count(`log ${msg}`);
-    if (msg === 'an order needs a person') witness.alarmed(escrowId);
+    if (msg === 'an order needs a person') witness.alerted(escrowId);
   };
   return pino({ base: null, timestamp: false }, { write });
 }

@@ -4,25 +4,25 @@ import type { Books } from './books.ts';
 import type { Answer } from './listener.ts';
 import { must } from './violation.ts';
 
-/** What clients were shown, which must stay true. */
+/** Records what clients, the log and the provider showed, and checks later that it is still true. */
 export interface Witness {
   /** A response had the state of an order. */
   saw(escrowId: string, state: EscrowState): void;
   /** A response had the history of an order. */
   shown(escrowId: string, history: readonly string[]): void;
-  /** The log said that an order needs a person. */
-  alarmed(escrowId: string): void;
-  /** How often the log said it. */
-  alarmsOf(escrowId: string): number;
-  /** A person found the order in review, whatever the log said. */
-  found(escrowId: string): void;
-  /** Whether a person found it. */
-  wasFound(escrowId: string): boolean;
-  /** The provider got an order, by its hold, with these parties. */
+  /** The service logged that an order needs review. */
+  alerted(escrowId: string): void;
+  /** Returns how often the service logged it. */
+  alertsOf(escrowId: string): number;
+  /** An operator read the order in review, with or without an alert. */
+  reviewed(escrowId: string): void;
+  /** Returns whether an operator read the order in review. */
+  wasReviewed(escrowId: string): boolean;
+  /** The provider got an instruction for a hold with these parties. */
   named(holdId: string, names: string): void;
-  /** All parties that the provider got for an order. */
+  /** Returns all parties that the provider got for a hold. */
   namesOf(holdId: string): ReadonlySet<string>;
-  /** A person closes an order without the provider, if the store accepts it. */
+  /** An operator closes an order without asking the provider. The store may reject it. */
   closing(escrowId: string): void;
   mayBeClosed(escrowId: string): boolean;
   /** A response under an idempotency key named an order. */
@@ -31,20 +31,20 @@ export interface Witness {
   sent(call: SignedCall): void;
   /** The call with that nonce was answered. */
   answered(nonce: string, answer: Answer): void;
-  /** A checkpoint showed the size of the evidence log and its root in hex. */
+  /** A checkpoint had this tree size and this root, in hex. */
   sawTree(size: number, root: string): void;
-  /** The roots that were shown, by their sizes. */
+  /** Returns the root for each tree size of a checkpoint. */
   trees(): ReadonlyMap<number, string>;
-  /** Throws a Violation if the books differ from what clients were shown. */
+  /** Throws a Violation if the records contradict a response. */
   check(books: Books): void;
 }
 
-/** Nothing was shown yet. */
+/** Creates an empty witness. */
 export function createWitness(): Witness {
   const states = new Map<string, Set<EscrowState>>();
   const shown = new Map<string, readonly string[]>();
-  const alarms = new Map<string, number>();
-  const found = new Set<string>();
+  const alerts = new Map<string, number>();
+  const reviewed = new Set<string>();
   const names = new Map<string, Set<string>>();
   const closings = new Set<string>();
   const orderOf = new Map<string, string>();
@@ -69,12 +69,12 @@ export function createWitness(): Witness {
       must(isStartOf(shorter, longer), escrowId, `clients were shown ${seen} and ${history}`);
       shown.set(escrowId, longer);
     },
-    alarmed: (escrowId) => {
-      alarms.set(escrowId, (alarms.get(escrowId) ?? 0) + 1);
+    alerted: (escrowId) => {
+      alerts.set(escrowId, (alerts.get(escrowId) ?? 0) + 1);
     },
-    alarmsOf: (escrowId) => alarms.get(escrowId) ?? 0,
-    found: (escrowId) => void found.add(escrowId),
-    wasFound: (escrowId) => found.has(escrowId),
+    alertsOf: (escrowId) => alerts.get(escrowId) ?? 0,
+    reviewed: (escrowId) => void reviewed.add(escrowId),
+    wasReviewed: (escrowId) => reviewed.has(escrowId),
     named: (holdId, parties) => {
       names.set(holdId, (names.get(holdId) ?? new Set()).add(parties));
     },
@@ -84,8 +84,8 @@ export function createWitness(): Witness {
     },
     mayBeClosed: (escrowId) => closings.has(escrowId),
     keyed: (key, escrowId) => {
-      const before = orderOf.get(key) ?? escrowId;
-      must(before === escrowId, escrowId, `the idempotency key ${key} named ${before} before`);
+      const previous = orderOf.get(key) ?? escrowId;
+      must(previous === escrowId, escrowId, `the idempotency key ${key} named ${previous} before`);
       orderOf.set(key, escrowId);
     },
     sent: (call) => {
@@ -96,8 +96,8 @@ export function createWitness(): Witness {
       if (attempt !== undefined) attempts.set(nonce, { ...attempt, answer });
     },
     sawTree: (size, root) => {
-      const before = trees.get(size) ?? root;
-      must(before === root, 'world', `two trees of ${size} leaves were shown`);
+      const known = trees.get(size) ?? root;
+      must(known === root, 'world', `two checkpoints of ${size} leaves had different roots`);
       trees.set(size, root);
     },
     trees: () => trees,
@@ -112,5 +112,5 @@ export function createWitness(): Witness {
 }
 
 function isStartOf(start: readonly string[], whole: readonly string[]): boolean {
-  return start.every((state, place) => whole[place] === state);
+  return start.every((state, index) => whole[index] === state);
 }

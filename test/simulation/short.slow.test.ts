@@ -7,12 +7,12 @@ import { createRandom } from '../support/random.ts';
 const orders = 60;
 const { seed: anySeed } = createRandom();
 
-for (const [place, shape] of shapeNames.entries()) {
-  const seed = String(anySeed + place);
+for (const [index, shape] of shapeNames.entries()) {
+  const seed = String(anySeed + index);
   test(`${shape}: orders and money agree after faults, kills and restarts: seed ${seed}`, async (t) => {
     const { tally, books } = await simulate({ seed, orders, shape });
     t.diagnostic(`seed ${seed}: ${books.orders.length} orders, ${tally.of('starts')} starts`);
-    // While the wall clock is before the newest record nothing is filed, so they may be few.
+    // The service files nothing while the wall clock is before the newest record, so there may be few orders.
     assert.ok(books.orders.length > 0, 'no order was opened');
     assert.ok(tally.of('starts') > 1, 'the service was never killed or stopped');
   });
@@ -24,7 +24,7 @@ test('orders and money agree after a kill at each step of each instruction', asy
     ...[`after ${kind} is prepared`, `before ${kind}`, `after ${kind}`],
   ]);
   const moves = ['UNPAID to FROZEN', 'FROZEN to RELEASED', 'FROZEN to REFUNDED', 'UNPAID to CLOSED'];
-  steps.push('before CANCEL', 'after CANCEL', 'after a commit', 'after an instruction is noted as sent');
+  steps.push('before CANCEL', 'after CANCEL', 'after a commit', 'after an instruction is recorded as sent');
   steps.push(...moves.map((move) => `after ${move}`));
   assert.deepEqual(
     steps.filter((step) => tally.of(`kill ${step}`) === 0),
@@ -32,7 +32,7 @@ test('orders and money agree after a kill at each step of each instruction', asy
   );
 });
 
-test('what the shapes differ in happens', async () => {
+test('the events of each provider shape occur', async () => {
   const stripe = await simulate({ seed: '1', orders: 100, shape: 'STRIPE' });
   assert.ok(stripe.tally.of('fault saved error') > 0);
   const entries = stripe.books.orders.flatMap(({ entries }) => entries);
@@ -45,7 +45,7 @@ test('what the shapes differ in happens', async () => {
   assert.ok(!statuses.has('LAPSED') && !statuses.has('AWAITING_BUYER'));
 });
 
-test('the same seed gives the same run, another one another', async () => {
+test('a seed always gives the same run, and another seed another run', async () => {
   const digestOf = async (seed: string) => (await simulate({ seed, orders: 15 })).digest;
   const first = await digestOf('again');
   assert.equal(await digestOf('again'), first);
