@@ -33,8 +33,8 @@ export const consumesNonce = (answer: Answer): boolean =>
 
 /**
  * Throws a Violation unless the nonce, the idempotency key, the count and the effect of each signed call are stored
- * together or not at all, and stored if the call got a response. Runs are shorter than the retention of nonces, so the
- * service never deletes one.
+ * together or not at all, and stored if the call got a response. No instance of the service runs as long as nonces are
+ * retained, so none is deleted.
  */
 export function checkAdmissions(books: Books, attempts: ReadonlyMap<string, Attempt>): void {
   const all = [...attempts.values()];
