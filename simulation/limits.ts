@@ -1,7 +1,7 @@
 import type { ReconciliationLimits } from '../src/payments/reconciliation/limits.ts';
 import type { FaultRates } from './faults.ts';
 
-/** The timeout of the simulated service: that of a real one, about ten times as hurried. */
+/** The time limits of the simulated service: about a tenth of the real ones. */
 export const simulatedLimits: ReconciliationLimits = {
   answerTimeoutMs: 5_000,
   freezeDeadlineMs: 60_000,
@@ -21,74 +21,74 @@ export const simulatedLimits: ReconciliationLimits = {
   keptForOthers: 2,
 };
 
-/** How big and how patient the simulated world is. All times are in simulated milliseconds. */
+/** The sizes and time limits of a simulation. All times are in simulated milliseconds. */
 export const worldLimits = {
   platforms: 3,
-  /** Calls a month of the platform that has few. */
+  /** The monthly quota of the limited platform. */
   monthlyQuota: 40,
-  /** Calls that it makes at once, at most: more than it has a second. */
+  /** The most calls that the limited platform makes concurrently: more than its rate limit. */
   crowdMax: 15,
-  /** Sessions under way at the same time. */
+  /** Concurrent sessions. */
   clientsAtOnce: 64,
-  /** Sendings of one request until its client gives up. */
+  /** Attempts of one request until its client gives up. */
   triesMax: 6,
-  /** Sales of one artwork, one after the other. */
+  /** The most sales of one artwork, one after the other. */
   salesMax: 3,
-  /** The longest that time passes at once. */
+  /** The longest step of the clock. */
   stepMaxMs: 250,
-  /** FairQueue of the event loop between two steps of time, at most. */
+  /** The most turns of the event loop between two steps of the clock. */
   turnsMax: 3,
-  /** How long a graceful end waits for the calls in flight. */
+  /** How long a graceful stop waits for open calls. */
   drainMs: 10_000,
-  /** The longest that the service, or the provider, stays down. */
+  /** The longest downtime of the service and of the provider. */
   downMaxMs: 2_000,
-  /** How far the wall clock is set back or forward at most. */
+  /** The largest jump of the wall clock, back or forward. */
   wallJumpMaxMs: 120_000,
-  /** For how long a key answers with the error that is saved under it. */
+  /** How long a key returns the error that is saved under it. */
   savedErrorMs: 100_000,
   savedErrorDelayMs: 2_000,
-  /** The longest that a buyer takes to act: more than the service waits. */
+  /** The longest time that a buyer takes to act: longer than the deadline of the service. */
   buyerActsMaxMs: 1.3 * simulatedLimits.buyerDeadlineMs,
-  /** The longest between two things that happen to money after its pay-out. */
+  /** The longest time between two events after a pay-out. */
   afterPayoutMaxMs: 60_000,
-  /** How long it takes at most, when nothing goes wrong, until an order is ended whose time is over. */
+  /** The longest time from the deadline of an order until the service closes it, without faults. */
   endingMs: simulatedLimits.buyerLookUpMs + 2 * simulatedLimits.longestRetryMs,
-  /** How long the world is left alone at the end: all that is due by any clock has had its turn by then. */
+  /** The time without faults at the end: long enough for everything that is due by any clock. */
   calmMs: 2.2 * simulatedLimits.quietLookUpMs,
-  /** Simulated time until a run counts as hung, for each order and in any case. */
-  patiencePerOrderMs: 60_000,
+  /** The simulated time until a run counts as hung: an amount for each order, plus a constant. */
+  timeoutPerOrderMs: 60_000,
   timeoutMs: 7_200_000,
-  /** Statements of a transaction until something befalls it, at most; if it has fewer, at its commit. */
+  /** The most statements of a transaction before a fault. If it has fewer, the fault is at the commit. */
   statementsMax: 12,
-  /** Events of an order that a failure shows. */
+  /** How many events a failure shows. */
   eventsShown: 80,
 } as const;
 
-/** How often something strikes: one in so many occasions. */
+/** How often each event occurs: one in N. */
 export const odds = {
-  /** The service is killed in a transaction that writes: more often where orders are few. */
+  /** The service is killed in a write transaction. More often if there are few orders. */
   killInBatch: (orders: number) => Math.max(50, orders / 4),
-  /** It is killed after a commit, or at a call to the provider. */
+  /** The service is killed after a commit, or before or after a call to the provider. */
   killAtPoint: (orders: number) => Math.max(100, orders / 2),
-  /** The disk fails a transaction, now and then. */
+  /** The disk fails in a transaction. */
   diskFault: 200,
-  /** Somebody sends a call again that was answered, as it was. */
+  /** An attacker replays a signed call. */
   replay: 20,
   /** The provider is killed before or after a call. */
   providerKillAtCall: 250,
-  /** The first sending of a hold ends in an error that is saved under its key, where there are such keys. */
+  /** The first attempt of a FREEZE ends with an error that is saved under its key, if the provider saves errors. */
   savedError: 15,
-  /** A buyer who has to act, where buyers are asked to. */
+  /** A buyer has to act, if the provider may require it. */
   mustAct: 6,
-  /** Money to which something happens after its pay-out. */
+  /** The money of an order changes after its pay-out. */
   afterPayout: 3,
-  /** A person ends the waiting of an order that nobody asked them about. */
-  impatience: 4,
-  /** An order whose amount the provider reports wrongly. */
+  /** An operator closes or stops an order that is not in review. */
+  endWaiting: 4,
+  /** The provider reports a wrong amount for an order. */
   differs: 12,
 } as const;
 
-/** How long it is between two strikes of the same kind, at most, in simulated milliseconds. */
+/** The longest time between two events of the same kind, in simulated milliseconds. The names seed the random draws. */
 export const strikesMs = {
   kill: 90_000,
   stop: 150_000,
@@ -100,7 +100,7 @@ export const strikesMs = {
   look: 10_000,
 } as const;
 
-/** How much goes wrong at the provider for a while. */
+/** The fault rates of the provider at each level. The simulation changes the level at random intervals. */
 export const faultLevels: Readonly<Record<'CLEAR' | 'ROUGH' | 'STORM', FaultRates>> = {
   CLEAR: {},
   ROUGH: {

@@ -8,20 +8,20 @@ import type { Request } from './requests.ts';
 /** A response. */
 export interface Answer {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: clients look into answers of every shape.
+  // biome-ignore lint/suspicious/noExplicitAny: clients read responses of every method.
   readonly json: any;
   readonly isReplay: boolean;
 }
 
-/** Passes requests to the pipeline of calls as both listeners do, without sockets. */
+/** Passes requests to the call pipeline as the listeners of both APIs do, without sockets. */
 export interface Listener {
-  /** A call of a platform, under an idempotency key if there is one. */
+  /** Handles a signed call of a platform. */
   signed(request: Request, key: string | undefined, credentials: SentCredentials): Promise<Answer>;
-  /** A call of an internal system. */
+  /** Handles a call of an internal system. */
   identified(request: Request, key: string | undefined, service: ServicePrincipal): Promise<Answer>;
 }
 
-/** The method and the target that signatures cover besides the body. */
+/** The method and the target that a signature covers, in addition to the body. */
 export const signedMethod = 'POST';
 export const targetOf = ({ method }: Request): string => `/${method.parent.typeName}/${method.name}`;
 /** The body that a signature covers. */

@@ -2,37 +2,37 @@ import type { PartyRules, ProviderIds } from '../src/domain/party.ts';
 import type { ImportedParty } from '../src/store/party-commands.ts';
 import { worldLimits } from './limits.ts';
 
-/** The provider ids of parties: one for each. */
+/** The rules for the provider ids of parties: one id for each party. */
 export const partyRules: PartyRules = {
   BUYER: { customer: { pattern: /./, what: 'a customer' } },
   SELLER: { account: { pattern: /./, what: 'an account' } },
 };
 
-/** The seller of every platform. */
+/** The id of the seller, the same on every platform. */
 export const sellerId = 'seller';
 
-/** How the buyers' names begin whose amounts the provider reports wrongly: always, or a few times. */
+/** The id prefixes of buyers for whom the provider reports a wrong amount: always, or a few times. */
 export const differing = { always: 'differs-always', aWhile: 'differs-a-while' } as const;
 
-/** Whether a person is bound to have to look at the orders of a buyer. */
+/** Returns whether the provider reports wrong amounts for a buyer, so that an operator must review the order. */
 export const isDiffering = (buyerId: string): boolean => buyerId.startsWith('differs-');
 
-/** How the ids of buyers begin. */
+/** The id prefixes of buyers. */
 export const buyerPrefixes = ['buyer', differing.always, differing.aWhile] as const;
 
-/** The buyer of a sale: the same id on every platform. */
+/** Returns the id of the buyer of a sale, the same on every platform. */
 export const buyerIdOf = (prefix: (typeof buyerPrefixes)[number], session: number, sale: number): string =>
   `${prefix}-${session}-${sale}`;
 
-/** What the provider calls a party of a platform. */
+/** Returns the provider id of a party. */
 export const nameOf = (platform: string, partyId: string): string => `${partyId} of ${platform}`;
 
-/** All parties of a platform, in a world of so many sessions. */
+/** Returns all parties of a platform for a number of sessions. */
 export function partiesOf(caller: string, sessions: number): ImportedParty[] {
-  const buyerIds = Array.from({ length: sessions * worldLimits.salesMax }, (_, place) => {
+  const buyerIds = Array.from({ length: sessions * worldLimits.salesMax }, (_, index) => {
     const [session, sale] = [
-      1 + Math.floor(place / worldLimits.salesMax),
-      1 + (place % worldLimits.salesMax),
+      1 + Math.floor(index / worldLimits.salesMax),
+      1 + (index % worldLimits.salesMax),
     ];
     return buyerPrefixes.map((prefix) => buyerIdOf(prefix, session, sale));
   }).flat();
@@ -47,7 +47,7 @@ export function partiesOf(caller: string, sessions: number): ImportedParty[] {
   return [seller, ...buyers].map((party) => ({ ...party, caller }));
 }
 
-/** Who pays and who is paid, as an instruction names them. */
+/** Returns the provider ids of the buyer and the seller of an instruction, as text. */
 export const namesIn = ({
   buyer,
   seller,

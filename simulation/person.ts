@@ -83,7 +83,7 @@ export async function runPerson(
         const selection = { state: undefined, needsReview: true };
         const { items } = await current.execute({ kind: 'ListCases', selection, page });
         for (const item of items) await decideAbout(current, item);
-        if (!world.isCalm() && dice.oneIn(odds.impatience)) await endWaiting(current);
+        if (!world.isCalm() && dice.oneIn(odds.endWaiting)) await endWaiting(current);
       });
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;

@@ -12,29 +12,29 @@ import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/fili
 import { exampleArtwork } from '../src/domain/example.ts';
 import { sellerId } from './parties.ts';
 
-/** A request of a client, as it is sent again and again. */
+/** A request of a client. Each retry sends the same one. */
 export interface Request {
   readonly method: DescMethodUnary;
   readonly message: Message;
-  /** What it is about, for the trace. */
+  /** The subject of its events in the trace. */
   readonly subject: string;
 }
 
-/** An artwork to file. */
+/** Returns a CreateFiling request. */
 export function filingRequest(author: string): Request {
   const artwork = { ...exampleArtwork, author, price: 1n };
   const message = create(CreateFilingRequestSchema, artwork);
   return { method: FilingService.method.createFiling, message, subject: author };
 }
 
-/** An order to open. */
+/** Returns a CreateEscrow request. */
 export function openingRequest(filingNo: string, amount: bigint, buyerId: string): Request {
   const terms = { filingNo, type: Escrow_Type.GUARANTEE, amount, buyerId, sellerId };
   const message = create(CreateEscrowRequestSchema, terms);
   return { method: EscrowService.method.createEscrow, message, subject: buyerId };
 }
 
-/** An order to pay out or back. */
+/** Returns a ReleaseEscrow or RefundEscrow request. */
 export function resolvingRequest(kind: 'RELEASE' | 'REFUND', escrowId: string): Request {
   const [method, schema] =
     kind === 'RELEASE'
@@ -43,13 +43,13 @@ export function resolvingRequest(kind: 'RELEASE' | 'REFUND', escrowId: string): 
   return { method, message: create(schema, { escrowId }), subject: escrowId };
 }
 
-/** An order to look at. */
+/** Returns a GetEscrow request. */
 export function getRequest(escrowId: string): Request {
   const message = create(GetEscrowRequestSchema, { escrowId });
   return { method: EscrowService.method.getEscrow, message, subject: escrowId };
 }
 
-/** The orders of a filing. */
+/** Returns a ListEscrows request for a filing. */
 export function listRequest(filingNo: string): Request {
   const message = create(ListEscrowsRequestSchema, { filingNo });
   return { method: EscrowService.method.listEscrows, message, subject: filingNo };

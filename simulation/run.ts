@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { type ShapeName, shapeNames } from './shapes.ts';
 import { type SimulationReport, simulate } from './simulate.ts';
 
-/** What to run: so many seeds, one after the other. */
+/** The seeds to run, one after the other, and the options of each run. */
 interface Plan {
   readonly seeds: readonly string[];
   readonly orders: number;
@@ -14,31 +14,32 @@ const seedsMax = 1_000_000_000;
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Reads the command line. Throws for what it does not know. */
-function readPlan(words: readonly string[]): Plan {
+/** Parses the command line. Throws if a flag or a value is not valid. */
+function readPlan(args: readonly string[]): Plan {
   const options = {
     seed: { type: 'string' },
     orders: { type: 'string' },
     runs: { type: 'string' },
     shape: { type: 'string' },
   } as const;
-  const { values } = parseArgs({ args: [...words], options });
-  const whole = (name: keyof typeof options, fallback: number) => {
+  const { values } = parseArgs({ args: [...args], options });
+  const integer = (name: keyof typeof options, fallback: number) => {
     const number = Number(values[name] ?? fallback);
-    if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} must be a whole number from 1.`);
+    if (!Number.isInteger(number) || number < 1)
+      throw new Error(`--${name} must be an integer of at least 1.`);
     return number;
   };
-  const first = whole('seed', 1 + Math.floor(Math.random() * seedsMax));
-  const seeds = Array.from({ length: whole('runs', defaults.runs) }, (_, place) => String(first + place));
+  const first = integer('seed', 1 + Math.floor(Math.random() * seedsMax));
+  const seeds = Array.from({ length: integer('runs', defaults.runs) }, (_, index) => String(first + index));
   const shape = shapeNames.find((name) => name === values.shape);
   if (values.shape !== shape) throw new Error(`--shape must be one of ${shapeNames.join(', ')}.`);
-  return { seeds, orders: whole('orders', defaults.orders), shape };
+  return { seeds, orders: integer('orders', defaults.orders), shape };
 }
 
 const countsOf = (names: readonly string[]): Record<string, number> =>
   Object.fromEntries([...Map.groupBy(names, (name) => name)].map(([name, of]) => [name, of.length]));
 
-/** The metrics of a run. */
+/** Returns the metrics of a run as text. */
 function metrics({ shape, tally, books, simulatedMs, digest }: SimulationReport, tookMs: number): string {
   const list = (counts: Record<string, number>) =>
     Object.entries(counts)
@@ -65,9 +66,9 @@ function metrics({ shape, tally, books, simulatedMs, digest }: SimulationReport,
 const { seeds, orders, shape } = readPlan(process.argv.slice(2));
 for (const seed of seeds) {
   print(`seed ${seed}, ${orders} orders`);
-  const beganMs = performance.now();
+  const startedMs = performance.now();
   try {
-    print(metrics(await simulate({ seed, orders, shape }), performance.now() - beganMs));
+    print(metrics(await simulate({ seed, orders, shape }), performance.now() - startedMs));
   } catch (error) {
     print(error instanceof Error ? error.message : String(error));
     process.exitCode = 1;

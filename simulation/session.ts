@@ -17,23 +17,24 @@ import {
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
 
-/** What sessions need. */
+/** Options of `runSession`. */
 export interface SessionOptions {
   readonly world: World;
   readonly callers: Callers;
-  /** The life that takes calls. Throws ConnectionLost if there is none. */
+  /** Returns the running instance. Throws ConnectionLost if the service is down. */
   readonly instance: () => Instance;
 }
 
-/** One session under way. */
+/** The state of one session. */
 interface Session extends Pick<SessionOptions, 'world' | 'callers'> {
   readonly name: string;
   readonly number: number;
   readonly dice: Dice;
   readonly client: Client;
   readonly seller: Platform;
+  /** Another platform, which owns none of the seller's filings. */
   readonly stranger: Platform;
-  /** A key for most calls. */
+  /** Returns a new idempotency key, or undefined for about a third of the calls. */
   perhapsKey(): string | undefined;
 }
 
@@ -41,7 +42,7 @@ type Resolution = 'RELEASE' | 'REFUND';
 
 const thinkMaxMs = 20_000;
 const filingsMax = 3;
-const actsMax = 3;
+const actionsMax = 3;
 const amountMax = 1_000_000;
 
 const always: readonly Reason[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS'];
@@ -53,7 +54,7 @@ const ofResolving: readonly Reason[] = [
   'ESCROW_STATE_CONFLICT',
 ];
 
-/** One platform files artworks and sells one of them, once or a few times; others meddle. */
+/** Simulates one platform that files artworks and sells one of them one or more times. Other callers interfere. */
 export async function runSession(
   { world, callers, instance }: SessionOptions,
   number: number,
@@ -100,18 +101,18 @@ async function sell(session: Session, filingNo: string, sale: number): Promise<v
   await open(session, who, request, filingNo);
   const escrowId = await newestOf(session, who, filingNo);
   if (escrowId === undefined) return;
-  for (let left = dice.below(actsMax + 1); left > 0; left -= 1) {
+  for (let left = dice.below(actionsMax + 1); left > 0; left -= 1) {
     await think(session);
-    await dice.pick(acts)(session, who, escrowId);
+    await dice.pick(actions)(session, who, escrowId);
   }
-  const isFrozen = (await look(session, who, escrowId)) === 'FROZEN';
+  const isFrozen = (await get(session, who, escrowId)) === 'FROZEN';
   if (isFrozen && !dice.oneIn(4)) await resolve(session, who, dice.pick(['RELEASE', 'REFUND']), escrowId);
 }
 
-/** Opens an order: once without a key; with one until something is known, sometimes twice at a time. */
+/** Opens an order. Without a key, sends the request once. With a key, retries it and sometimes sends it concurrently. */
 async function open(session: Session, who: Caller, request: Request, filingNo: string): Promise<void> {
   const { client, dice, stranger } = session;
-  if (dice.oneIn(8)) await refusedTo(session, stranger, request, 'PERMISSION_DENIED');
+  if (dice.oneIn(8)) await expectRejection(session, stranger, request, 'PERMISSION_DENIED');
   const key = session.perhapsKey();
   if (key === undefined) {
     client.sawOpening(await client.send(who, request, ofOpening), key);
@@ -124,18 +125,19 @@ async function open(session: Session, who: Caller, request: Request, filingNo: s
   if (dice.oneIn(8) && outcomes.some(isKept)) await reuse(session, who, key, filingNo);
 }
 
-/** Whether the key of a call is remembered from then on. */
+/** Returns whether the service has stored the key of a call with this outcome. */
 function isKept(outcome: Outcome): boolean {
   return outcome !== 'LOST' && (outcome.status === 200 || outcome.json.code === 'PAYMENT_PENDING');
 }
 
-/** The key of one request under another. */
+/** Sends another request under a key that is in use. */
 async function reuse(session: Session, who: Caller, key: string, filingNo: string): Promise<void> {
   const other = openingRequest(filingNo, 1n, 'another buyer');
-  await refusedTo(session, who, other, 'IDEMPOTENCY_KEY_REUSED', key);
+  await expectRejection(session, who, other, 'IDEMPOTENCY_KEY_REUSED', key);
 }
 
-async function refusedTo(
+/** Sends a request that the service must reject with a reason. */
+async function expectRejection(
   { client, name }: Session,
   who: Caller,
   request: Request,
@@ -161,26 +163,27 @@ async function resolve(session: Session, who: Caller, kind: Resolution, escrowId
   if (outcome === 'LOST' || outcome.status !== 200) return;
   const { escrow } = outcome.json;
   client.sawOrder(escrow);
-  // The REFUND of an order that got no hold yet cancels it.
+  // The REFUND of an order without a hold cancels it.
   const expected = kind === 'RELEASE' ? ['RELEASED'] : ['REFUNDED', 'CLOSED'];
   must(expected.includes(escrow.state), escrowId, `the ${kind} returned ${escrow.state}`);
 }
 
-/** Looks at an order; the state that it is in, as far as the answer comes. */
-async function look({ client }: Session, who: Caller, escrowId: string): Promise<EscrowState | undefined> {
+/** Gets an order. Returns its state, or undefined if the call failed. */
+async function get({ client }: Session, who: Caller, escrowId: string): Promise<EscrowState | undefined> {
   const outcome = await client.send(who, getRequest(escrowId), always);
   if (outcome === 'LOST' || outcome.status !== 200) return undefined;
   client.sawOrder(outcome.json.escrow);
   return outcome.json.escrow.state;
 }
 
+/** Another platform tries to read or release the order. */
 async function intrude(session: Session, _: Caller, escrowId: string): Promise<void> {
   const request = session.dice.oneIn(2) ? getRequest(escrowId) : resolvingRequest('RELEASE', escrowId);
-  await refusedTo(session, session.stranger, request, 'ESCROW_NOT_FOUND');
+  await expectRejection(session, session.stranger, request, 'ESCROW_NOT_FOUND');
 }
 
-/** A platform asks too often. */
-async function crowd({ client, callers, dice }: Session, _: Caller, escrowId: string): Promise<void> {
+/** A platform exceeds its rate limit and its quota. */
+async function exceedLimits({ client, callers, dice }: Session, _: Caller, escrowId: string): Promise<void> {
   const refusals: readonly Reason[] = [...always, 'ESCROW_NOT_FOUND', 'RATE_LIMITED', 'QUOTA_EXCEEDED'];
   const calls = Array.from({ length: dice.upTo(worldLimits.crowdMax) }, () =>
     client.send(callers.limited, getRequest(escrowId), refusals),
@@ -188,22 +191,22 @@ async function crowd({ client, callers, dice }: Session, _: Caller, escrowId: st
   await Promise.all(calls);
 }
 
-type AuditEntry = (session: Session, who: Caller, escrowId: string) => Promise<unknown>;
+type Action = (session: Session, who: Caller, escrowId: string) => Promise<unknown>;
 
 const one =
-  (kind: Resolution): AuditEntry =>
+  (kind: Resolution): Action =>
   (session, who, escrowId) =>
     resolve(session, who, kind, escrowId);
 
 const both =
-  (first: Resolution, second: Resolution): AuditEntry =>
+  (first: Resolution, second: Resolution): Action =>
   (session, who, escrowId) =>
     Promise.all([
       resolve(session, who, first, escrowId),
       resolve(session, session.dice.oneIn(2) ? who : session.callers.internal, second, escrowId),
     ]);
 
-const acts: readonly AuditEntry[] = [
+const actions: readonly Action[] = [
   one('RELEASE'),
   one('RELEASE'),
   one('REFUND'),
@@ -211,6 +214,6 @@ const acts: readonly AuditEntry[] = [
   both('RELEASE', 'RELEASE'),
   both('REFUND', 'REFUND'),
   intrude,
-  look,
-  crowd,
+  get,
+  exceedLimits,
 ];

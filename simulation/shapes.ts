@@ -6,36 +6,36 @@ import { DuplicateKey, type FaultyConnection } from './faulty-provider.ts';
 import { odds, worldLimits } from './limits.ts';
 import { sleep, type World } from './world.ts';
 
-/** The shapes that providers have: the simulated one's own, and those of the two real ones. */
+/** The provider shapes: that of the simulated provider, and those of the two real ones. */
 export const shapeNames = ['SIMULATED', 'STRIPE', 'MANGOPAY'] as const;
 
 /** One of `shapeNames`. */
 export type ShapeName = (typeof shapeNames)[number];
 
-/** What differs between providers, as far as the service can notice. */
+/** The differences between providers that are visible to the service. */
 export interface Shape {
-  /** Whether holds run out. */
+  /** Whether holds expire. */
   readonly lapses: boolean;
-  /** Whether it may ask a buyer to act first. */
+  /** Whether the provider may require an action of the buyer. */
   readonly awaitsBuyers: boolean;
-  /** What may happen to money after its pay-out, as sequences of events. */
+  /** The sequences of events that are possible after a pay-out. */
   readonly afterPayout: readonly (readonly MoneyEvent[])[];
-  /** What it makes of an instruction whose id it has seen. */
+  /** How the provider treats an instruction with a known id. */
   readonly repeats: 'REPLAYED' | 'REFUSED';
-  /** A fault as it can befall this provider. */
+  /** Returns the fault, or another one that this provider can have. */
   fault(fault: InstructionFault, instruction: PaymentInstruction): InstructionFault;
-  /** The connection as the service's own code for this provider makes use of it. */
+  /** Returns the connection, used in the same way as the service's adapter for this provider uses it. */
   adapt(connection: FaultyConnection): Adapted;
 }
 
-/** The two verbs that go by a provider's own rules. */
+/** The two methods that differ between providers. */
 export type Adapted = Pick<FaultyConnection, 'instruct' | 'lookUp'>;
 
-/** What is between the id of an instruction and the number of its sending, where each has a key of its own. */
-const sendingMark = '/';
+/** Separates the id of an instruction from the number of the attempt, if each attempt has its own key. */
+const attemptMark = '/';
 
-/** The instruction that was given under a key. */
-export const instructionOf = (key: string): string => key.split(sendingMark)[0] ?? key;
+/** Returns the id of the instruction that was sent under a key. */
+export const instructionOf = (key: string): string => key.split(attemptMark)[0] ?? key;
 
 const returns: readonly (readonly MoneyEvent[])[] = [['RETURN_ALL']];
 const contests: readonly (readonly MoneyEvent[])[] = [
@@ -48,7 +48,7 @@ const contests: readonly (readonly MoneyEvent[])[] = [
   ['RETURN_PART', 'DISPUTE', 'DISPUTE_WON', 'RETURN_ALL'],
 ];
 
-/** Makes the shape of a world's provider. `statusOf` is where the money of a hold is. */
+/** Creates the shape of the provider. `statusOf` returns the provider status of a hold. */
 export function createShape(
   name: ShapeName,
   world: World,
@@ -68,7 +68,7 @@ export function createShape(
     case 'STRIPE':
       return {
         ...plain,
-        // Each sending has its own key, and none is carried out after a later one.
+        // Each attempt has its own key, and no attempt takes effect after a later one.
         fault: (fault, { kind }) =>
           fault.kind === 'LATE_REQUEST' && kind !== 'FREEZE' ? { kind: 'LOST_ANSWER' } : fault,
         adapt: withKeysOfStripe(world, statusOf),
@@ -81,19 +81,20 @@ export function createShape(
         afterPayout: returns,
         repeats: 'REFUSED',
         fault: (fault) => (fault.kind === 'SHORT_HOLD' ? { kind: 'NONE' } : fault),
-        adapt: askingAfterDuplicates,
+        adapt: lookingUpDuplicates,
       };
   }
 }
 
 /**
- * Pays out and back under a fresh key each time, for the hold's own state forbids doing it twice. The FREEZE has its one key,
- * and an error that is saved under it is all that the key answers for a while; a CANCEL of what was not made needs it, too.
+ * Sends each RELEASE and REFUND under a new key, because the state of the hold prevents a second one. A FREEZE has one
+ * key. If an error is saved under that key, the key returns that error for some time. A CANCEL without a hold needs
+ * the key of the FREEZE, too.
  */
 function withKeysOfStripe(world: World, statusOf: (holdId: string) => PaymentSnapshot['status']) {
   const dice = world.dice.fork('saved errors');
   const saved = new Map<string, number>();
-  let sendings = 0;
+  let attempts = 0;
 
   function failIfSaved({ kind, holdId }: PaymentInstruction): void {
     const untilMs = saved.get(holdId) ?? 0;
@@ -106,15 +107,15 @@ function withKeysOfStripe(world: World, statusOf: (holdId: string) => PaymentSna
       const { kind, holdId, instructionId } = instruction;
       failIfSaved(instruction);
       if (kind !== 'FREEZE') {
-        sendings += 1;
-        const key = `${instructionId}${sendingMark}${sendings}`;
+        attempts += 1;
+        const key = `${instructionId}${attemptMark}${attempts}`;
         return connection.instruct({ ...instruction, instructionId: key }, signal);
       }
       const isSaved = !saved.has(holdId) && !world.isCalm() && dice.oneIn(odds.savedError);
       if (!isSaved) return connection.instruct(instruction, signal);
       saved.set(holdId, world.clock.monotonicMs() + worldLimits.savedErrorMs);
       world.tally.count('fault saved error');
-      // It may have been carried out before the error.
+      // The instruction may have taken effect before the error.
       if (dice.oneIn(2)) await connection.instruct(instruction, signal);
       return failAfter(world, dice.upTo(worldLimits.savedErrorDelayMs));
     },
@@ -123,11 +124,11 @@ function withKeysOfStripe(world: World, statusOf: (holdId: string) => PaymentSna
 
 async function failAfter(world: World, ms: number): Promise<never> {
   await sleep(world, ms);
-  throw new Error('The provider failed, and saved that.');
+  throw new Error('The provider failed and saved the error under the key.');
 }
 
-/** Asks where the money is, where a key that was used before is refused. */
-function askingAfterDuplicates({ instruct, lookUp }: FaultyConnection): Adapted {
+/** Looks up the payment if the provider rejects a key that was used before. */
+function lookingUpDuplicates({ instruct, lookUp }: FaultyConnection): Adapted {
   return {
     lookUp,
     instruct: async (instruction, signal) => {

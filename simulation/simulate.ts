@@ -20,19 +20,19 @@ import { deployment, turn, type World } from './world.ts';
 
 /** What to simulate. */
 export interface SimulationOptions {
-  /** Any text; the same one gives the same run. */
+  /** Any text. The same text gives the same run. */
   readonly seed: string;
-  /** Sessions, each of which opens an order at least if it gets that far. */
+  /** The number of sessions. Each opens one or more orders if its calls succeed. */
   readonly orders: number;
-  /** The shape of its provider; the seed's if not given. */
+  /** The shape of the provider. Drawn from the seed by default. */
   readonly shape?: ShapeName | undefined;
-  /** Whether the service is killed the first time that it comes to each step of an instruction. */
+  /** Whether the service is killed the first time that it reaches each step of an instruction. */
   readonly killsAtEachStep?: boolean;
-  /** What the service is put together of, where it is not the real one. */
+  /** Replaces parts of the real service. */
   readonly assembly?: Partial<Assembly>;
 }
 
-/** What a run came to. */
+/** The result of a run. */
 export interface SimulationReport {
   readonly shape: ShapeName;
   /** A digest of the run. */
@@ -42,14 +42,14 @@ export interface SimulationReport {
   readonly simulatedMs: number;
 }
 
-/** A run in which something was as it must not be; the message has the seed and the last events concerned. */
+/** A rule was violated. The message has the seed and the last events of the subject. */
 export class SimulationFailed extends Error {
   override name = 'SimulationFailed';
 }
 
 const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 
-/** Runs a world to its end. Rejects with SimulationFailed. */
+/** Runs a simulation. Rejects with SimulationFailed if a rule is violated. */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
   const disk = createDisk();
   try {
@@ -66,10 +66,10 @@ class Simulation {
   readonly #world: World;
   readonly #bank: Bank;
   readonly #supervisor: Supervisor;
-  readonly #giveUpMs: number;
+  readonly #timeoutAtMs: number;
   readonly #shape: ShapeName;
   #isCalm = false;
-  /** The latest that the wall clock ever showed, Unix milliseconds. */
+  /** The latest time that the wall clock has shown, in Unix milliseconds. */
   #latestWallMs = startMs;
   #failure: unknown;
   #sessionsLeft: number;
@@ -80,7 +80,7 @@ class Simulation {
     this.#options = options;
     this.#disk = disk;
     this.#sessionsLeft = orders;
-    this.#giveUpMs = worldLimits.timeoutMs + orders * worldLimits.patiencePerOrderMs;
+    this.#timeoutAtMs = worldLimits.timeoutMs + orders * worldLimits.timeoutPerOrderMs;
     const clock = createManualClock(startMs);
     const world: World = {
       clock,
@@ -101,7 +101,7 @@ class Simulation {
       this.#supervisor.deliver(notification),
     );
     const bank = () => this.#bank;
-    const inspect = (left: string) => checkAlways(readBooks(left, disk.provider), world.witness);
+    const inspect = (dataDir: string) => checkAlways(readBooks(dataDir, disk.provider), world.witness);
     this.#supervisor = createSupervisor(
       { world, orders, killsAtEachStep, disk, bank, assembly, inspect },
       folder,
@@ -116,7 +116,7 @@ class Simulation {
         { ...deployment, dataDir, opening: 'EXISTING' },
         this.#options.orders,
       );
-      await this.#rage(callers);
+      await this.#runWithFaults(callers);
       await this.#calmDown();
       const books = this.#inspectFinally();
       return {
@@ -135,8 +135,8 @@ class Simulation {
     }
   }
 
-  /** Everything that can go wrong does, until all sessions are at their end. */
-  async #rage(callers: Callers): Promise<void> {
+  /** Runs all sessions with faults. */
+  async #runWithFaults(callers: Callers): Promise<void> {
     const world = this.#world;
     const instance = () => this.#supervisor.instance();
     let working: number = worldLimits.clientsAtOnce;
@@ -160,7 +160,7 @@ class Simulation {
 
   #isOver = false;
 
-  /** Lets all that strikes do so now and then. */
+  /** Starts the faults that occur at random intervals. */
   #strike(): void {
     const world = this.#world;
     const strikes: readonly [keyof typeof strikesMs, () => void][] = [
@@ -190,10 +190,10 @@ class Simulation {
     this.#latestWallMs = Math.max(this.#latestWallMs, this.#world.clock.nowMs());
   }
 
-  /** Nothing goes wrong any more, until nothing is left to do; then the service ends. */
+  /** Stops all faults, lets the service finish its work, and stops it. */
   async #calmDown(): Promise<void> {
     const { clock, trace } = this.#world;
-    trace.note(everybody, 'all is calm');
+    trace.note(everybody, 'all faults stop');
     this.#isCalm = true;
     this.#bank.calm();
     this.#supervisor.start();
@@ -222,15 +222,15 @@ class Simulation {
     return readBooks(this.#supervisor.folder(), this.#disk.provider);
   }
 
-  /** Lets time pass until something is so. */
-  async #passUntil(isSo: () => boolean): Promise<void> {
+  /** Advances the clock until a condition holds. */
+  async #passUntil(condition: () => boolean): Promise<void> {
     const { clock, dice } = this.#world;
     const steps = dice.fork(`steps from ${clock.monotonicMs()}`);
-    while (!isSo()) {
+    while (!condition()) {
       for (let turns = steps.upTo(worldLimits.turnsMax); turns > 0; turns -= 1) await turn();
       if (this.#failure !== undefined) throw this.#failure;
       clock.advance(Math.min(clock.nextDueMs() ?? simulatedLimits.pollMs, worldLimits.stepMaxMs));
-      if (clock.monotonicMs() > this.#giveUpMs) throw new Violation(everybody, 'it comes to no end');
+      if (clock.monotonicMs() > this.#timeoutAtMs) throw new Violation(everybody, 'the run does not end');
     }
   }
 
@@ -242,7 +242,7 @@ class Simulation {
     const what = error instanceof Violation ? error.message : (error as Error).stack;
     const message =
       `seed ${seed}, ${orders} orders, ${this.#shape}, at ${clock.monotonicMs() / 1000} s: ${what}\n` +
-      `Again: npm run simulate -- --seed ${seed} --orders ${orders} --shape ${this.#shape}\n  ${events}`;
+      `Repeat it with: npm run simulate -- --seed ${seed} --orders ${orders} --shape ${this.#shape}\n  ${events}`;
     return new SimulationFailed(message, { cause: error });
   }
 }

@@ -1,6 +1,6 @@
 import Sqlite from 'better-sqlite3';
 
-/** A statement that is about to be run, and the connection that runs it. */
+/** A statement that is about to run, and the connection that runs it. */
 export interface Statement {
   readonly source: string;
   readonly client: Sqlite.Database;
@@ -9,12 +9,12 @@ export interface Statement {
 /** Wraps the run of a statement: `run` runs it. */
 export type Around = <T>(statement: Statement, run: () => T) => T;
 
-/** By the folder of the database, the outermost wrapper first. */
+/** The wrappers by the folder of the database, outermost first. */
 const watched = new Map<string, Around[]>();
 
 /**
- * Wraps each statement that a connection to the database in a folder prepares from now on; a later wrapper runs inside an
- * earlier one. Returns a function that removes all wrappers of the folder.
+ * Wraps each statement that connections to the database in a folder prepare from now on. A later wrapper runs inside
+ * an earlier one. Returns a function that removes all wrappers of the folder.
  */
 export function watchStatements(folder: string, around: Around): () => void {
   watched.set(folder, [...(watched.get(folder) ?? []), around]);
@@ -23,7 +23,7 @@ export function watchStatements(folder: string, around: Around): () => void {
 
 const prepare = Sqlite.prototype.prepare;
 
-// The engine has no hook for this, and needs none.
+// The SQLite engine of the service has no hook for this, and production code does not need one.
 Sqlite.prototype.prepare = function prepared(this: Sqlite.Database, source: string) {
   const statement = prepare.call(this, source);
   const around = [...watched].find(([folder]) => this.name.startsWith(`${folder}/`))?.[1];

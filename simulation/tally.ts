@@ -1,12 +1,12 @@
-/** Counts what happened, by its name. */
+/** Counts events by name. */
 export interface Tally {
   count(name: string): void;
   of(name: string): number;
-  /** All names that begin so, without the beginning, and their counts. */
+  /** Returns the counts of all names with a prefix, by the rest of the name. */
   under(prefix: string): Record<string, number>;
 }
 
-/** Counts from nothing. */
+/** Creates a tally without counts. */
 export function createTally(): Tally {
   const counts = new Map<string, number>();
   const of = (name: string) => counts.get(name) ?? 0;

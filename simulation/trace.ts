@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto';
 
-/** All that happened, in order. */
+/** The events of a run, in order. */
 export interface Trace {
-  /** Notes what happened to a subject: an order, a session, or the world. */
+  /** Adds an event of a subject: an order, a session, or the world. */
   note(subject: string, text: string): void;
-  /** Two names of one subject. */
+  /** Makes two names refer to one subject. */
   alias(name: string, other: string): void;
-  /** A digest of the trace. */
+  /** Returns a digest of all events. */
   digest(): string;
-  /** The last events of a subject under all its names, and what struck the whole world meanwhile. */
+  /** Returns the last events of a subject under all its names, including the events of the world since its first one. */
   lastOf(subject: string, count: number): string[];
 }
 
-/** The subject of what concerns all. */
+/** The subject of events that concern all subjects. */
 export const everybody = 'world';
 
 interface Event {
@@ -21,7 +21,7 @@ interface Event {
   readonly text: string;
 }
 
-/** Starts with nothing; `nowMs` is noted with each event. */
+/** Creates an empty trace. `nowMs` returns the time of each event. */
 export function createTrace(nowMs: () => number): Trace {
   const events: Event[] = [];
   const names = new Map<string, Set<string>>();

@@ -1,4 +1,4 @@
-/** Something that must never be so, and is; the subject is the order or session concerned. */
+/** A rule was violated. The subject is an order, a filing, a session or the world. */
 export class Violation extends Error {
   override name = 'Violation';
   readonly subject: string;

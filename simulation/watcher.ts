@@ -4,8 +4,8 @@ import { everybody } from './trace.ts';
 import { sleep, type World } from './world.ts';
 
 /**
- * Reads the newest checkpoint of the evidence log now and then, until `isOver`. Salts are random, so a seed does not repeat
- * roots: the trace has only sizes.
+ * Reads the newest checkpoint of the evidence log at random intervals until `isOver`. Salts are random, so a seed does
+ * not repeat roots. The trace has only tree sizes.
  */
 export async function runWatcher(
   world: World,
@@ -17,12 +17,12 @@ export async function runWatcher(
     await sleep(world, dice.upTo(strikesMs.look));
     try {
       const current = instance();
-      const shown = await current.during(async () => current.checkpoint());
-      if (shown === undefined) continue;
-      const { size, root } = shown;
+      const checkpoint = await current.during(async () => current.checkpoint());
+      if (checkpoint === undefined) continue;
+      const { size, root } = checkpoint;
       world.witness.sawTree(size, Buffer.from(root).toString('hex'));
-      world.trace.note(everybody, `a checkpoint is shown of ${size} leaves`);
-      world.tally.count('checkpoints shown');
+      world.trace.note(everybody, `the published checkpoint has size ${size}`);
+      world.tally.count('checkpoints read');
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;
     }

@@ -4,28 +4,28 @@ import type { Tally } from './tally.ts';
 import type { Trace } from './trace.ts';
 import type { Witness } from './witness.ts';
 
-/** What all parts of a simulation share. */
+/** The state that all parts of a simulation share. */
 export interface World {
   readonly clock: ManualClock;
   readonly dice: Dice;
   readonly trace: Trace;
   readonly tally: Tally;
   readonly witness: Witness;
-  /** Once it is, nothing goes wrong any more. */
+  /** Returns whether all faults have stopped. */
   isCalm(): boolean;
-  /** Ends the simulation: something is as it must not be. */
+  /** Ends the simulation with an error. */
   fail(error: unknown): void;
 }
 
-/** What the service is deployed as. */
+/** The deployment settings of the simulated service. */
 export const deployment = { environment: 'sandbox', currency: 'CNY' } as const;
 
-/** Resolves so many simulated milliseconds later. */
+/** Resolves after some simulated milliseconds. */
 export function sleep({ clock }: Pick<World, 'clock'>, ms: number): Promise<void> {
   return new Promise((resolve) => clock.after(ms, resolve));
 }
 
-/** Lets everything happen that needs no time. */
+/** Resolves in the next turn of the event loop. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
