@@ -9,6 +9,7 @@ import { createEvidenceService, createSharedEvidence } from '../api/services/evi
 import { createFilingService } from '../api/services/filing-service.ts';
 import { createPaging } from '../api/services/paging.ts';
 import { createProvenanceService } from '../api/services/provenance-service.ts';
+import { createReviewService } from '../api/services/review-service.ts';
 import { createWebhookService } from '../api/services/webhook-service.ts';
 import type { WebhookSettings } from '../config/config.ts';
 import type { Calendar } from '../domain/calendar.ts';
@@ -23,6 +24,7 @@ import { checkTarget, createAddressPolicy } from '../events/webhooks/target.ts';
 import { createBundles } from '../evidence/log/bundle.ts';
 import type { Publication } from '../evidence/log/publication.ts';
 import { createOpenReads, createTileReader } from '../evidence/log/tiles.ts';
+import { readLog } from '../evidence/log/verification.ts';
 import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/open-routes.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
@@ -122,6 +124,8 @@ export function createService(parts: ServiceParts): Service {
     attempt,
     checkTarget: (url) => checkTarget(url, targets),
     onWebhookChange: () => void sender.look(),
+    onDecision: recovery.wake,
+    readLog: () => readLog(execute),
   };
   return {
     dispatcher: createDispatcher([
@@ -132,6 +136,7 @@ export function createService(parts: ServiceParts): Service {
       createEventService(dependencies),
       createWebhookService(dependencies),
       createAdminService(dependencies),
+      createReviewService(dependencies),
     ]),
     notifications: createNotifications({ provider, execute, clock }),
     publicLog: {

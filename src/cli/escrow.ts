@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises';
 import { oneOf } from '../config/settings.ts';
 import { escrowStates, isByOperator } from '../domain/escrow.ts';
 import { type Decision, type OrderEnd, orderEnds } from '../domain/resolution.ts';
+import { readLog } from '../evidence/log/verification.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
-import type { Execute } from '../store/store.ts';
 import { type Action, type CommandGroup, readFlag, UsageError, type Words } from './command.ts';
 import { changeRegistry, type Session, withRegistry } from './session.ts';
 
@@ -77,18 +77,6 @@ const resolve: Action = {
     });
   },
 };
-
-/** Leaves of the evidence log that one store request reads. */
-const leavesAtOnce = 1_024;
-
-/** Makes the store read the evidence log before the write, during which a running server could not write. */
-async function readLog(execute: Execute): Promise<void> {
-  let left = true;
-  while (left) {
-    const { verified, size } = await execute({ kind: 'VerifyLog', leaves: leavesAtOnce });
-    left = verified < size;
-  }
-}
 
 /** `artseal escrow` */
 export const escrow: CommandGroup = {

@@ -17,7 +17,7 @@ const create: Action = {
     'Creates a token and shows it once. Without --scopes and --operator it has no permissions.',
     '--scopes    grants some of: read (filings, provenance, orders, events, webhooks), file (artworks), escrow (open, release and refund',
     '            orders), webhook (manage webhook endpoints), link (create public links to evidence, and revoke them),',
-    '            operate (AdminService). Example: read,file',
+    '            operate (AdminService and ReviewService). Example: read,file',
     '--operator  grants all scopes.',
     '--expires   takes a day of ARTSEAL_TIME_ZONE, a time (2027-01-01T09:00:00+08:00) or a duration (90d).',
     '--platform  binds the token to a platform: it sees and files only what belongs to the platform, without rate limit and',

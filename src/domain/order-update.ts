@@ -11,7 +11,7 @@ import {
 export interface OpenInstruction {
   readonly instructionId: string;
   readonly kind: InstructionKind;
-  readonly status: InstructionStatus;
+  readonly status: Exclude<InstructionStatus, 'CONFIRMED' | 'DECLINED'>;
 }
 
 /** An instruction that has ended. */

@@ -4,6 +4,8 @@ import type { Clock } from '../domain/clock.ts';
 export interface Repetition {
   /** Runs the work now. Resolves when this first run has ended; the next ones follow on their own. */
   start(): Promise<void>;
+  /** Runs the work at once: now, or after the run in progress. Does nothing before `start` and after `stop`. */
+  wake(): void;
   /** Begins no further run. Resolves when the run in progress has ended. */
   stop(): Promise<void>;
 }
@@ -18,31 +20,43 @@ export function every(
   work: () => unknown,
 ): Repetition {
   let isStopped = false;
+  let isWaiting = false;
+  let isWoken = false;
   let cancel = () => {};
   let running: Promise<void> = Promise.resolve();
 
   function run(): void | Promise<void> {
     const startMs = clock.monotonicMs();
     const end = () => {
-      if (!isStopped) schedule(Math.max(0, periodMs() - (clock.monotonicMs() - startMs)));
+      if (!isStopped) schedule(isWoken ? 0 : Math.max(0, periodMs() - (clock.monotonicMs() - startMs)));
     };
     const working = work();
     return working instanceof Promise ? working.then(end) : end();
   }
 
   function begin(): Promise<void> {
+    isWaiting = false;
+    isWoken = false;
     running = Promise.resolve(run());
     return running;
   }
 
   function schedule(ms: number): void {
+    isWaiting = true;
     cancel = clock.after(ms, () => void begin());
   }
 
   return {
     start: begin,
+    wake: () => {
+      isWoken = true;
+      if (!isWaiting) return;
+      cancel();
+      void begin();
+    },
     stop: () => {
       isStopped = true;
+      isWaiting = false;
       cancel();
       return running;
     },

@@ -26,6 +26,50 @@ describe('every', () => {
     assert.equal(count.runs, 4);
   });
 
+  test('a wake runs the work now, and the next period begins with that run', async () => {
+    const { clock, count, loop } = everySecond();
+    loop.wake();
+    assert.equal(count.runs, 0, 'before the start');
+    await loop.start();
+    clock.advance(600);
+    loop.wake();
+    assert.equal(count.runs, 2);
+    clock.advance(999);
+    assert.equal(count.runs, 2);
+    clock.advance(1);
+    assert.equal(count.runs, 3);
+    await loop.stop();
+    loop.wake();
+    clock.advance(10_000);
+    assert.equal(count.runs, 3);
+  });
+
+  test('a wake during a run is followed by one more run at once', async () => {
+    const clock = createManualClock();
+    const steps: PromiseWithResolvers<void>[] = [];
+    const loop = every(
+      clock,
+      () => 1_000,
+      () => {
+        const step = Promise.withResolvers<void>();
+        steps.push(step);
+        return step.promise;
+      },
+    );
+    const first = loop.start();
+    loop.wake();
+    loop.wake();
+    assert.equal(steps.length, 1);
+    steps[0]?.resolve();
+    await first;
+    clock.advance(0);
+    assert.equal(steps.length, 2);
+    steps[1]?.resolve();
+    await loop.stop();
+    clock.advance(5_000);
+    assert.equal(steps.length, 2);
+  });
+
   test('never has two runs at a time, and stop waits for the one in progress', async () => {
     const clock = createManualClock();
     const steps: PromiseWithResolvers<void>[] = [];

@@ -6,6 +6,7 @@ import { EventService } from '../../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
+import { ReviewService } from '../../gen/artseal/v1/review_pb.ts';
 import { WebhookService } from '../../gen/artseal/v1/webhook_pb.ts';
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { type Reason, reasons } from '../../src/domain/reason.ts';
@@ -20,6 +21,7 @@ export function typedClients(transport: Transport) {
     events: createClient(EventService, transport),
     webhooks: createClient(WebhookService, transport),
     admin: createClient(AdminService, transport),
+    review: createClient(ReviewService, transport),
   };
 }
 

@@ -49,4 +49,8 @@ export interface ServiceDependencies {
   readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
   /** Called when endpoints or their deliveries may have changed. */
   readonly onWebhookChange: () => void;
+  /** Called when a decision of an operator has made an order due. */
+  readonly onDecision: () => void;
+  /** As `readLog` of evidence/log/verification.ts. */
+  readonly readLog: () => Promise<void>;
 }

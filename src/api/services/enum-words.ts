@@ -19,6 +19,16 @@ export function checkWord<Word extends string>(
   numbers: Numbers<Word>,
   value: number,
 ): Violation[] {
-  if (value === 0 || wordOf(words, numbers, value) !== undefined) return [];
+  return value === 0 ? [] : checkRequiredWord(field, words, numbers, value);
+}
+
+/** Checks a number that must name a word. */
+export function checkRequiredWord<Word extends string>(
+  field: string,
+  words: readonly Word[],
+  numbers: Numbers<Word>,
+  value: number,
+): Violation[] {
+  if (wordOf(words, numbers, value) !== undefined) return [];
   return [{ field, rule: `must be ${words.join(' or ')}` }];
 }

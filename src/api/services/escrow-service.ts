@@ -34,7 +34,7 @@ export function createEscrowService(dependencies: ServiceDependencies): Implemen
     dependencies;
   const parties = membersOf(partyRules);
 
-  const shown = (order: Escrow) => toMessage(order, currency, timestamp);
+  const shown = (order: Escrow) => escrowMessage(order, currency, timestamp);
   const workFor = (call: Call) => ({ ...callerOf(call), instructionId: newInstructionId() });
 
   /**
@@ -120,7 +120,8 @@ function typeOf(type: Escrow_Type): 'GUARANTEE' | undefined {
   return type === Escrow_Type.GUARANTEE ? 'GUARANTEE' : undefined;
 }
 
-function toMessage(
+/** The message of an order. */
+export function escrowMessage(
   order: Escrow,
   currency: string,
   timestamp: (atMs: number) => string,

@@ -25,6 +25,18 @@ export const markFileName = 'log-verified';
 /** What the encrypted mark is bound to. */
 const markContext = 'log-verified';
 
+/**
+ * Makes the store read the entries of the evidence log that it has not read yet, in slices. Otherwise the next write reads
+ * all of them at once, and nothing else runs meanwhile.
+ */
+export async function readLog(execute: Execute): Promise<void> {
+  let left = true;
+  while (left) {
+    const { verified, size } = await execute({ kind: 'VerifyLog', leaves: leavesAtOnce });
+    left = verified < size;
+  }
+}
+
 /** See `createLogVerification`. */
 export type LogVerification = ReturnType<typeof createLogVerification>;
 

@@ -37,6 +37,8 @@ export function createRecovery(dependencies: RecoveryDependencies) {
       await warnings.start();
       void turns.start();
     },
+    /** Reads the orders that are due now, after a command made one due. Does nothing before `start`. */
+    wake: polls.wake,
     /** Starts nothing further. */
     stop: (): void => {
       stopping.abort();

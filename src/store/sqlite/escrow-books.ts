@@ -13,6 +13,7 @@ import {
 } from '../../domain/escrow.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
 import { type EventType, payoutEvent } from '../../domain/event.ts';
+import type { OpenInstruction } from '../../domain/order-update.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
@@ -256,7 +257,7 @@ function createInstructionLedger(database: Database) {
       return row;
     },
     /** Oldest first. */
-    openOf: (orderId: number): InstructionRow[] => open.all({ orderId }),
+    openOf: (orderId: number) => open.all({ orderId }) as (InstructionRow & OpenInstruction)[],
     /** The kind of the last open one. */
     lastOpenOf: (orderId: number) => lastOpen.get({ orderId })?.kind,
     /** Whether the money of an order was paid, out or back. */

@@ -27,7 +27,7 @@ async function clientsOf(over: Partial<TokenTerms>) {
   return typedClients(createTypedTransport(service.internalUrl, await tokenOf(over)));
 }
 
-/** The scope that writing calls of each service need, as docs/internal.md says. All calls of AdminService need it. */
+/** The scope that writing calls of each service need, as docs/internal.md says. With `operate`, all calls need it. */
 const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.FilingService': 'file',
   'artseal.v1.ProvenanceService': 'read',
@@ -36,6 +36,7 @@ const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.EventService': 'read',
   'artseal.v1.WebhookService': 'webhook',
   'artseal.v1.AdminService': 'operate',
+  'artseal.v1.ReviewService': 'operate',
 };
 
 function scopeOf({ typeName }: DescService, { idempotency }: DescMethod): Scope {

@@ -19,6 +19,7 @@ import { EventService } from '../../../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
+import { ReviewService } from '../../../gen/artseal/v1/review_pb.ts';
 import { WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import { type HttpRule, HttpRuleSchema } from '../../../gen/google/api/http_pb.ts';
@@ -40,6 +41,7 @@ const routes = createRoutes([
   EvidenceService,
   FilingService,
   ProvenanceService,
+  ReviewService,
   WebhookService,
 ]);
 const find = (verb: string, target: string) => () => findRoute(routes, verb, parseRequestTarget(target));
@@ -53,6 +55,7 @@ test('only annotated routes exist, with any method', () => {
     ...['/api/v1/escrow/ES-2026-0000/cancel', '/api/v1/escrow/ES-2026-0000/Release'],
     ...['/api/v1/escrow/ES-2026-0000/release/', '/artseal.v1.FilingService/CreateFiling'],
     '/artseal.v1.AdminService/ListKeys',
+    '/artseal.v1.ReviewService/ListOrders',
   ]) {
     for (const verb of ['GET', 'POST', 'PUT'])
       assert.throws(find(verb, target), apiError('NOT_FOUND', /route/), `${verb} ${target}`);

@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { toJson } from '@bufbuild/protobuf';
+import { Escrow_State } from '../../../gen/artseal/v1/escrow_pb.ts';
+import { DecideOrderRequest_Decision as Decision, OrderSchema } from '../../../gen/artseal/v1/review_pb.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { transports } from '../../http/connect/transports.ts';
+import { tester } from '../../support/audit-log.ts';
+import { escrowIdIn, fileArtwork, getEscrow, openEscrow } from '../../support/calls.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { startService } from '../../support/service.ts';
+import { openTestProvider, type Report } from '../../support/simulator.ts';
+import { operatorTerms } from '../../support/tokens.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
+
+const { LOOK_AGAIN, ACCEPT, RETURN, STOP, CLOSE, DECISION_UNSPECIFIED } = Decision;
+const { UNPAID, FROZEN, RELEASED, CLOSED } = Escrow_State;
+
+/** Reports one unit less than is held. */
+const oneMissing: Report = (_, payment) =>
+  payment.amount === undefined ? payment : { ...payment, amount: payment.amount - 1n };
+const awaitingBuyer: Report = () => ({ status: 'AWAITING_BUYER', nextActionUrl: 'https://bank.example/act' });
+
+const provider = openTestProvider(fileScope);
+// The server reads the due orders once an hour, so it carries out only decisions that it is notified of.
+const service = await startService(fileScope, { provider, limits: { pollMs: 3_600_000 } });
+const platform = await service.platform();
+const { token, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
+const { admin, review } = typedClients(createTypedTransport(service.internalUrl, token));
+
+const reason = 'agreed with the gallery';
+const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+
+const open = async () => openEscrow(service, platform, (await fileArtwork(service, platform)).json.filingNo);
+
+async function openWaiting(): Promise<string> {
+  provider.report(awaitingBuyer);
+  return (await open()).json.escrowId;
+}
+
+/** Opens an order that needs review, since the provider holds one unit less. */
+async function openInReview(): Promise<string> {
+  provider.report(oneMissing);
+  return escrowIdIn(await open());
+}
+
+const orderOf = async (escrowId: string) =>
+  (await review.listOrders({ pageSize: 100 })).orders.find(({ escrow }) => escrow?.escrowId === escrowId);
+
+const becomes = (escrowId: string, state: Escrow_State) =>
+  eventually(`${escrowId} is in state ${state}`, 60_000, async () => {
+    const order = await orderOf(escrowId);
+    return order?.escrow?.state === state && order.review === undefined;
+  });
+
+/** The audit entries of an order, newest first. */
+const entriesOf = async (escrowId: string) =>
+  (await admin.listAuditLog({ pageSize: 100 })).entries.filter(({ subject }) => subject === escrowId);
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`an order in review is listed, and a decision is carried out at once: ${name}`, async () => {
+    const client = typedClients(transport(service.internalUrl, token)).review;
+    const escrowId = await openInReview();
+    const inReview = async () =>
+      (await client.listOrders({ needsReview: true })).orders.find(
+        ({ escrow }) => escrow?.escrowId === escrowId,
+      );
+    const listed = (await inReview()) ?? assert.fail('it is not listed');
+    const asJson = toJson(OrderSchema, listed);
+    assert.partialDeepStrictEqual(asJson, {
+      escrow: { escrowId, state: 'UNPAID', caller: platform.caller, amount: '128000000', currency: 'CNY' },
+      underWay: [{ kind: 'FREEZE', status: 'SENT' }],
+    });
+    assert.match(listed.review ?? '', /128000000 CNY.*127999999 CNY/);
+    assert.match(listed.reference ?? '', /^sim-hold-/);
+
+    const { order } = await client.decideOrder({ escrowId, decision: RETURN, reason });
+    assert.equal(order?.review, undefined);
+    assert.partialDeepStrictEqual(toJson(OrderSchema, order ?? assert.fail('no order')), {
+      escrow: { escrowId, state: 'UNPAID', pending: 'REFUND' },
+      underWay: [
+        { kind: 'FREEZE', status: 'SENT' },
+        { kind: 'CANCEL', status: 'PREPARED' },
+      ],
+    });
+    await becomes(escrowId, CLOSED);
+    assert.equal(await inReview(), undefined);
+  });
+
+  test(`an order is ended with evidence, and the audit log has it: ${name}`, async () => {
+    const client = typedClients(transport(service.internalUrl, token)).review;
+    const escrowId = await openInReview();
+    const { order } = await client.endOrder({ escrowId, end: RELEASED, evidence, reason });
+    assert.deepEqual([order?.escrow?.state, order?.review, order?.underWay], [RELEASED, undefined, []]);
+    const { history } = (await getEscrow(service, platform, escrowId)).json;
+    assert.partialDeepStrictEqual(history.at(-1), { state: 'RELEASED', byOperator: true });
+    const [entry] = await entriesOf(escrowId);
+    assert.partialDeepStrictEqual(entry, {
+      ...{ actor: `token ${stored.tokenId} (office)`, action: 'escrow resolve', reason },
+    });
+    assert.partialDeepStrictEqual(JSON.parse(entry?.after ?? ''), {
+      ...{ state: 'RELEASED', decision: 'END', evidence },
+    });
+  });
+}
+
+test('an ended order is looked up once more', async () => {
+  const escrowId = await openInReview();
+  const lookUps = () => provider.lookUps.filter((order) => order.escrowId === escrowId).length;
+  const before = lookUps();
+  provider.report();
+  await review.endOrder({ escrowId, end: CLOSED, evidence, reason });
+  await eventually('it is looked up', 60_000, () => lookUps() > before);
+  // The provider holds the money of an order that is CLOSED, and has to return it.
+  await eventually('it is returned', 60_000, () => provider.statusOf(escrowId) === 'RETURNED');
+});
+
+test('LOOK_AGAIN looks an order up again, ACCEPT accepts what the provider holds', async () => {
+  const [corrected, accepted] = [await openInReview(), await openInReview()];
+  await review.decideOrder({ escrowId: accepted, decision: ACCEPT, reason });
+  await becomes(accepted, FROZEN);
+  provider.report();
+  await review.decideOrder({ escrowId: corrected, decision: LOOK_AGAIN, reason });
+  await becomes(corrected, FROZEN);
+});
+
+test('STOP puts an order that waits for the provider in review, and CLOSE closes it', async () => {
+  const escrowId = await openWaiting();
+  const stopped = await review.decideOrder({ escrowId, decision: STOP, reason });
+  assert.equal(stopped.order?.review, 'An operator stopped it.');
+  const { order } = await review.decideOrder({ escrowId, decision: CLOSE, reason });
+  assert.deepEqual([order?.escrow?.state, order?.review, order?.underWay], [CLOSED, undefined, []]);
+  assert.equal(order?.escrow?.history.at(-1)?.byOperator, true);
+  const decisions = (await entriesOf(escrowId)).map(({ after }) => JSON.parse(after).decision);
+  assert.deepEqual(decisions, ['CLOSE', 'STOP']);
+});
+
+test('a decision that does not fit the state of the order is rejected with the reason', async () => {
+  provider.report();
+  const frozen: string = (await open()).json.escrowId;
+  const waiting = await openWaiting();
+  for (const [escrowId, decision, message] of [
+    [frozen, ACCEPT, /does not wait for a decision: it is FROZEN, until its caller releases or refunds it/],
+    [frozen, STOP, /waits for nothing: it is FROZEN/],
+    [frozen, CLOSE, /is FROZEN; only an UNPAID order can be closed/],
+    [waiting, LOOK_AGAIN, /does not wait for a decision: it waits for the provider or the buyer/],
+  ] as const) {
+    const error = await typedError(
+      review.decideOrder({ escrowId, decision, reason }),
+      'ESCROW_STATE_CONFLICT',
+    );
+    assert.match(error.message, message);
+    assert.deepEqual(await entriesOf(escrowId), []);
+  }
+  await review.decideOrder({ escrowId: waiting, decision: CLOSE, reason });
+  const again = review.endOrder({ escrowId: waiting, end: RELEASED, evidence, reason });
+  assert.match((await typedError(again, 'ESCROW_STATE_CONFLICT')).message, /is CLOSED, which is final/);
+  for (const escrowId of ['', 'ES-2026-0000', waiting.toLowerCase()]) {
+    await typedError(review.decideOrder({ escrowId, decision: ACCEPT, reason }), 'ESCROW_NOT_FOUND');
+    await typedError(review.endOrder({ escrowId, end: CLOSED, evidence, reason }), 'ESCROW_NOT_FOUND');
+  }
+});
+
+test('a request that breaks a rule names its fields, and changes nothing', async () => {
+  const escrowId = await openInReview();
+  const decisions: readonly (readonly [request: object, message: RegExp])[] = [
+    [{ reason }, /^decision must be LOOK_AGAIN or ACCEPT or RETURN or STOP or CLOSE$/],
+    [{ decision: DECISION_UNSPECIFIED, reason }, /^decision must be LOOK_AGAIN/],
+    [{ decision: 6, reason }, /^decision must be LOOK_AGAIN/],
+    [{ decision: ACCEPT }, /^reason is required: 1 to 500 characters$/],
+    [{ decision: ACCEPT, reason: 'x'.repeat(501) }, /^reason must have 1 to 500 characters$/],
+    [{ decision: ACCEPT, reason: 'a\nb' }, /^reason must have no control characters$/],
+  ];
+  for (const [request, message] of decisions) {
+    const call = review.decideOrder({ escrowId, ...request });
+    assert.match((await typedError(call, 'VALIDATION_FAILED')).message, message);
+  }
+  const end = CLOSED;
+  const noHash = /^evidence must be a SHA-256: 64 lower-case hex digits$/;
+  const ends: readonly (readonly [request: object, message: RegExp])[] = [
+    [{ evidence, reason }, /^end must be RELEASED or REFUNDED or CLOSED$/],
+    [{ end: FROZEN, evidence, reason }, /^end must be RELEASED/],
+    [{ end, reason }, noHash],
+    [{ end, evidence: evidence.toUpperCase(), reason }, noHash],
+    [{ end, evidence: `${evidence}\n`, reason }, noHash],
+    [{ end, evidence: evidence.slice(1), reason }, noHash],
+    [{ end, evidence }, /^reason is required/],
+  ];
+  for (const [request, message] of ends) {
+    const call = review.endOrder({ escrowId, ...request });
+    assert.match((await typedError(call, 'VALIDATION_FAILED')).message, message);
+  }
+  assert.deepEqual(await entriesOf(escrowId), []);
+  assert.notEqual((await orderOf(escrowId))?.review, undefined);
+  const wrong = { state: 9 as Escrow_State };
+  const { message } = await typedError(review.listOrders(wrong), 'VALIDATION_FAILED');
+  assert.match(message, /^state must be UNPAID or FROZEN or/);
+});
+
+test('orders are listed newest first, page by page, by state and whether they wait for a person', async () => {
+  const inReview = await openInReview();
+  const waiting = await openWaiting();
+  const idsOf = async (request: object) =>
+    (await review.listOrders(request)).orders.map(({ escrow }) => escrow?.escrowId);
+  const first = await review.listOrders({ pageSize: 1, state: UNPAID });
+  assert.deepEqual(
+    first.orders.map(({ escrow }) => escrow?.escrowId),
+    [waiting],
+  );
+  const pageToken = first.nextPageToken;
+  assert.deepEqual(await idsOf({ pageSize: 1, state: UNPAID, pageToken }), [inReview]);
+  assert.equal((await idsOf({ state: UNPAID, needsReview: true }))[0], inReview);
+  assert.ok(!(await idsOf({ state: FROZEN, pageSize: 100 })).includes(waiting));
+  const others = [
+    { pageSize: 1, state: FROZEN, pageToken },
+    { pageSize: 1, state: UNPAID, needsReview: true, pageToken },
+    { pageSize: 101 },
+    { pageToken: 'x' },
+  ];
+  for (const request of others) await typedError(review.listOrders(request), 'VALIDATION_FAILED');
+});
+
+test('a decision that is repeated under its key does nothing and returns the stored result, also after the order changed', async () => {
+  const escrowId = await openInReview();
+  const headers = { 'Idempotency-Key': 'decide' };
+  const lookUps = () => provider.lookUps.filter((order) => order.escrowId === escrowId).length;
+  const decide = (decision: Decision) => review.decideOrder({ escrowId, decision, reason }, { headers });
+  const first = await decide(LOOK_AGAIN);
+  // The difference is still there, so the order is in review again.
+  await eventually('it is in review', 60_000, async () => (await orderOf(escrowId))?.review !== undefined);
+  const seen = lookUps();
+  assert.equal(seen, 1);
+  assert.deepEqual(await decide(LOOK_AGAIN), first);
+  await typedError(decide(CLOSE), 'IDEMPOTENCY_KEY_REUSED');
+  assert.equal((await entriesOf(escrowId)).length, 1);
+  assert.notEqual((await orderOf(escrowId))?.review, undefined);
+  // A look-up of another order shows that the due orders were read since, and this order was not among them.
+  const other = await openInReview();
+  await review.decideOrder({ escrowId: other, decision: ACCEPT, reason });
+  await becomes(other, FROZEN);
+  assert.equal(lookUps(), seen);
+});
+
+test('an order is closed, returned or ended once under a key, and a conflict is repeated', async () => {
+  let replayed: string | null = null;
+  const keyed = (key: string) => ({
+    headers: { 'Idempotency-Key': key },
+    onHeader: (headers: Headers) => {
+      replayed = headers.get('Idempotent-Replayed');
+    },
+  });
+  const [closed, returned, ended] = [await openWaiting(), await openInReview(), await openInReview()];
+  const calls: readonly (readonly [escrowId: string, call: () => Promise<unknown>])[] = [
+    [closed, () => review.decideOrder({ escrowId: closed, decision: CLOSE, reason }, keyed('close'))],
+    [returned, () => review.decideOrder({ escrowId: returned, decision: RETURN, reason }, keyed('return'))],
+    [ended, () => review.endOrder({ escrowId: ended, end: CLOSED, evidence, reason }, keyed('end'))],
+  ];
+  provider.report();
+  for (const [escrowId, call] of calls) {
+    const first = await call();
+    assert.equal(replayed, null);
+    await becomes(escrowId, CLOSED);
+    assert.deepEqual(await call(), first);
+    assert.equal(replayed, 'true');
+    assert.equal((await entriesOf(escrowId)).length, 1);
+  }
+  assert.equal(provider.instructionsOf(returned).filter(({ kind }) => kind === 'CANCEL').length, 1);
+  const conflict = () =>
+    review.decideOrder({ escrowId: closed, decision: CLOSE, reason }, keyed('close-again'));
+  const { message } = await typedError(conflict(), 'ESCROW_STATE_CONFLICT');
+  assert.equal((await typedError(conflict(), 'ESCROW_STATE_CONFLICT')).message, message);
+});
