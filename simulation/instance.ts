@@ -1,8 +1,10 @@
 import type { Logger } from 'pino';
+import type { ServiceParts } from '../src/app/service.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import type { Clock } from '../src/domain/clock.ts';
 import type { PublishedCheckpoint } from '../src/evidence/log/publication.ts';
 import { createSigner } from '../src/evidence/log/signer.ts';
+import { createBackupPlaces } from '../src/operations/backup/places.ts';
 import type { Notification } from '../src/payments/provider.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { type Execute, executorOf, type Store, type StoreRequest } from '../src/store/store.ts';
@@ -69,6 +71,15 @@ export class ConnectionLost extends Error {
 /** How many turns of the event loop pass before the files of a killed instance are closed. */
 const turnsBeforeClosing = 3;
 
+/** The simulation takes no backups. */
+const noBackups: ServiceParts['backups'] = {
+  run: () => {
+    throw new Error('A simulated instance takes no backups.');
+  },
+  places: createBackupPlaces(undefined, undefined),
+  keepMin: 1,
+};
+
 /** Starts an instance on the database in a folder. */
 export function startInstance(options: InstanceOptions): Instance {
   const { world, folder, connection, random, newInstructionId, log } = options;
@@ -134,6 +145,7 @@ export function startInstance(options: InstanceOptions): Instance {
     limits: simulatedLimits,
     webhooks: { networks: [], plainLoopback: false, proxy: undefined, authorities: undefined },
     publication: signer,
+    backups: noBackups,
   });
   const listener = createListener(calls);
   const { during } = openCalls;

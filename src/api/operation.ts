@@ -126,17 +126,25 @@ export function implement<S extends DescService>(
     ];
     if (found === undefined || found.kind !== method.methodKind)
       throw new Error(`${method} has no operation of its kind.`);
-    // A stream has no admission, so a repeated call would write twice.
-    if (isStreaming(method) && isWriting(method))
-      throw new Error(`${method} streams, so it must have NO_SIDE_EFFECTS.`);
+    if (isStreaming(method) && !mayRepeat(method))
+      throw new Error(`${method} streams, so it must have NO_SIDE_EFFECTS or IDEMPOTENT.`);
     return [method, found];
   });
   return { service, scope, operations: new Map(entries) };
 }
 
-/** Whether a method may change something. Such calls take an Idempotency-Key. */
+/** Whether a method may change something. If it returns one message, its calls take an Idempotency-Key. */
 export function isWriting({ idempotency }: DescMethod): boolean {
   return idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+}
+
+/**
+ * Whether a repeated call does no harm. A stream has no admission, so nothing recognises the repetition. Backups are IDEMPOTENT:
+ * they write files and not the store. CreateBackup needs a file that does not exist, so a repeated call fails; a repeated
+ * RotateBackups takes one more backup at worst.
+ */
+function mayRepeat({ idempotency }: DescMethod): boolean {
+  return idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
 }
 
 /** Whether a method takes and returns one message. */

@@ -199,7 +199,7 @@ export function createCalls({
     });
   }
 
-  /** A streaming method changes nothing, so it needs no admission. */
+  /** A streaming method changes nothing in the store, so it needs no admission. */
   function streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message> {
     const { method, message, signal } = call;
     const execute = executorOf(store, principal.callerId);

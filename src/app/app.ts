@@ -9,6 +9,7 @@ import { createStorePart, findDamage } from '../health/store-part.ts';
 import { createClientOf } from '../http/listen/clients.ts';
 import { OpenCalls } from '../http/listen/open-calls.ts';
 import { openTlsListeners } from '../http/listen/tls-listeners.ts';
+import type { BackupCommands } from '../operations/backup/commands.ts';
 import type { BackupSchedule } from '../operations/backup/schedule.ts';
 import { watchBackups } from '../operations/backup/standing.ts';
 import { checkPlainListeners } from '../operations/check/listeners.ts';
@@ -94,7 +95,7 @@ async function assemble(start: Start, core: Core) {
   });
   const openCalls = new OpenCalls();
   const parts = { calls, callMetrics: createCallMetrics(), readiness, clientOf, openCalls, tls };
-  const backups = followBackups(start);
+  const backups = followBackups(start, core.backups);
   const metricsAddress = await listenForMetrics(start, core, parts, backups);
   const listeners = createListeners(start, core, parts);
   opened.defer(() => {
@@ -211,7 +212,7 @@ async function listenForMetrics(
 }
 
 /** Watches the backups. `start` begins to take them if the settings name a folder. */
-function followBackups({ config, clock, log, opened }: Start) {
+function followBackups({ config, clock, log, opened }: Start, { runInTurn }: BackupCommands) {
   const { dataDir, environment } = config;
   const { folder, everyMs, keep } = config.backups;
   const isRequired = environment === 'production';
@@ -227,7 +228,7 @@ function followBackups({ config, clock, log, opened }: Start) {
       if (folder === undefined) return;
       // Few deployments need this module.
       const { inChild, startBackups } = await import('../operations/backup/schedule.ts');
-      schedule = startBackups(inChild(dataDir, { folder, everyMs, keep }), everyMs, clock, log);
+      schedule = startBackups(inChild(runInTurn, { folder, everyMs, keep }), everyMs, clock, log);
       opened.defer(schedule.stop);
     },
   };

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { createDispatcher, type Dispatcher } from '../api/pipeline.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
-import type { ServiceDependencies } from '../api/services/dependencies.ts';
+import { createBackupService } from '../api/services/backup-service.ts';
+import type { BackupAccess, ServiceDependencies } from '../api/services/dependencies.ts';
 import { createEscrowService } from '../api/services/escrow-service.ts';
 import { webhookMessage } from '../api/services/event-message.ts';
 import { createEventService } from '../api/services/event-service.ts';
@@ -61,6 +62,7 @@ export interface ServiceParts {
   readonly webhooks: WebhookSettings;
   /** What is published of the evidence log. */
   readonly publication: Publication;
+  readonly backups: BackupAccess;
   readonly log: Logger;
 }
 
@@ -137,6 +139,7 @@ export function createService(parts: ServiceParts): Service {
       createWebhookService(dependencies),
       createAdminService(dependencies),
       createReviewService(dependencies),
+      createBackupService(dependencies),
     ]),
     notifications: createNotifications({ provider, execute, clock }),
     publicLog: {

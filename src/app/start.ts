@@ -1,6 +1,7 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
 import { findNonceGap, type NonceGap } from '../api/nonce-gap.ts';
+import type { BackupAccess } from '../api/services/dependencies.ts';
 import type { Config } from '../config/config.ts';
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -14,6 +15,9 @@ import { type FilingClockWatch, watchFilingClock } from '../health/clock-part.ts
 import { type ProviderWatch, watchProvider } from '../health/provider-watch.ts';
 import { watchStore } from '../health/store-part.ts';
 import { readableByOthers } from '../lib/file-access.ts';
+import { type BackupCommands, createBackupCommands } from '../operations/backup/commands.ts';
+import { createBackupPlaces } from '../operations/backup/places.ts';
+import { createChildCommands } from '../operations/child-commands.ts';
 import { confidentialFiles, type Registry } from '../operations/registry.ts';
 import { removeServingRecord } from '../operations/serving-record.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
@@ -56,6 +60,7 @@ export interface Core {
   readonly payments: { readonly watch: ProviderWatch; readonly metrics: ProviderMetrics };
   readonly filingClock: FilingClockWatch;
   readonly service: Service;
+  readonly backups: BackupCommands;
   /** Returns why filings are rejected: a witness finds the evidence log rolled back, and the settings say to reject then. */
   findRollback(): string | undefined;
 }
@@ -77,6 +82,9 @@ export async function openCore(start: Start, registry: Registry): Promise<Core> 
   const filingClock = await watchFilingClock(execute, clock, log);
   opened.defer(filingClock.stop);
   const calendar = createCalendar(config.timeZone);
+  const commands = createChildCommands();
+  opened.defer(commands.stop);
+  const backups = createBackupCommands(commands, config.dataDir);
   const service = createService({
     ...{ store, keyRing, clock, calendar, publication, provider, log },
     clockSetByS: filingClock.setByS,
@@ -87,12 +95,20 @@ export async function openCore(start: Start, registry: Registry): Promise<Core> 
     random: Math.random,
     newInstructionId: randomUUIDv7,
     webhooks: config.webhooks,
+    backups: backupAccess(config, backups),
     limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...start.simulated.limits },
   });
   opened.defer(service.stop);
   notifications = service.notifications;
   const health = { logVerification, nonceGap, payments, filingClock, findRollback };
-  return { store, registry, calendar, publication, service, ...health };
+  return { store, registry, calendar, publication, service, backups, ...health };
+}
+
+/** Which backups callers may take. */
+function backupAccess({ backups, variables }: Config, { run }: BackupCommands): BackupAccess {
+  // systemd sets it to the folders of StateDirectory=.
+  const serviceFolders = variables.STATE_DIRECTORY?.split(':');
+  return { run, places: createBackupPlaces(backups.folder, serviceFolders), keepMin: backups.keep };
 }
 
 /** Takes the store over from an earlier process, and lets no other one serve it. Returns the traced store. */

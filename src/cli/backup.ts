@@ -1,10 +1,10 @@
 import { readDataDir, readTimeZone } from '../config/config.ts';
 import { parseBackupPeriod, parseBackupsKept } from '../config/values.ts';
+import type { BackupFacts, BackupVerdict } from '../domain/backup.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { checkFilingNumber, filingNumber } from '../domain/filing.ts';
-import { utcTimestamp } from '../domain/utc.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
-import type { Manifest, Progress } from '../operations/backup/manifest.ts';
+import { factsOfBackup, type Progress } from '../operations/backup/manifest.ts';
 import { restoreBackup } from '../operations/backup/restore.ts';
 import { rotateBackups } from '../operations/backup/rotate.ts';
 import { takeBackup } from '../operations/backup/take.ts';
@@ -22,29 +22,32 @@ import {
   show,
   type Terminal,
   UsageError,
+  type Words,
 } from './command.ts';
 
 const take: Action = {
-  usage: 'backup FILE',
+  usage: 'backup FILE [--json] [--progress]',
   details: [
     'Takes a backup: a tar archive with a manifest. The server may run and is not blocked.',
     'FILE must not exist. It appears when it is complete and on disk.',
     'The master key of a production is never in a backup: keep it elsewhere. That of a sandbox is.',
+    '--progress  prints JSON lines {"progress":{"step":…,"done":…,"total":…}} before the result; done and total are bytes.',
   ],
   run: async (words, terminal) => {
     const target = words.required('FILE');
     if (target === '-') throw new UsageError('needs a FILE on a disk, not standard output');
     const dataDir = readDataDir(terminal.env);
     refuseChangeableByOthers(databaseFiles(dataDir));
-    const manifest = await withProgress(terminal, (progress) =>
+    const manifest = await withProgress(words, terminal, (progress) =>
       takeBackup({ dataDir, target, nowMs: Date.now(), progress }),
     );
-    for (const line of described(target, manifest)) terminal.print(line);
+    const facts = factsOfBackup(target, manifest);
+    show(words, terminal, facts, ...described(facts));
   },
 };
 
 const rotate: Action = {
-  usage: 'backup rotate --into DIR --keep N [--if-older-than PERIOD] [--json]',
+  usage: 'backup rotate --into DIR --keep N [--if-older-than PERIOD] [--json] [--progress]',
   details: [
     'Takes a backup into a folder, verifies it, and then removes the oldest of its earlier backups, except the newest N.',
     'If the new backup is damaged, it removes none and exits with 1. artseal check and the metrics report the result.',
@@ -60,7 +63,7 @@ const rotate: Action = {
       nowMs: Date.now(),
     };
     refuseChangeableByOthers(databaseFiles(order.dataDir));
-    const rotated = await withProgress(terminal, (progress) => rotateBackups({ ...order, progress }));
+    const rotated = await withProgress(words, terminal, (progress) => rotateBackups({ ...order, progress }));
     const { file, isNew, removed, broken } = rotated;
     show(
       ...([words, terminal, rotated] as const),
@@ -72,20 +75,30 @@ const rotate: Action = {
 };
 
 const verify: Action = {
-  usage: 'backup verify FILE',
+  usage: 'backup verify FILE [--json] [--progress]',
   details: [
     'Checks every byte: checksums, databases, the evidence hash of every filing, and the evidence log with its records.',
     'Exit code 1 if something is wrong. Unpacks the backup into TMPDIR meanwhile.',
   ],
   run: async (words, terminal) => {
     const file = words.required('FILE');
-    const { manifest, faults } = await withProgress(terminal, (progress) => verifyBackup(file, progress));
-    for (const fault of faults) terminal.printError(`artseal: ${file}: ${fault}`);
-    if (faults.length > 0) return exitCodes.failed;
-    for (const line of described(file, manifest)) terminal.print(line);
-    terminal.print('sound: checksums, indexes, evidence hashes and the evidence log are right');
+    const { manifest, faults } = await withProgress(words, terminal, (progress) =>
+      verifyBackup(file, progress),
+    );
+    return showVerdict(words, terminal, { backup: factsOfBackup(file, manifest), faults });
   },
 };
+
+function showVerdict(words: Words, terminal: Terminal, verdict: BackupVerdict): number {
+  const { backup, faults } = verdict;
+  if (words.has('json')) terminal.print(JSON.stringify(verdict));
+  else if (faults.length > 0)
+    for (const fault of faults) terminal.printError(`artseal: ${backup.file}: ${fault}`);
+  else for (const line of [...described(backup), sound]) terminal.print(line);
+  return faults.length > 0 ? exitCodes.failed : exitCodes.done;
+}
+
+const sound = 'sound: checksums, indexes, evidence hashes and the evidence log are right';
 
 /** `artseal backup` */
 export const backup: CommandGroup = {
@@ -114,7 +127,7 @@ export const restore: Command = {
       throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
     const calendar = createCalendar(readTimeZone(terminal.env));
     const [file, into] = [words.required('FILE'), words.required('into')];
-    const { manifest, gaps, isPublished } = await withProgress(terminal, (progress) =>
+    const { manifest, gaps, isPublished } = await withProgress(words, terminal, (progress) =>
       restoreBackup({
         ...{ file, into, numbersAfter, progress, calendar, nowMs: Date.now(), random: Math.random },
       }),
@@ -145,15 +158,14 @@ const forkFirst = (into: string): string[] => [
 ];
 
 /** Describes a backup. */
-function described(file: string, manifest: Manifest): string[] {
-  const { takenAt, database, masterKeys, holdsMasterKeys, artseal } = manifest;
-  const { environment, currency, schema, filings, lastFilings, orders, numberGaps } = database;
-  const last = Object.values(lastFilings).at(-1);
+function described(facts: BackupFacts): string[] {
+  const { file, environment, currency, takenAt, artseal, schema } = facts;
+  const { filings, lastFilingNo, orders, numberGaps, masterKeys, holdsMasterKeys } = facts;
   const keys = masterKeys.join(', ');
   return [
     `${file}: ${environment}, ${currency}, taken ${takenAt} by artseal ${artseal}, schema ${schema}`,
-    `${filings} filings${last === undefined ? '' : ` to ${last}`}, ${orders} escrow orders`,
-    ...numberGaps.map((gap) => `${gapLine(gap)} (restored ${utcTimestamp(gap.restoredAtS * 1000)})`),
+    `${filings} filings${lastFilingNo === undefined ? '' : ` to ${lastFilingNo}`}, ${orders} escrow orders`,
+    ...numberGaps.map((gap) => `${gapLine(gap)} (restored ${gap.restoredAt})`),
     ...(keys === '' ? [] : [holdsMasterKeys ? holding(keys) : lacking(keys)]),
   ];
 }
@@ -178,7 +190,8 @@ const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /** Runs work and shows its progress. SIGINT and SIGTERM make the next report of progress throw, so that the work cleans up. */
 async function withProgress<T>(
-  { showProgress }: Terminal,
+  words: Words,
+  { print, showProgress }: Terminal,
   work: (progress: Progress) => Promise<T>,
 ): Promise<T> {
   let stoppedBy: string | undefined;
@@ -191,9 +204,10 @@ async function withProgress<T>(
     return await work((step, done, total) => {
       if (stoppedBy !== undefined) throw new Error(`stopped by ${stoppedBy}; unfinished files are removed`);
       const atMs = performance.now();
-      if (showProgress === undefined || atMs - shownAtMs < showEveryMs) return;
+      if (atMs - shownAtMs < showEveryMs) return;
       shownAtMs = atMs;
-      showProgress(total === 0 ? step : `${step}: ${megabytes(done)} of ${megabytes(total)}`);
+      if (words.has('progress')) print(JSON.stringify({ progress: { step, done, total } }));
+      else showProgress?.(total === 0 ? step : `${step}: ${megabytes(done)} of ${megabytes(total)}`);
     });
   } finally {
     showProgress?.('');

@@ -75,6 +75,8 @@ function configReaders(env: NodeJS.ProcessEnv) {
     provider: () => read(settings.provider),
     /** As the `open` of the provider takes them. */
     providerSettings: () => readProviderSettings(source),
+    /** The environment that the settings were read from, for child processes. */
+    variables: () => env,
     /** The files that settings name, those of providers that are not chosen among them. */
     namedFiles: () => filesOf(env, source, () => true),
     /** Those of them that everybody may read. */

@@ -157,6 +157,10 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
     condition: 'All order ids of the year are used.',
     action: 'Ask the operator. Ids are free again when the year ends.',
   },
+  BACKUP_FAILED: {
+    condition: 'A backup could not be taken, rotated or read. Only the internal API has this code.',
+    action: '`message` says why. Correct that, then call again.',
+  },
   RECORD_DAMAGED: {
     condition:
       'The stored record is not the one that the evidence log proves, so the registry does not return it.',

@@ -52,6 +52,8 @@ export const reasons = {
   FILING_NUMBERS_EXHAUSTED: { http: 503, code: 'resource_exhausted' },
   FILING_CAP_REACHED: { http: 429, code: 'resource_exhausted' },
   ESCROW_NUMBERS_EXHAUSTED: { http: 503, code: 'resource_exhausted' },
+  // Only over the internal API.
+  BACKUP_FAILED: { http: 409, code: 'failed_precondition' },
   RECORD_DAMAGED: { http: 500, code: 'data_loss' },
   INTERNAL: { http: 500, code: 'internal' },
   UNAVAILABLE: { http: 503, code: 'unavailable' },

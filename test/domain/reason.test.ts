@@ -40,6 +40,7 @@ const dictionary = `
   FILING_NUMBERS_EXHAUSTED 503 resource_exhausted
   FILING_CAP_REACHED 429 resource_exhausted
   ESCROW_NUMBERS_EXHAUSTED 503 resource_exhausted
+  BACKUP_FAILED 409 failed_precondition
   RECORD_DAMAGED 500 data_loss
   INTERNAL 500 internal
   UNAVAILABLE 503 unavailable

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
+import { BackupService } from '../../gen/artseal/v1/backup_pb.ts';
 import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
 import { EventService } from '../../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../../gen/artseal/v1/evidence_pb.ts';
@@ -22,6 +23,7 @@ export function typedClients(transport: Transport) {
     webhooks: createClient(WebhookService, transport),
     admin: createClient(AdminService, transport),
     review: createClient(ReviewService, transport),
+    backups: createClient(BackupService, transport),
   };
 }
 

@@ -1,4 +1,5 @@
 export * from './admin_pb.ts';
+export * from './backup_pb.ts';
 export * from './escrow_pb.ts';
 export * from './event_pb.ts';
 export * from './evidence_pb.ts';

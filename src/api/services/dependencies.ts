@@ -1,3 +1,4 @@
+import type { WorkProgress } from '../../domain/backup.ts';
 import type { Calendar } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -12,6 +13,23 @@ import type { Reconciler } from '../../payments/reconciliation/reconciler.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import type { StoredWebhook, WebhookTestResult } from '../../store/webhook-commands.ts';
 import type { Paging } from './paging.ts';
+
+/** Takes and verifies backups in a child process. */
+export interface BackupAccess {
+  /** Runs `artseal backup` with these words; yields its progress and its result. Throws RATE_LIMITED, BACKUP_FAILED. */
+  readonly run: <Result extends object>(
+    words: readonly string[],
+    signal: AbortSignal,
+  ) => AsyncIterable<{ readonly progress: WorkProgress } | Result>;
+  /** The paths that a caller names: `isLocal` for a user of the machine. They throw VALIDATION_FAILED. */
+  readonly places: {
+    newFile(file: string, isLocal: boolean): Promise<string>;
+    existingFile(file: string, isLocal: boolean): Promise<string>;
+    folder(into: string, isLocal: boolean): Promise<string>;
+  };
+  /** How many backups a token must keep. */
+  readonly keepMin: number;
+}
 
 /** What the services work with; each takes what it needs. */
 export interface ServiceDependencies {
@@ -47,6 +65,7 @@ export interface ServiceDependencies {
   readonly checkTarget: (url: string) => string | undefined;
   /** Sends a signed message to an endpoint once and waits for the response, up to a timeout. Never rejects. */
   readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
+  readonly backups: BackupAccess;
   /** Called when endpoints or their deliveries may have changed. */
   readonly onWebhookChange: () => void;
   /** Called when a decision of an operator has made an order due. */

@@ -216,7 +216,7 @@ function createMethods({ calls, bearerCheck, draining }: TypedCallDependencies) 
     }
     if (!draining.aborted) return;
     values.get(callKeys.event).mayBeUnavailable = true;
-    throw unavailable('The server is stopping. Open the stream again with the last cursor.');
+    throw unavailable('The server is stopping. Open the stream again, with the last cursor if it has one.');
   }
 
   return { runUnary, runStream };

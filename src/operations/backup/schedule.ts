@@ -1,12 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { setPriority, tmpdir } from 'node:os';
-import { text } from 'node:stream/consumers';
 import type { Logger } from 'pino';
 import type { RegularBackups } from '../../config/config.ts';
+import type { Rotated } from '../../domain/backup.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { ownCommand } from '../../packaging/packaged-files.ts';
-import type { Rotated } from './rotate.ts';
+import type { BackupCommands } from './commands.ts';
 
 /** The regular backups of a serving process. */
 export interface BackupSchedule {
@@ -69,68 +65,16 @@ export function startBackups(
   };
 }
 
-/** How long one backup may take, in milliseconds: six hours. */
-const limitMs = 6 * 3_600_000;
-/** How long a stopped child may clean up, in milliseconds. */
-const cleanUpMs = 1_000;
-/** Lower priority than the service. */
-const niceness = 10;
-
-/**
- * Takes backups by `artseal backup rotate` in a process of its own, so that neither a slow disk nor the work blocks a thread
- * of this process. The child receives the data folder and the folder for temporary files, from which the executable loads
- * SQLite, and no secret.
- */
+/** Takes backups by `artseal backup rotate` in a child process, when no other command runs there. */
 export function inChild(
-  dataDir: string,
+  run: BackupCommands['runInTurn'],
   { folder, keep, everyMs }: RegularBackups & { readonly folder: string },
-  [program = '', ...words]: readonly string[] = ownCommand(),
 ): TakeIfOld {
-  const options = [
-    '--into',
-    folder,
-    '--keep',
-    String(keep),
-    '--if-older-than',
-    `${everyMs / 1000}s`,
-    '--json',
-  ];
+  const words = ['rotate', '--into', folder, '--keep', String(keep), '--if-older-than', `${everyMs / 1000}s`];
   return async (signal) => {
-    const child = spawn(program, [...words, 'backup', 'rotate', ...options], {
-      env: { ARTSEAL_DATA_DIR: dataDir, TMPDIR: tmpdir() },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
-    const stop = () => end(child);
-    const limit = setTimeout(stop, limitMs);
-    signal.addEventListener('abort', stop);
-    try {
-      lower(child);
-      const [output, errors, [code, killedBy]] = await Promise.all([
-        text(child.stdout),
-        text(child.stderr),
-        ended,
-      ]);
-      if (code !== 0) throw new Error(errors.trim() || `it ended with ${code ?? killedBy}`);
-      return JSON.parse(output) as Rotated;
-    } finally {
-      clearTimeout(limit);
-      signal.removeEventListener('abort', stop);
-    }
+    let rotated: Rotated | undefined;
+    for await (const output of run<Rotated>(words, signal)) if (!('progress' in output)) rotated = output;
+    if (rotated === undefined) throw new Error('it was stopped');
+    return rotated;
   };
-}
-
-/** Ends a child. It has a moment to remove unfinished files. */
-function end(child: ChildProcess): void {
-  child.kill('SIGTERM');
-  const force = setTimeout(() => child.kill('SIGKILL'), cleanUpMs);
-  child.once('close', () => clearTimeout(force));
-}
-
-function lower({ pid }: ChildProcess): void {
-  try {
-    if (pid !== undefined) setPriority(pid, niceness);
-  } catch {
-    // The child has ended already, or the system has no priorities.
-  }
 }

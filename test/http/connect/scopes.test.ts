@@ -37,6 +37,7 @@ const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.WebhookService': 'webhook',
   'artseal.v1.AdminService': 'operate',
   'artseal.v1.ReviewService': 'operate',
+  'artseal.v1.BackupService': 'operate',
 };
 
 function scopeOf({ typeName }: DescService, { idempotency }: DescMethod): Scope {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import pino from 'pino';
-import type { Rotated } from '../../../src/operations/backup/rotate.ts';
-import { inChild, startBackups } from '../../../src/operations/backup/schedule.ts';
+import type { Rotated } from '../../../src/domain/backup.ts';
+import { startBackups } from '../../../src/operations/backup/schedule.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -86,11 +85,4 @@ test('a failure is logged and returned, and the attempt is repeated until it suc
   await backups.nextAfter(3);
   assert.equal(backups.failure(), undefined);
   await backups.stop();
-});
-
-test('the child that takes backups gets the data folder and the temporary folder, and no other variable', async () => {
-  const tellsEnvironment = [process.execPath, '-p', 'JSON.stringify(process.env)'];
-  const take = inChild('/data', { folder: '/backups', keep: 1, everyMs: 60_000 }, tellsEnvironment);
-  const environment: unknown = await take(new AbortController().signal);
-  assert.deepEqual(environment, { ARTSEAL_DATA_DIR: '/data', TMPDIR: tmpdir() });
 });

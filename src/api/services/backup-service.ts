@@ -1,0 +1,113 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  Backup_NumberGap_Kind,
+  type BackupProgressSchema,
+  type BackupSchema,
+  BackupService,
+  type CreateBackupResponseSchema,
+  type RotateBackupsResponseSchema,
+  type VerifyBackupResponseSchema,
+} from '../../../gen/artseal/v1/backup_pb.ts';
+import type { BackupFacts, BackupVerdict, Rotated, WorkProgress } from '../../domain/backup.ts';
+import type { Violation } from '../../domain/violation.ts';
+import { type Implementation, implement, parsed, streaming } from '../operation.ts';
+import type { Principal } from '../principal.ts';
+import type { ServiceDependencies } from './dependencies.ts';
+
+/** Bounds of RotateBackups, as its proto says. */
+const keepMax = 1_000;
+const olderThanS = { min: 60, max: 1_728_000 } as const;
+
+/** The operations of BackupService. A child process does the work. */
+export function createBackupService({ backups }: ServiceDependencies): Implementation {
+  return implement(BackupService, 'operate', {
+    createBackup: streaming({
+      parse: ({ file }) => parsed(checkGiven('file', file), () => file),
+      run: async function* (name, { principal, signal }) {
+        const file = await backups.places.newFile(name, isLocal(principal));
+        for await (const output of backups.run<BackupFacts>([file], signal)) yield createResponse(output);
+      },
+    }),
+    rotateBackups: streaming({
+      parse: ({ into, keep, ifOlderThanSeconds: olderS }, principal) =>
+        parsed(
+          [...checkKeep(keep, isLocal(principal) ? 1 : backups.keepMin), ...checkOlderThan(olderS)],
+          () => ({ into, keep, olderS }),
+        ),
+      run: async function* ({ into, keep, olderS }, { principal, signal }) {
+        const folder = await backups.places.folder(into, isLocal(principal));
+        const unlessYoung = olderS === undefined ? [] : ['--if-older-than', `${olderS}s`];
+        const words = ['rotate', '--into', folder, '--keep', String(keep), ...unlessYoung];
+        for await (const output of backups.run<Rotated>(words, signal)) yield rotateResponse(output);
+      },
+    }),
+    verifyBackup: streaming({
+      parse: ({ file }) => parsed(checkGiven('file', file), () => file),
+      run: async function* (name, { principal, signal }) {
+        const file = await backups.places.existingFile(name, isLocal(principal));
+        for await (const output of backups.run<BackupVerdict>(['verify', file], signal))
+          yield verifyResponse(output);
+      },
+    }),
+  });
+}
+
+/** Whether a call comes from a user of the machine. No principal is one yet. */
+function isLocal({ kind }: Principal): boolean {
+  return (kind as string) === 'local';
+}
+
+function checkGiven(field: string, text: string): Violation[] {
+  return text === '' ? [{ field, rule: 'is required' }] : [];
+}
+
+function checkKeep(keep: number, min: number): Violation[] {
+  if (keep >= min && keep <= keepMax) return [];
+  const why = min > 1 ? ': a token cannot remove backups that ARTSEAL_BACKUP_KEEP keeps' : '';
+  return [{ field: 'keep', rule: `must be an integer from ${min} to ${keepMax}${why}` }];
+}
+
+function checkOlderThan(seconds: number | undefined): Violation[] {
+  const { min, max } = olderThanS;
+  if (seconds === undefined || (seconds >= min && seconds <= max)) return [];
+  return [{ field: 'ifOlderThanSeconds', rule: `must be an integer from ${min} to ${max}` }];
+}
+
+/** A step of a child, or its result. */
+type Output<Result> = { readonly progress: WorkProgress } | Result;
+
+function createResponse(output: Output<BackupFacts>): MessageInitShape<typeof CreateBackupResponseSchema> {
+  if ('progress' in output)
+    return { response: { case: 'progress', value: progressMessage(output.progress) } };
+  return { response: { case: 'backup', value: backupMessage(output) } };
+}
+
+function rotateResponse(output: Output<Rotated>): MessageInitShape<typeof RotateBackupsResponseSchema> {
+  if ('progress' in output)
+    return { response: { case: 'progress', value: progressMessage(output.progress) } };
+  const { removed, broken } = output;
+  return { response: { case: 'rotation', value: { ...output, removed: [...removed], broken: [...broken] } } };
+}
+
+function verifyResponse(output: Output<BackupVerdict>): MessageInitShape<typeof VerifyBackupResponseSchema> {
+  if ('progress' in output)
+    return { response: { case: 'progress', value: progressMessage(output.progress) } };
+  const { backup, faults } = output;
+  return { response: { case: 'verdict', value: { backup: backupMessage(backup), faults: [...faults] } } };
+}
+
+function progressMessage({ step, done, total }: WorkProgress): MessageInitShape<typeof BackupProgressSchema> {
+  return { step, done: BigInt(done), total: BigInt(total) };
+}
+
+function backupMessage(facts: BackupFacts): MessageInitShape<typeof BackupSchema> {
+  const { filings, lastFilingNo = '', orders, numberGaps, masterKeys } = facts;
+  return {
+    ...facts,
+    lastFilingNo,
+    filings: BigInt(filings),
+    orders: BigInt(orders),
+    numberGaps: numberGaps.map((gap) => ({ ...gap, kind: Backup_NumberGap_Kind[gap.kind] })),
+    masterKeys: [...masterKeys],
+  };
+}

@@ -1,0 +1,44 @@
+import { tmpdir } from 'node:os';
+import type { WorkProgress } from '../../domain/backup.ts';
+import { ApiError } from '../../domain/reason.ts';
+import type { ChildCommands } from '../child-commands.ts';
+
+/** What `artseal backup` prints with `--json --progress`. */
+export type BackupOutput<Result> = { readonly progress: WorkProgress } | Result;
+
+/** Runs a `artseal backup` command in a child process. Yields its progress and at last its result. */
+type RunBackup = <Result extends object>(
+  words: readonly string[],
+  signal: AbortSignal,
+) => AsyncIterable<BackupOutput<Result>>;
+
+/** Runs `artseal backup` commands on the data folder of a server, in child processes. */
+export interface BackupCommands {
+  /** Throws RATE_LIMITED while another command runs, and BACKUP_FAILED. */
+  readonly run: RunBackup;
+  /** Waits until no other command runs. Throws an Error that says why it failed. */
+  readonly runInTurn: RunBackup;
+}
+
+/**
+ * The child reads a snapshot of the database. It receives the data folder and the folder for temporary files, from which the
+ * executable loads SQLite, and no secret.
+ */
+export function createBackupCommands(commands: ChildCommands, dataDir: string): BackupCommands {
+  const commandOf = (words: readonly string[]) => {
+    const env = { ARTSEAL_DATA_DIR: dataDir, TMPDIR: tmpdir() };
+    return { words: ['backup', ...words, '--json', '--progress'], env };
+  };
+  async function* run(words: readonly string[], signal: AbortSignal) {
+    try {
+      yield* commands.run(commandOf(words), signal);
+    } catch (error) {
+      if (error instanceof ApiError || !(error instanceof Error)) throw error;
+      throw new ApiError('BACKUP_FAILED', error.message, {}, { cause: error });
+    }
+  }
+  return {
+    run: run as RunBackup,
+    runInTurn: ((words, signal) => commands.runInTurn(commandOf(words), signal)) as RunBackup,
+  };
+}

@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setPriority } from 'node:os';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { ApiError } from '../domain/reason.ts';
+import { createKeyedLimit } from '../lib/concurrency.ts';
+import { ownCommand } from '../packaging/packaged-files.ts';
+
+/** A command of this program: the words after `artseal`, and its environment. */
+export interface ChildCommand {
+  readonly words: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/**
+ * Runs commands that read and hash much in processes of their own, one at a time, so that neither the work nor a slow disk
+ * blocks a thread of the server.
+ */
+export interface ChildCommands {
+  /**
+   * Runs a command and yields the JSON values that it prints, one a line. If `signal` is aborted, the command removes its
+   * unfinished files and the generator ends. Throws RATE_LIMITED while another command runs, and an Error with the command's
+   * own words if it prints no result.
+   */
+  run(command: ChildCommand, signal: AbortSignal): AsyncGenerator<object, void>;
+  /** The same, but waits until no other command runs. */
+  runInTurn(command: ChildCommand, signal: AbortSignal): AsyncGenerator<object, void>;
+  /** Ends the command that runs. */
+  stop(): Promise<void>;
+}
+
+/** How long one command may take, in milliseconds: six hours. */
+const limitMs = 6 * 3_600_000;
+/** How long a command may clean up when the server stops, in milliseconds. */
+const cleanUpMs = 1_000;
+/** `Retry-After` while another command runs, in seconds. */
+const retryAfterS = 10;
+/** Lower priority than the service. */
+const niceness = 10;
+/** The one key of the limit: all commands share it. */
+const everything = 'ALL';
+
+export function createChildCommands(program: readonly string[] = ownCommand()): ChildCommands {
+  const limit = createKeyedLimit<typeof everything>({ perKey: 1 });
+  const stopping = new AbortController();
+
+  async function* output(command: ChildCommand, signal: AbortSignal, leave: () => void) {
+    try {
+      yield* outputOf(program, command, signal, stopping.signal);
+    } finally {
+      leave();
+    }
+  }
+
+  return {
+    run: async function* (command, signal) {
+      const leave = limit.tryTake(everything);
+      if (leave === undefined) throw busy();
+      yield* output(command, signal, leave);
+    },
+    runInTurn: async function* (command, signal) {
+      let giveUp = () => {};
+      const turn = limit.take(everything, (leaveQueue) => {
+        giveUp = leaveQueue;
+      });
+      const leave = await Promise.race([turn, aborted(signal)]);
+      if (leave === undefined) return giveUp();
+      yield* output(command, signal, leave);
+    },
+    stop: async () => {
+      stopping.abort();
+      await limit.idle();
+    },
+  };
+}
+
+function busy(): ApiError {
+  const message = 'A backup, its verification or a check is running: try again when it has ended.';
+  return new ApiError('RATE_LIMITED', message, { retryAfterS });
+}
+
+/** Resolves when a signal is aborted. */
+function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }));
+}
+
+async function* outputOf(
+  [program = '', ...before]: readonly string[],
+  { words, env }: ChildCommand,
+  cancelled: AbortSignal,
+  stopping: AbortSignal,
+): AsyncGenerator<object, void> {
+  const signal = AbortSignal.any([cancelled, stopping]);
+  if (signal.aborted) return;
+  const child = spawn(program, [...before, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = Promise.all([text(child.stderr), once(child, 'close')]);
+  // The loop below may still read when the child fails to start.
+  ended.catch(() => {});
+  const cleanUp = cleaningUp(child, signal, stopping);
+  try {
+    lower(child);
+    let hasResult = false;
+    for await (const line of createInterface({ input: child.stdout })) {
+      const value = JSON.parse(line);
+      hasResult ||= !('progress' in value);
+      yield value;
+    }
+    const [errors, [code, killedBy]] = await ended;
+    if (signal.aborted || (hasResult && killedBy === null)) return;
+    throw new Error(messageIn(errors) || `artseal ${words[0]} ended with ${code ?? killedBy}`);
+  } finally {
+    await cleanUp();
+  }
+}
+
+/** Ends a child when a signal is aborted. Returns the function that ends it and resolves when it has ended. */
+function cleaningUp(child: ChildProcess, signal: AbortSignal, stopping: AbortSignal) {
+  const end = () => child.kill('SIGTERM');
+  const limit = setTimeout(end, limitMs);
+  let force: NodeJS.Timeout | undefined;
+  const endSoon = () => {
+    force = setTimeout(() => child.kill('SIGKILL'), cleanUpMs);
+  };
+  signal.addEventListener('abort', end);
+  stopping.addEventListener('abort', endSoon);
+  const closed = new Promise<void>((resolve) => {
+    child.once('close', () => resolve());
+    child.once('error', () => resolve());
+  });
+  return async () => {
+    // A child that waits until somebody reads its output would not handle the signal.
+    child.stdout?.destroy();
+    if (child.exitCode === null) end();
+    await closed;
+    clearTimeout(limit);
+    clearTimeout(force);
+    signal.removeEventListener('abort', end);
+    stopping.removeEventListener('abort', endSoon);
+  };
+}
+
+/** What a command wrote to standard error, without its name. */
+const messageIn = (errors: string): string => errors.trim().replaceAll(/^artseal: /gm, '');
+
+function lower({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) setPriority(pid, niceness);
+  } catch {
+    // The child has ended already, or the system has no priorities.
+  }
+}

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { test } from 'node:test';
+import type { BackupProgress } from '../../../gen/artseal/v1/backup_pb.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { fileArtwork } from '../../support/calls.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { startService } from '../../support/service.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
+
+const backupDir = temporaryFolder(fileScope);
+const service = await startService(fileScope, {
+  env: { ARTSEAL_BACKUP_DIR: backupDir, ARTSEAL_BACKUP_EVERY: '20d', ARTSEAL_BACKUP_KEEP: '2' },
+});
+const { backups } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+await eventually('the backup of the start', 60_000, () =>
+  service.logLines.some((line) => line.includes('a backup was taken')),
+);
+
+interface Response {
+  readonly case?: string | undefined;
+  readonly value?: unknown;
+}
+
+/** Reads a stream: the steps of its progress, then its result. */
+async function read<R extends Response>(stream: AsyncIterable<{ readonly response: R }>) {
+  const responses = (await Array.fromAsync(stream)).map(({ response }) => response);
+  const result = responses.pop() ?? assert.fail('There was no response.');
+  assert.ok(responses.every((response) => response.case === 'progress'));
+  return { result, steps: responses.map(({ value }) => (value as BackupProgress).step) };
+}
+
+const ended = (stream: AsyncIterable<unknown>) => Array.fromAsync(stream);
+
+/** test/http/connect/streams.test.ts has streams in every protocol. */
+test('a backup is taken with its progress, and verified', async () => {
+  const { json } = await fileArtwork(service, await service.platform());
+  const { result: taken, steps } = await read(backups.createBackup({ file: 'one.tar' }));
+  assert.equal(steps[0], 'copying artseal.db');
+  assert.ok(taken.case === 'backup');
+  const { file, environment, currency, filings, lastFilingNo, orders, masterKeys, holdsMasterKeys } =
+    taken.value;
+  assert.deepEqual(
+    [file, environment, currency, filings, lastFilingNo, orders, masterKeys, holdsMasterKeys],
+    [join(backupDir, 'one.tar'), 'sandbox', 'CNY', 1n, json.filingNo, 0n, ['main'], true],
+  );
+  const { result: verified } = await read(backups.verifyBackup({ file: 'one.tar' }));
+  assert.ok(verified.case === 'verdict');
+  assert.deepEqual([verified.value.backup, verified.value.faults], [taken.value, []]);
+
+  const { message } = await typedError(ended(backups.createBackup({ file: 'one.tar' })), 'BACKUP_FAILED');
+  assert.equal(message, `${join(backupDir, 'one.tar')} is there already: name another file.`);
+  const none = await typedError(ended(backups.verifyBackup({ file: 'none.tar' })), 'BACKUP_FAILED');
+  assert.equal(none.message, `${join(backupDir, 'none.tar')} does not exist: check the path.`);
+});
+
+test('a rotation keeps the newest backups, and takes none if the last one is young', async () => {
+  const { result } = await read(backups.rotateBackups({ keep: 2, ifOlderThanSeconds: 86_400 }));
+  assert.ok(result.case === 'rotation');
+  assert.deepEqual([result.value.isNew, result.value.removed], [false, []]);
+  await read(backups.rotateBackups({ keep: 2 }));
+  const { result: third } = await read(backups.rotateBackups({ keep: 2 }));
+  assert.ok(third.case === 'rotation');
+  assert.deepEqual([third.value.isNew, third.value.removed], [true, [basename(result.value.file)]]);
+  assert.ok(existsSync(third.value.file));
+});
+
+test('a token names nothing outside the folder of the backups, and removes none that the server keeps', async () => {
+  const elsewhere = temporaryFolder(fileScope);
+  writeFileSync(join(elsewhere, 'secret'), 'x');
+  symlinkSync(join(elsewhere, 'secret'), join(backupDir, 'link.tar'));
+  symlinkSync(elsewhere, join(backupDir, 'link'));
+  for (const file of [join(elsewhere, 'b.tar'), '../b.tar', 'link/b.tar', '.b.tar', '-b.tar', 'b\0.tar']) {
+    const create = await typedError(ended(backups.createBackup({ file })), 'VALIDATION_FAILED');
+    assert.match(create.message, /^file must be a name in the folder of ARTSEAL_BACKUP_DIR/);
+    const verify = await typedError(ended(backups.verifyBackup({ file })), 'VALIDATION_FAILED');
+    assert.match(verify.message, /^file must be a name in the folder/);
+    const rotate = await typedError(
+      ended(backups.rotateBackups({ into: file, keep: 2 })),
+      'VALIDATION_FAILED',
+    );
+    assert.match(rotate.message, /^into must be a name in the folder/);
+  }
+  const linked = [
+    backups.verifyBackup({ file: 'link.tar' }),
+    backups.rotateBackups({ into: 'link', keep: 2 }),
+  ];
+  for (const stream of linked)
+    assert.match(
+      (await typedError(ended(stream), 'VALIDATION_FAILED')).message,
+      /must not be a symbolic link/,
+    );
+  const own = backups.createBackup({ file: 'artseal-999999-20261121T000000Z.tar' });
+  assert.match(
+    (await typedError(ended(own), 'VALIDATION_FAILED')).message,
+    /^file must not begin with artseal/,
+  );
+  const few = await typedError(ended(backups.rotateBackups({ keep: 1 })), 'VALIDATION_FAILED');
+  assert.match(few.message, /^keep must be an integer from 2 to 1000: a token cannot remove/);
+  mkdirSync(join(backupDir, 'more'));
+  await read(backups.rotateBackups({ into: 'more', keep: 2 }));
+  assert.equal(readdirSync(join(backupDir, 'more')).length, 1);
+  assert.deepEqual(readdirSync(elsewhere), ['secret']);
+});
+
+test('wrong numbers and missing names are rejected', async () => {
+  for (const [stream, message] of [
+    [backups.createBackup({}), /^file is required/],
+    [backups.verifyBackup({}), /^file is required/],
+    [backups.rotateBackups({ keep: 1_001 }), /^keep must be an integer from 2 to 1000/],
+    [
+      backups.rotateBackups({ keep: 2, ifOlderThanSeconds: 59 }),
+      /^ifOlderThanSeconds must be an integer from 60 to 1728000/,
+    ],
+  ] as const)
+    assert.match((await typedError(ended(stream), 'VALIDATION_FAILED')).message, message);
+});
+
+test('a client that goes away stops its backup, whose unfinished files are removed', async () => {
+  const leaving = new AbortController();
+  const stream = backups
+    .createBackup({ file: 'left.tar' }, { signal: leaving.signal })
+    [Symbol.asyncIterator]();
+  await stream.next();
+  await typedError(ended(backups.verifyBackup({ file: 'one.tar' })), 'RATE_LIMITED');
+  leaving.abort();
+  await assert.rejects(stream.next());
+  await eventually('the next backup', 60_000, () =>
+    ended(backups.verifyBackup({ file: 'left.tar' })).then(
+      () => true,
+      (error) => !/is running/.test(error.message),
+    ),
+  );
+  assert.deepEqual(
+    readdirSync(backupDir).filter((name) => name.startsWith('left')),
+    [],
+  );
+});
+
+test('without a folder for backups a token can name none', async (t) => {
+  const { internalUrl, token } = await startService(t);
+  const { backups } = typedClients(createTypedTransport(internalUrl, await token(true)));
+  for (const stream of [
+    backups.createBackup({ file: 'b.tar' }),
+    backups.verifyBackup({ file: 'b.tar' }),
+    backups.rotateBackups({ keep: 7 }),
+  ])
+    assert.match(
+      (await typedError(ended(stream), 'VALIDATION_FAILED')).message,
+      /only if the server has a folder ARTSEAL_BACKUP_DIR: set it$/,
+    );
+});
