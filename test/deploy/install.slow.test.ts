@@ -13,7 +13,8 @@ import { bootMachine, type Machine, skipUnlessBootable } from './machine.ts';
 
 const projectFolder = join(import.meta.dirname, '..', '..');
 const notCopied = ['node_modules', 'data', 'dist', '.git'];
-const packageName = `artseal_${buildInfo.version}_amd64.deb`;
+const packageVersion = buildInfo.version.replace('-', '~');
+const packageName = `artseal_${packageVersion}_amd64.deb`;
 
 /** The pages of which this file runs every command. */
 const pages = ['install', 'monitor', 'backup-and-restore', 'security', 'upgrade'];
@@ -216,6 +217,13 @@ test('an upgrade of the package restarts the service with its data', { skip }, a
   await done(commandsOf('Upgrade', 2));
   assert.notEqual(await shown('MainPID'), before);
   assert.match(await done('artseal-admin call GET /api/v1/filing'), /-000001/);
+});
+
+test('a prerelease is older than its release', { skip }, async () => {
+  const installed = await done("dpkg-query --show --showformat='${Version}' artseal");
+  assert.equal(installed, packageVersion);
+  const [release] = installed.split('~');
+  await done(`dpkg --compare-versions '${installed}' lt '${release}-1'`);
 });
 
 test('the copy of an upgrade is put back', { skip }, async () => {
