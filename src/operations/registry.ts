@@ -97,7 +97,7 @@ export async function openForServing(
 
 /**
  * Throws ConfigError if the settings of a production have no origin of the log. Call it before the database is upgraded,
- * since the older version cannot open it afterwards.
+ * so that a start that fails changes nothing.
  */
 async function refuseWithoutOrigin(config: Config): Promise<void> {
   const rule = await missingOrigin(config);

@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { runArtseal } from '../../src/cli/artseal.ts';
-import { earlierSchema, makeEarlierDatabase, newestSchema } from '../store/earlier-database.ts';
+import {
+  addFurtherMigration,
+  further,
+  makeEarlierDatabase,
+  presentSchema,
+} from '../store/further-migration.ts';
 import { runHere } from '../support/artseal.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -48,7 +52,7 @@ test('upgrade --check reports the work with exit code 3, and 0 once it is done',
   const upgrade = (...words: string[]) => run(['upgrade', ...words], env);
   const check = await upgrade('--check');
   assert.equal(check.code, 3);
-  for (const part of [`has schema ${earlierSchema}`, 'to run: 0001_append_only', copy, 'MB needed', 'about'])
+  for (const part of [`has schema ${presentSchema}`, `to run: ${further.name}`, copy, 'MB needed', 'about'])
     assert.ok(check.stdout.includes(part), `${part}: ${check.stdout}`);
   assert.ok(!existsSync(copy));
   assert.equal((await upgrade()).code, 0);
@@ -80,10 +84,7 @@ test('a terminal shows the progress of a backup, and clears it afterwards', asyn
 
 test('upgrade --check says that a server runs on the database', async (t) => {
   const { dataDir } = await startService(t);
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  raw.pragma(`user_version = ${earlierSchema}`);
+  addFurtherMigration(t);
   const { stdout } = await run(['upgrade', '--check'], { ARTSEAL_DATA_DIR: dataDir });
   assert.match(stdout, /a server runs on it: stop it first/);
-  raw.pragma(`user_version = ${newestSchema}`);
-  raw.close();
 });

@@ -8,6 +8,12 @@ import Sqlite from 'better-sqlite3';
 import { utcTimestamp } from '../../src/domain/utc.ts';
 import { checkDeployment } from '../../src/operations/check/deployment.ts';
 import type { Finding } from '../../src/operations/check/finding.ts';
+import {
+  addFurtherMigration,
+  furtherSchema,
+  presentSchema,
+  upgradeFurther,
+} from '../store/further-migration.ts';
 import { runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
@@ -335,12 +341,6 @@ test('check tries the credentials of the provider, which may not answer', async 
   await assertFinds(nobody, 'provider', 1, /^fault: stripe gives no answer: .*ECONNREFUSED/);
 });
 
-const withSchema = (version: number) => (file: string) => {
-  const client = new Sqlite(file);
-  client.pragma(`user_version = ${version}`);
-  client.close();
-};
-
 /** Changes of the database of a sandbox, with the exit code of a check and its finding. */
 const databases: Readonly<
   Record<string, readonly [code: number, finding: RegExp, change: (file: string) => void]>
@@ -355,8 +355,16 @@ const databases: Readonly<
     /^fault: .*not a database/,
     (file) => writeFileSync(file, 'not a database'.repeat(500)),
   ],
-  'of an older schema': [0, /^warning: .*of schema 1: the next start brings it to \d+/, withSchema(1)],
-  'of a newer schema': [1, /^fault: .*newer artseal \(schema 99;/, withSchema(99)],
+  'that needs a later version': [
+    1,
+    /^fault: .*artseal\.db needs artseal 1\.3\.0 or later: it has schema 99, and this version knows \d+$/,
+    (file) => {
+      const client = new Sqlite(file);
+      client.pragma('user_version = 99');
+      client.exec("UPDATE oldest_version SET schema = 99, version = '1.3.0'");
+      client.close();
+    },
+  ],
 };
 for (const [name, [code, finding, change]] of Object.entries(databases)) {
   test(`check of a database: ${name}`, async (t) => {
@@ -370,6 +378,19 @@ for (const [name, [code, finding, change]] of Object.entries(databases)) {
     assert.ok(before.equals(readFileSync(file)));
   });
 }
+
+test('check uses a database of a later version, and says when the next start upgrades one', async (t) => {
+  const [later, earlier] = [temporaryFolder(t), temporaryFolder(t)];
+  for (const dataDir of [later, earlier]) await issueInto(dataDir, 1);
+  upgradeFurther(later);
+  const used = await assertFinds({ ARTSEAL_DATA_DIR: later }, 'database', 0, /^ok: .*, schema \d+, /);
+  assert.match(used.of('master key').join(), /^ok: /);
+  addFurtherMigration(t);
+  const due = new RegExp(
+    `^warning: .* schema ${presentSchema}: the next start upgrades it to ${furtherSchema}$`,
+  );
+  await assertFinds({ ARTSEAL_DATA_DIR: earlier }, 'database', 0, due);
+});
 
 test('a database of another deployment is a fault, and a missing one of a production', async (t) => {
   const [dataDir, none] = [temporaryFolder(t), temporaryFolder(t)];

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } 
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { earlierSchema, makeEarlier, newestSchema } from '../store/earlier-database.ts';
+import { addFurtherMigration, furtherSchema, presentSchema } from '../store/further-migration.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -92,10 +92,10 @@ test('a production is upgraded only with the origin of its evidence log', async 
   const dataDir = env.ARTSEAL_DATA_DIR;
   await artsealWith(env).text('init');
   const file = join(dataDir, 'artseal.db');
-  makeEarlier(file);
   const raw = new Sqlite(file);
   raw.prepare('INSERT INTO log_origin VALUES (1, ?, 0)').run(origin);
   raw.close();
+  addFurtherMigration(t);
   const named =
     /ARTSEAL_TLOG_ORIGIN must be set to log\.example\/artseal in production: the evidence log has that name/;
   await assert.rejects(serve(t, unset), named);
@@ -103,10 +103,10 @@ test('a production is upgraded only with the origin of its evidence log', async 
   const { printed } = await runHere(['upgrade', '--check'], unset);
   assert.match(printed.join('\n'), new RegExp(`^before artseal serve: ${named.source}`, 'm'));
   assert.match(await logFinding(unset), new RegExp(`^fault +evidence log .*${named.source}`));
-  assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: earlierSchema });
+  assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: presentSchema });
 
   await serve(t, env);
-  assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: newestSchema });
+  assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: furtherSchema });
 });
 
 test('init of a production says which setting serve will reject', async (t) => {

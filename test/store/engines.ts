@@ -5,15 +5,21 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import type { StoreOptions } from '../../src/store/store.ts';
 import { copyFolder } from '../support/copy-folder.ts';
+import { upgradeFurther } from './further-migration.ts';
 import { type StoreEngine, sandbox } from './promises/fixtures.ts';
 
 /** SQLite in the thread of the test. A new database is a copy of one that the engine created, unless it has to be `NEW`. */
 export const sqliteInThisThread: StoreEngine = {
   open: async (options) => {
-    if (isCopied(options)) {
-      prototype ??= createPrototype();
-      copyFolder(await prototype, options.dataDir);
-    }
+    await copyPrototype(options);
+    return createSqliteStore(options);
+  },
+};
+
+/** The same on databases that a later version has upgraded. */
+export const sqliteOnLaterSchema: StoreEngine = {
+  open: async (options) => {
+    if (await copyPrototype(options)) upgradeFurther(options.dataDir);
     return createSqliteStore(options);
   },
 };
@@ -23,6 +29,14 @@ export const sqliteInItsThread: StoreEngine = { open: openThreadedStore };
 
 /** The data folder that new databases are copies of. */
 let prototype: Promise<string> | undefined;
+
+/** Copies the prototype into a folder for which it fits. Returns whether it does. */
+async function copyPrototype(options: StoreOptions): Promise<boolean> {
+  if (!isCopied(options)) return false;
+  prototype ??= createPrototype();
+  copyFolder(await prototype, options.dataDir);
+  return true;
+}
 
 const isCopied = ({ dataDir, opening, environment, currency }: StoreOptions): boolean =>
   opening === sandbox.opening &&

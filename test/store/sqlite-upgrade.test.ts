@@ -11,7 +11,14 @@ import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { copyBefore, planUpgrade, rejectWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { earlierSchema, gallery, makeEarlierDatabase, newestSchema } from './earlier-database.ts';
+import {
+  further,
+  furtherSchema,
+  gallery,
+  makeEarlierDatabase,
+  presentSchema,
+  upgradeFurther,
+} from './further-migration.ts';
 import { fileOne, sandbox } from './promises/fixtures.ts';
 
 /** Opens a database, which upgrades it. */
@@ -50,10 +57,14 @@ test('an upgrade makes a copy of what was there, and keeps all rows', async (t) 
   const { dataDir, file, filings, copy } = await makeEarlierDatabase(t);
   const earlier = contentOf(file);
   const store = open(t, dataDir);
-  assert.deepEqual(store.upgrade, { fromSchema: earlierSchema, toSchema: newestSchema });
+  assert.deepEqual(store.upgrade, { fromSchema: presentSchema, toSchema: furtherSchema });
   assert.deepEqual(contentOf(copy), earlier);
   assert.equal(statSync(copy).mode & 0o777, 0o600);
-  assert.deepEqual(contentOf(file).rows, earlier.rows);
+  const expanded = earlier.rows.map(([name, rows]) => [
+    name,
+    (rows as unknown[][]).map((row) => [...row, null]),
+  ]);
+  assert.deepEqual(contentOf(file).rows, expanded);
   assert.deepEqual(faultsInLog(file), []);
   const next = filings.length + 1;
   assert.equal(await fileOne(store, gallery), `AS-2026-${String(next).padStart(6, '0')}`);
@@ -80,12 +91,12 @@ test('a copy includes what is in the write-ahead log, and is made only if a migr
 test('the copies of the last two upgrades are kept, and none of a later schema', async (t) => {
   const { dataDir, file } = await makeEarlierDatabase(t);
   // As if this schema had been upgraded to later ones before an operator went back.
-  for (const schema of [0, earlierSchema + 1, earlierSchema + 2]) writeFileSync(copyBefore(file, schema), '');
+  for (const schema of [0, presentSchema + 1, presentSchema + 2]) writeFileSync(copyBefore(file, schema), '');
   await upgrade(t, dataDir);
   const copies = readdirSync(dataDir).filter((name) => name.endsWith('.backup'));
   assert.deepEqual(copies.sort(), [
     'artseal.db.schema-0.backup',
-    `artseal.db.schema-${earlierSchema}.backup`,
+    `artseal.db.schema-${presentSchema}.backup`,
   ]);
 });
 
@@ -96,7 +107,7 @@ test('a database that another process serves is not upgraded', async (t) => {
   assert.throws(() => open(t, dataDir), {
     name: 'DatabaseError',
     message: new RegExp(
-      `schema ${earlierSchema}\\), and another artseal serves it: use the commands of that version, or stop it`,
+      `schema ${presentSchema}\\), and another artseal serves it: use the commands of that version, or stop it`,
     ),
   });
   assert.throws(() => createSqliteStore({ dataDir, ...sandbox, serving: true }), DatabaseError);
@@ -104,7 +115,7 @@ test('a database that another process serves is not upgraded', async (t) => {
   assert.equal(planUpgrade(dataDir).isServed, true);
   lock.release();
   await upgrade(t, dataDir);
-  assert.equal(contentOf(file).version, newestSchema);
+  assert.equal(contentOf(file).version, furtherSchema);
   takeServingLock(dataDir).release();
 });
 
@@ -116,15 +127,28 @@ test('a database of another environment or currency is not upgraded', async (t) 
   assert.deepEqual(contentOf(file), before);
 });
 
-test('a database of a newer version is not opened', async (t) => {
+test('a database of a later version is used, and keeps its schema', async (t) => {
   const dataDir = temporaryFolder(t);
   await upgrade(t, dataDir);
+  upgradeFurther(dataDir);
   const file = join(dataDir, 'artseal.db');
-  const raw = new Sqlite(file);
-  raw.pragma(`user_version = ${newestSchema + 1}`);
-  raw.close();
   const before = contentOf(file);
-  assert.throws(() => open(t, dataDir), { name: 'DatabaseError', message: /made by a newer artseal/ });
+  await upgrade(t, dataDir);
+  assert.deepEqual(contentOf(file), before);
+  assert.equal(open(t, dataDir).upgrade, undefined);
+  const { schema, newSchema, migrations } = planUpgrade(dataDir);
+  assert.deepEqual([schema, newSchema, migrations], [furtherSchema, furtherSchema, []]);
+});
+
+test('a database that needs a later version is not opened, and the error names that version', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await upgrade(t, dataDir);
+  upgradeFurther(dataDir, `UPDATE oldest_version SET schema = ${furtherSchema}, version = '1.3.0'`);
+  const file = join(dataDir, 'artseal.db');
+  const before = contentOf(file);
+  const message = `${file} needs artseal 1.3.0 or later: it has schema ${furtherSchema}, and this version knows ${presentSchema}.`;
+  assert.throws(() => open(t, dataDir), { name: 'DatabaseError', message });
+  assert.throws(() => planUpgrade(dataDir), { name: 'DatabaseError', message });
   assert.deepEqual(contentOf(file), before);
 });
 
@@ -134,9 +158,9 @@ test('a plan says what an upgrade does, and changes nothing', async (t) => {
   const plan = planUpgrade(dataDir);
   assert.partialDeepStrictEqual(plan, {
     database: file,
-    schema: earlierSchema,
-    newSchema: newestSchema,
-    migrations: ['0001_append_only'],
+    schema: presentSchema,
+    newSchema: furtherSchema,
+    migrations: [further.name],
     copy,
     isServed: false,
   });
@@ -154,7 +178,7 @@ test('an upgrade needs room for the copy, unless it makes none', async (t) => {
   const older = copyBefore(file, 0);
   writeFileSync(older, '');
   openDatabase({ dataDir, ...sandbox }, { keepsCopy: false }).$client.close();
-  assert.equal(contentOf(file).version, newestSchema);
+  assert.equal(contentOf(file).version, furtherSchema);
   assert.ok(!existsSync(copy));
   assert.ok(!existsSync(older), 'older copies are removed');
 });
@@ -166,14 +190,15 @@ test('a migration that fails leaves the database as it was', async (t) => {
     raw.exec(sql);
     raw.close();
   };
-  // In the way of the last statements of the migration.
-  change('CREATE TRIGGER restoration_never_replaced DELETE ON restoration BEGIN SELECT 1; END');
+  // In the way of the last statement of the migration.
+  const last = /ALTER TABLE (\w+) ADD further text;$/.exec(further.sql)?.[1];
+  change(`ALTER TABLE ${last} ADD further text`);
   const before = contentOf(file);
   assert.throws(() => openDatabase({ dataDir, ...sandbox }));
   assert.deepEqual(contentOf(file), before);
-  change('DROP TRIGGER restoration_never_replaced');
+  change(`ALTER TABLE ${last} DROP further`);
   openDatabase({ dataDir, ...sandbox }).$client.close();
-  assert.equal(contentOf(file).version, newestSchema);
+  assert.equal(contentOf(file).version, furtherSchema);
 });
 
 test('a server logs once that it upgraded the database', async (t) => {
@@ -190,7 +215,7 @@ test('a server logs once that it upgraded the database', async (t) => {
   };
   const service = await startService(t, options);
   const [upgraded, ...more] = upgrades(service);
-  assert.deepEqual([upgraded?.fromSchema, upgraded?.toSchema], [earlierSchema, newestSchema]);
+  assert.deepEqual([upgraded?.fromSchema, upgraded?.toSchema], [presentSchema, furtherSchema]);
   assert.deepEqual(more, []);
   await service.close();
   assert.deepEqual(upgrades(await startService(t, options)), []);

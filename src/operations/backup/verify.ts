@@ -10,8 +10,7 @@ import { fileErrorText } from '../../lib/file-errors.ts';
 import { freeBytes, megabytes, privateMode } from '../../store/sqlite/durable-files.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import { faultsInLog } from '../../store/sqlite/log-check.ts';
-import { checkpointsOf, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';
-import { migrationNames } from '../../store/sqlite/upgrade.ts';
+import { checkpointsOf, damagesIn, factsOf, sealedSecretsOf, tooNewIn } from '../../store/sqlite/snapshot.ts';
 import {
   BackupError,
   checksumsName,
@@ -175,10 +174,9 @@ function checkDatabase(
   const file = join(folder, name);
   const damages = damagesIn(file, 'FULL').map((damage) => `${name} is damaged: ${damage}`);
   if (damages.length > 0 || name !== databaseName) return damages;
+  const why = tooNewIn(file, name);
+  if (why !== undefined) return [why];
   const facts = factsOf(file);
-  const known = migrationNames().length;
-  if (facts.schema > known)
-    return [`${name} was made by a newer artseal (schema ${facts.schema}; this one knows ${known})`];
   const keys = [...new Set(sealedSecretsOf(file).map(sealingKeyName))].sort();
   const isAsManifested =
     JSON.stringify([facts, keys]) === JSON.stringify([manifest.database, manifest.masterKeys]);

@@ -65,19 +65,12 @@ const damaged = (file: string, damages: readonly string[]): string =>
 
 function judge(config: Config, file: string, inspection: Inspection<Finding>): Finding[] {
   const { ok, warning, fault } = findingsOf('database');
-  const { bytes, schema, knownSchema, damages, logNames, content } = inspection;
+  const { bytes, schema, knownSchema, tooNew, damages, logNames, content } = inspection;
   if (damages.length > 0) return [fault(damaged(file, damages))];
-  if (schema > knownSchema)
-    return [
-      fault(
-        `${file} was made by a newer artseal (schema ${schema}; this one knows ${knownSchema}): run that one`,
-      ),
-    ];
+  if (tooNew !== undefined) return [fault(tooNew)];
   if (schema < knownSchema)
     return [
-      warning(
-        `${file} is of schema ${schema}: the next start brings it to ${knownSchema}, after which older versions cannot open it`,
-      ),
+      warning(`${file} has schema ${schema}: the next start upgrades it to ${knownSchema}`),
       ...checkOrigin(config, logNames),
     ];
   if (content === undefined) return [fault(`${file} is bound to no deployment: restore a backup`)];

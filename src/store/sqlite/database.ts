@@ -111,9 +111,9 @@ function alreadyThere(file: string): DatabaseError {
   );
 }
 
-/** Throws if a database is bound to another environment or currency. It may have the schema of any release. */
+/** Throws if a database is bound to another environment or currency. */
 function checkBinding(client: Sqlite.Database, binding: Binding): void {
-  const bound = client.prepare<[], Partial<Binding>>('SELECT * FROM deployment').get();
+  const bound = client.prepare<[], Binding>('SELECT environment, currency FROM deployment').get();
   if (bound === undefined) return;
   const { environment, currency } = bound;
   const reject = (difference: string, variable: string) => {
@@ -124,7 +124,7 @@ function checkBinding(client: Sqlite.Database, binding: Binding): void {
   if (environment !== binding.environment) {
     reject(`${environment} deployment and cannot open as ${binding.environment}`, 'ARTSEAL_ENVIRONMENT');
   }
-  if ((currency ?? binding.currency) !== binding.currency) {
+  if (currency !== binding.currency) {
     reject(`deployment in ${currency} and cannot open in ${binding.currency}`, 'ARTSEAL_CURRENCY');
   }
 }

@@ -18,20 +18,22 @@ import { lastRestoration } from './restorations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 import type { Database } from './statement.ts';
 import { createTrustedClock } from './trusted-clock.ts';
-import { migrationNames, schemaOf } from './upgrade.ts';
+import { migrations, schemaOf, tooNew } from './upgrade.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
 
 /** A report about a database. */
 export interface Inspection<T> {
   readonly bytes: number;
   readonly schema: number;
-  /** The schema that this version works on. */
+  /** The schema that this version upgrades to. */
   readonly knownSchema: number;
+  /** Why this version cannot use it, although it is sound; undefined if it can. */
+  readonly tooNew: string | undefined;
   /** The faults that SQLite finds in the file, in its own words. */
   readonly damages: readonly string[];
   /** The origins of its evidence log. */
   readonly logNames: LogNames;
-  /** Undefined if the database is damaged or has another schema. */
+  /** Undefined if the database is damaged, has an older schema or is too new. */
   readonly content: Content<T> | undefined;
 }
 
@@ -64,12 +66,13 @@ export async function inspectDatabase<T>(
   const client = openToRead(file);
   try {
     const schema = schemaOf(client);
-    const known = migrationNames().length;
+    const knownSchema = migrations.length;
     const damages = damagesOf(client);
-    const isReadable = damages.length === 0 && schema === known;
+    const reason = damages.length === 0 ? tooNew(client) : undefined;
+    const isReadable = damages.length === 0 && reason === undefined && schema >= knownSchema;
     const content = isReadable ? await contentOf(drizzle({ client }), year, lookAtLog) : undefined;
     const logNames = damages.length === 0 ? logNamesIn(drizzle({ client })) : noNames;
-    return { bytes, schema, knownSchema: known, damages, logNames, content };
+    return { bytes, schema, knownSchema, tooNew: reason, damages, logNames, content };
   } finally {
     client.close();
   }

@@ -111,12 +111,14 @@ export function recordRestoration(database: Database, restored: NewRestoration):
   })();
 }
 
+const addHead = 'INSERT OR IGNORE INTO event_head (caller_id, sequence, position)';
+
 /** Skips the sequences of events that may have been read since the backup, so that none is used for another event. */
 function skipEvents(database: Database): void {
   const { $client: client } = database;
   // Callers that were added after the backup are not known here. All known ones continue after the gap.
-  client.exec('INSERT OR IGNORE INTO event_head SELECT id, 0, 0 FROM caller');
-  client.prepare('INSERT OR IGNORE INTO event_head VALUES (?, 0, 0)').run(everybody);
+  client.exec(`${addHead} SELECT id, 0, 0 FROM caller`);
+  client.prepare(`${addHead} VALUES (?, 0, 0)`).run(everybody);
   client.prepare('UPDATE event_head SET sequence = sequence + ?').run(restoredEventsGap);
   client
     .prepare('UPDATE event_head SET position = position + ? WHERE caller_id = ?')

@@ -21,6 +21,18 @@ export const deployment = sqliteTable(
 );
 
 /**
+ * The oldest version of Artseal that can use this database: one row, which the first migration inserts. Older executables
+ * refuse to open it. A migration that the version before cannot use raises it.
+ */
+export const oldestVersion = sqliteTable('oldest_version', {
+  id: integer().primaryKey(),
+  /** The number of migrations that it knows. */
+  schema: integer().notNull(),
+  /** As in its package.json. */
+  version: text().notNull(),
+});
+
+/**
  * The restores of this database from a backup, a row each. What the original did after the backup is not known here.
  * Triggers keep the rows.
  */

@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import { busyTimeoutMs, faultsBySqlite } from './database.ts';
 import type { NumberGap } from './restorations.ts';
-import { schemaOf } from './upgrade.ts';
+import { schemaOf, tooNew } from './upgrade.ts';
 
 /** Facts about a database of any schema. */
 export interface DatabaseFacts {
@@ -74,6 +74,10 @@ export function damagesIn(file: string, how: 'QUICK' | 'FULL'): readonly string[
     return [error instanceof Error ? error.message : String(error)];
   }
 }
+
+/** Why this version cannot use a copy, which the reason calls `name`; undefined if it can. */
+export const tooNewIn = (file: string, name: string): string | undefined =>
+  read(file, (client) => tooNew(client, name));
 
 /** Reads the facts about a copy. Throws if it is no database of artseal. */
 export function factsOf(file: string): DatabaseFacts {

@@ -5,16 +5,29 @@ import { syncFolder } from '../../lib/replace-file.ts';
 import { readPackaged } from '../../packaging/packaged-files.ts';
 import { databaseBytes, freeBytes, makePrivateFile, megabytes, syncFile } from './durable-files.ts';
 import { cannotUse, DatabaseError, databaseFile } from './location.ts';
+import type { oldestVersion } from './schema.ts';
 import { isServed, tryServingLock } from './serving-lock.ts';
 
 const folder = 'src/store/sqlite/migrations';
 
-/** The migrations in their order, by the names of their files: `0001_append_only`. */
-export function migrationNames(): readonly string[] {
+/** A step from one schema to the next, which runs once in each database. */
+export interface Migration {
+  /** The name of its file: `0000_initial`. */
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** The migrations that this version knows, in their order. Only tests change the list. */
+export const migrations: Migration[] = readMigrations();
+
+function readMigrations(): Migration[] {
   const journal: { readonly entries: readonly { readonly tag: string }[] } = JSON.parse(
     readPackaged(`${folder}/meta/_journal.json`).toString(),
   );
-  return journal.entries.map(({ tag }) => tag);
+  return journal.entries.map(({ tag: name }) => ({
+    name,
+    sql: readPackaged(`${folder}/${name}.sql`).toString(),
+  }));
 }
 
 /** The schema of a database: the number of its migrations; 0 for an empty file. */
@@ -22,16 +35,24 @@ export function schemaOf(client: Sqlite.Database): number {
   return Number(client.pragma('user_version', { simple: true }));
 }
 
-/** The migrations that a database lacks. Throws DatabaseError if it has more than this version knows. */
-function migrationsFor(client: Sqlite.Database): readonly string[] {
-  const names = migrationNames();
-  const schema = schemaOf(client);
-  if (schema > names.length) {
-    throw new DatabaseError(
-      `${client.name} was made by a newer artseal (schema ${schema}; this one knows ${names.length}).`,
-    );
-  }
-  return names.slice(schema);
+/**
+ * Why this version must not open a database that a newer one has upgraded; undefined if it may. Migrations leave the database
+ * usable by the version before, so `oldest_version` decides, not the schema.
+ */
+export function tooNew(client: Sqlite.Database, name: string = client.name): string | undefined {
+  const [schema, known] = [schemaOf(client), migrations.length];
+  if (schema <= known) return undefined;
+  const oldest = client.prepare<[], typeof oldestVersion.$inferSelect>('SELECT * FROM oldest_version').get();
+  if (oldest === undefined) throw new Error('The database has no oldest version.');
+  if (oldest.schema <= known) return undefined;
+  return `${name} needs artseal ${oldest.version} or later: it has schema ${schema}, and this version knows ${known}`;
+}
+
+/** The migrations that a database lacks. Throws DatabaseError if it is too new for this version. */
+function migrationsFor(client: Sqlite.Database): readonly Migration[] {
+  const why = tooNew(client);
+  if (why !== undefined) throw new DatabaseError(`${why}.`);
+  return migrations.slice(schemaOf(client));
 }
 
 /** Applies the missing migrations. The caller begins the transaction. */
@@ -39,7 +60,7 @@ export function migrate(client: Sqlite.Database): void {
   const due = migrationsFor(client);
   // Only if it changes: other processes take any write for a change of what they have read.
   if (due.length === 0) return;
-  for (const name of due) client.exec(readPackaged(`${folder}/${name}.sql`).toString());
+  for (const { sql } of due) client.exec(sql);
   client.pragma(`user_version = ${schemaOf(client) + due.length}`);
 }
 
@@ -96,9 +117,9 @@ export function planUpgrade(dataDir: string) {
     return {
       database,
       schema,
-      /** The schema of this version. */
-      newSchema: migrationNames().length,
-      migrations: due,
+      /** Its schema afterwards. */
+      newSchema: schema + due.length,
+      migrations: due.map(({ name }) => name),
       /** The file of the copy that is made before. */
       copy: copyBefore(database, schema),
       neededBytes,
@@ -145,7 +166,7 @@ export function beginUpgrade(
     /** Removes the copies of older upgrades; all of them if this upgrade makes none. */
     dropOldCopies: () => {
       const copies = copiesOf(database);
-      // A copy of a later schema is from before an operator went back.
+      // A copy of a later schema is from before an operator put an older one in place of the database.
       const earlier = copies.filter((copy) => copy.schema <= schema);
       const kept = keepsCopy ? earlier.slice(0, copiesKept) : [];
       for (const copy of copies) if (!kept.includes(copy)) rmSync(copy.file);

@@ -46,7 +46,7 @@ async function forked(
   return { origin: current?.origin, output: printed.join('\n') };
 }
 
-/** The database after a downgrade and another upgrade. */
+/** A database whose log began again: it lost its names, keys and checkpoints. */
 const begunAgain =
   'DROP TRIGGER log_origin_is_kept; DELETE FROM log_origin; DELETE FROM log_key; DELETE FROM log_checkpoint';
 

@@ -12,7 +12,7 @@ import { type RestAnswer, send } from '../../support/signed-request.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 
 /** Tables that a replay may change, for its nonce, and tables that change by themselves. */
-const others = ['spent_nonces', 'log_checkpoint', 'restoration', '__drizzle_migrations'];
+const others = ['spent_nonces', 'log_checkpoint', 'restoration'];
 
 /** All rows, except those of `others`. */
 function stored({ dataDir }: TestService): Record<string, unknown[]> {

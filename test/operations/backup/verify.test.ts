@@ -20,6 +20,7 @@ import { type TarSource, writeTar } from '../../../src/operations/backup/tar.ts'
 import { openBackup, verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { faultsInLog } from '../../../src/store/sqlite/log-check.ts';
 import { perform } from '../../../src/store/store.ts';
+import { furtherSchema, upgradeFurther } from '../../store/further-migration.ts';
 import { acceptClock, resolved, settled } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
 import { forgeIn } from '../../support/forging.ts';
@@ -470,13 +471,16 @@ test('an index that disagrees with its table is found', async (t) => {
   assert.match((await faultsOf(backup)).join(), /artseal\.db is damaged: .*filing_filing_no_unique/);
 });
 
-test('a backup of a newer version is rejected', async (t) => {
-  const original = await newRegistry(t);
-  await original.store.close();
-  const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
-  raw.pragma('user_version = 99');
+test('a backup of a later version is sound, unless it needs that version', async (t) => {
+  const { dataDir, store } = await newRegistry(t);
+  await store.close();
+  upgradeFurther(dataDir);
+  assert.deepEqual(await faultsOf(await backedUp(t, dataDir)), []);
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  raw.exec(`UPDATE oldest_version SET schema = ${furtherSchema}, version = '1.3.0'`);
   raw.close();
-  assert.match((await faultsOf(await backedUp(t, original.dataDir))).join(), /newer artseal \(schema 99/);
+  const faults = await faultsOf(await backedUp(t, dataDir));
+  assert.match(faults.join(), /^artseal\.db needs artseal 1\.3\.0 or later/);
 });
 
 test('no backup is taken of a damaged database', async (t) => {
