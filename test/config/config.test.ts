@@ -23,9 +23,16 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const hex = '0123456789abcdef'.repeat(4);
 const otherHex = 'fedcba9876543210'.repeat(4);
 
+/** The configuration without the environment that it was read from. */
+function settingsOf(env: NodeJS.ProcessEnv) {
+  const { variables, ...config } = readConfig(env);
+  assert.equal(variables, env);
+  return config;
+}
+
 describe('without any setting', () => {
   test('a deployment is a sandbox that only this machine reaches', () => {
-    assert.deepEqual(readConfig({}), {
+    assert.deepEqual(settingsOf({}), {
       environment: 'sandbox',
       publicAddress: { host: '127.0.0.1', port: 8080 },
       publicTls: undefined,
@@ -60,7 +67,7 @@ describe('without any setting', () => {
 
   test('the help shows each default', () => {
     const shown = allSettings.map(({ variable, fallback }) => [variable, fallback]);
-    assert.deepEqual(readConfig(Object.fromEntries(shown)), readConfig({}));
+    assert.deepEqual(settingsOf(Object.fromEntries(shown)), settingsOf({}));
   });
 });
 
@@ -109,9 +116,9 @@ describe('a valid value is accepted', () => {
   ];
   for (const [variable, value, expected] of taken) {
     test(`${variable}=${value}`, () => {
-      const config = readConfig({ [variable]: value });
+      const config = settingsOf({ [variable]: value });
       const rest = expected.dataDir === undefined ? {} : { masterKeys: config.masterKeys };
-      assert.deepEqual(config, { ...readConfig({}), ...expected, ...rest });
+      assert.deepEqual(config, { ...settingsOf({}), ...expected, ...rest });
     });
   }
 });
