@@ -1,49 +1,21 @@
-import { allSettings } from '../config/config.ts';
 import { ConfigError } from '../config/settings.ts';
 import { quotaRules } from '../domain/caller.ts';
 import { ApiError, reasons } from '../domain/reason.ts';
 import { sentences, ValidationError, type Violation } from '../domain/violation.ts';
 import { FilesExposed } from '../lib/file-access.ts';
 import { fileErrorText } from '../lib/file-errors.ts';
-import { buildInfo } from '../packaging/build-info.ts';
 import {
   type Action,
-  type Command,
   type CommandGroup,
   exitCodes,
+  nameOf,
   readWords,
   type Terminal,
   UsageError,
+  wordOf,
 } from './command.ts';
-
-/** The commands. Each is loaded when it is needed. */
-const commands = new Map<string, () => Promise<Command | CommandGroup>>([
-  ['init', async () => (await import('./deployment.ts')).init],
-  ['serve', async () => (await import('./serve.ts')).serve],
-  ['check', async () => (await import('./deployment.ts')).check],
-  ['ready', async () => (await import('./client-commands.ts')).ready],
-  ['backup', async () => (await import('./backup.ts')).backup],
-  ['restore', async () => (await import('./backup.ts')).restore],
-  ['upgrade', async () => (await import('./deployment.ts')).upgrade],
-  ['platform', async () => (await import('./platform.ts')).platform],
-  ['party', async () => (await import('./party.ts')).party],
-  ['key', async () => (await import('./key.ts')).key],
-  ['token', async () => (await import('./token.ts')).token],
-  ['secrets', async () => (await import('./secrets.ts')).secrets],
-  ['escrow', async () => (await import('./escrow.ts')).escrow],
-  ['events', async () => (await import('./events.ts')).events],
-  ['webhooks', async () => (await import('./webhooks.ts')).webhooks],
-  ['evidence', async () => (await import('./evidence.ts')).evidence],
-  ['retention', async () => (await import('./retention.ts')).retention],
-  ['clock', async () => (await import('./clock.ts')).clock],
-  ['audit-log', async () => (await import('./audit-log.ts')).auditLog],
-  ['sign', async () => (await import('./client-commands.ts')).sign],
-  ['call', async () => (await import('./client-commands.ts')).call],
-  ['verify', async () => (await import('./verify.ts')).verify],
-  ['log', async () => (await import('./log-audit.ts')).log],
-  ['demo', async () => (await import('./client-commands.ts')).demo],
-  ['licenses', async () => (await import('./deployment.ts')).licenses],
-]);
+import { loadCommand, loadTasks } from './commands.ts';
+import { helpFor, listing, noCommand, overview, versionLine } from './help.ts';
 
 /** Names of fields on the command line that are not the field's own name, such as `--tier` and `KEY_ID`. */
 const fieldNames: Readonly<Record<string, string>> = {
@@ -59,18 +31,12 @@ const ownRules: Readonly<Record<string, string>> = {
 };
 
 /** Runs `artseal` with these arguments. Returns the exit code. */
-export async function runArtseal([name = '--help', ...words]: string[], terminal: Terminal): Promise<number> {
-  if (name === '--version')
-    return done(
-      terminal,
-      `artseal ${buildInfo.version}${buildInfo.commit === undefined ? '' : ` (${buildInfo.commit})`}`,
-    );
-  if (name === 'help' && words[0] !== undefined) return runArtseal([words[0], '--help'], terminal);
-  if (['help', '--help', '-h'].includes(name)) return done(terminal, ...(await overview()));
-  const command = await commands.get(name)?.();
-  if (command === undefined) {
-    return fail(terminal, exitCodes.usage, `there is no command '${name}'; artseal --help lists them`);
-  }
+export async function runArtseal([name, ...words]: string[], terminal: Terminal): Promise<number> {
+  if (name === undefined) return done(terminal, ...overview(await loadTasks()));
+  if (name === '--version') return done(terminal, versionLine);
+  if (name === '--help' || name === '-h') return done(terminal, ...listing(await loadTasks()));
+  const command = await loadCommand(name);
+  if (command === undefined) return fail(terminal, exitCodes.usage, noCommand(name));
   if (words.some((word) => word === '--help' || word === '-h')) {
     return done(terminal, ...helpFor(name, command));
   }
@@ -96,7 +62,7 @@ function runOneOf(
 
 async function run(name: string, action: Action, words: string[], terminal: Terminal): Promise<number> {
   try {
-    return (await action.run(readWords(action.usage, words), terminal)) ?? exitCodes.done;
+    return (await action.run(readWords(action, words), terminal)) ?? exitCodes.done;
   } catch (error) {
     if (error instanceof UsageError) {
       const message = `${nameOf(action)} ${error.message}; see artseal ${name} --help`;
@@ -107,13 +73,6 @@ async function run(name: string, action: Action, words: string[], terminal: Term
     return fail(terminal, exitCodes.failed, `${failureOf(error, action)}${whereToLook(name, error)}`);
   }
 }
-
-/** The name at the beginning of a usage line: `key rotate`. */
-const nameOf = ({ usage }: Action): string =>
-  /^[a-z]+(-[a-z]+)*( [a-z]+(-[a-z]+)*)*/.exec(usage)?.[0] ?? usage;
-
-/** The last word of the name: `rotate`. */
-const wordOf = (action: Action): string => nameOf(action).split(' ').at(-1) ?? '';
 
 function done({ print }: Terminal, ...lines: readonly string[]): number {
   for (const line of lines) print(line);
@@ -157,45 +116,3 @@ function whereToLook(name: string, error: unknown): string {
   if (name === 'evidence') return '';
   return isUnknown ? ` See artseal ${isPlatform ? 'platform' : name} list` : '';
 }
-
-async function overview(): Promise<string[]> {
-  const lines = [
-    'artseal: a registry that files artworks, proves their provenance, and sells them in escrow.',
-    '',
-    'Commands (for details: artseal COMMAND --help; for the version: artseal --version):',
-  ];
-  for (const [name, load] of commands) {
-    const command = await load();
-    lines.push(`  ${usageOf(name, command).padEnd(50)} ${command.summary}`);
-  }
-  lines.push('', 'Settings (environment variables):');
-  const width = Math.max(...allSettings.map(({ variable }) => variable.length));
-  for (const { variable, fallback, meaning } of allSettings) {
-    lines.push(`  ${variable.padEnd(width)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`);
-  }
-  lines.push(
-    '',
-    'Exit codes: 0 done, 1 failed, 2 the command line or a setting is wrong, 3 there is something to do.',
-    'verify and log audit have more: see their --help.',
-  );
-  return lines;
-}
-
-function helpFor(name: string, command: Command | CommandGroup): string[] {
-  const lines = [`artseal ${usageOf(name, command)}`, `    ${command.summary}`, ''];
-  if ('actions' in command) {
-    for (const { usage, details } of actionsOf(command)) {
-      lines.push(usage, ...details.map((line) => `    ${line}`));
-    }
-  }
-  return [...lines, ...command.details];
-}
-
-function usageOf(name: string, command: Command | CommandGroup): string {
-  if (!('actions' in command)) return command.usage;
-  const words = command.actions.map(wordOf).join('|');
-  return command.bare === undefined ? `${name} ${words}` : `${command.bare.usage}, ${name} ${words}`;
-}
-
-const actionsOf = ({ bare, actions }: CommandGroup): readonly Action[] =>
-  bare === undefined ? actions : [bare, ...actions];

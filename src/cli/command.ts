@@ -10,8 +10,18 @@ export interface Action {
   readonly usage: string;
   /** Lines of help. */
   readonly details: readonly string[];
+  /** Flags that it shares with other actions; they follow the usage line. */
+  readonly common?: CommonFlags;
   /** Runs the action. Returns the exit code if it is not `done`. */
   run(words: Words, terminal: Terminal): Promise<number | undefined>;
+}
+
+/** Optional flags that several actions take. Help and man page describe them once. */
+export interface CommonFlags {
+  /** As in a usage line: `[--flag VALUE] [--other]`. */
+  readonly usage: string;
+  /** Lines of help. */
+  readonly details: readonly string[];
 }
 
 /** A command that does one thing. */
@@ -29,6 +39,25 @@ export interface CommandGroup {
   /** Lines of help for all actions. */
   readonly details: readonly string[];
 }
+
+/** A task of an operator, with the commands for it by name. */
+export interface Task {
+  readonly title: string;
+  readonly commands: ReadonlyMap<string, Command | CommandGroup>;
+}
+
+/** The actions of a command, the bare one first. */
+export const actionsOf = (command: Command | CommandGroup): readonly Action[] => {
+  if (!('actions' in command)) return [command];
+  return command.bare === undefined ? command.actions : [command.bare, ...command.actions];
+};
+
+/** The name at the beginning of a usage line: `key rotate`. */
+export const nameOf = ({ usage }: Action): string =>
+  /^[a-z]+(-[a-z]+)*( [a-z]+(-[a-z]+)*)*/.exec(usage)?.[0] ?? usage;
+
+/** The last word of the name: `rotate`. */
+export const wordOf = (action: Action): string => nameOf(action).split(' ').at(-1) ?? '';
 
 /** The arguments of an action, by the names in its usage line: `KEY_ID` for a word, `overlap` for `--overlap`. */
 export interface Words {
@@ -86,7 +115,7 @@ export function printable(text: string): string {
 }
 
 /** A word or a flag of a usage line. */
-interface Part {
+export interface Part {
   readonly name: string;
   readonly isFlag: boolean;
   /** The name of the flag's value; undefined for a flag without one. */
@@ -105,8 +134,8 @@ const whyRequired: Readonly<Record<string, string>> = { reason: ' (the audit log
  * Reads the arguments of an action by its usage line, such as `key rotate KEY_ID [--overlap SECONDS] [--json]`. Throws
  * UsageError with all that is missing or unknown.
  */
-export function readWords(usage: string, args: string[]): Words {
-  const parts = partsOf(usage);
+export function readWords(action: Pick<Action, 'usage' | 'common'>, args: string[]): Words {
+  const parts = partsOf(action);
   const { given, faults } = match(parts, args);
   for (const part of parts) {
     const isMissing = part.isFlag ? !given.has(part.name) : !given.get(part.name)?.[0];
@@ -116,7 +145,7 @@ export function readWords(usage: string, args: string[]): Words {
   return {
     required: (name) => {
       const value = given.get(name)?.[0];
-      if (value === undefined) throw new Error(`'${usage}' does not require ${name}.`);
+      if (value === undefined) throw new Error(`'${action.usage}' does not require ${name}.`);
       return value;
     },
     text: (name) => given.get(name)?.[0],
@@ -206,15 +235,18 @@ export async function* firstOf<T>(items: AsyncIterable<T>, limit: number | undef
   }
 }
 
-function partsOf(usage: string): Part[] {
-  return [...usage.matchAll(partPattern)].map(([, bracket, flag, value, dots, word = '']) => ({
-    name: flag ?? word,
-    isFlag: flag !== undefined,
-    value,
-    isRepeatable: dots !== undefined,
-    // Flags without a value are choices, which the action checks.
-    isRequired: bracket === '' && (flag === undefined || value !== undefined),
-  }));
+/** The words and flags that an action takes, with the common flags. */
+export function partsOf({ usage, common }: Pick<Action, 'usage' | 'common'>): Part[] {
+  return [...`${usage} ${common?.usage ?? ''}`.matchAll(partPattern)].map(
+    ([, bracket, flag, value, dots, word = '']) => ({
+      name: flag ?? word,
+      isFlag: flag !== undefined,
+      value,
+      isRepeatable: dots !== undefined,
+      // Flags without a value are choices, which the action checks.
+      isRequired: bracket === '' && (flag === undefined || value !== undefined),
+    }),
+  );
 }
 
 /** Not strict: `match` reports all faults at once, in the words of the usage line. */

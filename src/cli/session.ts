@@ -58,7 +58,7 @@ export async function withRegistry(
 ): Promise<number | undefined> {
   const { env, print, printError } = terminal;
   for (const variable of unknownSettings(env))
-    printError(`artseal: ${variable} is not a setting and has no effect; artseal --help lists the settings`);
+    printError(`artseal: ${variable} is not a setting and has no effect; artseal help settings lists them`);
   const config = readConfig(env);
   const registry = await openRegistry(config, 'EXISTING', options);
   const calendar = createCalendar(config.timeZone);

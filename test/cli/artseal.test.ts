@@ -5,6 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { readWords } from '../../src/cli/command.ts';
+import { helpFor } from '../../src/cli/help.ts';
 import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
 import { runHere } from '../support/artseal.ts';
@@ -210,7 +212,7 @@ test('a misspelt setting is reported, since the operator may mean another folder
   const { code, errors } = await artseal(['key', 'list'], { ...env, ARTSEAL_DATADIR: '/srv/artseal' });
   assert.equal(code, 0);
   assert.deepEqual(errors, [
-    'artseal: ARTSEAL_DATADIR is not a setting and has no effect; artseal --help lists the settings',
+    'artseal: ARTSEAL_DATADIR is not a setting and has no effect; artseal help settings lists them',
   ]);
 });
 
@@ -235,14 +237,51 @@ test('--version prints the version of package.json', async () => {
 
 const commands = (
   'init serve check ready clock backup restore upgrade platform party key token secrets escrow retention ' +
-  'audit-log events webhooks evidence log verify sign call demo licenses'
+  'audit-log events webhooks evidence log verify sign call demo licenses help'
 ).split(' ');
 
-test('--help names --version, every command and every setting', async () => {
-  const overview = (await artseal(['--help'])).printed.join('\n');
-  assert.match(overview, /artseal --version/);
-  for (const name of commands) assert.match(overview, new RegExp(`^ *${name}\\b`, 'm'));
-  for (const { variable } of allSettings) assert.ok(overview.includes(variable), variable);
+test('artseal alone names the commands by task on at most 30 lines', async () => {
+  const { code, printed, errors } = await artseal([]);
+  assert.deepEqual([code, errors], [0, []]);
+  assert.ok(printed.length <= 30, printed.join('\n'));
+  const named = printed.flatMap((line) => /^ {2}[A-Z].*? {2,}(.*)$/.exec(line)?.[1]?.split(', ') ?? []);
+  assert.deepEqual(named.toSorted(), commands.toSorted());
+});
+
+test('--help has a line for each command under its task', async () => {
+  const { code, printed, errors } = await artseal(['--help']);
+  assert.deepEqual([code, errors], [0, []]);
+  for (const name of commands) {
+    const at = printed.findIndex((line) => line.startsWith(`  ${name} `));
+    const task = printed.slice(0, at).findLast((line) => !line.startsWith('  '));
+    assert.match(task ?? '', /^[A-Z].*:$/, name);
+  }
+  assert.match(printed.join('\n'), /artseal --version/);
+  for (const words of [['help'], ['-h']]) assert.deepEqual((await artseal(words)).printed, printed);
+});
+
+test('help settings has a line for each setting', async () => {
+  const { code, printed, errors } = await artseal(['help', 'settings']);
+  assert.deepEqual([code, errors], [0, []]);
+  assert.deepEqual(
+    printed.map((line) => line.split(' ')[0]),
+    allSettings.map(({ variable }) => variable),
+  );
+});
+
+test('common flags are read like those of the usage line, and described once for a command', () => {
+  const common = { usage: '[--url URL]', details: ['--url selects another server.'] };
+  const run = async () => undefined;
+  const action = { usage: 'work begin NAME [--json]', details: [], common, run };
+  const words = readWords(action, ['a', '--url', 'http://b']);
+  assert.deepEqual([words.text('NAME'), words.text('url')], ['a', 'http://b']);
+  const group = { summary: '', details: [], actions: [action, { ...action, usage: 'work end' }] };
+  assert.deepEqual(helpFor('work', group).slice(3), [
+    'work begin NAME [--json]',
+    'work end',
+    'Common flags: [--url URL]',
+    '    --url selects another server.',
+  ]);
 });
 
 for (const name of commands) {

@@ -46,7 +46,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   const { environment, currency, timeZone, provider, dataDir } = config;
   yield ok(`${environment} in ${dataDir}, ${currency}, ${timeZone}, ${provider.name}`);
   for (const variable of unknownSettings(env))
-    yield warning(`${variable} is not a setting and has no effect: artseal --help lists the settings`);
+    yield warning(`${variable} is not a setting and has no effect: artseal help settings lists them`);
   yield* checkFiles(config);
   yield checkDisk(dataDir, clock);
 
