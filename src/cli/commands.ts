@@ -63,6 +63,7 @@ const tasks = new Map<string, Readonly<Record<string, Load>>>([
     'Learn about artseal',
     {
       help: async () => (await import('./help.ts')).createHelp(loadTasks),
+      completion: async () => (await import('./completion.ts')).createCompletion(loadTasks),
       licenses: async () => (await import('./deployment.ts')).licenses,
     },
   ],

@@ -237,7 +237,7 @@ test('--version prints the version of package.json', async () => {
 
 const commands = (
   'init serve check ready clock backup restore upgrade platform party key token secrets escrow retention ' +
-  'audit-log events webhooks evidence log verify sign call demo licenses help'
+  'audit-log events webhooks evidence log verify sign call demo licenses help completion'
 ).split(' ');
 
 test('artseal alone names the commands by task on at most 30 lines', async () => {

@@ -11,7 +11,12 @@ export function installed(program: string): string | undefined {
 }
 
 /** Debian packages of programs that bear another name. */
-const packages: Readonly<Record<string, string>> = { promtool: 'prometheus', php: 'php-cli', ip: 'iproute2' };
+const packages: Readonly<Record<string, string>> = {
+  promtool: 'prometheus',
+  php: 'php-cli',
+  ip: 'iproute2',
+  script: 'bsdutils',
+};
 
 /**
  * For a test's `skip`: false where all of these programs are installed, else which are missing, and the Debian packages to
