@@ -55,7 +55,8 @@ function runOneOf(
   if (action !== undefined) return run(name, action, rest, terminal);
   if (group.bare !== undefined && word !== undefined) return run(name, group.bare, [word, ...rest], terminal);
   const wrong = word === undefined ? '' : `, not '${word}'`;
-  const file = group.bare === undefined ? '' : `${group.bare.usage.slice(name.length + 1)}, or `;
+  const file =
+    group.bare === undefined ? '' : `${group.bare.usage.slice(name.length + 1).replace(/ \[.*/, '')}, or `;
   const message = `${name} needs ${file}one of ${group.actions.map(wordOf).join(', ')}${wrong}; see artseal ${name} --help`;
   return fail(terminal, exitCodes.usage, message);
 }

@@ -62,7 +62,7 @@ describe('without any setting', () => {
 
   test('an empty variable counts as unset', () => {
     const variables = allSettings.map(({ variable }) => [variable, '']);
-    assert.deepEqual(readConfig(Object.fromEntries(variables)), readConfig({}));
+    assert.deepEqual(settingsOf(Object.fromEntries(variables)), settingsOf({}));
   });
 
   test('the help shows each default', () => {
