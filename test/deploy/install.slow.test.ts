@@ -224,10 +224,9 @@ test('the version before is installed, with all data; a prerelease is older than
 }, async () => {
   await done(commandsOf('Go back'));
   assert.match(await done('artseal-admin call GET /api/v1/filing'), /-000001/);
-  const installed = await done("dpkg-query --show --showformat='${Version}' artseal");
+  const [, installed] = /^Version: (.*)$/m.exec(await done('dpkg --status artseal')) ?? [];
   assert.equal(installed, packageVersion);
-  const [release] = installed.split('~');
-  await done(`dpkg --compare-versions '${installed}' lt '${release}-1'`);
+  await done(`dpkg --compare-versions '${installed}' lt '${installed.split('~')[0]}-1'`);
 });
 
 test('the copy from before an upgrade is put back', { skip }, async () => {
