@@ -27,7 +27,7 @@ export interface RetentionCommands {
   /**
    * Erases those of the given filings, `erasedPerRequestMax` at most, that may be erased at the time of `by`: texts, price, hash,
    * and the salts of all their records. A log leaf lists the leaves of these records. Numbers, times, leaves and orders stay.
-   * Returns the erased filings.
+   * Returns the erased filings. Once no other process reads the database, its files hold their texts only in unused parts.
    */
   EraseFilings: {
     readonly takes: { readonly by: Actor; readonly filingNos: readonly string[] };

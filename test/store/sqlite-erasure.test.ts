@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { leafRanges, readLeafRanges } from '../../src/domain/leaf.ts';
 import { perform } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { sqliteInThisThread } from './engines.ts';
-import { acceptClock, fileOne, noon, openGallery, time } from './promises/fixtures.ts';
+import { acceptClock, fileOne, noon, openGallery, painting, time } from './promises/fixtures.ts';
 import { openRaw } from './raw-database.ts';
 
 test('each event that lists erased leaves fits into a tile, however many records were erased', async (t) => {
@@ -39,4 +41,33 @@ test('each event that lists erased leaves fits into a tile, however many records
     listed.push(...of);
   }
   assert.equal(leafRanges(listed), leafRanges([1, ...indexes]));
+});
+
+test('an erasure empties the write-ahead log, or later if another process reads the database', async (t) => {
+  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
+  const author = 'who is to be forgotten';
+  const at = time('2015-06-01T12:00:00+00:00');
+  const file = async () => {
+    const artwork = { ...painting, author };
+    return (await perform(store, { kind: 'FileArtwork', artwork, at, by })).filingNo;
+  };
+  const [first, second] = [await file(), await file()];
+  await acceptClock(store, noon);
+  const atS = noon.atMs / 1_000;
+  const erase = (filingNo: string) =>
+    perform(store, { kind: 'EraseFilings', by: { ...tester, atS }, filingNos: [filingNo] });
+  const logBytes = () => statSync(join(dataDir, 'artseal.db-wal')).size;
+  const raw = openRaw(t, dataDir);
+  raw.exec('BEGIN');
+  raw.prepare('SELECT count(*) FROM filing').get();
+  await erase(first);
+  assert.ok(logBytes() > 0);
+  await perform(store, { kind: 'GetTree' });
+  assert.ok(logBytes() > 0);
+  raw.exec('COMMIT');
+  await perform(store, { kind: 'GetTree' });
+  assert.equal(logBytes(), 0);
+  await erase(second);
+  assert.equal(logBytes(), 0);
+  assert.ok(!readFileSync(join(dataDir, 'artseal.db')).includes(author));
 });

@@ -75,6 +75,24 @@ export function openCore(options: StoreOptions) {
   const transactions = createTransactions(client, options.serving === true, files, singly);
   const attempt = createBatchExecution(client, files, incidents, transactions, singly.writes);
   const credentials = watchCredentials(database);
+  /** Whether the write-ahead log may hold erased texts. */
+  let hasErased = false;
+
+  /** Writes the write-ahead log into the database and empties it, unless a reader uses it. Returns whether it is empty. */
+  function emptyLog(): boolean {
+    const timeoutMs = client.pragma('busy_timeout', { simple: true });
+    try {
+      // Nobody waits for a reader, such as a backup: the next batch tries again.
+      client.pragma('busy_timeout = 0');
+      const [result] = client.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
+      return result?.busy === 0;
+    } catch (error) {
+      incidents.meet(error, 'write');
+      return false;
+    } finally {
+      if (client.open) client.pragma(`busy_timeout = ${timeoutMs}`);
+    }
+  }
 
   /** Reads outside of requests; undefined if that is not possible. */
   function readable<T>(read: () => T): T | undefined {
@@ -100,7 +118,10 @@ export function openCore(options: StoreOptions) {
      */
     executeBatch: (requests: readonly StoreRequest[]): readonly Reply[] => {
       if (requests.some(changesCredentials)) credentials.touch();
-      return attempt(requests);
+      const replies = attempt(requests);
+      hasErased ||= requests.some(({ effect }) => effect?.kind === 'EraseFilings');
+      if (hasErased) hasErased = client.open && !emptyLog();
+      return replies;
     },
     /**
      * Keys and tokens, if they may have changed since the last call and can be read. If not, those in memory identify callers, and
