@@ -20,6 +20,7 @@ import { helpFor, listing, noCommand, overview, versionLine } from './help.ts';
 /** Names of fields on the command line that are not the field's own name, such as `--tier` and `KEY_ID`. */
 const fieldNames: Readonly<Record<string, string>> = {
   caller: 'NAME',
+  expiresAt: '--expires',
   overlapSeconds: '--overlap',
   partyId: '--id',
 };

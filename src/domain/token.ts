@@ -38,7 +38,8 @@ export function checkTokenTerms(terms: TokenTerms, nowS: number): Violation[] {
   if (terms.scopes.some((word) => !isScope(word))) broken('scopes', `must be of ${scopes.join(', ')}`);
   else if (terms.platform !== undefined && terms.scopes.includes('operate'))
     broken('scopes', 'cannot include operate if the token acts for a platform');
-  if (terms.expiresAtS !== undefined && terms.expiresAtS <= nowS) broken('expires', 'must be in the future');
+  if (terms.expiresAtS !== undefined && terms.expiresAtS <= nowS)
+    broken('expiresAt', 'must be in the future');
   return violations;
 }
 

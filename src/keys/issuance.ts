@@ -23,9 +23,10 @@ export interface IssuedKey {
   readonly apiSecret: string;
 }
 
-/** A new token as stored, and its text. */
+/** A token as stored, and its text. */
 export interface IssuedToken {
   readonly stored: StoredToken;
+  /** Empty for the replay of a call: the text of its token is not stored. */
   readonly token: string;
 }
 
@@ -98,7 +99,7 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
     issueToken: async (terms: TokenTerms, by: Actor): Promise<IssuedToken> => {
       const { token, text } = newToken(terms);
       const stored = await execute({ kind: 'AddToken', by, name: terms.name, token });
-      return { stored, token: text };
+      return { stored, token: stored.tokenId === token.tokenId ? text : '' };
     },
     /**
      * Issues the first key and a token with all scopes, in one transaction. `keep` gets them before they are stored, because

@@ -37,8 +37,8 @@ const faults = [
   ['scopes', tokenTerms('ledger', { scopes: ['read', 'constructor'] })],
   ['scopes', tokenTerms('ledger', { scopes: [''] })],
   ['scopes', tokenTerms('ledger', { scopes: ['read', 'operate'], platform: 'gallery' })],
-  ['expires', tokenTerms('ledger', { expiresAtS: nowS })],
-  ['name; scopes; expires', tokenTerms('', { scopes: ['all'], expiresAtS: 0 })],
+  ['expiresAt', tokenTerms('ledger', { expiresAtS: nowS })],
+  ['name; scopes; expiresAt', tokenTerms('', { scopes: ['all'], expiresAtS: 0 })],
 ] as const;
 for (const [fields, terms] of faults) {
   test(`terms are rejected for ${fields}: ${JSON.stringify(terms)}`, () => {

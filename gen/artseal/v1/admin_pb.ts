@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/admin.proto.
  */
 export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSL+AQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cxIXCgpmaWxpbmdfY2FwGAUgASgDSAGIAQEiOwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACQhAKDl9tb250aGx5X3F1b3RhQg0KC19maWxpbmdfY2FwIoQCCgVQYXJ0eRIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRI4Cgxwcm92aWRlcl9pZHMYBCADKAsyIi5hcnRzZWFsLnYxLlBhcnR5LlByb3ZpZGVySWRzRW50cnkSEAoIYWRkZWRfYXQYBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjMKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEgkKBUJVWUVSEAESCgoGU0VMTEVSEAIivQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQFCEAoOX21vbnRobHlfcXVvdGFCDQoLX2ZpbGluZ19jYXAiRQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSI4Cg9MaXN0S2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgoQTGlzdEtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uYXJ0c2VhbC52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImQKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiMwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIyChJTdXNwZW5kS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmVzdW1lS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJlc3VtZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSI9ChRMaXN0UGxhdGZvcm1zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJZChVMaXN0UGxhdGZvcm1zUmVzcG9uc2USJwoJcGxhdGZvcm1zGAEgAygLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoSR2V0UGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSI9ChNHZXRQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSLbAQoVVXBkYXRlUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQESFQoNbm9fZmlsaW5nX2NhcBgHIAEoCEIQCg5fbW9udGhseV9xdW90YUINCgtfZmlsaW5nX2NhcCJAChZVcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSI4ChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoXU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjcKFVJlc3VtZVBsYXRmb3JtUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDgoGcmVhc29uGAIgASgJIkAKFlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIkgKEExpc3RVc2FnZVJlcXVlc3QSDQoFbW9udGgYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAki1gEKEUxpc3RVc2FnZVJlc3BvbnNlEg0KBW1vbnRoGAEgASgJEjMKBnVzYWdlcxgCIAMoCzIjLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UuVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJGmQKBVVzYWdlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRINCgVjYWxscxgCIAEoAxIWCglyZW1haW5pbmcYAyABKANIAIgBAUIMCgpfcmVtYWluaW5nIuEBCg9BZGRQYXJ0eVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiQKBHJvbGUYAiABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUSEAoIcGFydHlfaWQYAyABKAkSQgoMcHJvdmlkZXJfaWRzGAQgAygLMiwuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlcXVlc3QuUHJvdmlkZXJJZHNFbnRyeRIOCgZyZWFzb24YBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjQKEEFkZFBhcnR5UmVzcG9uc2USIAoFcGFydHkYASABKAsyES5hcnRzZWFsLnYxLlBhcnR5ImwKElJlbW92ZVBhcnR5UmVxdWVzdBIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiNwoTUmVtb3ZlUGFydHlSZXNwb25zZRIgCgVwYXJ0eRgBIAEoCzIRLmFydHNlYWwudjEuUGFydHkicQoSTGlzdFBhcnRpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg4KBmNhbGxlchgDIAEoCRIkCgRyb2xlGAQgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlIlIKE0xpc3RQYXJ0aWVzUmVzcG9uc2USIgoHcGFydGllcxgBIAMoCzIRLmFydHNlYWwudjEuUGFydHkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs0BCg1JbXBvcnRlZFBhcnR5Eg4KBmNhbGxlchgBIAEoCRIkCgRyb2xlGAIgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlEhAKCHBhcnR5X2lkGAMgASgJEkAKDHByb3ZpZGVyX2lkcxgEIAMoCzIqLmFydHNlYWwudjEuSW1wb3J0ZWRQYXJ0eS5Qcm92aWRlcklkc0VudHJ5GjIKEFByb3ZpZGVySWRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJjChRJbXBvcnRQYXJ0aWVzUmVxdWVzdBIqCgdwYXJ0aWVzGAEgAygLMhkuYXJ0c2VhbC52MS5JbXBvcnRlZFBhcnR5Eg8KB2RyeV9ydW4YAiABKAgSDgoGcmVhc29uGAMgASgJIksKFUltcG9ydFBhcnRpZXNSZXNwb25zZRINCgVhZGRlZBgBIAEoBRIQCghyZXBsYWNlZBgCIAEoBRIRCgl1bmNoYW5nZWQYAyABKAUiMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEigwEKCkF1ZGl0RW50cnkSCgoCaWQYASABKAMSCgoCYXQYAiABKAkSDQoFYWN0b3IYAyABKAkSDgoGYWN0aW9uGAQgASgJEg8KB3N1YmplY3QYBSABKAkSDgoGcmVhc29uGAYgASgJEg4KBmJlZm9yZRgHIAEoCRINCgVhZnRlchgIIAEoCSJLChNMaXN0QXVkaXRMb2dSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXNpbmNlGAMgASgJIlgKFExpc3RBdWRpdExvZ1Jlc3BvbnNlEicKB2VudHJpZXMYASADKAsyFi5hcnRzZWFsLnYxLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJMsILCgxBZG1pblNlcnZpY2USSAoJQ3JlYXRlS2V5EhwuYXJ0c2VhbC52MS5DcmVhdGVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5DcmVhdGVLZXlSZXNwb25zZRJKCghMaXN0S2V5cxIbLmFydHNlYWwudjEuTGlzdEtleXNSZXF1ZXN0GhwuYXJ0c2VhbC52MS5MaXN0S2V5c1Jlc3BvbnNlIgOQAgESSAoJUm90YXRlS2V5EhwuYXJ0c2VhbC52MS5Sb3RhdGVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5Sb3RhdGVLZXlSZXNwb25zZRJLCgpTdXNwZW5kS2V5Eh0uYXJ0c2VhbC52MS5TdXNwZW5kS2V5UmVxdWVzdBoeLmFydHNlYWwudjEuU3VzcGVuZEtleVJlc3BvbnNlEkgKCVJlc3VtZUtleRIcLmFydHNlYWwudjEuUmVzdW1lS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmVzdW1lS2V5UmVzcG9uc2USSAoJUmV2b2tlS2V5EhwuYXJ0c2VhbC52MS5SZXZva2VLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5SZXZva2VLZXlSZXNwb25zZRJZCg1MaXN0UGxhdGZvcm1zEiAuYXJ0c2VhbC52MS5MaXN0UGxhdGZvcm1zUmVxdWVzdBohLmFydHNlYWwudjEuTGlzdFBsYXRmb3Jtc1Jlc3BvbnNlIgOQAgESUwoLR2V0UGxhdGZvcm0SHi5hcnRzZWFsLnYxLkdldFBsYXRmb3JtUmVxdWVzdBofLmFydHNlYWwudjEuR2V0UGxhdGZvcm1SZXNwb25zZSIDkAIBElcKDlVwZGF0ZVBsYXRmb3JtEiEuYXJ0c2VhbC52MS5VcGRhdGVQbGF0Zm9ybVJlcXVlc3QaIi5hcnRzZWFsLnYxLlVwZGF0ZVBsYXRmb3JtUmVzcG9uc2USWgoPU3VzcGVuZFBsYXRmb3JtEiIuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXF1ZXN0GiMuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXNwb25zZRJXCg5SZXN1bWVQbGF0Zm9ybRIhLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5SZXN1bWVQbGF0Zm9ybVJlc3BvbnNlEk0KCUxpc3RVc2FnZRIcLmFydHNlYWwudjEuTGlzdFVzYWdlUmVxdWVzdBodLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UiA5ACARJFCghBZGRQYXJ0eRIbLmFydHNlYWwudjEuQWRkUGFydHlSZXF1ZXN0GhwuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlc3BvbnNlEk4KC1JlbW92ZVBhcnR5Eh4uYXJ0c2VhbC52MS5SZW1vdmVQYXJ0eVJlcXVlc3QaHy5hcnRzZWFsLnYxLlJlbW92ZVBhcnR5UmVzcG9uc2USUwoLTGlzdFBhcnRpZXMSHi5hcnRzZWFsLnYxLkxpc3RQYXJ0aWVzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdFBhcnRpZXNSZXNwb25zZSIDkAIBElQKDUltcG9ydFBhcnRpZXMSIC5hcnRzZWFsLnYxLkltcG9ydFBhcnRpZXNSZXF1ZXN0GiEuYXJ0c2VhbC52MS5JbXBvcnRQYXJ0aWVzUmVzcG9uc2USSgoIR2V0VXNhZ2USGy5hcnRzZWFsLnYxLkdldFVzYWdlUmVxdWVzdBocLmFydHNlYWwudjEuR2V0VXNhZ2VSZXNwb25zZSIDkAIBElYKDExpc3RBdWRpdExvZxIfLmFydHNlYWwudjEuTGlzdEF1ZGl0TG9nUmVxdWVzdBogLmFydHNlYWwudjEuTGlzdEF1ZGl0TG9nUmVzcG9uc2UiA5ACAUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
+  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSL+AQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cxIXCgpmaWxpbmdfY2FwGAUgASgDSAGIAQEiOwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACQhAKDl9tb250aGx5X3F1b3RhQg0KC19maWxpbmdfY2FwIoQCCgVQYXJ0eRIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRI4Cgxwcm92aWRlcl9pZHMYBCADKAsyIi5hcnRzZWFsLnYxLlBhcnR5LlByb3ZpZGVySWRzRW50cnkSEAoIYWRkZWRfYXQYBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjMKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEgkKBUJVWUVSEAESCgoGU0VMTEVSEAIivQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQFCEAoOX21vbnRobHlfcXVvdGFCDQoLX2ZpbGluZ19jYXAiRQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSI4Cg9MaXN0S2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgoQTGlzdEtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uYXJ0c2VhbC52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImQKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiMwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIyChJTdXNwZW5kS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmVzdW1lS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJlc3VtZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSI9ChRMaXN0UGxhdGZvcm1zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJZChVMaXN0UGxhdGZvcm1zUmVzcG9uc2USJwoJcGxhdGZvcm1zGAEgAygLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoSR2V0UGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSI9ChNHZXRQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSLbAQoVVXBkYXRlUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQESFQoNbm9fZmlsaW5nX2NhcBgHIAEoCEIQCg5fbW9udGhseV9xdW90YUINCgtfZmlsaW5nX2NhcCJAChZVcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSI4ChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoXU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjcKFVJlc3VtZVBsYXRmb3JtUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDgoGcmVhc29uGAIgASgJIkAKFlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIkgKEExpc3RVc2FnZVJlcXVlc3QSDQoFbW9udGgYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAki1gEKEUxpc3RVc2FnZVJlc3BvbnNlEg0KBW1vbnRoGAEgASgJEjMKBnVzYWdlcxgCIAMoCzIjLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UuVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJGmQKBVVzYWdlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRINCgVjYWxscxgCIAEoAxIWCglyZW1haW5pbmcYAyABKANIAIgBAUIMCgpfcmVtYWluaW5nIuEBCg9BZGRQYXJ0eVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiQKBHJvbGUYAiABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUSEAoIcGFydHlfaWQYAyABKAkSQgoMcHJvdmlkZXJfaWRzGAQgAygLMiwuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlcXVlc3QuUHJvdmlkZXJJZHNFbnRyeRIOCgZyZWFzb24YBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjQKEEFkZFBhcnR5UmVzcG9uc2USIAoFcGFydHkYASABKAsyES5hcnRzZWFsLnYxLlBhcnR5ImwKElJlbW92ZVBhcnR5UmVxdWVzdBIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiNwoTUmVtb3ZlUGFydHlSZXNwb25zZRIgCgVwYXJ0eRgBIAEoCzIRLmFydHNlYWwudjEuUGFydHkicQoSTGlzdFBhcnRpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg4KBmNhbGxlchgDIAEoCRIkCgRyb2xlGAQgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlIlIKE0xpc3RQYXJ0aWVzUmVzcG9uc2USIgoHcGFydGllcxgBIAMoCzIRLmFydHNlYWwudjEuUGFydHkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs0BCg1JbXBvcnRlZFBhcnR5Eg4KBmNhbGxlchgBIAEoCRIkCgRyb2xlGAIgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlEhAKCHBhcnR5X2lkGAMgASgJEkAKDHByb3ZpZGVyX2lkcxgEIAMoCzIqLmFydHNlYWwudjEuSW1wb3J0ZWRQYXJ0eS5Qcm92aWRlcklkc0VudHJ5GjIKEFByb3ZpZGVySWRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJjChRJbXBvcnRQYXJ0aWVzUmVxdWVzdBIqCgdwYXJ0aWVzGAEgAygLMhkuYXJ0c2VhbC52MS5JbXBvcnRlZFBhcnR5Eg8KB2RyeV9ydW4YAiABKAgSDgoGcmVhc29uGAMgASgJIksKFUltcG9ydFBhcnRpZXNSZXNwb25zZRINCgVhZGRlZBgBIAEoBRIQCghyZXBsYWNlZBgCIAEoBRIRCgl1bmNoYW5nZWQYAyABKAUiMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEigwEKCkF1ZGl0RW50cnkSCgoCaWQYASABKAMSCgoCYXQYAiABKAkSDQoFYWN0b3IYAyABKAkSDgoGYWN0aW9uGAQgASgJEg8KB3N1YmplY3QYBSABKAkSDgoGcmVhc29uGAYgASgJEg4KBmJlZm9yZRgHIAEoCRINCgVhZnRlchgIIAEoCSJLChNMaXN0QXVkaXRMb2dSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXNpbmNlGAMgASgJIlgKFExpc3RBdWRpdExvZ1Jlc3BvbnNlEicKB2VudHJpZXMYASADKAsyFi5hcnRzZWFsLnYxLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqkDCgVUb2tlbhIQCgh0b2tlbl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEicKBnNjb3BlcxgDIAMoDjIXLmFydHNlYWwudjEuVG9rZW4uU2NvcGUSEAoIcGxhdGZvcm0YBCABKAkSKAoGc3RhdHVzGAUgASgOMhguYXJ0c2VhbC52MS5Ub2tlbi5TdGF0dXMSEgoKY3JlYXRlZF9hdBgGIAEoCRISCgpleHBpcmVzX2F0GAcgASgJEhIKCnJldm9rZWRfYXQYCCABKAkSNAoPcGxhdGZvcm1fc3RhdHVzGAkgASgOMhsuYXJ0c2VhbC52MS5QbGF0Zm9ybS5TdGF0dXMiYgoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIICgRSRUFEEAESCAoERklMRRACEgoKBkVTQ1JPVxADEgsKB1dFQkhPT0sQBBIICgRMSU5LEAUSCwoHT1BFUkFURRAGIkUKBlN0YXR1cxIWChJTVEFUVVNfVU5TUEVDSUZJRUQQABIJCgVWQUxJRBABEgsKB0VYUElSRUQQAhILCgdSRVZPS0VEEAMigQEKEkNyZWF0ZVRva2VuUmVxdWVzdBIMCgRuYW1lGAEgASgJEicKBnNjb3BlcxgCIAMoDjIXLmFydHNlYWwudjEuVG9rZW4uU2NvcGUSEAoIcGxhdGZvcm0YAyABKAkSEgoKZXhwaXJlc19hdBgEIAEoCRIOCgZyZWFzb24YBSABKAkiRQoTQ3JlYXRlVG9rZW5SZXNwb25zZRIgCgV0b2tlbhgBIAEoCzIRLmFydHNlYWwudjEuVG9rZW4SDAoEdGV4dBgCIAEoCSI6ChFMaXN0VG9rZW5zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJQChJMaXN0VG9rZW5zUmVzcG9uc2USIQoGdG9rZW5zGAEgAygLMhEuYXJ0c2VhbC52MS5Ub2tlbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNgoSUmV2b2tlVG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI3ChNSZXZva2VUb2tlblJlc3BvbnNlEiAKBXRva2VuGAEgASgLMhEuYXJ0c2VhbC52MS5Ub2tlbjK0DQoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USSgoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZSIDkAIBEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USWQoNTGlzdFBsYXRmb3JtcxIgLmFydHNlYWwudjEuTGlzdFBsYXRmb3Jtc1JlcXVlc3QaIS5hcnRzZWFsLnYxLkxpc3RQbGF0Zm9ybXNSZXNwb25zZSIDkAIBElMKC0dldFBsYXRmb3JtEh4uYXJ0c2VhbC52MS5HZXRQbGF0Zm9ybVJlcXVlc3QaHy5hcnRzZWFsLnYxLkdldFBsYXRmb3JtUmVzcG9uc2UiA5ACARJXCg5VcGRhdGVQbGF0Zm9ybRIhLmFydHNlYWwudjEuVXBkYXRlUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5VcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEloKD1N1c3BlbmRQbGF0Zm9ybRIiLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVxdWVzdBojLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USVwoOUmVzdW1lUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXNwb25zZRJNCglMaXN0VXNhZ2USHC5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlcXVlc3QaHS5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlc3BvbnNlIgOQAgESRQoIQWRkUGFydHkSGy5hcnRzZWFsLnYxLkFkZFBhcnR5UmVxdWVzdBocLmFydHNlYWwudjEuQWRkUGFydHlSZXNwb25zZRJOCgtSZW1vdmVQYXJ0eRIeLmFydHNlYWwudjEuUmVtb3ZlUGFydHlSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5SZW1vdmVQYXJ0eVJlc3BvbnNlElMKC0xpc3RQYXJ0aWVzEh4uYXJ0c2VhbC52MS5MaXN0UGFydGllc1JlcXVlc3QaHy5hcnRzZWFsLnYxLkxpc3RQYXJ0aWVzUmVzcG9uc2UiA5ACARJUCg1JbXBvcnRQYXJ0aWVzEiAuYXJ0c2VhbC52MS5JbXBvcnRQYXJ0aWVzUmVxdWVzdBohLmFydHNlYWwudjEuSW1wb3J0UGFydGllc1Jlc3BvbnNlEkoKCEdldFVzYWdlEhsuYXJ0c2VhbC52MS5HZXRVc2FnZVJlcXVlc3QaHC5hcnRzZWFsLnYxLkdldFVzYWdlUmVzcG9uc2UiA5ACARJWCgxMaXN0QXVkaXRMb2cSHy5hcnRzZWFsLnYxLkxpc3RBdWRpdExvZ1JlcXVlc3QaIC5hcnRzZWFsLnYxLkxpc3RBdWRpdExvZ1Jlc3BvbnNlIgOQAgESTgoLQ3JlYXRlVG9rZW4SHi5hcnRzZWFsLnYxLkNyZWF0ZVRva2VuUmVxdWVzdBofLmFydHNlYWwudjEuQ3JlYXRlVG9rZW5SZXNwb25zZRJQCgpMaXN0VG9rZW5zEh0uYXJ0c2VhbC52MS5MaXN0VG9rZW5zUmVxdWVzdBoeLmFydHNlYWwudjEuTGlzdFRva2Vuc1Jlc3BvbnNlIgOQAgESTgoLUmV2b2tlVG9rZW4SHi5hcnRzZWFsLnYxLlJldm9rZVRva2VuUmVxdWVzdBofLmFydHNlYWwudjEuUmV2b2tlVG9rZW5SZXNwb25zZUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
 
 /**
  * An API key without its secret.
@@ -1462,7 +1462,352 @@ export const ListAuditLogResponseSchema: GenMessage<ListAuditLogResponse> = /*@_
   messageDesc(file_artseal_v1_admin, 40);
 
 /**
- * Manages platforms, their API keys, and the ids of their buyers and sellers at the payment provider.
+ * A bearer token without its text.
+ *
+ * @generated from message artseal.v1.Token
+ */
+export type Token = Message<"artseal.v1.Token"> & {
+  /**
+   * Id of the token for the operations of this service. It is not a credential.
+   *
+   * @generated from field: string token_id = 1;
+   */
+  tokenId: string;
+
+  /**
+   * Name of the internal system.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * In the order of the enum; empty for a token that may call nothing.
+   *
+   * @generated from field: repeated artseal.v1.Token.Scope scopes = 3;
+   */
+  scopes: Token_Scope[];
+
+  /**
+   * Name of the platform that the token acts for; empty if it acts for the system itself.
+   *
+   * @generated from field: string platform = 4;
+   */
+  platform: string;
+
+  /**
+   * @generated from field: artseal.v1.Token.Status status = 5;
+   */
+  status: Token_Status;
+
+  /**
+   * RFC 3339, whole seconds, in the business time zone.
+   *
+   * @generated from field: string created_at = 6;
+   */
+  createdAt: string;
+
+  /**
+   * RFC 3339, whole seconds, in the business time zone; empty if the token does not expire.
+   *
+   * @generated from field: string expires_at = 7;
+   */
+  expiresAt: string;
+
+  /**
+   * RFC 3339, whole seconds, in the business time zone; empty unless it is REVOKED.
+   *
+   * @generated from field: string revoked_at = 8;
+   */
+  revokedAt: string;
+
+  /**
+   * Unspecified without a platform. While the platform is suspended, a VALID token is rejected too.
+   *
+   * @generated from field: artseal.v1.Platform.Status platform_status = 9;
+   */
+  platformStatus: Platform_Status;
+};
+
+/**
+ * Describes the message artseal.v1.Token.
+ * Use `create(TokenSchema)` to create a new message.
+ */
+export const TokenSchema: GenMessage<Token> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 41);
+
+/**
+ * What the token may call.
+ *
+ * @generated from enum artseal.v1.Token.Scope
+ */
+export const Token_Scope = {
+  /**
+   * @generated from enum value: SCOPE_UNSPECIFIED = 0;
+   */
+  SCOPE_UNSPECIFIED: 0,
+
+  /**
+   * Read filings, provenance, orders, events and webhooks.
+   *
+   * @generated from enum value: READ = 1;
+   */
+  READ: 1,
+
+  /**
+   * File artworks.
+   *
+   * @generated from enum value: FILE = 2;
+   */
+  FILE: 2,
+
+  /**
+   * Open, release and refund orders.
+   *
+   * @generated from enum value: ESCROW = 3;
+   */
+  ESCROW: 3,
+
+  /**
+   * Manage webhook endpoints.
+   *
+   * @generated from enum value: WEBHOOK = 4;
+   */
+  WEBHOOK: 4,
+
+  /**
+   * Create and revoke public links to evidence.
+   *
+   * @generated from enum value: LINK = 5;
+   */
+  LINK: 5,
+
+  /**
+   * Everything that operators do, also issue tokens with any scope.
+   *
+   * @generated from enum value: OPERATE = 6;
+   */
+  OPERATE: 6,
+} as const;
+
+/**
+ * What the token may call.
+ *
+ * @generated from enum artseal.v1.Token.Scope
+ */
+export type Token_Scope = (typeof Token_Scope)[keyof typeof Token_Scope] | UnknownEnum;
+
+/**
+ * Describes the enum artseal.v1.Token.Scope.
+ */
+export const Token_ScopeSchema: GenEnum<Token_Scope> = /*@__PURE__*/
+  enumDesc(file_artseal_v1_admin, 41, 0);
+
+/**
+ * Whether the server accepts the token.
+ *
+ * @generated from enum artseal.v1.Token.Status
+ */
+export const Token_Status = {
+  /**
+   * @generated from enum value: STATUS_UNSPECIFIED = 0;
+   */
+  STATUS_UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: VALID = 1;
+   */
+  VALID: 1,
+
+  /**
+   * @generated from enum value: EXPIRED = 2;
+   */
+  EXPIRED: 2,
+
+  /**
+   * @generated from enum value: REVOKED = 3;
+   */
+  REVOKED: 3,
+} as const;
+
+/**
+ * Whether the server accepts the token.
+ *
+ * @generated from enum artseal.v1.Token.Status
+ */
+export type Token_Status = (typeof Token_Status)[keyof typeof Token_Status] | UnknownEnum;
+
+/**
+ * Describes the enum artseal.v1.Token.Status.
+ */
+export const Token_StatusSchema: GenEnum<Token_Status> = /*@__PURE__*/
+  enumDesc(file_artseal_v1_admin, 41, 1);
+
+/**
+ * @generated from message artseal.v1.CreateTokenRequest
+ */
+export type CreateTokenRequest = Message<"artseal.v1.CreateTokenRequest"> & {
+  /**
+   * Name of the internal system; 1 to 128 code points. It cannot be the name of a platform.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What the token may call; none means nothing.
+   *
+   * @generated from field: repeated artseal.v1.Token.Scope scopes = 2;
+   */
+  scopes: Token_Scope[];
+
+  /**
+   * Name of a platform: the token sees and files only what belongs to that platform, without rate limit and quota, and cannot
+   * have OPERATE. Empty for a token of the system itself.
+   *
+   * @generated from field: string platform = 3;
+   */
+  platform: string;
+
+  /**
+   * RFC 3339 with an offset, in the future; empty for a token that does not expire.
+   *
+   * @generated from field: string expires_at = 4;
+   */
+  expiresAt: string;
+
+  /**
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.CreateTokenRequest.
+ * Use `create(CreateTokenRequestSchema)` to create a new message.
+ */
+export const CreateTokenRequestSchema: GenMessage<CreateTokenRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 42);
+
+/**
+ * @generated from message artseal.v1.CreateTokenResponse
+ */
+export type CreateTokenResponse = Message<"artseal.v1.CreateTokenResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Token token = 1;
+   */
+  token?: Token | undefined;
+
+  /**
+   * What the system sends as Authorization: Bearer. It is not shown again; empty for a replay.
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message artseal.v1.CreateTokenResponse.
+ * Use `create(CreateTokenResponseSchema)` to create a new message.
+ */
+export const CreateTokenResponseSchema: GenMessage<CreateTokenResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 43);
+
+/**
+ * @generated from message artseal.v1.ListTokensRequest
+ */
+export type ListTokensRequest = Message<"artseal.v1.ListTokensRequest"> & {
+  /**
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListTokensRequest.
+ * Use `create(ListTokensRequestSchema)` to create a new message.
+ */
+export const ListTokensRequestSchema: GenMessage<ListTokensRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 44);
+
+/**
+ * @generated from message artseal.v1.ListTokensResponse
+ */
+export type ListTokensResponse = Message<"artseal.v1.ListTokensResponse"> & {
+  /**
+   * @generated from field: repeated artseal.v1.Token tokens = 1;
+   */
+  tokens: Token[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListTokensResponse.
+ * Use `create(ListTokensResponseSchema)` to create a new message.
+ */
+export const ListTokensResponseSchema: GenMessage<ListTokensResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 45);
+
+/**
+ * @generated from message artseal.v1.RevokeTokenRequest
+ */
+export type RevokeTokenRequest = Message<"artseal.v1.RevokeTokenRequest"> & {
+  /**
+   * @generated from field: string token_id = 1;
+   */
+  tokenId: string;
+
+  /**
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.RevokeTokenRequest.
+ * Use `create(RevokeTokenRequestSchema)` to create a new message.
+ */
+export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 46);
+
+/**
+ * @generated from message artseal.v1.RevokeTokenResponse
+ */
+export type RevokeTokenResponse = Message<"artseal.v1.RevokeTokenResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Token token = 1;
+   */
+  token?: Token | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.RevokeTokenResponse.
+ * Use `create(RevokeTokenResponseSchema)` to create a new message.
+ */
+export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 47);
+
+/**
+ * Manages platforms, their API keys, the tokens of internal systems, and the ids of buyers and sellers at the payment provider.
  * Every method needs a token with the scope operate, and returns PERMISSION_DENIED without it.
  *
  * @generated from service artseal.v1.AdminService
@@ -1674,6 +2019,41 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditLogRequestSchema;
     output: typeof ListAuditLogResponseSchema;
+  },
+  /**
+   * Issues a token to an internal system, and registers the system if it is new. The text of the token is only in the first
+   * response, because the server stores only its SHA-256: a replay with the same Idempotency-Key returns the token with an empty
+   * text. If the first response was lost, revoke the token and create another.
+   * Reasons: VALIDATION_FAILED.
+   *
+   * @generated from rpc artseal.v1.AdminService.CreateToken
+   */
+  createToken: {
+    methodKind: "unary";
+    input: typeof CreateTokenRequestSchema;
+    output: typeof CreateTokenResponseSchema;
+  },
+  /**
+   * Lists tokens, oldest first, without their texts.
+   * Reasons: VALIDATION_FAILED.
+   *
+   * @generated from rpc artseal.v1.AdminService.ListTokens
+   */
+  listTokens: {
+    methodKind: "unary";
+    input: typeof ListTokensRequestSchema;
+    output: typeof ListTokensResponseSchema;
+  },
+  /**
+   * Revokes a token for ever: from the next call on it is rejected. A token that is already revoked stays as it is.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.RevokeToken
+   */
+  revokeToken: {
+    methodKind: "unary";
+    input: typeof RevokeTokenRequestSchema;
+    output: typeof RevokeTokenResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_artseal_v1_admin, 0);

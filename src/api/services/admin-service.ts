@@ -48,6 +48,7 @@ import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { wordOf } from './enum-words.ts';
 import { listing } from './paging.ts';
+import { createTokenOperations } from './token-operations.ts';
 
 /** AdminService, for operators. */
 export function createAdminService(dependencies: ServiceDependencies): Implementation {
@@ -79,6 +80,7 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
 
   return implement(AdminService, 'operate', {
     ...createPartyOperations(dependencies),
+    ...createTokenOperations(dependencies),
     createKey: operation({
       parse: (request) => {
         const agreement = toAgreement(request);

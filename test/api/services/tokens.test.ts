@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Platform_Status, Token_Scope, Token_Status } from '../../../gen/artseal/v1/admin_pb.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { transports } from '../../http/connect/transports.ts';
+import { tester } from '../../support/audit-log.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { startService } from '../../support/service.ts';
+import { operatorTerms } from '../../support/tokens.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
+
+const { READ, FILE, OPERATE } = Token_Scope;
+const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
+const service = await startService(fileScope, { clock, env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
+const { token: operator, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
+const clientsOf = (token: string) => typedClients(createTypedTransport(service.internalUrl, token));
+const { admin } = clientsOf(operator);
+
+/** The newest entries of the audit log. */
+const audited = async (pageSize: number) =>
+  (await admin.listAuditLog({ pageSize })).entries.map(({ actor, action, subject, reason }) => [
+    ...[actor, action, subject, reason],
+  ]);
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`a token is created, used, listed and revoked: ${name}`, async () => {
+    const own = typedClients(transport(service.internalUrl, operator)).admin;
+    const { token, text } = await own.createToken({ name, scopes: [FILE, READ, READ], reason: 'new ledger' });
+    assert.ok(token);
+    assert.match(text, /^it_sandbox_/);
+    assert.deepEqual([token.name, token.scopes, token.status], [name, [READ, FILE], Token_Status.VALID]);
+    assert.deepEqual([token.createdAt, token.expiresAt], ['2026-11-21T20:00:00+08:00', '']);
+    assert.deepEqual([token.platform, token.platformStatus], ['', Platform_Status.STATUS_UNSPECIFIED]);
+    assert.deepEqual((await own.listTokens({ pageSize: 100 })).tokens.at(-1), token);
+    const used = typedClients(transport(service.internalUrl, text));
+    await used.filings.listFilings({});
+    await typedError(used.admin.listTokens({}), 'PERMISSION_DENIED');
+
+    const { tokenId } = token;
+    const revokedAt = '2026-11-21T20:00:00+08:00';
+    const { token: revoked } = await own.revokeToken({ tokenId, reason: 'leaked' });
+    assert.deepEqual(revoked, { ...token, status: Token_Status.REVOKED, revokedAt });
+    await typedError(used.filings.listFilings({}), 'AUTH_HEADER_INVALID');
+    const actor = `token ${stored.tokenId} (office)`;
+    assert.deepEqual(await audited(2), [
+      [actor, 'token revoke', tokenId, 'leaked'],
+      [actor, 'token create', tokenId, 'new ledger'],
+    ]);
+  });
+}
+
+test('CreateToken binds a token to a platform until a time', async () => {
+  const { caller } = await service.platform();
+  const expiresAt = '2026-11-22T00:00:00+08:00';
+  const { token, text } = await admin.createToken({
+    ...{ name: 'shop', scopes: [READ], platform: caller, expiresAt: '2026-11-21T16:00:00.9Z' },
+  });
+  assert.deepEqual([token?.platform, token?.expiresAt], [caller, expiresAt]);
+  assert.equal(token?.platformStatus, Platform_Status.ACTIVE);
+  await clientsOf(text).filings.listFilings({});
+  await admin.suspendPlatform({ caller });
+  const listed = (await admin.listTokens({ pageSize: 100 })).tokens.at(-1);
+  assert.deepEqual([listed?.status, listed?.platformStatus], [Token_Status.VALID, Platform_Status.SUSPENDED]);
+  clock.setWall(Date.parse(expiresAt));
+  assert.equal((await admin.listTokens({ pageSize: 100 })).tokens.at(-1)?.status, Token_Status.EXPIRED);
+  clock.setWall(Date.parse('2026-11-21T12:00:00Z'));
+});
+
+test('a replay of CreateToken returns the same token without its text, and creates no other', async () => {
+  const options = { headers: { 'Idempotency-Key': 'token-1' } };
+  const request = { name: 'replayed', scopes: [READ] };
+  const first = await admin.createToken(request, options);
+  await clientsOf(first.text).filings.listFilings({});
+  assert.deepEqual(await admin.createToken(request, options), { ...first, text: '' });
+  const { tokens } = await admin.listTokens({ pageSize: 100 });
+  assert.equal(tokens.filter(({ name }) => name === 'replayed').length, 1);
+  await typedError(admin.createToken({ ...request, name: 'other' }, options), 'IDEMPOTENCY_KEY_REUSED');
+});
+
+/** test/domain/token.test.ts has all rules. */
+const broken: readonly (readonly [fields: string, request: object])[] = [
+  ['name', { name: '' }],
+  ['scopes', { scopes: [Token_Scope.SCOPE_UNSPECIFIED] }],
+  ['scopes', { scopes: [READ, 9] }],
+  ['scopes', { scopes: [OPERATE], platform: 'platform-1' }],
+  ['platform', { platform: 'nobody' }],
+  ['name', { name: 'platform-1' }],
+  ['expiresAt', { expiresAt: '2026-11-21T12:00:00Z' }],
+  ['expiresAt', { expiresAt: 'soon' }],
+  ['expiresAt', { expiresAt: '2026-13-01T00:00:00Z' }],
+  ['reason', { reason: 'x'.repeat(501) }],
+];
+
+test('CreateToken names the fields that break a rule, and creates nothing', async () => {
+  const { tokens: before } = await admin.listTokens({ pageSize: 100 });
+  assert.ok(before.length > 0);
+  for (const [field, request] of broken) {
+    const { message } = await typedError(
+      admin.createToken({ name: 'ledger', ...request }),
+      'VALIDATION_FAILED',
+    );
+    assert.equal(message.split(' ')[0], field, message);
+    assert.ok(!message.includes(';'), message);
+  }
+  assert.deepEqual((await admin.listTokens({ pageSize: 100 })).tokens, before);
+});
+
+test('RevokeToken of an unknown token gets NOT_FOUND, and of a revoked one changes nothing', async () => {
+  await typedError(admin.revokeToken({ tokenId: 'tok_none' }), 'NOT_FOUND');
+  const { token } = await admin.createToken({ name: 'twice' });
+  const { tokenId = '' } = token ?? {};
+  await typedError(admin.revokeToken({ tokenId, reason: 'x'.repeat(501) }), 'VALIDATION_FAILED');
+  const { token: revoked } = await admin.revokeToken({ tokenId });
+  const entries = await audited(1);
+  assert.deepEqual((await admin.revokeToken({ tokenId })).token, revoked);
+  assert.deepEqual(await audited(1), entries);
+});
+
+test('tokens are listed page by page, oldest first', async () => {
+  const all = (await admin.listTokens({ pageSize: 100 })).tokens;
+  const first = await admin.listTokens({ pageSize: 3 });
+  const second = await admin.listTokens({ pageSize: 3, pageToken: first.nextPageToken });
+  assert.deepEqual([...first.tokens, ...second.tokens], all.slice(0, 6));
+  await typedError(admin.listTokens({ pageSize: 101 }), 'VALIDATION_FAILED');
+});
