@@ -21,7 +21,7 @@ for (const { file, methods, typeName } of services) {
 
   for (const method of methods) {
     const { NO_SIDE_EFFECTS, IDEMPOTENT, IDEMPOTENCY_UNKNOWN } = MethodOptions_IdempotencyLevel;
-    const reads = /^(Get|List|Watch|Verify|Check)/.test(method.name);
+    const reads = /^(Get|List|Watch|Verify|Check|Count)/.test(method.name);
     const writes = method.methodKind === 'server_streaming' ? IDEMPOTENT : IDEMPOTENCY_UNKNOWN;
     test(`${typeName}.${method.name} ${reads ? 'may' : 'may not'} be called with GET, in both APIs`, () => {
       assert.equal(method.idempotency, reads ? NO_SIDE_EFFECTS : writes);

@@ -258,9 +258,9 @@ export class CallTransaction {
     this.#perform({ ...this.#request(command), continues: this.#claim });
 
   /** Stores the admission, if no command did. Throws its ApiError. */
-  async admit(): Promise<void> {
+  readonly admit = async (): Promise<void> => {
     if (this.#admission !== undefined) this.#admitted(await this.#store.execute(this.#request(undefined)));
-  }
+  };
 
   /**
    * Returns the error of a call that failed with `error`. If no store request was made yet, this stores the admission with the

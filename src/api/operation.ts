@@ -22,6 +22,11 @@ export interface Call {
    * Idempotency-Key was used for the same request before, it returns the stored result and does nothing. Throws ApiError.
    */
   readonly execute: Execute;
+  /**
+   * Stores the admission of the call without a command. Then `execute` stores no results under the Idempotency-Key: a repeated call
+   * runs again. For calls of many commands, of which each continues what an earlier call began. Throws ApiError.
+   */
+  readonly admit: () => Promise<void>;
   /** Runs a further command. Its result replaces the one stored under the Idempotency-Key. Throws ApiError. */
   readonly executeNext: Execute;
   /** Waits for another party. Meanwhile the call does not count as running. Rejects as `wait` does. */

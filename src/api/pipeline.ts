@@ -269,12 +269,12 @@ function createRoutedCalls(dispatcher: Dispatcher, pause: Call['pause']) {
       if (!isFreeOfQuota) transaction.takeQuota();
       if (reading instanceof ApiError) throw reading;
       const { message, violations } = reading;
-      const { execute, executeNext } = transaction;
+      const { admit, execute, executeNext } = transaction;
       const pauseCall = <T>(wait: () => Promise<T>) => {
         onPause?.();
         return pause(wait);
       };
-      const call = { principal, execute, executeNext, pause: pauseCall };
+      const call = { principal, admit, execute, executeNext, pause: pauseCall };
       const response = await dispatcher.invoke(method, message, call, violations);
       await transaction.admit();
       return response;

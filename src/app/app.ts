@@ -1,7 +1,9 @@
 import type { Logger } from 'pino';
 import { createCallMetrics } from '../api/call-observer.ts';
 import { createCalls } from '../api/pipeline.ts';
+import type { Reload } from '../api/services/dependencies.ts';
 import { type Config, settings } from '../config/config.ts';
+import { unavailable } from '../domain/reason.ts';
 import type { Publication } from '../evidence/log/publication.ts';
 import { createClockPart } from '../health/clock-part.ts';
 import { createReadiness } from '../health/readiness.ts';
@@ -22,7 +24,7 @@ import { createScrape } from '../telemetry/metrics/scrape.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { type CallParts, createListeners, type ListenerAddresses, listenAt } from './listeners.ts';
 import { listenForRefreshes } from './refresh-socket.ts';
-import { createReload, type Reload } from './reload.ts';
+import { createReload } from './reload.ts';
 import { type Core, isDamaged, openCore, type Simulated, type Start } from './start.ts';
 
 /** How long the start waits for the provider to check the credentials, in milliseconds. */
@@ -59,15 +61,19 @@ export async function startApp(
   const { clock = systemClock } = simulated;
   const start: Start = { config, log, clock, simulated, traces, opened };
   const registry = await opening;
-  const core = await openCore(start, registry);
+  let reload: Reload = async () => {
+    throw unavailable('The server is starting.');
+  };
+  const core = await openCore(start, registry, () => reload());
   const assembly = await assemble(start, core);
   const { readiness, tls, metricsAddress } = assembly;
   const addresses = await openListeners(start, core, assembly);
   const serving = await joinCommands(start, core, { ...addresses, metricsAddress });
+  reload = createReload(start, registry, tls, serving);
   const running = opened.move();
   return {
     ...{ ...registry, ...addresses, metricsAddress, publication: core.publication },
-    reload: createReload(start, registry, tls, serving),
+    reload,
     drain: () => {
       readiness.drain();
       // Notifies those who watch the health now.

@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs';
-import type { MasterKeySource, ReloadableMasterKeys } from '../config/config.ts';
+import type { Part, Reload } from '../api/services/dependencies.ts';
+import { type MasterKeySource, reloadableMasterKeys } from '../config/config.ts';
 import { readKeyRing } from '../config/master-key.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import type { TlsListeners } from '../http/listen/tls-listeners.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
@@ -8,18 +10,15 @@ import type { Registry } from '../operations/registry.ts';
 import type { ServingRecordPublisher } from '../operations/serving-record.ts';
 import type { Start } from './start.ts';
 
-/** Reloads certificates and master keys. Logs the result: all of the new keys are used, or none. */
-export type Reload = (masterKeys: ReloadableMasterKeys) => Promise<void>;
-
-/** Returns a reload that runs once at a time. Calls that wait for the same run share it. */
+/** Returns a reload that runs once at a time. Calls that wait for the same run share it. It logs what it returns. */
 export function createReload(
-  { clock, log }: Start,
+  { config, clock, log }: Start,
   registry: Registry,
   tls: TlsListeners,
   serving: ServingRecordPublisher,
 ): Reload {
-  let running = Promise.resolve();
-  let waiting: Promise<void> | undefined;
+  let running: Promise<unknown> = Promise.resolve();
+  let waiting: Promise<readonly Part[]> | undefined;
 
   /** Uses the new keys if every secret opens with them, and publishes them to commands. Returns their names. */
   async function replaceKeys(source: MasterKeySource): Promise<string[]> {
@@ -31,27 +30,41 @@ export function createReload(
     return next.masterKeys.map(({ name }) => name);
   }
 
-  async function reloadKeys({ files, read }: ReloadableMasterKeys): Promise<void> {
+  async function reloadKeys(): Promise<Part> {
+    const name = 'master keys';
+    const { files, read } = reloadableMasterKeys(config.variables);
     if (files.length === 0) {
-      log.info('master keys not reloaded: they come from a variable, so a change needs a restart');
-      return;
+      const detail = 'they come from a variable, so a change needs a restart';
+      log.info(`master keys not reloaded: ${detail}`);
+      return { name, result: 'NOT_RELOADABLE', detail };
     }
     try {
       rejectIrregular(files);
       refuseChangeableByOthers(files);
-      log.info({ files, names: await replaceKeys(read()) }, 'master keys reloaded');
+      const names = await replaceKeys(read());
+      log.info({ files, names }, 'master keys reloaded');
+      return { name, result: 'RELOADED', detail: names.join(', ') };
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       log.error({ files, why }, 'master keys not reloaded: the old ones stay');
+      return { name, result: 'FAILED', detail: why };
     }
   }
 
-  return (masterKeys) => {
-    tls.reload();
+  async function reload(): Promise<readonly Part[]> {
+    const certificates = tls.reload().map(({ listener, endsAtMs, failure }): Part => {
+      const result = failure === undefined ? 'RELOADED' : 'FAILED';
+      return { name: `${listener} certificate`, result, detail: failure ?? utcTimestamp(endsAtMs) };
+    });
+    return [await reloadKeys(), ...certificates];
+  }
+
+  return () => {
     waiting ??= running.then(() => {
       waiting = undefined;
-      running = reloadKeys(masterKeys);
-      return running;
+      const current = reload();
+      running = current.catch(() => {});
+      return current;
     });
     return waiting;
   };

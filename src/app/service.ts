@@ -2,12 +2,13 @@ import type { Logger } from 'pino';
 import { createDispatcher, type Dispatcher } from '../api/pipeline.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
-import type { BackupAccess, ServiceDependencies } from '../api/services/dependencies.ts';
+import type { BackupAccess, Reload, ServiceDependencies } from '../api/services/dependencies.ts';
 import { createEscrowService } from '../api/services/escrow-service.ts';
 import { webhookMessage } from '../api/services/event-message.ts';
 import { createEventService } from '../api/services/event-service.ts';
 import { createEvidenceService, createSharedEvidence } from '../api/services/evidence-service.ts';
 import { createFilingService } from '../api/services/filing-service.ts';
+import { createMaintenanceService } from '../api/services/maintenance-service.ts';
 import { createPaging } from '../api/services/paging.ts';
 import { createProvenanceService } from '../api/services/provenance-service.ts';
 import { createReviewService } from '../api/services/review-service.ts';
@@ -24,8 +25,10 @@ import { Sender, type SenderMetrics } from '../events/webhooks/sender.ts';
 import { checkTarget, createAddressPolicy } from '../events/webhooks/target.ts';
 import { createBundles } from '../evidence/log/bundle.ts';
 import type { Publication } from '../evidence/log/publication.ts';
+import type { Signer } from '../evidence/log/signer.ts';
 import { createOpenReads, createTileReader } from '../evidence/log/tiles.ts';
 import { readLog } from '../evidence/log/verification.ts';
+import type { FilingClockWatch } from '../health/clock-part.ts';
 import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/open-routes.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
@@ -47,8 +50,8 @@ export interface ServiceParts {
   readonly partyRules: PartyRules | undefined;
   readonly clock: Clock;
   readonly calendar: Calendar;
-  /** As `FilingClockWatch.setByS`. */
-  readonly clockSetByS: () => number;
+  readonly filingClock: Pick<FilingClockWatch, 'setByS' | 'refresh'>;
+  readonly reload: Reload;
   /** Whether filings are rejected, because a witness finds the evidence log rolled back. */
   readonly isRolledBack: () => boolean;
   /** ISO 4217 code of all amounts. */
@@ -61,8 +64,8 @@ export interface ServiceParts {
   /** How webhook endpoints are reached. */
   readonly webhooks: WebhookSettings;
   /** What is published of the evidence log. */
-  readonly publication: Publication;
   readonly backups: BackupAccess;
+  readonly publication: Pick<Signer, keyof Publication | 'refresh'>;
   readonly log: Logger;
 }
 
@@ -124,6 +127,10 @@ export function createService(parts: ServiceParts): Service {
   const dependencies: ServiceDependencies = {
     ...{ ...parts, now, timestamp, paging, reconciler, bundles, linkTokens, linkPath, feed, polls, idKey },
     attempt,
+    executeApart: execute,
+    clockSetByS: parts.filingClock.setByS,
+    refreshFilingClock: parts.filingClock.refresh,
+    refreshLogKeys: publication.refresh,
     checkTarget: (url) => checkTarget(url, targets),
     onWebhookChange: () => void sender.look(),
     onDecision: recovery.wake,
@@ -140,6 +147,7 @@ export function createService(parts: ServiceParts): Service {
       createAdminService(dependencies),
       createReviewService(dependencies),
       createBackupService(dependencies),
+      createMaintenanceService(dependencies),
     ]),
     notifications: createNotifications({ provider, execute, clock }),
     publicLog: {

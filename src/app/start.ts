@@ -1,7 +1,7 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
 import { findNonceGap, type NonceGap } from '../api/nonce-gap.ts';
-import type { BackupAccess } from '../api/services/dependencies.ts';
+import type { BackupAccess, Reload } from '../api/services/dependencies.ts';
 import type { Config } from '../config/config.ts';
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -66,7 +66,7 @@ export interface Core {
 }
 
 /** Opens all that calls work with. */
-export async function openCore(start: Start, registry: Registry): Promise<Core> {
+export async function openCore(start: Start, registry: Registry, reload: Reload): Promise<Core> {
   const { config, clock, log, opened } = start;
   const { execute, keyRing } = registry;
   const store = await beginServing(start, registry);
@@ -87,7 +87,7 @@ export async function openCore(start: Start, registry: Registry): Promise<Core> 
   const backups = createBackupCommands(commands, config.dataDir);
   const service = createService({
     ...{ store, keyRing, clock, calendar, publication, provider, log },
-    clockSetByS: filingClock.setByS,
+    ...{ filingClock, reload },
     isRolledBack: () => findRollback() !== undefined,
     environment: config.environment,
     partyRules: config.provider.parties,

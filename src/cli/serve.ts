@@ -1,13 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { App } from '../app/app.ts';
-import {
-  type Config,
-  type LogFormat,
-  readServingConfig,
-  reloadableMasterKeys,
-  unknownSettings,
-} from '../config/config.ts';
+import { type Config, type LogFormat, readServingConfig, unknownSettings } from '../config/config.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../config/sandbox-credentials.ts';
 import { exampleArtwork } from '../domain/example.ts';
 import { buildInfo, commandName } from '../packaging/build-info.ts';
@@ -81,7 +75,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
       'SIGHUP: reloading the files that settings name; all other settings stay as they were at the start',
     );
     // A signal that arrives during the start is handled after it.
-    void ready.then((app) => app.reload(reloadableMasterKeys(terminal.env)));
+    void ready.then((app) => app.reload());
   });
   // The store's thread starts while the other modules are loaded.
   const { openForServing } = await import('../operations/registry.ts');

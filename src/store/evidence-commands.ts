@@ -93,9 +93,12 @@ export interface EvidenceCommands {
   ReadLogClock: { readonly takes: object; readonly gives: LogClock };
   /**
    * Records that an operator confirms the time of `by`, so that new records may have it even if earlier ones are dated later.
-   * Returns the times before.
+   * Returns the times before, and the accepted one, Unix seconds.
    */
-  AcceptClock: { readonly takes: { readonly by: Actor }; readonly gives: LogClock };
+  AcceptClock: {
+    readonly takes: { readonly by: Actor };
+    readonly gives: LogClock & { readonly acceptedS: number };
+  };
 }
 
 /** Progress of VerifyLog. */

@@ -13,7 +13,8 @@ export interface LogCommands {
   };
   /**
    * Adds a key, with a leaf KEY_ADDED. The other keys end at `endsAtS` or sooner. The new one signs from `signsFromS`, which is
-   * in the leaf, or at once. Fails with VALIDATION_FAILED if `logKeysMax` others are still signing then.
+   * in the leaf, or at once. Returns its verifier key and `endsAtS`. Fails with VALIDATION_FAILED if `logKeysMax` others are still
+   * signing then.
    */
   RotateLogKey: {
     readonly takes: {
@@ -22,7 +23,7 @@ export interface LogCommands {
       readonly endsAtS: number;
       readonly signsFromS?: number | undefined;
     };
-    readonly gives: undefined;
+    readonly gives: { readonly vkey: string; readonly endsAtS: number };
   };
   /**
    * Continues the log under a new name with a new key. Ends all other keys and deletes the kept checkpoints. The first leaf,

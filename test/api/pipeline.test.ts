@@ -52,6 +52,7 @@ const service: Principal = ledger;
 const operator: Principal = { ...ledger, scopes: ['operate'] };
 const execute = () => assert.fail('Nothing is stored here.');
 const pause = () => assert.fail('Nothing is waited for here.');
+const admit = () => assert.fail('The first command admits the call.');
 
 /** Invokes one operation that counts how often it ran. */
 function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') {
@@ -67,7 +68,12 @@ function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') 
   return {
     runs: () => runs,
     invoke: (principal: Principal = platform, violations?: readonly Violation[]) =>
-      dispatcher.invoke(method, request, { principal, execute, executeNext: execute, pause }, violations),
+      dispatcher.invoke(
+        method,
+        request,
+        { principal, admit, execute, executeNext: execute, pause },
+        violations,
+      ),
   };
 }
 
@@ -130,7 +136,7 @@ test('a method that nobody implements is not found', async () => {
   const dispatcher = createDispatcher([]);
   const request = create(GetProvenanceRequestSchema);
   await assert.rejects(
-    dispatcher.invoke(method, request, { principal: operator, execute, executeNext: execute, pause }),
+    dispatcher.invoke(method, request, { principal: operator, admit, execute, executeNext: execute, pause }),
     apiError('NOT_FOUND'),
   );
 });

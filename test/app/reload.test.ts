@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
-import { readConfig, reloadableMasterKeys } from '../../src/config/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import {
@@ -41,8 +41,8 @@ function keysInFile(t: TestContext) {
 }
 
 /** Reloads, and returns the line that is logged. */
-async function reload(service: TestService, env: Record<string, string>) {
-  await service.reload(reloadableMasterKeys({ ARTSEAL_DATA_DIR: service.dataDir, ...env }));
+async function reload(service: TestService) {
+  await service.reload();
   return JSON.parse(service.logLines.at(-1) ?? '');
 }
 
@@ -53,7 +53,7 @@ test('master keys are not replaced if the file is faulty, exposed, irregular or 
   const service = await startService(t, { env });
   const platform = await service.platform();
   const rejected = async (rule: RegExp) => {
-    const { level, why } = await reload(service, env);
+    const { level, why } = await reload(service);
     assert.equal(level, 50);
     assert.match(why, rule);
     assert.doesNotMatch(why, /[0-9a-f]{32}/);
@@ -91,7 +91,7 @@ test('a key that is sealed under an unknown master key gets UNAVAILABLE until a 
   assert.deepEqual([status, json.code], [503, 'UNAVAILABLE']);
   const logged = service.logLines.find((line) => line.includes('"status":503'));
   assert.match(logged ?? '', new RegExp(`${key.keyId} is sealed under master key 'k2'.*not in the ring`));
-  assert.deepEqual((await reload(service, env)).names, ['k2', 'k1']);
+  assert.deepEqual((await reload(service)).names, ['k2', 'k1']);
   assert.equal((await fileArtwork(service, late)).status, 200);
 });
 
@@ -122,7 +122,7 @@ test('after the loss of a master key every platform is issued another key', asyn
 
 test('master keys from the variable need a restart, and the log says so', async (t) => {
   const env = { ARTSEAL_MASTER_KEY: newKey('k1') };
-  const { level, msg } = await reload(await startService(t, { env }), env);
+  const { level, msg } = await reload(await startService(t, { env }));
   assert.equal(level, 30);
   assert.match(msg, /not reloaded: they come from a variable/);
 });
@@ -137,10 +137,10 @@ test('master keys that cannot be published to commands are not used', async (t) 
   rmSync(record);
   mkdirSync(record);
   write(k2, k1);
-  assert.equal((await reload(service, env)).level, 50);
+  assert.equal((await reload(service)).level, 50);
   assert.deepEqual(service.keyRing.masterKeys, before);
   rmdirSync(record);
-  await reload(service, env);
+  await reload(service);
   assert.notDeepEqual(service.keyRing.masterKeys, before);
   assert.deepEqual(JSON.parse(readFileSync(record, 'utf8')).masterKeys, service.keyRing.masterKeys);
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect } from 'node:tls';
-import { readServingConfig, reloadableMasterKeys } from '../../src/config/config.ts';
+import { readServingConfig } from '../../src/config/config.ts';
 import { closesByItself } from '../http/connect/closing-support.ts';
 import { openBareListener } from '../http/rest/bare-listener.ts';
 import { fileArtwork } from '../support/calls.ts';
@@ -285,7 +285,7 @@ test('no call is lost while certificates are replaced again and again', async (t
   for (let round = 0; round < 4; round += 1) {
     const calls = Array.from({ length: 8 }, (_, place) => call(place % 2 === 0 ? kept : false));
     replace(round % 2 === 0 ? renewed : certificate);
-    void own.reload(reloadableMasterKeys({ ARTSEAL_DATA_DIR: own.dataDir }));
+    void own.reload();
     calls.push(call(false), call(kept));
     assert.deepEqual(new Set(await Promise.all(calls)), new Set([200]));
     shown.add((await shakeHands(own)).shown);

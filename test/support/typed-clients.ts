@@ -6,6 +6,7 @@ import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
 import { EventService } from '../../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
+import { MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
 import { ReviewService } from '../../gen/artseal/v1/review_pb.ts';
 import { WebhookService } from '../../gen/artseal/v1/webhook_pb.ts';
@@ -24,6 +25,7 @@ export function typedClients(transport: Transport) {
     admin: createClient(AdminService, transport),
     review: createClient(ReviewService, transport),
     backups: createClient(BackupService, transport),
+    maintenance: createClient(MaintenanceService, transport),
   };
 }
 

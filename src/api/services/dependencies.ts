@@ -11,6 +11,7 @@ import type { LinkTokens } from '../../keys/link-tokens.ts';
 import type { PaymentProvider } from '../../payments/provider.ts';
 import type { Reconciler } from '../../payments/reconciliation/reconciler.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
+import type { Execute } from '../../store/store.ts';
 import type { StoredWebhook, WebhookTestResult } from '../../store/webhook-commands.ts';
 import type { Paging } from './paging.ts';
 
@@ -31,6 +32,18 @@ export interface BackupAccess {
   readonly keepMin: number;
 }
 
+/** Something that a running server can read again. */
+export interface Part {
+  readonly name: 'master keys' | 'public certificate' | 'internal certificate';
+  /** FAILED: what was read cannot be used, and what was in use stays. NOT_RELOADABLE: it changes only with a restart. */
+  readonly result: 'RELOADED' | 'FAILED' | 'NOT_RELOADABLE';
+  /** Of RELOADED, the names of the master keys, or when the certificate expires. Otherwise why. */
+  readonly detail: string;
+}
+
+/** Reads master keys and certificates again: all of the new keys are used, or none. Throws UNAVAILABLE while the server starts. */
+export type Reload = () => Promise<readonly Part[]>;
+
 /** What the services work with; each takes what it needs. */
 export interface ServiceDependencies {
   readonly clock: Clock;
@@ -40,6 +53,13 @@ export interface ServiceDependencies {
   readonly timestamp: (atMs: number) => string;
   /** As `ClockReading.setByS`. */
   readonly clockSetByS: () => number;
+  /** Runs a command that is not part of a call, such as what must be read before the command that admits a call. */
+  readonly executeApart: Execute;
+  /** Resolves when the server dates filings by a clock that was accepted before. */
+  readonly refreshFilingClock: () => Promise<void>;
+  /** Resolves when the keys of the evidence log that sign from now on are published. */
+  readonly refreshLogKeys: () => Promise<void>;
+  readonly reload: Reload;
   readonly paging: Paging;
   readonly environment: Environment;
   readonly keyRing: KeyRing;

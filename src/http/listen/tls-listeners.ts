@@ -25,10 +25,19 @@ export interface TlsListeners {
   readonly internal: TlsFront | undefined;
   /** When the current certificates expire, in Unix milliseconds. */
   ends(): ReadonlyMap<ListenerName, number>;
-  /** Reads all files now, changed or not. */
-  reload(): void;
+  /** Reads all files now, changed or not. Returns what each listener with TLS uses from now on. */
+  reload(): readonly ReloadedCertificate[];
   /** Stops watching the files. */
   end(): void;
+}
+
+/** The certificate of a listener after a reload. */
+export interface ReloadedCertificate {
+  readonly listener: ListenerName;
+  /** Unix milliseconds. */
+  readonly endsAtMs: number;
+  /** Why the files cannot be used, so that the certificate from before stays; undefined if it was reloaded. */
+  readonly failure: string | undefined;
 }
 
 /**
@@ -53,9 +62,11 @@ export function openTlsListeners(
     public: open('public', ['http/1.1']),
     internal: open('internal', ['h2', 'http/1.1']),
     ends: () => new Map(Array.from(watches, ([listener, { endsAtMs }]) => [listener, endsAtMs()])),
-    reload: () => {
-      for (const { reload } of watches.values()) reload();
-    },
+    reload: () =>
+      Array.from(watches, ([listener, { reload, endsAtMs }]) => {
+        const failure = reload();
+        return { listener, endsAtMs: endsAtMs(), failure };
+      }),
     end: () => {
       for (const { end } of watches.values()) end();
     },
@@ -85,7 +96,8 @@ function watchCertificate(
   let loggedAge: CertificateAge | undefined;
   let cancel = () => {};
 
-  function reload(): void {
+  /** Returns why the files cannot be used; undefined if they are used. */
+  function reload(): string | undefined {
     tried = stateOf(files);
     try {
       refuseChangeableByOthers(pathsOf(files));
@@ -94,9 +106,11 @@ function watchCertificate(
       current = material;
       loggedAge = undefined;
       log.info({ endsAt: utcTimestamp(current.endsAtMs) }, 'the certificate was reloaded');
+      return undefined;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       log.error({ why, ...files }, 'the new certificate cannot be used: the current one is kept');
+      return why;
     }
   }
 

@@ -125,7 +125,7 @@ export function createEvidenceHandlers(
     ...createLinkHandlers(database, recordAudit, dated, requireRecord),
     ReadLogClock: reads(clock),
     AcceptClock: writes(({ by }) => {
-      const before = clock();
+      const before = { ...clock(), acceptedS: by.atS };
       if (before.newestS === by.atS && before.accepted?.timeS === by.atS) return before;
       log.appendLogEvent('CLOCK_ACCEPTED', by.atS, { timeS: by.atS });
       recordAudit(by, 'clock accept', 'clock', {

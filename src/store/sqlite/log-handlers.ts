@@ -156,7 +156,7 @@ export function createLogHandlers(
       addKey(key, signsFromS);
       const after = { ...signing(), ...(signsFromS !== undefined && { signsFromS }) };
       recordAudit(by, 'evidence rotate-key', key.vkey, { before, after });
-      return undefined;
+      return { vkey: key.vkey, endsAtS };
     }),
     EndLogKey: writes(({ vkey, atS }) => {
       const key = keys().find((known) => known.vkey === vkey);

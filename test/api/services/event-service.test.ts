@@ -65,6 +65,7 @@ async function openService(t: TestContext) {
     principal: Principal = gallery,
   ) => {
     let waits = Promise.withResolvers<void>();
+    const admit = () => assert.fail('The first command admits the call.');
     const pause = <T>(wait: () => Promise<T>): Promise<T> => {
       const waiting = wait();
       waits.resolve();
@@ -72,7 +73,7 @@ async function openService(t: TestContext) {
     };
     const message = create(ListEventsRequestSchema, request);
     const answer = dispatcher.invoke(listEvents, message, {
-      ...{ principal, execute, executeNext: execute, pause },
+      ...{ principal, admit, execute, executeNext: execute, pause },
     });
     return {
       answer: answer as Promise<ListEventsResponse>,

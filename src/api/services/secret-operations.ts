@@ -1,0 +1,49 @@
+import type { MaintenanceService } from '../../../gen/artseal/v1/maintenance_pb.ts';
+import { checkReason } from '../../domain/audit-entry.ts';
+import { countSeals, reencryptSecrets, sealedKeys } from '../../keys/sealed-secrets.ts';
+import type { Execute } from '../../store/store.ts';
+import { type Operations, operation, parsed } from '../operation.ts';
+import { actorOf } from '../principal.ts';
+import type { ServiceDependencies } from './dependencies.ts';
+import { replaceLostSecrets } from './lost-secrets.ts';
+
+/** The operations of MaintenanceService on the secrets that master keys encrypt. */
+export function createSecretOperations(
+  dependencies: ServiceDependencies,
+): Pick<Operations<typeof MaintenanceService>, 'reencryptSecrets' | 'rotateSecrets'> {
+  const { clock, keyRing, onWebhookChange, refreshLogKeys } = dependencies;
+
+  async function usesIn(execute: Execute) {
+    const keys = await Array.fromAsync(sealedKeys(execute));
+    return countSeals(keys, Math.floor(clock.nowMs() / 1_000));
+  }
+
+  return {
+    reencryptSecrets: operation({
+      parse: ({ reason }) => parsed(checkReason(reason), () => reason),
+      run: async (reason, call) => {
+        await call.admit();
+        const [{ name: masterKey }, ...others] = keyRing.masterKeys;
+        const before = await usesIn(call.execute);
+        const by = actorOf(call, clock, reason);
+        const reencrypted = await reencryptSecrets(call.execute, keyRing, by, () => {});
+        const after = await usesIn(call.execute);
+        const unused = others.filter(({ name }) => !after.some((use) => use.masterKey === name));
+        onWebhookChange();
+        const unusedMasterKeys = unused.map(({ name }) => name);
+        return { masterKey, reencrypted, before: [...before], after: [...after], unusedMasterKeys };
+      },
+    }),
+    rotateSecrets: operation({
+      parse: ({ reason }) => parsed(checkReason(reason), () => reason),
+      run: async (reason, call) => {
+        await call.admit();
+        const by = actorOf(call, clock, reason);
+        const replaced = await replaceLostSecrets({ ...dependencies, execute: call.execute }, by);
+        onWebhookChange();
+        await refreshLogKeys();
+        return replaced;
+      },
+    }),
+  };
+}

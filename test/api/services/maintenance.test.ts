@@ -1,0 +1,359 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type ReloadResponse, ReloadResponse_Part_Result } from '../../../gen/artseal/v1/maintenance_pb.ts';
+import { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
+import { replaceLostSecrets } from '../../../src/api/services/lost-secrets.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { unavailable } from '../../../src/domain/reason.ts';
+import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
+import type { Execute } from '../../../src/store/store.ts';
+import { transports } from '../../http/connect/transports.ts';
+import { acceptClock, painting, time } from '../../store/promises/fixtures.ts';
+import { tester } from '../../support/audit-log.ts';
+import { fileArtwork } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { readableNames } from '../../support/copy-folder.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { type ServiceOptions, startService, type TestService } from '../../support/service.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { operatorTerms } from '../../support/tokens.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
+
+const { RELOADED, FAILED, NOT_RELOADABLE } = ReloadResponse_Part_Result;
+const noonMs = Date.parse('2026-11-21T12:00:00Z');
+const dayS = 86_400;
+const newKey = (name: string): string => `${name}:${randomBytes(32).toString('hex')}`;
+
+/** A service with a manual clock in Shanghai, and the clients of an operator. */
+async function started(t: Pick<TestContext, 'after'>, { env, ...options }: ServiceOptions = {}) {
+  const clock = createManualClock(noonMs);
+  const service = await startService(t, {
+    clock,
+    env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai', ...env },
+    ...options,
+  });
+  const { token, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
+  const clients = typedClients(createTypedTransport(service.internalUrl, token));
+  const actor = `token ${stored.tokenId} (office)`;
+  /** The newest entries of an action. */
+  const audited = async (action: string) =>
+    (await clients.admin.listAuditLog({ pageSize: 100 })).entries.filter((entry) => entry.action === action);
+  return { clock, service, token, actor, audited, ...clients };
+}
+
+const shared = await started(fileScope);
+const keyed = (key: string) => ({ headers: { 'Idempotency-Key': key } });
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`every call is served: ${name}`, async () => {
+    const { service, token } = shared;
+    const { maintenance } = typedClients(transport(service.internalUrl, token));
+    assert.equal((await maintenance.getClock({})).fault, '');
+    assert.equal((await maintenance.acceptClock({})).accepted, '2026-11-21T20:00:00+08:00');
+    assert.deepEqual((await maintenance.countExpired({})).years, []);
+    assert.deepEqual((await maintenance.eraseExpired({})).years, []);
+    assert.equal((await maintenance.reencryptSecrets({})).masterKey, 'main');
+    assert.deepEqual((await maintenance.rotateSecrets({})).apiKeys, []);
+    const { key } = await maintenance.rotateLogKey({ overlapSeconds: 0 });
+    assert.deepEqual((await maintenance.listLogKeys({})).keys, [key]);
+    assert.equal((await maintenance.reload({})).parts.length, 1);
+    const { message } = await typedError(
+      maintenance.rotateLogKey({ signsInSeconds: -1, overlapSeconds: 366 * dayS + 1 }),
+      'VALIDATION_FAILED',
+    );
+    assert.match(message, /^signsInSeconds must be 0 to 31622400; overlapSeconds must be 0 to 31622400/);
+  });
+}
+
+test('a reason that is too long changes nothing', async () => {
+  const { maintenance, admin } = shared;
+  const before = (await admin.listAuditLog({ pageSize: 1 })).entries;
+  const reason = 'x'.repeat(501);
+  for (const rejected of [
+    maintenance.acceptClock({ reason }),
+    maintenance.eraseExpired({ reason }),
+    maintenance.reencryptSecrets({ reason }),
+    maintenance.rotateSecrets({ reason }),
+    maintenance.rotateLogKey({ reason }),
+  ])
+    await typedError(rejected, 'VALIDATION_FAILED');
+  assert.deepEqual((await admin.listAuditLog({ pageSize: 1 })).entries, before);
+});
+
+test('GetClock returns the fault of the clock, and filings are accepted when AcceptClock returns', async (t) => {
+  const { clock, service, maintenance, audited, actor } = await started(t);
+  const platform = await service.platform();
+  const file = () => fileArtwork(service, platform, { timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
+  assert.equal((await file()).status, 200);
+  clock.setWall(noonMs - 100_000);
+  const behind = await maintenance.getClock({});
+  assert.deepEqual(
+    [behind.clock, behind.newestRecord, behind.fault],
+    ['2026-11-21T19:58:20+08:00', '2026-11-21T20:00:00+08:00', 'the clock is 100 s behind the newest record'],
+  );
+  assert.equal((await file()).json.code, 'UNAVAILABLE');
+  const options = keyed('accept');
+  const accepted = await maintenance.acceptClock({ reason: 'NTP is right' }, options);
+  assert.deepEqual([accepted.accepted, accepted.newestRecord], [behind.clock, behind.newestRecord]);
+  assert.equal((await file()).status, 200);
+
+  clock.setWall(noonMs + 40 * dayS * 1_000);
+  assert.match((await maintenance.getClock({})).fault, /^the clock was set forward by \d+ s \(40 days\)/);
+  assert.deepEqual(await maintenance.acceptClock({ reason: 'NTP is right' }, options), accepted);
+  assert.equal((await file()).json.code, 'UNAVAILABLE', 'a replay accepts nothing');
+  await maintenance.acceptClock({});
+  assert.equal((await file()).status, 200);
+  assert.equal((await maintenance.getClock({})).fault, '');
+  const entries = (await audited('clock accept')).map((entry) => [entry.actor, entry.reason]);
+  assert.deepEqual(entries, [
+    [actor, ''],
+    [actor, 'NTP is right'],
+  ]);
+});
+
+/** Files artworks of years ago, the first of which have a text that will be erased. */
+async function fileOld({ execute, store }: TestService, apiKey: string, old: number) {
+  const by = store.findKey(apiKey) ?? assert.fail();
+  const file = (author: string, timestamp: string) => {
+    const artwork = { ...painting, author, condition: `${author} `.repeat(20) };
+    return execute({ kind: 'FileArtwork', artwork, at: time(timestamp), by });
+  };
+  await acceptClock(store, time('2015-06-01T12:00:00+00:00'));
+  await Promise.all(
+    Array.from({ length: old }, () => file('who is to be forgotten', '2015-06-01T12:00:00+00:00')),
+  );
+  await file('who is to be forgotten', '2016-06-01T12:00:00+00:00');
+}
+
+test('CountExpired and EraseExpired treat all old filings in portions, and no file keeps their texts', async (t) => {
+  const { service, maintenance, audited, actor } = await started(t);
+  const { apiKey } = await service.platform();
+  await fileOld(service, apiKey, 520);
+  await maintenance.acceptClock({});
+  await service.execute({
+    ...{ kind: 'FileArtwork', artwork: { ...painting, author: 'who stays' } },
+    ...{ at: time('2026-11-21T12:00:00+00:00'), by: service.store.findKey(apiKey) ?? assert.fail() },
+  });
+  const year = (at: number, first: number, last: number) => ({
+    ...{ year: at, filings: last - first + 1, records: last - first + 1 },
+    firstFilingNo: `AS-${at}-${String(first).padStart(6, '0')}`,
+    lastFilingNo: `AS-${at}-${String(last).padStart(6, '0')}`,
+  });
+  const plain = (years: readonly object[]) => years.map((one) => ({ ...one, $typeName: undefined }));
+  const portions = [[year(2015, 1, 500)], [year(2015, 501, 520), year(2016, 1, 1)]].map(plain);
+
+  const counted = await maintenance.countExpired({});
+  const rest = await maintenance.countExpired({ pageToken: counted.nextPageToken });
+  assert.deepEqual([plain(counted.years), plain(rest.years)], portions);
+  assert.equal(rest.nextPageToken, '');
+  // Five years before the newest filing, and a day.
+  assert.equal(counted.recordedUpTo, '2021-11-20T20:00:00+08:00');
+  for (const request of [{ pageToken: 'x' }, { pageToken: rest.recordedUpTo }])
+    await typedError(maintenance.countExpired(request), 'VALIDATION_FAILED');
+  const ofCount = { pageToken: counted.nextPageToken };
+  await typedError(maintenance.eraseExpired(ofCount), 'VALIDATION_FAILED');
+
+  const reason = 'yearly';
+  const first = await maintenance.eraseExpired({ reason }, keyed('erase'));
+  assert.deepEqual(plain(first.years), portions[0]);
+  const replay = await maintenance.eraseExpired({ reason }, keyed('erase'));
+  assert.deepEqual(replay.years, first.years);
+  // Each token leads to the same rest, although the positions differ.
+  const second = await maintenance.eraseExpired({ reason, pageToken: replay.nextPageToken });
+  assert.deepEqual(plain(second.years), portions[1]);
+  assert.deepEqual((await maintenance.eraseExpired({ reason, pageToken: first.nextPageToken })).years, []);
+  assert.deepEqual((await maintenance.countExpired({})).years, []);
+  const holding = (text: string) =>
+    readableNames(service.dataDir).filter((file) => readFileSync(join(service.dataDir, file)).includes(text));
+  assert.deepEqual(holding('who is to be forgotten'), []);
+  assert.deepEqual(holding('who stays'), ['artseal.db']);
+  const entries = (await audited('retention purge')).map((entry) => [
+    entry.actor,
+    entry.reason,
+    entry.subject,
+  ]);
+  assert.deepEqual(entries, [
+    [actor, reason, 'AS-2015-000501 to AS-2016-000001'],
+    [actor, reason, 'AS-2015-000001 to AS-2015-000500'],
+  ]);
+});
+
+/** The settings of a sandbox whose master keys are in a file, and what writes them. */
+function keysInFile(t: TestContext) {
+  const folder = temporaryFolder(t);
+  const file = join(folder, 'keys');
+  const dataDir = join(folder, 'data');
+  mkdirSync(dataDir);
+  const write = (...keys: readonly string[]) => writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 });
+  return { dataDir, env: { ARTSEAL_MASTER_KEY_FILE: file }, write };
+}
+
+const partsOf = ({ parts }: ReloadResponse) =>
+  parts.map(({ name, result, detail }) => ({ name, result, detail }));
+
+test('a master key is rotated: Reload, ReencryptSecrets, Reload', async (t) => {
+  const { dataDir, env, write } = keysInFile(t);
+  const [k1, k2] = [newKey('k1'), newKey('k2')];
+  write(k1);
+  const { service, maintenance, webhooks, audited, actor } = await started(t, { dataDir, env });
+  const platform = { ...(await service.platform()) };
+  const { webhook, secret } = await webhooks.createWebhook({ url: 'https://ledger.example/hooks' });
+  const timestamp = String(noonMs / 1_000);
+
+  write(k2, k1);
+  const name = 'master keys';
+  assert.deepEqual(partsOf(await maintenance.reload({})), [{ name, result: RELOADED, detail: 'k2, k1' }]);
+  const use = (masterKey: string, secrets: number) => ({ masterKey, secrets, needed: secrets });
+  const plain = (uses: readonly object[]) => uses.map((one) => ({ ...one, $typeName: undefined }));
+  const options = keyed('reencrypt');
+  const done = await maintenance.reencryptSecrets({ reason: 'yearly' }, options);
+  assert.deepEqual([done.masterKey, done.reencrypted, done.unusedMasterKeys], ['k2', 4, ['k1']]);
+  assert.deepEqual([plain(done.before), plain(done.after)], [[use('k1', 4)], [use('k2', 4)]].map(plain));
+  const again = await maintenance.reencryptSecrets({ reason: 'yearly' }, options);
+  assert.deepEqual([again.reencrypted, again.before], [0, done.after]);
+  const entries = (await audited('secrets re-encrypt')).map((entry) => [entry.actor, entry.reason]);
+  assert.ok(entries.length > 0);
+  for (const entry of entries) assert.deepEqual(entry, [actor, 'yearly']);
+
+  write(k1);
+  const [failed] = partsOf(await maintenance.reload({}));
+  assert.equal(failed?.result, FAILED);
+  assert.match(failed?.detail ?? '', /^the master key does not open the secret of key_/);
+  write(k2);
+  assert.deepEqual(partsOf(await maintenance.reload({})), [{ name, result: RELOADED, detail: 'k2' }]);
+  assert.equal((await fileArtwork(service, platform, { timestamp })).status, 200);
+  const rotated = await webhooks.rotateWebhookSecret({ webhookId: webhook?.webhookId ?? '' });
+  assert.deepEqual([rotated.webhook?.url, rotated.secret === secret], [webhook?.url, false]);
+  assert.equal((await maintenance.rotateLogKey({ overlapSeconds: 0 })).key?.isSigning, true);
+});
+
+test('Reload says why it did not reload, and names no secret', async (t) => {
+  const { dataDir, env, write } = keysInFile(t);
+  write(newKey('k1'));
+  const { maintenance } = await started(t, { dataDir, env });
+  write('k1:0123', newKey('k2'));
+  const [part] = partsOf(await maintenance.reload({}));
+  assert.equal(part?.result, FAILED);
+  assert.match(part?.detail ?? '', /^ARTSEAL_MASTER_KEY_FILE cannot be used: entry 1/);
+  const fixed = await started(t, { env: { ARTSEAL_MASTER_KEY: newKey('k1') } });
+  const detail = 'they come from a variable, so a change needs a restart';
+  assert.deepEqual(partsOf(await fixed.maintenance.reload({})), [
+    { name: 'master keys', result: NOT_RELOADABLE, detail },
+  ]);
+  await typedError(fixed.filings.createFiling({}), 'VALIDATION_FAILED');
+});
+
+/** The service's master key is lost, as for a folder that is opened without it. */
+const lose = (service: TestService, name: string) =>
+  service.keyRing.replace(createKeyRing(parseMasterKeys(newKey(name))));
+
+test('RotateSecrets replaces what no master key opens, and the new secrets work when it returns', async (t) => {
+  const { service, maintenance, webhooks, audited, actor } = await started(t);
+  const old = await service.platform();
+  const { webhook } = await webhooks.createWebhook({ url: 'https://ledger.example/hooks?token=1' });
+  const { keys: oldKeys } = await maintenance.listLogKeys({});
+  const nothing = await maintenance.rotateSecrets({});
+  assert.deepEqual(
+    [nothing.apiKeys, nothing.webhooks, nothing.logKeys, nothing.hasMore],
+    [[], [], [], false],
+  );
+  lose(service, 'k2');
+  const options = keyed('rotate');
+  const {
+    apiKeys,
+    webhooks: changed,
+    logKeys,
+    hasMore,
+  } = await maintenance.rotateSecrets({ reason: 'lost' }, options);
+  const [key = assert.fail(), ...moreKeys] = apiKeys;
+  assert.deepEqual([key.caller, key.replacedKeyId, moreKeys, hasMore], [old.caller, old.keyId, [], false]);
+  const timestamp = String(noonMs / 1_000);
+  assert.equal((await fileArtwork(service, key, { timestamp })).status, 200);
+  assert.equal((await fileArtwork(service, old, { timestamp })).json.code, 'SIGNATURE_INVALID');
+  const [one = assert.fail(), ...moreWebhooks] = changed;
+  assert.deepEqual([one.webhookId, one.lostUrl], [webhook?.webhookId, 'https://ledger.example']);
+  assert.match(one.secret, /^whsec_/);
+  assert.deepEqual(moreWebhooks, []);
+  const shown = await webhooks.getWebhook({ webhookId: one.webhookId });
+  assert.equal(shown.webhook?.status, Webhook_Status.DISABLED);
+  const { keys } = await maintenance.listLogKeys({});
+  assert.deepEqual(
+    logKeys.map(({ replacedVkey, vkey }) => [replacedVkey, vkey]),
+    [[oldKeys[0]?.vkey, keys[0]?.vkey]],
+  );
+  assert.deepEqual(service.publication.verifierKeys(), [keys[0]?.vkey]);
+  const again = await maintenance.rotateSecrets({ reason: 'lost' }, options);
+  assert.deepEqual([again.apiKeys, again.webhooks, again.logKeys], [[], [], []]);
+  for (const action of ['key rotate', 'evidence rotate-key'])
+    assert.deepEqual(
+      (await audited(action)).map((entry) => [entry.actor, entry.reason]),
+      [[actor, 'lost']],
+    );
+});
+
+test('RotateSecrets replaces 100 secrets in a call, and returns those before an error', async (t) => {
+  const { service, maintenance } = await started(t);
+  for (let nth = 0; nth < 103; nth += 1) await service.platform();
+  lose(service, 'k2');
+  let rotations = 0;
+  const failing: Execute = (command) => {
+    if (command.kind === 'RotateKey') rotations += 1;
+    return rotations > 2 ? Promise.reject(unavailable('The disk is full.')) : service.execute(command);
+  };
+  const parts = { ...service, environment: 'sandbox', clock: createManualClock(noonMs) } as const;
+  const by = { ...tester, atS: noonMs / 1_000 };
+  const some = await replaceLostSecrets({ ...parts, execute: failing }, by);
+  assert.deepEqual([some.apiKeys?.length, some.hasMore], [2, true]);
+  await assert.rejects(replaceLostSecrets({ ...parts, execute: failing }, by), { reason: 'UNAVAILABLE' });
+  const first = await maintenance.rotateSecrets({});
+  assert.deepEqual([first.apiKeys.length, first.logKeys.length, first.hasMore], [100, 0, true]);
+  const second = await maintenance.rotateSecrets({});
+  assert.deepEqual([second.apiKeys.length, second.logKeys.length, second.hasMore], [1, 1, false]);
+});
+
+test('RotateLogKey adds a key that signs at once or later, and a replay adds no other', async (t) => {
+  const { clock, service, maintenance, audited, actor } = await started(t);
+  const [first = assert.fail()] = (await maintenance.listLogKeys({})).keys;
+  assert.deepEqual([first.isSigning, first.endsAt], [true, '']);
+  const request = { signsInSeconds: 7 * dayS, overlapSeconds: dayS, reason: 'yearly' };
+  const added = await maintenance.rotateLogKey(request, keyed('rotate'));
+  assert.deepEqual(
+    [added.key?.isSigning, added.key?.signsFrom, added.key?.endsAt, added.othersEndAt],
+    [false, '2026-11-28T20:00:00+08:00', '', '2026-11-29T20:00:00+08:00'],
+  );
+  assert.deepEqual(await maintenance.rotateLogKey(request, keyed('rotate')), added);
+  const { keys } = await maintenance.listLogKeys({});
+  assert.deepEqual(keys, [{ ...first, endsAt: added.othersEndAt }, added.key]);
+  assert.deepEqual(service.publication.verifierKeys(), [first.vkey]);
+
+  clock.setWall(Date.parse('2026-11-28T12:00:00Z'));
+  const { keys: both } = await maintenance.listLogKeys({});
+  assert.deepEqual(both, [{ ...added.key, isSigning: true }, keys[0]]);
+  const byDefault = await maintenance.rotateLogKey({});
+  assert.equal(byDefault.othersEndAt, '2026-12-28T20:00:00+08:00');
+  assert.equal(service.publication.verifierKeys().length, 3);
+  const alone = await maintenance.rotateLogKey({ overlapSeconds: 0, reason: 'leaked' });
+  assert.deepEqual(service.publication.verifierKeys(), [alone.key?.vkey]);
+  assert.deepEqual((await maintenance.listLogKeys({})).keys, [alone.key]);
+  const entries = (await audited('evidence rotate-key')).map((entry) => [
+    entry.actor,
+    entry.reason,
+    entry.subject,
+  ]);
+  assert.deepEqual(entries, [
+    [actor, 'leaked', alone.key?.vkey],
+    [actor, '', byDefault.key?.vkey],
+    [actor, 'yearly', added.key?.vkey],
+  ]);
+});
+
+test('RotateLogKey keeps to four keys that sign', async (t) => {
+  const { maintenance } = await started(t);
+  for (let keys = 1; keys < 4; keys += 1) await maintenance.rotateLogKey({});
+  const { message } = await typedError(maintenance.rotateLogKey({}), 'VALIDATION_FAILED');
+  assert.match(message, /^4 keys sign the evidence log/);
+  assert.equal((await maintenance.listLogKeys({})).keys.length, 4);
+});
