@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import type { ServiceParts } from '../src/app/service.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import type { Clock } from '../src/domain/clock.ts';
 import type { PublishedCheckpoint } from '../src/evidence/log/publication.ts';
@@ -71,14 +70,11 @@ export class ConnectionLost extends Error {
 /** How many turns of the event loop pass before the files of a killed instance are closed. */
 const turnsBeforeClosing = 3;
 
-/** The simulation takes no backups. */
-const noBackups: ServiceParts['backups'] = {
-  run: () => {
-    throw new Error('A simulated instance takes no backups.');
-  },
-  places: createBackupPlaces(undefined, undefined),
-  keepMin: 1,
+/** The simulation takes no backups, and checks no deployment. */
+const noChild = () => {
+  throw new Error('A simulated instance starts no processes.');
 };
+const noBackups = { run: noChild, places: createBackupPlaces(undefined, undefined), keepMin: 1 };
 
 /** Starts an instance on the database in a folder. */
 export function startInstance(options: InstanceOptions): Instance {
@@ -147,6 +143,7 @@ export function startInstance(options: InstanceOptions): Instance {
     webhooks: { networks: [], plainLoopback: false, proxy: undefined, authorities: undefined },
     publication: signer,
     backups: noBackups,
+    check: noChild,
   });
   const listener = createListener(calls);
   const { during } = openCalls;

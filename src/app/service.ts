@@ -2,7 +2,12 @@ import type { Logger } from 'pino';
 import { createDispatcher, type Dispatcher } from '../api/pipeline.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
-import type { BackupAccess, Reload, ServiceDependencies } from '../api/services/dependencies.ts';
+import type {
+  BackupAccess,
+  CheckFinding,
+  Reload,
+  ServiceDependencies,
+} from '../api/services/dependencies.ts';
 import { createEscrowService } from '../api/services/escrow-service.ts';
 import { webhookMessage } from '../api/services/event-message.ts';
 import { createEventService } from '../api/services/event-service.ts';
@@ -64,8 +69,10 @@ export interface ServiceParts {
   /** How webhook endpoints are reached. */
   readonly webhooks: WebhookSettings;
   /** What is published of the evidence log. */
-  readonly backups: BackupAccess;
   readonly publication: Pick<Signer, keyof Publication | 'refresh'>;
+  readonly backups: BackupAccess;
+  /** As `ServiceDependencies.check`. */
+  readonly check: (signal: AbortSignal) => AsyncIterable<CheckFinding>;
   readonly log: Logger;
 }
 

@@ -17,6 +17,7 @@ import { watchStore } from '../health/store-part.ts';
 import { readableByOthers } from '../lib/file-access.ts';
 import { type BackupCommands, createBackupCommands } from '../operations/backup/commands.ts';
 import { createBackupPlaces } from '../operations/backup/places.ts';
+import { checkInChild } from '../operations/check/child.ts';
 import { createChildCommands } from '../operations/child-commands.ts';
 import { confidentialFiles, type Registry } from '../operations/registry.ts';
 import { removeServingRecord } from '../operations/serving-record.ts';
@@ -96,6 +97,7 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
     newInstructionId: randomUUIDv7,
     webhooks: config.webhooks,
     backups: backupAccess(config, backups),
+    check: (signal) => checkInChild(commands, config.variables, signal),
     limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...start.simulated.limits },
   });
   opened.defer(service.stop);

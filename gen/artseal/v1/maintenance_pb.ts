@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/maintenance.proto.
  */
 export const file_artseal_v1_maintenance: GenFile = /*@__PURE__*/
-  fileDesc("ChxhcnRzZWFsL3YxL21haW50ZW5hbmNlLnByb3RvEgphcnRzZWFsLnYxIhEKD0dldENsb2NrUmVxdWVzdCJHChBHZXRDbG9ja1Jlc3BvbnNlEg0KBWNsb2NrGAEgASgJEhUKDW5ld2VzdF9yZWNvcmQYAiABKAkSDQoFZmF1bHQYAyABKAkiJAoSQWNjZXB0Q2xvY2tSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSI+ChNBY2NlcHRDbG9ja1Jlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgJEhUKDW5ld2VzdF9yZWNvcmQYAiABKAkibgoLRXhwaXJlZFllYXISDAoEeWVhchgBIAEoBRIPCgdmaWxpbmdzGAIgASgFEg8KB3JlY29yZHMYAyABKAUSFwoPZmlyc3RfZmlsaW5nX25vGAQgASgJEhYKDmxhc3RfZmlsaW5nX25vGAUgASgJIikKE0NvdW50RXhwaXJlZFJlcXVlc3QSEgoKcGFnZV90b2tlbhgBIAEoCSJvChRDb3VudEV4cGlyZWRSZXNwb25zZRImCgV5ZWFycxgBIAMoCzIXLmFydHNlYWwudjEuRXhwaXJlZFllYXISFgoOcmVjb3JkZWRfdXBfdG8YAiABKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIjkKE0VyYXNlRXhwaXJlZFJlcXVlc3QSEgoKcGFnZV90b2tlbhgBIAEoCRIOCgZyZWFzb24YAiABKAkiVwoURXJhc2VFeHBpcmVkUmVzcG9uc2USJgoFeWVhcnMYASADKAsyFy5hcnRzZWFsLnYxLkV4cGlyZWRZZWFyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJDCgxNYXN0ZXJLZXlVc2USEgoKbWFzdGVyX2tleRgBIAEoCRIPCgdzZWNyZXRzGAIgASgFEg4KBm5lZWRlZBgDIAEoBSIpChdSZWVuY3J5cHRTZWNyZXRzUmVxdWVzdBIOCgZyZWFzb24YASABKAkisgEKGFJlZW5jcnlwdFNlY3JldHNSZXNwb25zZRISCgptYXN0ZXJfa2V5GAEgASgJEhMKC3JlZW5jcnlwdGVkGAIgASgFEigKBmJlZm9yZRgDIAMoCzIYLmFydHNlYWwudjEuTWFzdGVyS2V5VXNlEicKBWFmdGVyGAQgAygLMhguYXJ0c2VhbC52MS5NYXN0ZXJLZXlVc2USGgoSdW51c2VkX21hc3Rlcl9rZXlzGAUgAygJIiYKFFJvdGF0ZVNlY3JldHNSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSLGAwoVUm90YXRlU2VjcmV0c1Jlc3BvbnNlEjoKCGFwaV9rZXlzGAEgAygLMiguYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2UuQXBpS2V5EjsKCHdlYmhvb2tzGAIgAygLMikuYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2UuV2ViaG9vaxI6Cghsb2dfa2V5cxgDIAMoCzIoLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1Jlc3BvbnNlLkxvZ0tleRIQCghoYXNfbW9yZRgEIAEoCBpmCgZBcGlLZXkSDgoGY2FsbGVyGAEgASgJEhcKD3JlcGxhY2VkX2tleV9pZBgCIAEoCRIOCgZrZXlfaWQYAyABKAkSDwoHYXBpX2tleRgEIAEoCRISCgphcGlfc2VjcmV0GAUgASgJGk8KB1dlYmhvb2sSDgoGY2FsbGVyGAEgASgJEhIKCndlYmhvb2tfaWQYAiABKAkSDgoGc2VjcmV0GAMgASgJEhAKCGxvc3RfdXJsGAQgASgJGi0KBkxvZ0tleRIVCg1yZXBsYWNlZF92a2V5GAEgASgJEgwKBHZrZXkYAiABKAkiYQoGTG9nS2V5EgwKBHZrZXkYASABKAkSEAoIYWRkZWRfYXQYAiABKAkSEgoKc2lnbnNfZnJvbRgDIAEoCRIPCgdlbmRzX2F0GAQgASgJEhIKCmlzX3NpZ25pbmcYBSABKAgiFAoSTGlzdExvZ0tleXNSZXF1ZXN0IjcKE0xpc3RMb2dLZXlzUmVzcG9uc2USIAoEa2V5cxgBIAMoCzISLmFydHNlYWwudjEuTG9nS2V5InEKE1JvdGF0ZUxvZ0tleVJlcXVlc3QSGAoQc2lnbnNfaW5fc2Vjb25kcxgBIAEoBRIcCg9vdmVybGFwX3NlY29uZHMYAiABKAVIAIgBARIOCgZyZWFzb24YAyABKAlCEgoQX292ZXJsYXBfc2Vjb25kcyJOChRSb3RhdGVMb2dLZXlSZXNwb25zZRIfCgNrZXkYASABKAsyEi5hcnRzZWFsLnYxLkxvZ0tleRIVCg1vdGhlcnNfZW5kX2F0GAIgASgJIg8KDVJlbG9hZFJlcXVlc3Qi7wEKDlJlbG9hZFJlc3BvbnNlEi4KBXBhcnRzGAEgAygLMh8uYXJ0c2VhbC52MS5SZWxvYWRSZXNwb25zZS5QYXJ0GqwBCgRQYXJ0EgwKBG5hbWUYASABKAkSNgoGcmVzdWx0GAIgASgOMiYuYXJ0c2VhbC52MS5SZWxvYWRSZXNwb25zZS5QYXJ0LlJlc3VsdBIOCgZkZXRhaWwYAyABKAkiTgoGUmVzdWx0EhYKElJFU1VMVF9VTlNQRUNJRklFRBAAEgwKCFJFTE9BREVEEAESCgoGRkFJTEVEEAISEgoOTk9UX1JFTE9BREFCTEUQAzL5BQoSTWFpbnRlbmFuY2VTZXJ2aWNlEkoKCEdldENsb2NrEhsuYXJ0c2VhbC52MS5HZXRDbG9ja1JlcXVlc3QaHC5hcnRzZWFsLnYxLkdldENsb2NrUmVzcG9uc2UiA5ACARJOCgtBY2NlcHRDbG9jaxIeLmFydHNlYWwudjEuQWNjZXB0Q2xvY2tSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5BY2NlcHRDbG9ja1Jlc3BvbnNlElYKDENvdW50RXhwaXJlZBIfLmFydHNlYWwudjEuQ291bnRFeHBpcmVkUmVxdWVzdBogLmFydHNlYWwudjEuQ291bnRFeHBpcmVkUmVzcG9uc2UiA5ACARJRCgxFcmFzZUV4cGlyZWQSHy5hcnRzZWFsLnYxLkVyYXNlRXhwaXJlZFJlcXVlc3QaIC5hcnRzZWFsLnYxLkVyYXNlRXhwaXJlZFJlc3BvbnNlEl0KEFJlZW5jcnlwdFNlY3JldHMSIy5hcnRzZWFsLnYxLlJlZW5jcnlwdFNlY3JldHNSZXF1ZXN0GiQuYXJ0c2VhbC52MS5SZWVuY3J5cHRTZWNyZXRzUmVzcG9uc2USVAoNUm90YXRlU2VjcmV0cxIgLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZRJTCgtMaXN0TG9nS2V5cxIeLmFydHNlYWwudjEuTGlzdExvZ0tleXNSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5MaXN0TG9nS2V5c1Jlc3BvbnNlIgOQAgESUQoMUm90YXRlTG9nS2V5Eh8uYXJ0c2VhbC52MS5Sb3RhdGVMb2dLZXlSZXF1ZXN0GiAuYXJ0c2VhbC52MS5Sb3RhdGVMb2dLZXlSZXNwb25zZRI/CgZSZWxvYWQSGS5hcnRzZWFsLnYxLlJlbG9hZFJlcXVlc3QaGi5hcnRzZWFsLnYxLlJlbG9hZFJlc3BvbnNlQkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z");
+  fileDesc("ChxhcnRzZWFsL3YxL21haW50ZW5hbmNlLnByb3RvEgphcnRzZWFsLnYxIhEKD0dldENsb2NrUmVxdWVzdCJHChBHZXRDbG9ja1Jlc3BvbnNlEg0KBWNsb2NrGAEgASgJEhUKDW5ld2VzdF9yZWNvcmQYAiABKAkSDQoFZmF1bHQYAyABKAkiJAoSQWNjZXB0Q2xvY2tSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSI+ChNBY2NlcHRDbG9ja1Jlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgJEhUKDW5ld2VzdF9yZWNvcmQYAiABKAkibgoLRXhwaXJlZFllYXISDAoEeWVhchgBIAEoBRIPCgdmaWxpbmdzGAIgASgFEg8KB3JlY29yZHMYAyABKAUSFwoPZmlyc3RfZmlsaW5nX25vGAQgASgJEhYKDmxhc3RfZmlsaW5nX25vGAUgASgJIikKE0NvdW50RXhwaXJlZFJlcXVlc3QSEgoKcGFnZV90b2tlbhgBIAEoCSJvChRDb3VudEV4cGlyZWRSZXNwb25zZRImCgV5ZWFycxgBIAMoCzIXLmFydHNlYWwudjEuRXhwaXJlZFllYXISFgoOcmVjb3JkZWRfdXBfdG8YAiABKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIjkKE0VyYXNlRXhwaXJlZFJlcXVlc3QSEgoKcGFnZV90b2tlbhgBIAEoCRIOCgZyZWFzb24YAiABKAkiVwoURXJhc2VFeHBpcmVkUmVzcG9uc2USJgoFeWVhcnMYASADKAsyFy5hcnRzZWFsLnYxLkV4cGlyZWRZZWFyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJDCgxNYXN0ZXJLZXlVc2USEgoKbWFzdGVyX2tleRgBIAEoCRIPCgdzZWNyZXRzGAIgASgFEg4KBm5lZWRlZBgDIAEoBSIpChdSZWVuY3J5cHRTZWNyZXRzUmVxdWVzdBIOCgZyZWFzb24YASABKAkisgEKGFJlZW5jcnlwdFNlY3JldHNSZXNwb25zZRISCgptYXN0ZXJfa2V5GAEgASgJEhMKC3JlZW5jcnlwdGVkGAIgASgFEigKBmJlZm9yZRgDIAMoCzIYLmFydHNlYWwudjEuTWFzdGVyS2V5VXNlEicKBWFmdGVyGAQgAygLMhguYXJ0c2VhbC52MS5NYXN0ZXJLZXlVc2USGgoSdW51c2VkX21hc3Rlcl9rZXlzGAUgAygJIiYKFFJvdGF0ZVNlY3JldHNSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSLGAwoVUm90YXRlU2VjcmV0c1Jlc3BvbnNlEjoKCGFwaV9rZXlzGAEgAygLMiguYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2UuQXBpS2V5EjsKCHdlYmhvb2tzGAIgAygLMikuYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2UuV2ViaG9vaxI6Cghsb2dfa2V5cxgDIAMoCzIoLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1Jlc3BvbnNlLkxvZ0tleRIQCghoYXNfbW9yZRgEIAEoCBpmCgZBcGlLZXkSDgoGY2FsbGVyGAEgASgJEhcKD3JlcGxhY2VkX2tleV9pZBgCIAEoCRIOCgZrZXlfaWQYAyABKAkSDwoHYXBpX2tleRgEIAEoCRISCgphcGlfc2VjcmV0GAUgASgJGk8KB1dlYmhvb2sSDgoGY2FsbGVyGAEgASgJEhIKCndlYmhvb2tfaWQYAiABKAkSDgoGc2VjcmV0GAMgASgJEhAKCGxvc3RfdXJsGAQgASgJGi0KBkxvZ0tleRIVCg1yZXBsYWNlZF92a2V5GAEgASgJEgwKBHZrZXkYAiABKAkiYQoGTG9nS2V5EgwKBHZrZXkYASABKAkSEAoIYWRkZWRfYXQYAiABKAkSEgoKc2lnbnNfZnJvbRgDIAEoCRIPCgdlbmRzX2F0GAQgASgJEhIKCmlzX3NpZ25pbmcYBSABKAgiFAoSTGlzdExvZ0tleXNSZXF1ZXN0IjcKE0xpc3RMb2dLZXlzUmVzcG9uc2USIAoEa2V5cxgBIAMoCzISLmFydHNlYWwudjEuTG9nS2V5InEKE1JvdGF0ZUxvZ0tleVJlcXVlc3QSGAoQc2lnbnNfaW5fc2Vjb25kcxgBIAEoBRIcCg9vdmVybGFwX3NlY29uZHMYAiABKAVIAIgBARIOCgZyZWFzb24YAyABKAlCEgoQX292ZXJsYXBfc2Vjb25kcyJOChRSb3RhdGVMb2dLZXlSZXNwb25zZRIfCgNrZXkYASABKAsyEi5hcnRzZWFsLnYxLkxvZ0tleRIVCg1vdGhlcnNfZW5kX2F0GAIgASgJIg8KDVJlbG9hZFJlcXVlc3Qi7wEKDlJlbG9hZFJlc3BvbnNlEi4KBXBhcnRzGAEgAygLMh8uYXJ0c2VhbC52MS5SZWxvYWRSZXNwb25zZS5QYXJ0GqwBCgRQYXJ0EgwKBG5hbWUYASABKAkSNgoGcmVzdWx0GAIgASgOMiYuYXJ0c2VhbC52MS5SZWxvYWRSZXNwb25zZS5QYXJ0LlJlc3VsdBIOCgZkZXRhaWwYAyABKAkiTgoGUmVzdWx0EhYKElJFU1VMVF9VTlNQRUNJRklFRBAAEgwKCFJFTE9BREVEEAESCgoGRkFJTEVEEAISEgoOTk9UX1JFTE9BREFCTEUQAyIOCgxDaGVja1JlcXVlc3QiqgEKDUNoZWNrUmVzcG9uc2USLgoFbGV2ZWwYASABKA4yHy5hcnRzZWFsLnYxLkNoZWNrUmVzcG9uc2UuTGV2ZWwSDAoEcGFydBgCIAEoCRIMCgR0ZXh0GAMgASgJIk0KBUxldmVsEhUKEUxFVkVMX1VOU1BFQ0lGSUVEEAASBgoCT0sQARILCgdXQVJOSU5HEAISCQoFRkFVTFQQAxINCglVTkNIRUNLRUQQBDK+BgoSTWFpbnRlbmFuY2VTZXJ2aWNlEkoKCEdldENsb2NrEhsuYXJ0c2VhbC52MS5HZXRDbG9ja1JlcXVlc3QaHC5hcnRzZWFsLnYxLkdldENsb2NrUmVzcG9uc2UiA5ACARJOCgtBY2NlcHRDbG9jaxIeLmFydHNlYWwudjEuQWNjZXB0Q2xvY2tSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5BY2NlcHRDbG9ja1Jlc3BvbnNlElYKDENvdW50RXhwaXJlZBIfLmFydHNlYWwudjEuQ291bnRFeHBpcmVkUmVxdWVzdBogLmFydHNlYWwudjEuQ291bnRFeHBpcmVkUmVzcG9uc2UiA5ACARJRCgxFcmFzZUV4cGlyZWQSHy5hcnRzZWFsLnYxLkVyYXNlRXhwaXJlZFJlcXVlc3QaIC5hcnRzZWFsLnYxLkVyYXNlRXhwaXJlZFJlc3BvbnNlEl0KEFJlZW5jcnlwdFNlY3JldHMSIy5hcnRzZWFsLnYxLlJlZW5jcnlwdFNlY3JldHNSZXF1ZXN0GiQuYXJ0c2VhbC52MS5SZWVuY3J5cHRTZWNyZXRzUmVzcG9uc2USVAoNUm90YXRlU2VjcmV0cxIgLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZRJTCgtMaXN0TG9nS2V5cxIeLmFydHNlYWwudjEuTGlzdExvZ0tleXNSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5MaXN0TG9nS2V5c1Jlc3BvbnNlIgOQAgESUQoMUm90YXRlTG9nS2V5Eh8uYXJ0c2VhbC52MS5Sb3RhdGVMb2dLZXlSZXF1ZXN0GiAuYXJ0c2VhbC52MS5Sb3RhdGVMb2dLZXlSZXNwb25zZRI/CgZSZWxvYWQSGS5hcnRzZWFsLnYxLlJlbG9hZFJlcXVlc3QaGi5hcnRzZWFsLnYxLlJlbG9hZFJlc3BvbnNlEkMKBUNoZWNrEhguYXJ0c2VhbC52MS5DaGVja1JlcXVlc3QaGS5hcnRzZWFsLnYxLkNoZWNrUmVzcG9uc2UiA5ACATABQkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z");
 
 /**
  * @generated from message artseal.v1.GetClockRequest
@@ -758,6 +758,99 @@ export const ReloadResponse_Part_ResultSchema: GenEnum<ReloadResponse_Part_Resul
   enumDesc(file_artseal_v1_maintenance, 20, 0, 0);
 
 /**
+ * @generated from message artseal.v1.CheckRequest
+ */
+export type CheckRequest = Message<"artseal.v1.CheckRequest"> & {
+};
+
+/**
+ * Describes the message artseal.v1.CheckRequest.
+ * Use `create(CheckRequestSchema)` to create a new message.
+ */
+export const CheckRequestSchema: GenMessage<CheckRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_maintenance, 21);
+
+/**
+ * What was found about one part of the deployment.
+ *
+ * @generated from message artseal.v1.CheckResponse
+ */
+export type CheckResponse = Message<"artseal.v1.CheckResponse"> & {
+  /**
+   * @generated from field: artseal.v1.CheckResponse.Level level = 1;
+   */
+  level: CheckResponse_Level;
+
+  /**
+   * Such as `disk` or `evidence log`.
+   *
+   * @generated from field: string part = 2;
+   */
+  part: string;
+
+  /**
+   * A sentence without its full stop. That of a warning or fault says what to do.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message artseal.v1.CheckResponse.
+ * Use `create(CheckResponseSchema)` to create a new message.
+ */
+export const CheckResponseSchema: GenMessage<CheckResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_maintenance, 22);
+
+/**
+ * How good the part is.
+ *
+ * @generated from enum artseal.v1.CheckResponse.Level
+ */
+export const CheckResponse_Level = {
+  /**
+   * @generated from enum value: LEVEL_UNSPECIFIED = 0;
+   */
+  LEVEL_UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: OK = 1;
+   */
+  OK: 1,
+
+  /**
+   * @generated from enum value: WARNING = 2;
+   */
+  WARNING: 2,
+
+  /**
+   * @generated from enum value: FAULT = 3;
+   */
+  FAULT: 3,
+
+  /**
+   * Another fault prevents the check of the part.
+   *
+   * @generated from enum value: UNCHECKED = 4;
+   */
+  UNCHECKED: 4,
+} as const;
+
+/**
+ * How good the part is.
+ *
+ * @generated from enum artseal.v1.CheckResponse.Level
+ */
+export type CheckResponse_Level = (typeof CheckResponse_Level)[keyof typeof CheckResponse_Level] | UnknownEnum;
+
+/**
+ * Describes the enum artseal.v1.CheckResponse.Level.
+ */
+export const CheckResponse_LevelSchema: GenEnum<CheckResponse_Level> = /*@__PURE__*/
+  enumDesc(file_artseal_v1_maintenance, 22, 0);
+
+/**
  * Maintains a deployment: its clock, the secrets that its master keys encrypt, the keys of its evidence log, and the erasure of
  * filings whose retention period is over. A change is effective in the running server before the response is sent.
  * Every method needs a token with the scope operate, and returns PERMISSION_DENIED without it.
@@ -874,6 +967,19 @@ export const MaintenanceService: GenService<{
     methodKind: "unary";
     input: typeof ReloadRequestSchema;
     output: typeof ReloadResponseSchema;
+  },
+  /**
+   * Checks the deployment part by part, with the settings that the server started with, and changes nothing. It runs in a process
+   * of its own and reads the whole database once, which takes long for a large one. A client that ends its call stops it. A server
+   * runs one backup, verification or check at a time; the next one is rejected with RATE_LIMITED.
+   * Reasons: RATE_LIMITED, UNAVAILABLE.
+   *
+   * @generated from rpc artseal.v1.MaintenanceService.Check
+   */
+  check: {
+    methodKind: "server_streaming";
+    input: typeof CheckRequestSchema;
+    output: typeof CheckResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_artseal_v1_maintenance, 0);

@@ -44,6 +44,14 @@ export interface Part {
 /** Reads master keys and certificates again: all of the new keys are used, or none. Throws UNAVAILABLE while the server starts. */
 export type Reload = () => Promise<readonly Part[]>;
 
+/** What a check found about one part of the deployment. `unchecked` if another fault prevents the check. */
+export interface CheckFinding {
+  readonly level: 'ok' | 'warning' | 'fault' | 'unchecked';
+  readonly part: string;
+  /** A sentence without its full stop; for a warning or fault it says what to do. */
+  readonly text: string;
+}
+
 /** What the services work with; each takes what it needs. */
 export interface ServiceDependencies {
   readonly clock: Clock;
@@ -86,6 +94,8 @@ export interface ServiceDependencies {
   /** Sends a signed message to an endpoint once and waits for the response, up to a timeout. Never rejects. */
   readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
   readonly backups: BackupAccess;
+  /** Checks the deployment in a child process. Throws RATE_LIMITED. */
+  readonly check: (signal: AbortSignal) => AsyncIterable<CheckFinding>;
   /** Called when endpoints or their deliveries may have changed. */
   readonly onWebhookChange: () => void;
   /** Called when a decision of an operator has made an order due. */

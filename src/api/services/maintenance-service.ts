@@ -3,6 +3,7 @@ import { checkReason } from '../../domain/audit-entry.ts';
 import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
 import { type Implementation, implement, type Operations, operation, parsed } from '../operation.ts';
 import { actorOf } from '../principal.ts';
+import { createCheckOperation } from './check-operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { createLogKeyOperations } from './log-key-operations.ts';
 import { createRetentionOperations } from './retention-operations.ts';
@@ -16,6 +17,7 @@ export function createMaintenanceService(dependencies: ServiceDependencies): Imp
     ...createRetentionOperations(dependencies),
     ...createSecretOperations(dependencies),
     ...createLogKeyOperations(dependencies),
+    ...createCheckOperation(dependencies),
     reload: operation({
       parse: () => parsed([], () => undefined),
       run: async (_, call) => {
