@@ -1,6 +1,7 @@
 import { allSettings } from '../config/config.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import {
+  type Action,
   actionsOf,
   type Command,
   type CommandGroup,
@@ -89,11 +90,11 @@ export function helpFor(name: string, command: Command | CommandGroup): string[]
   return lines;
 }
 
-/** The common flags of these commands, each with the usage lines of the actions that take them. */
-export function commonFlagsOf(commands: Iterable<Command | CommandGroup>): Map<CommonFlags, string[]> {
-  const found = new Map<CommonFlags, string[]>();
-  for (const { common, usage } of [...commands].flatMap(actionsOf)) {
-    if (common !== undefined) found.set(common, [...(found.get(common) ?? []), usage]);
+/** The common flags of these commands, each with the actions that take them. */
+export function commonFlagsOf(commands: readonly (Command | CommandGroup)[]): Map<CommonFlags, Action[]> {
+  const found = new Map<CommonFlags, Action[]>();
+  for (const action of commands.flatMap(actionsOf)) {
+    if (action.common !== undefined) found.set(action.common, [...(found.get(action.common) ?? []), action]);
   }
   return found;
 }

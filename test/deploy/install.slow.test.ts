@@ -116,6 +116,30 @@ test('three commands lead to ready, and to a first filing', { skip }, async () =
   assert.equal(await done('curl -sS http://127.0.0.1:8080/readyz'), '{"status":"ok"}');
 });
 
+test('the package has the man page and completions, for artseal-admin too', { skip }, async () => {
+  for (const [name, section] of [
+    ['artseal', 1],
+    ['artseal-admin', 8],
+  ]) {
+    assert.match(
+      await done(`zcat /usr/share/man/man${section}/${name}.${section}.gz`),
+      /^\.TH ARTSEAL 1 2026-11-18 /,
+    );
+    assert.match(
+      await done(`bash -c '. /usr/share/bash-completion/completions/${name}; complete -p ${name}'`),
+      /^complete -F _artseal artseal/,
+    );
+    assert.match(
+      await done(`cat /usr/share/fish/vendor_completions.d/${name}.fish`),
+      /^complete -c artseal-admin /m,
+    );
+  }
+  assert.match(
+    await done('cat /usr/share/zsh/vendor-completions/_artseal'),
+    /^#compdef artseal artseal-admin\n/,
+  );
+});
+
 test('the service runs as a user without privileges, and only that user can read its data', {
   skip,
 }, async () => {

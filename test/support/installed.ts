@@ -16,6 +16,7 @@ const packages: Readonly<Record<string, string>> = {
   php: 'php-cli',
   ip: 'iproute2',
   script: 'bsdutils',
+  man: 'man-db',
 };
 
 /**
