@@ -15,19 +15,31 @@ export interface EventPage {
   readonly next: number;
 }
 
+/** Where a page of events begins. */
+export interface EventsFrom {
+  /** The cursor before its first event. */
+  readonly after: number | undefined;
+  /**
+   * The earliest time of its first event, Unix milliseconds, if there is no cursor. If the clock was set back, events of that
+   * period may be before the page.
+   */
+  readonly sinceMs?: number | undefined;
+}
+
 /** The event feed. Each event is written in the transaction of its change. */
 export interface EventCommands {
   /**
-   * Returns up to `eventPageMax` events of a caller after a sequence; from the oldest event if `after` is undefined. Fails with
-   * EVENTS_EXPIRED if events after the cursor have expired, and with VALIDATION_FAILED if it is greater than all.
+   * Returns up to `eventPageMax` events of a caller after a sequence. If `after` is undefined, it begins with the first event
+   * since `sinceMs`, or else with the oldest one. Fails with EVENTS_EXPIRED if events after the cursor have expired, and with
+   * VALIDATION_FAILED if it is greater than all.
    */
   ReadEvents: {
-    readonly takes: { readonly callerId: number; readonly after: number | undefined };
+    readonly takes: EventsFrom & { readonly callerId: number };
     readonly gives: EventPage;
   };
   /** Returns events of all callers, likewise. `after` and `next` are positions. */
   ReadAllEvents: {
-    readonly takes: { readonly after: number | undefined };
+    readonly takes: EventsFrom;
     readonly gives: EventPage;
   };
   /**

@@ -95,6 +95,11 @@ export function createEventReads(database: Database) {
 
   return {
     after: readAfter,
+    /** The sequence before a caller's first event since a time, Unix milliseconds. */
+    before: (callerId: number, sinceMs: number): number =>
+      cursorBefore(sinceMs, 'sequence', headOf(callerId).sequence, (after) => {
+        return readAfter(callerId, after, 1).events[0];
+      }),
     /** Returns one event; undefined if it has expired or does not exist. */
     at: (callerId: number, sequence: number): Event | undefined => {
       const { events } = chainTo(callerId, sequence - 1, entryTo(callerId, sequence));
@@ -106,6 +111,27 @@ export function createEventReads(database: Database) {
     /** The sequence of a caller's oldest kept event; undefined if there is none. */
     oldest: (callerId: number): number | undefined => readAfter(callerId, 0, 1).events[0]?.sequence,
   };
+}
+
+/**
+ * Returns the cursor before the first event since a time. `next` returns the first kept event after a cursor. It is a binary
+ * search, since events are in order of time, and an index of their times would add a page to each commit.
+ */
+function cursorBefore(
+  sinceMs: number,
+  kind: 'sequence' | 'position',
+  newest: number,
+  next: (after: number) => Event | undefined,
+): number {
+  let [low, high] = [0, newest];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    // Cursors have gaps: it may be far after the middle.
+    const event = next(middle);
+    if (event === undefined || event.atMs >= sinceMs) high = middle;
+    else low = event[kind];
+  }
+  return low;
 }
 
 const withoutLink = ({ previous: _, ...event }: ChainedEvent): Event => event;
@@ -133,27 +159,32 @@ export function createEventHandlers(
       }
   }
 
+  const firstAfter = (after: number, limit: number): Event[] => allAfter(after).take(limit).toArray();
+
+  const positionBefore = (sinceMs: number, newest: number): number =>
+    cursorBefore(sinceMs, 'position', newest, (after) => firstAfter(after, 1)[0]);
+
   const pageOf = (found: readonly Event[], end: number): EventPage => ({
     events: found.map(withCaller),
     next: end,
   });
 
   return {
-    ReadEvents: reads(({ callerId, after }) => {
+    ReadEvents: reads(({ callerId, after, sinceMs }) => {
       const newest = events.newest(callerId);
       if (after !== undefined && after > newest) throw eventsAhead(newest);
-      const { events: found, isWhole } = events.after(callerId, after ?? 0, eventPageMax);
+      const start = after ?? (sinceMs === undefined ? 0 : events.before(callerId, sinceMs));
+      const { events: found, isWhole } = events.after(callerId, start, eventPageMax);
       if (after !== undefined && !isWhole) throw eventsExpired(events.oldest(callerId));
       return pageOf(found, found.at(-1)?.sequence ?? newest);
     }),
-    ReadAllEvents: reads(({ after }) => {
+    ReadAllEvents: reads(({ after, sinceMs }) => {
       const newest = headOf(everybody).position;
       if (after !== undefined && after > newest) throw eventsAhead(newest);
       const oldest = selectFirst.get({})?.first;
       if (after !== undefined && after + 1 < (oldest ?? newest + 1)) throw eventsExpired(oldest);
-      const found = allAfter(after ?? 0)
-        .take(eventPageMax)
-        .toArray();
+      const start = after ?? (sinceMs === undefined ? 0 : positionBefore(sinceMs, newest));
+      const found = firstAfter(start, eventPageMax);
       return pageOf(found, found.at(-1)?.position ?? newest);
     }),
     WarnOfEndingHolds: writes(({ nowMs, limit }) => {

@@ -284,24 +284,12 @@ function createRedelivery(
     return { count: missed.length, rest, isChanged: changed.length > 0 };
   }
 
-  /** The sequence before the first event at or after a time. Events are ordered by time. */
-  function sequenceBefore(callerId: number, sinceMs: number): number {
-    let [low, high] = [(events.oldest(callerId) ?? 1) - 1, events.newest(callerId)];
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      const [next] = events.after(callerId, middle, 1).events;
-      if (next === undefined || next.atMs >= sinceMs) high = middle;
-      else low = next.sequence;
-    }
-    return low;
-  }
-
   return (webhook, which, nowMs) => {
     if (webhook.status === 'DISABLED') throw webhookDisabled();
     if ('sequence' in which) return sendOne(webhook, which.sequence, nowMs);
     if ('after' in which) return sendRange(webhook, which, nowMs);
     if (which.sinceMs < nowMs - eventRetentionS * 1_000) throw timeNotKept();
-    const range = { after: sequenceBefore(webhook.callerId, which.sinceMs), upTo: webhook.cursor };
+    const range = { after: events.before(webhook.callerId, which.sinceMs), upTo: webhook.cursor };
     return sendRange(webhook, range, nowMs);
   };
 }

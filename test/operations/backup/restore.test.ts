@@ -103,6 +103,20 @@ test('events of a restored registry continue after every cursor that the origina
   await registry.file();
   assert.deepEqual(await read(registry, 2), [1_000_002]);
   assert.deepEqual(await read(registry), [1, 1_000_002]);
+  // A search by time meets the gap.
+  for (const [sinceMs, expected] of [
+    [noon.atMs, [1, 1_000_002]],
+    [noon.atMs + 1, []],
+  ] as const) {
+    const since = { after: undefined, sinceMs };
+    const all = await perform(registry.store, { kind: 'ReadAllEvents', ...since });
+    const own = await perform(registry.store, { kind: 'ReadEvents', callerId: 1, ...since });
+    for (const { events } of [all, own])
+      assert.deepEqual(
+        events.map(({ sequence }) => sequence),
+        expected,
+      );
+  }
 });
 
 test('the number of the last filing in the backup leaves no gap', async (t) => {

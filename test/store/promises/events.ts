@@ -31,6 +31,11 @@ const typesOf = (events: readonly EventWithCaller[]) => events.map(({ type }) =>
 const sequencesOf = (events: readonly EventWithCaller[]) => events.map(({ sequence }) => sequence);
 const from1To = (count: number) => Array.from({ length: count }, (_, place) => place + 1);
 
+/** Asserts that a page has the first of these events. It may be short, but not empty. */
+function assertBegins({ events }: EventPage, expected: readonly EventWithCaller[]): void {
+  assert.deepEqual(events, expected.slice(0, Math.max(1, events.length)));
+}
+
 /** Files artworks at the same moment. */
 const fileMany = (store: TestStore, by: CallerRef, count: number) =>
   Promise.all(Array.from({ length: count }, () => store.perform(toFile(by))));
@@ -175,6 +180,36 @@ export function eventPromises({ test }: StoreTests): void {
     assert.ok(page.events.length <= eventPageMax);
   });
 
+  test('a list since a time begins with the first event of that time, of one caller and of all', async (store) => {
+    const callers = [store.gallery, await store.addPlatform('house')] as const;
+    const [gallery, house] = callers;
+    // More than the events of a row and than a mark has, and many of one moment.
+    for (const [second, by, count] of [
+      ...[[0, house, 3] as const, [10, gallery, 90] as const, [10, house, 30] as const],
+      ...[[11, gallery, 1] as const, [60, house, 80] as const, [61, gallery, 70] as const],
+    ])
+      await Promise.all(from1To(count).map(() => store.perform(toFile(by, later(second)))));
+    const sinceOf = (second: number) => noon.atMs + second * 1_000;
+    const all = await allEvents(store);
+    for (const second of [-1_000, 0, 0.001, 9, 10, 10.5, 11, 12, 60, 60.001, 61, 62]) {
+      const sinceMs = sinceOf(second);
+      const expected = all.filter(({ atMs }) => atMs >= sinceMs);
+      const page = await store.perform({ kind: 'ReadAllEvents', after: undefined, sinceMs });
+      assertBegins(page, expected);
+      if (expected.length === 0) assert.equal(page.next, all.length);
+      for (const { callerId } of callers) {
+        const own = await store.perform({ kind: 'ReadEvents', callerId, after: undefined, sinceMs });
+        assertBegins(
+          own,
+          expected.filter((event) => event.callerId === callerId),
+        );
+      }
+    }
+    const { callerId } = await store.addPlatform('museum');
+    const none = await store.perform({ kind: 'ReadEvents', callerId, after: undefined, sinceMs: 0 });
+    assert.deepEqual(none, { events: [], next: 0 });
+  });
+
   test('a cursor after the newest event is rejected', async (store) => {
     const { callerId, caller } = store.gallery;
     await refused(store.perform({ kind: 'ReadEvents', callerId, after: 1 }), 'VALIDATION_FAILED');
@@ -199,6 +234,15 @@ export function eventPromises({ test }: StoreTests): void {
     for (const after of [0, 1, 50, 99]) {
       await refused(store.perform({ kind: 'ReadEvents', callerId: by.callerId, after }), 'EVENTS_EXPIRED');
       await refused(store.perform({ kind: 'ReadAllEvents', after }), 'EVENTS_EXPIRED');
+    }
+    const newest = events.slice(1);
+    for (const [sinceMs, expected] of [
+      [noon.atMs, events],
+      [daysLater(11).atMs, newest],
+    ] as const) {
+      const since = { after: undefined, sinceMs };
+      assertBegins(await store.perform({ kind: 'ReadEvents', callerId: by.callerId, ...since }), expected);
+      assertBegins(await store.perform({ kind: 'ReadAllEvents', ...since }), expected);
     }
   });
 
