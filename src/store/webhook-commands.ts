@@ -55,6 +55,12 @@ export interface WebhookName {
   readonly owner: number | undefined;
 }
 
+/** Who changes an endpoint of another caller. The change is in the audit log. */
+export interface WebhookOperator extends Actor {
+  /** The internal system that makes the call. Its changes to its own endpoints are not audited. Undefined for an operator. */
+  readonly callerId?: number | undefined;
+}
+
 /** The delivery of an event to an endpoint. */
 export interface StoredDelivery {
   /** The caller that the event belongs to. */
@@ -170,18 +176,27 @@ export interface WebhookCommands {
   };
   /** Lists the endpoints of `owner`, or of all callers if that is undefined, oldest first. */
   ListWebhooks: {
-    readonly takes: { readonly owner: number | undefined; readonly page: PageQuery };
+    readonly takes: {
+      readonly owner: number | undefined;
+      /** Only those with this status; undefined for all. */
+      readonly status?: WebhookStatus | undefined;
+      /** Only ENABLED ones whose last attempt failed. */
+      readonly isFailing?: boolean;
+      readonly page: PageQuery;
+    };
     readonly gives: Page<StoredWebhook>;
   };
   /** Fails with WEBHOOK_NOT_FOUND. */
   FindWebhook: { readonly takes: WebhookName; readonly gives: StoredWebhook };
   /**
    * Changes an endpoint. Disabling it sets PENDING and WAITING deliveries to FAILED. Enabling it starts after the newest
-   * event. A new URL resets its failures. `by` names an operator: the change is then in the audit log, and the owner gets an
-   * event if the endpoint was disabled. Fails with WEBHOOK_NOT_FOUND.
+   * event. A new URL resets its failures. If an operator disables it, the owner gets an event. Fails with WEBHOOK_NOT_FOUND.
    */
   ChangeWebhook: {
-    readonly takes: WebhookName & { readonly change: WebhookChange; readonly by?: Actor | undefined };
+    readonly takes: WebhookName & {
+      readonly change: WebhookChange;
+      readonly by?: WebhookOperator | undefined;
+    };
     readonly gives: StoredWebhook;
   };
   /** Finds the endpoint to test. Fails with WEBHOOK_NOT_FOUND. */
@@ -195,14 +210,13 @@ export interface WebhookCommands {
     readonly gives: WebhookTest;
   };
   /**
-   * Replaces the secret. The previous one is valid until `previousEndsAtS`, earlier ones are not. `by` names an operator: the
-   * rotation is then in the audit log. Fails with WEBHOOK_NOT_FOUND.
+   * Replaces the secret. The previous one is valid until `previousEndsAtS`, earlier ones are not. Fails with WEBHOOK_NOT_FOUND.
    */
   RotateWebhookSecret: {
     readonly takes: WebhookName & {
       readonly sealedSecret: Uint8Array;
       readonly previousEndsAtS: number;
-      readonly by?: Actor | undefined;
+      readonly by?: WebhookOperator | undefined;
     };
     readonly gives: StoredWebhook;
   };
@@ -211,7 +225,7 @@ export interface WebhookCommands {
    * `isDone`. Fails with WEBHOOK_NOT_FOUND.
    */
   DeleteWebhook: {
-    readonly takes: WebhookName & { readonly by?: Actor | undefined };
+    readonly takes: WebhookName & { readonly by?: WebhookOperator | undefined };
     readonly gives: { readonly isDone: boolean };
   };
   /** Newest event first; a page of those of one status may be short, and not the last. Refused with WEBHOOK_NOT_FOUND. */
@@ -231,7 +245,7 @@ export interface WebhookCommands {
       readonly which: { readonly sequence: number } | { readonly sinceMs: number } | EventRange;
       readonly counted?: number;
       readonly nowMs: number;
-      readonly by?: Actor | undefined;
+      readonly by?: WebhookOperator | undefined;
     };
     readonly gives: Redelivered;
   };

@@ -2,19 +2,26 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   Delivery_Status,
   type DeliverySchema,
+  type RedeliverRequest,
   type TestWebhookResponseSchema,
   type WebhookService,
 } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { instantOf } from '../../domain/calendar.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { eventId } from '../../domain/event.ts';
 import type { Violation } from '../../domain/violation.ts';
 import { deliveryStatuses } from '../../domain/webhook.ts';
 import { mintTestEventId } from '../../keys/mint.ts';
-import type { StoredDelivery, WebhookName, WebhookTestResult } from '../../store/webhook-commands.ts';
+import type {
+  StoredDelivery,
+  WebhookName,
+  WebhookOperator,
+  WebhookTestResult,
+} from '../../store/webhook-commands.ts';
 import { redeliver } from '../../store/webhook-requests.ts';
 import { createConcurrencyLimit, type Steps, withinLimit } from '../concurrency-limit.ts';
 import { type Call, type Operations, operation, parsed } from '../operation.ts';
-import { ownerScope } from '../principal.ts';
+import { actorOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
 import { messageOf } from './event-message.ts';
@@ -28,19 +35,22 @@ export function nameOf({ principal }: Call, webhookId: string): WebhookName {
   return { webhookId, owner: ownerScope(principal) };
 }
 
+/** The endpoint that a call changes. The audit log has the changes of an internal system to the endpoints of others. */
+export function changedBy(call: Call, webhookId: string, clock: Pick<Clock, 'nowMs'>): ChangedWebhook {
+  const name = nameOf(call, webhookId);
+  if (name.owner !== undefined) return name;
+  return { ...name, by: { ...actorOf(call, clock), callerId: call.principal.callerId } };
+}
+
+/** An endpoint and who changes it. */
+type ChangedWebhook = WebhookName & { readonly by?: WebhookOperator };
+
 /** The operations of WebhookService on the deliveries of an endpoint. */
-export function createDeliveryOperations({
-  clock,
-  timestamp,
-  paging,
-  idKey,
-  onWebhookChange,
-}: ServiceDependencies): Pick<Operations<typeof WebhookService>, 'listDeliveries' | 'redeliver'> {
-  const redeliveries = createConcurrencyLimit<string>({
-    ...redeliveriesMax,
-    tooMany: 'Another call is sending events of this webhook again.',
-    full: 'Too many calls are sending events again.',
-  });
+export function createDeliveryOperations(
+  dependencies: ServiceDependencies,
+): Pick<Operations<typeof WebhookService>, 'listDeliveries' | 'redeliver'> {
+  const { clock, timestamp, paging, idKey } = dependencies;
+  const redeliver = createRedelivery(dependencies);
   return {
     listDeliveries: listing(paging, {
       check: ({ status }) => checkWord('status', deliveryStatuses, Delivery_Status, status),
@@ -53,31 +63,45 @@ export function createDeliveryOperations({
       }),
     }),
     redeliver: operation({
-      parse: ({ webhookId, sequence, since }) =>
-        parsed(checkWhich(sequence, since), () => ({
-          webhookId,
-          which:
-            sequence === undefined
-              ? { sinceMs: instantOf(since ?? '') ?? 0 }
-              : { sequence: Number(sequence) },
-        })),
-      run: async ({ webhookId, which }, call) => {
-        const name = nameOf(call, webhookId);
-        const request = { ...name, which, nowMs: clock.nowMs() };
-        // The key has the owner, so that a call for the endpoint of another platform cannot block its owner.
-        const key = `${name.owner ?? 'internal'} ${webhookId}`;
-        const count = await withinLimit(redeliveries, key, call, ({ execute, executeNext }) =>
-          redeliver(execute, request, executeNext),
-        );
-        onWebhookChange();
-        return { count };
-      },
+      parse: (request) => parsed(checkWhich(request), () => request),
+      run: (request, call) => redeliver(changedBy(call, request.webhookId, clock), request, call),
     }),
   };
 }
 
-/** Checks which events a redeliver call selects. */
-function checkWhich(sequence: bigint | undefined, since: string | undefined): Violation[] {
+/** The events that a call selects. */
+type Selected = Pick<RedeliverRequest, 'sequence' | 'since'>;
+
+/** Sends the events that a checked call selects again, and responds with their number. Throws RATE_LIMITED, UNAVAILABLE. */
+export function createRedelivery({
+  clock,
+  onWebhookChange,
+}: ServiceDependencies): (
+  changed: ChangedWebhook,
+  selected: Selected,
+  call: Call,
+) => Promise<{ readonly count: number }> {
+  const redeliveries = createConcurrencyLimit<string>({
+    ...redeliveriesMax,
+    tooMany: 'Another call is sending events of this webhook again.',
+    full: 'Too many calls are sending events again.',
+  });
+  return async (changed, { sequence, since = '' }, call) => {
+    const which =
+      sequence === undefined ? { sinceMs: instantOf(since) ?? 0 } : { sequence: Number(sequence) };
+    const request = { ...changed, which, nowMs: clock.nowMs() };
+    // The key has the owner, so that a call for the endpoint of another platform cannot block its owner.
+    const key = `${changed.owner ?? 'internal'} ${changed.webhookId}`;
+    const count = await withinLimit(redeliveries, key, call, ({ execute, executeNext }) =>
+      redeliver(execute, request, executeNext),
+    );
+    onWebhookChange();
+    return { count };
+  };
+}
+
+/** Checks which events a call selects. */
+export function checkWhich({ sequence, since }: Selected): Violation[] {
   if (sequence === undefined && since === undefined)
     return [{ field: 'sequence', rule: 'is required unless since is given' }];
   if (sequence !== undefined && since !== undefined)

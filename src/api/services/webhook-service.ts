@@ -21,7 +21,7 @@ import { ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
 import { listing } from './paging.ts';
-import { createDeliveryOperations, createTestWebhook, nameOf } from './webhook-deliveries.ts';
+import { changedBy, createDeliveryOperations, createTestWebhook, nameOf } from './webhook-deliveries.ts';
 
 /** The endpoints in the responses of calls. */
 function createEndpointView({ keyRing, clock, timestamp, onWebhookChange }: ServiceDependencies) {
@@ -118,7 +118,7 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
       run: async ({ webhookId, url: given, change }, call) => {
         const url = given === undefined ? undefined : sealUrl(keyRing, webhookId, given);
         const webhook = await call.execute({
-          ...{ kind: 'ChangeWebhook', ...nameOf(call, webhookId), change: { url, ...change } },
+          ...{ kind: 'ChangeWebhook', ...changedBy(call, webhookId, clock), change: { url, ...change } },
         });
         return changed(webhook, call);
       },
@@ -130,7 +130,8 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
         const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
         const previousEndsAtS = nowS() + overlapSeconds;
         const rotated = await call.execute({
-          ...{ kind: 'RotateWebhookSecret', ...nameOf(call, webhookId), sealedSecret, previousEndsAtS },
+          ...{ kind: 'RotateWebhookSecret', ...changedBy(call, webhookId, clock) },
+          ...{ sealedSecret, previousEndsAtS },
         });
         return issued(rotated, call);
       },
@@ -138,7 +139,7 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
     deleteWebhook: operation({
       parse: parseId,
       run: async (webhookId, call) => {
-        await deleteWebhook(call.execute, nameOf(call, webhookId), call.executeNext);
+        await deleteWebhook(call.execute, changedBy(call, webhookId, clock), call.executeNext);
         onWebhookChange();
         return {};
       },
@@ -157,7 +158,8 @@ const parseId = ({ webhookId }: { readonly webhookId: string }) => parsed([], ()
 const filterOf = (words: readonly string[]) =>
   words.length === 0 || words.includes(everyType) ? undefined : typesIn(words);
 
-function webhookMessage(
+/** The message of an endpoint with this URL. */
+export function webhookMessage(
   webhook: StoredWebhook,
   url: string,
   nowS: number,

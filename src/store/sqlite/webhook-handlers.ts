@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import {
@@ -21,6 +21,7 @@ import {
   type StoredWebhook,
   type WebhookChange,
   type WebhookCommands,
+  type WebhookOperator,
 } from '../webhook-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
 import { createDeliveryRows } from './delivery-rows.ts';
@@ -87,11 +88,15 @@ export function createWebhookHandlers(
         .run();
       return toWebhook(rows.find({ webhookId: given.webhookId, owner }));
     }),
-    ListWebhooks: reads(({ owner, page }) => {
+    ListWebhooks: reads(({ owner, status, isFailing = false, page }) => {
       const isOwn = owner === undefined ? undefined : eq(webhook.callerId, owner);
+      const hasStatus = status === undefined ? undefined : eq(webhook.status, status);
+      const fails = isFailing
+        ? and(eq(webhook.status, 'ENABLED'), isNotNull(webhook.failingSinceS))
+        : undefined;
       const found = rows
         .select()
-        .where(and(isOwn, gt(webhook.id, page.from ?? 0)))
+        .where(and(isOwn, hasStatus, fails, gt(webhook.id, page.from ?? 0)))
         .orderBy(asc(webhook.id))
         .limit(rowsFor(page))
         .all();
@@ -110,8 +115,9 @@ export function createWebhookHandlers(
         .set({ sealedSecret: Buffer.from(sealedSecret), previousSecret, previousEndsAtS })
         .where(eq(webhook.id, row.id))
         .run();
-      if (by !== undefined)
-        recordAudit(by, 'webhook rotate-secret', row.webhookId, { after: { previousEndsAtS } });
+      const operator = operatorOf(by, row);
+      if (operator !== undefined)
+        recordAudit(operator, 'webhook rotate-secret', row.webhookId, { after: { previousEndsAtS } });
       return toWebhook(rows.find(name));
     }),
     DeleteWebhook: writes(({ by, ...name }) => {
@@ -127,7 +133,9 @@ export function createWebhookHandlers(
         .run();
       if (changes === deletedPerRequest) return { isDone: false };
       database.delete(webhook).where(eq(webhook.id, row.id)).run();
-      if (by !== undefined) recordAudit(by, 'webhook delete', row.webhookId, { before: auditedWebhook(row) });
+      const operator = operatorOf(by, row);
+      if (operator !== undefined)
+        recordAudit(operator, 'webhook delete', row.webhookId, { before: auditedWebhook(row) });
       return { isDone: true };
     }),
     ...createDeliveryLists(database, rows, events, recordAudit),
@@ -146,7 +154,7 @@ function createChange(
   function setStatus(
     { id, callerId, webhookId }: WebhookRow,
     status: StoredWebhook['status'],
-    by: Actor | undefined,
+    operator: Actor | undefined,
   ): void {
     if (status === 'ENABLED') {
       const reset = { cursor: events.newest(callerId), failingSinceS: null, disabledReason: null };
@@ -157,8 +165,9 @@ function createChange(
         .run();
       return;
     }
-    rows.disable(id, by === undefined ? 'a call disabled it' : 'an operator disabled it');
-    if (by !== undefined) outbox.add({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
+    rows.disable(id, operator === undefined ? 'a call disabled it' : 'an operator disabled it');
+    if (operator !== undefined)
+      outbox.add({ type: 'webhook.disabled', callerId, atMs: operator.atS * 1_000, webhookId });
   }
 
   function set(row: WebhookRow, { url, eventTypes, description }: WebhookChange): void {
@@ -177,13 +186,16 @@ function createChange(
 
   return writes(({ change, by, ...name }) => {
     const before = rows.find(name);
+    const operator = operatorOf(by, before);
     set(before, change);
     const { status = before.status } = change;
-    if (status !== before.status) setStatus(before, status, by);
+    if (status !== before.status) setStatus(before, status, operator);
     const after = rows.find(name);
-    if (by !== undefined && changeable.some((member) => before[member] !== after[member])) {
+    const hasNewUrl = Buffer.compare(before.sealedUrl, after.sealedUrl) !== 0;
+    const isChanged = hasNewUrl || changeable.some((member) => before[member] !== after[member]);
+    if (operator !== undefined && isChanged) {
       const values = { before: auditedWebhook(before), after: auditedWebhook(after) };
-      recordAudit(by, actionOf(before, after), before.webhookId, values);
+      recordAudit(operator, actionOf(before, after), before.webhookId, values);
     }
     return toWebhook(after);
   });
@@ -231,8 +243,9 @@ function createDeliveryLists(
     Redeliver: writes(({ which, counted = 0, nowMs, by, ...name }) => {
       const row = rows.find(name);
       const { count, rest, isChanged } = redeliver(row, which, nowMs);
-      if (by !== undefined && isChanged)
-        recordAudit(by, 'webhook redeliver', row.webhookId, { after: { ...which, count } });
+      const operator = operatorOf(by, row);
+      if (operator !== undefined && isChanged)
+        recordAudit(operator, 'webhook redeliver', row.webhookId, { after: { ...which, count } });
       return { count: counted + count, rest };
     }),
   };
@@ -294,6 +307,10 @@ function createRedelivery(
   };
 }
 
+/** Who changes an endpoint of another caller; undefined if its owner does. */
+const operatorOf = (by: WebhookOperator | undefined, { callerId }: WebhookRow): Actor | undefined =>
+  by?.callerId === callerId ? undefined : by;
+
 const actionOf = (before: WebhookRow, after: WebhookRow): string =>
   before.status === after.status
     ? 'webhook set'
@@ -301,8 +318,8 @@ const actionOf = (before: WebhookRow, after: WebhookRow): string =>
       ? 'webhook enable'
       : 'webhook disable';
 
-/** Members that ChangeWebhook can change. */
-const changeable = ['origin', 'eventTypes', 'description', 'status'] as const;
+/** Members that ChangeWebhook can change, beside the URL. */
+const changeable = ['eventTypes', 'description', 'status'] as const;
 
 /** An endpoint as the audit log shows it. Path and query of the URL may hold secrets, so only its origin is in it. */
 const auditedWebhook = ({ caller: owner, origin, eventTypes, description, status }: WebhookRow) => ({

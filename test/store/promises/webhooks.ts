@@ -105,6 +105,27 @@ export function webhookPromises({ test }: StoreTests): void {
       );
   });
 
+  test('endpoints are listed by status, and enabled ones that fail', async (store) => {
+    const added: StoredWebhook[] = [];
+    for (let count = 0; count < 5; count += 1) added.push(await store.addWebhook(store.gallery));
+    const [failing, alsoFailing, disabled] = added as [StoredWebhook, StoredWebhook, StoredWebhook];
+    await store.fileOne(store.gallery);
+    for (const webhook of [failing, alsoFailing, disabled])
+      await attempted(store, webhook, { 1: { ...gaveUp, retryAtMs: nowMs } });
+    await change(store, disabled, { status: 'DISABLED' });
+    for (const [filter, expected] of [
+      [{ status: 'DISABLED' }, [disabled]],
+      [{ status: 'ENABLED' }, added.filter((one) => one !== disabled)],
+      [{ isFailing: true }, [failing, alsoFailing]],
+      [{ isFailing: true, status: 'DISABLED' }, []],
+    ] as const)
+      await assertListed(
+        (page) => store.perform({ kind: 'ListWebhooks', owner: undefined, ...filter, page }),
+        ({ webhookId }) => webhookId,
+        expected.map(({ webhookId }) => webhookId),
+      );
+  });
+
   test('a caller has at most `webhooksMax` endpoints, and may add another once one is deleted', async (store) => {
     const { gallery } = store;
     const other = await store.addPlatform('auction house');
@@ -256,6 +277,37 @@ export function webhookPromises({ test }: StoreTests): void {
     );
     await change(store, webhook, { status: 'ENABLED' }, tester);
     assert.equal((await store.auditEntries())[0]?.action, 'webhook enable');
+  });
+
+  test('the audit log has what a system changes at the endpoints of others, not at its own', async (store) => {
+    const webhook = await store.addWebhook(store.gallery);
+    await store.fileOne(store.gallery);
+    await attempted(store, webhook, { 1: {} });
+    const { webhookId } = webhook;
+    const changes = (callerId: number) => {
+      const by = { ...tester, callerId };
+      const sealedSecret = Buffer.of(callerId);
+      const url = { origin: webhook.origin, sealedUrl: Buffer.from(`main\0${callerId}`) };
+      return [
+        { kind: 'ChangeWebhook', ...nameOf(webhook), change: { url }, by },
+        { kind: 'ChangeWebhook', ...nameOf(webhook), change: {}, by },
+        { kind: 'RotateWebhookSecret', ...nameOf(webhook), sealedSecret, previousEndsAtS: 1, by },
+        { kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 1 }, nowMs: nowMs + callerId, by },
+        { kind: 'ChangeWebhook', ...nameOf(webhook), change: { status: 'DISABLED' }, by },
+        { kind: 'DeleteWebhook', ...nameOf(webhook), by },
+      ] as const;
+    };
+    const before = (await store.auditEntries()).length;
+    for (const command of changes(webhook.callerId).slice(0, 3)) await store.perform(command);
+    assert.equal((await store.auditEntries()).length, before);
+    for (const command of changes(webhook.callerId + 1)) await store.perform(command);
+    const entries = (await store.auditEntries()).slice(0, -before);
+    assert.deepEqual(
+      entries.map(({ action, subject, actor }) => [action, subject, actor]).toReversed(),
+      ['set', 'rotate-secret', 'redeliver', 'disable', 'delete'].map((action) => [
+        ...[`webhook ${action}`, webhookId, tester.actor],
+      ]),
+    );
   });
 
   test('a new URL resets the failures of an endpoint', async (store) => {
