@@ -28,6 +28,12 @@ export function checkMonth(name: string): Violation[] {
   return /^\d{4}-(0[1-9]|1[0-2])$/.test(name) ? [] : [{ field: 'month', rule: 'must be YYYY-MM' }];
 }
 
+/** Checks the field `since` of a list. It may be empty. */
+export function checkSince(since: string): Violation[] {
+  if (since === '' || instantOf(since) !== undefined) return [];
+  return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00, or empty' }];
+}
+
 /** The year that a timestamp or a date of the calendar begins with. */
 export function yearOf(timestamp: string): number {
   return Number(timestamp.slice(0, 4));

@@ -4,13 +4,17 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Event } from "./event_pb.ts";
+import { file_artseal_v1_event } from "./event_pb.ts";
+import type { Webhook, Webhook_Status } from "./webhook_pb.ts";
+import { file_artseal_v1_webhook } from "./webhook_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file artseal/v1/admin.proto.
  */
 export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSL+AQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cxIXCgpmaWxpbmdfY2FwGAUgASgDSAGIAQEiOwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACQhAKDl9tb250aGx5X3F1b3RhQg0KC19maWxpbmdfY2FwIoQCCgVQYXJ0eRIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRI4Cgxwcm92aWRlcl9pZHMYBCADKAsyIi5hcnRzZWFsLnYxLlBhcnR5LlByb3ZpZGVySWRzRW50cnkSEAoIYWRkZWRfYXQYBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjMKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEgkKBUJVWUVSEAESCgoGU0VMTEVSEAIivQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQFCEAoOX21vbnRobHlfcXVvdGFCDQoLX2ZpbGluZ19jYXAiRQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSI4Cg9MaXN0S2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgoQTGlzdEtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uYXJ0c2VhbC52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImQKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiMwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIyChJTdXNwZW5kS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmVzdW1lS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJlc3VtZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSI9ChRMaXN0UGxhdGZvcm1zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJZChVMaXN0UGxhdGZvcm1zUmVzcG9uc2USJwoJcGxhdGZvcm1zGAEgAygLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoSR2V0UGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSI9ChNHZXRQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSLbAQoVVXBkYXRlUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQESFQoNbm9fZmlsaW5nX2NhcBgHIAEoCEIQCg5fbW9udGhseV9xdW90YUINCgtfZmlsaW5nX2NhcCJAChZVcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSI4ChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoXU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjcKFVJlc3VtZVBsYXRmb3JtUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDgoGcmVhc29uGAIgASgJIkAKFlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIkgKEExpc3RVc2FnZVJlcXVlc3QSDQoFbW9udGgYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAki1gEKEUxpc3RVc2FnZVJlc3BvbnNlEg0KBW1vbnRoGAEgASgJEjMKBnVzYWdlcxgCIAMoCzIjLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UuVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJGmQKBVVzYWdlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRINCgVjYWxscxgCIAEoAxIWCglyZW1haW5pbmcYAyABKANIAIgBAUIMCgpfcmVtYWluaW5nIuEBCg9BZGRQYXJ0eVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiQKBHJvbGUYAiABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUSEAoIcGFydHlfaWQYAyABKAkSQgoMcHJvdmlkZXJfaWRzGAQgAygLMiwuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlcXVlc3QuUHJvdmlkZXJJZHNFbnRyeRIOCgZyZWFzb24YBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjQKEEFkZFBhcnR5UmVzcG9uc2USIAoFcGFydHkYASABKAsyES5hcnRzZWFsLnYxLlBhcnR5ImwKElJlbW92ZVBhcnR5UmVxdWVzdBIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiNwoTUmVtb3ZlUGFydHlSZXNwb25zZRIgCgVwYXJ0eRgBIAEoCzIRLmFydHNlYWwudjEuUGFydHkicQoSTGlzdFBhcnRpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg4KBmNhbGxlchgDIAEoCRIkCgRyb2xlGAQgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlIlIKE0xpc3RQYXJ0aWVzUmVzcG9uc2USIgoHcGFydGllcxgBIAMoCzIRLmFydHNlYWwudjEuUGFydHkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs0BCg1JbXBvcnRlZFBhcnR5Eg4KBmNhbGxlchgBIAEoCRIkCgRyb2xlGAIgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlEhAKCHBhcnR5X2lkGAMgASgJEkAKDHByb3ZpZGVyX2lkcxgEIAMoCzIqLmFydHNlYWwudjEuSW1wb3J0ZWRQYXJ0eS5Qcm92aWRlcklkc0VudHJ5GjIKEFByb3ZpZGVySWRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJjChRJbXBvcnRQYXJ0aWVzUmVxdWVzdBIqCgdwYXJ0aWVzGAEgAygLMhkuYXJ0c2VhbC52MS5JbXBvcnRlZFBhcnR5Eg8KB2RyeV9ydW4YAiABKAgSDgoGcmVhc29uGAMgASgJIksKFUltcG9ydFBhcnRpZXNSZXNwb25zZRINCgVhZGRlZBgBIAEoBRIQCghyZXBsYWNlZBgCIAEoBRIRCgl1bmNoYW5nZWQYAyABKAUiMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEigwEKCkF1ZGl0RW50cnkSCgoCaWQYASABKAMSCgoCYXQYAiABKAkSDQoFYWN0b3IYAyABKAkSDgoGYWN0aW9uGAQgASgJEg8KB3N1YmplY3QYBSABKAkSDgoGcmVhc29uGAYgASgJEg4KBmJlZm9yZRgHIAEoCRINCgVhZnRlchgIIAEoCSJLChNMaXN0QXVkaXRMb2dSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXNpbmNlGAMgASgJIlgKFExpc3RBdWRpdExvZ1Jlc3BvbnNlEicKB2VudHJpZXMYASADKAsyFi5hcnRzZWFsLnYxLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqkDCgVUb2tlbhIQCgh0b2tlbl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEicKBnNjb3BlcxgDIAMoDjIXLmFydHNlYWwudjEuVG9rZW4uU2NvcGUSEAoIcGxhdGZvcm0YBCABKAkSKAoGc3RhdHVzGAUgASgOMhguYXJ0c2VhbC52MS5Ub2tlbi5TdGF0dXMSEgoKY3JlYXRlZF9hdBgGIAEoCRISCgpleHBpcmVzX2F0GAcgASgJEhIKCnJldm9rZWRfYXQYCCABKAkSNAoPcGxhdGZvcm1fc3RhdHVzGAkgASgOMhsuYXJ0c2VhbC52MS5QbGF0Zm9ybS5TdGF0dXMiYgoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIICgRSRUFEEAESCAoERklMRRACEgoKBkVTQ1JPVxADEgsKB1dFQkhPT0sQBBIICgRMSU5LEAUSCwoHT1BFUkFURRAGIkUKBlN0YXR1cxIWChJTVEFUVVNfVU5TUEVDSUZJRUQQABIJCgVWQUxJRBABEgsKB0VYUElSRUQQAhILCgdSRVZPS0VEEAMigQEKEkNyZWF0ZVRva2VuUmVxdWVzdBIMCgRuYW1lGAEgASgJEicKBnNjb3BlcxgCIAMoDjIXLmFydHNlYWwudjEuVG9rZW4uU2NvcGUSEAoIcGxhdGZvcm0YAyABKAkSEgoKZXhwaXJlc19hdBgEIAEoCRIOCgZyZWFzb24YBSABKAkiRQoTQ3JlYXRlVG9rZW5SZXNwb25zZRIgCgV0b2tlbhgBIAEoCzIRLmFydHNlYWwudjEuVG9rZW4SDAoEdGV4dBgCIAEoCSI6ChFMaXN0VG9rZW5zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJQChJMaXN0VG9rZW5zUmVzcG9uc2USIQoGdG9rZW5zGAEgAygLMhEuYXJ0c2VhbC52MS5Ub2tlbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNgoSUmV2b2tlVG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI3ChNSZXZva2VUb2tlblJlc3BvbnNlEiAKBXRva2VuGAEgASgLMhEuYXJ0c2VhbC52MS5Ub2tlbjK0DQoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USSgoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZSIDkAIBEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USWQoNTGlzdFBsYXRmb3JtcxIgLmFydHNlYWwudjEuTGlzdFBsYXRmb3Jtc1JlcXVlc3QaIS5hcnRzZWFsLnYxLkxpc3RQbGF0Zm9ybXNSZXNwb25zZSIDkAIBElMKC0dldFBsYXRmb3JtEh4uYXJ0c2VhbC52MS5HZXRQbGF0Zm9ybVJlcXVlc3QaHy5hcnRzZWFsLnYxLkdldFBsYXRmb3JtUmVzcG9uc2UiA5ACARJXCg5VcGRhdGVQbGF0Zm9ybRIhLmFydHNlYWwudjEuVXBkYXRlUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5VcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEloKD1N1c3BlbmRQbGF0Zm9ybRIiLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVxdWVzdBojLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USVwoOUmVzdW1lUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXNwb25zZRJNCglMaXN0VXNhZ2USHC5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlcXVlc3QaHS5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlc3BvbnNlIgOQAgESRQoIQWRkUGFydHkSGy5hcnRzZWFsLnYxLkFkZFBhcnR5UmVxdWVzdBocLmFydHNlYWwudjEuQWRkUGFydHlSZXNwb25zZRJOCgtSZW1vdmVQYXJ0eRIeLmFydHNlYWwudjEuUmVtb3ZlUGFydHlSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5SZW1vdmVQYXJ0eVJlc3BvbnNlElMKC0xpc3RQYXJ0aWVzEh4uYXJ0c2VhbC52MS5MaXN0UGFydGllc1JlcXVlc3QaHy5hcnRzZWFsLnYxLkxpc3RQYXJ0aWVzUmVzcG9uc2UiA5ACARJUCg1JbXBvcnRQYXJ0aWVzEiAuYXJ0c2VhbC52MS5JbXBvcnRQYXJ0aWVzUmVxdWVzdBohLmFydHNlYWwudjEuSW1wb3J0UGFydGllc1Jlc3BvbnNlEkoKCEdldFVzYWdlEhsuYXJ0c2VhbC52MS5HZXRVc2FnZVJlcXVlc3QaHC5hcnRzZWFsLnYxLkdldFVzYWdlUmVzcG9uc2UiA5ACARJWCgxMaXN0QXVkaXRMb2cSHy5hcnRzZWFsLnYxLkxpc3RBdWRpdExvZ1JlcXVlc3QaIC5hcnRzZWFsLnYxLkxpc3RBdWRpdExvZ1Jlc3BvbnNlIgOQAgESTgoLQ3JlYXRlVG9rZW4SHi5hcnRzZWFsLnYxLkNyZWF0ZVRva2VuUmVxdWVzdBofLmFydHNlYWwudjEuQ3JlYXRlVG9rZW5SZXNwb25zZRJQCgpMaXN0VG9rZW5zEh0uYXJ0c2VhbC52MS5MaXN0VG9rZW5zUmVxdWVzdBoeLmFydHNlYWwudjEuTGlzdFRva2Vuc1Jlc3BvbnNlIgOQAgESTgoLUmV2b2tlVG9rZW4SHi5hcnRzZWFsLnYxLlJldm9rZVRva2VuUmVxdWVzdBofLmFydHNlYWwudjEuUmV2b2tlVG9rZW5SZXNwb25zZUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
+  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSL+AQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cxIXCgpmaWxpbmdfY2FwGAUgASgDSAGIAQEiOwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACQhAKDl9tb250aGx5X3F1b3RhQg0KC19maWxpbmdfY2FwIoQCCgVQYXJ0eRIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRI4Cgxwcm92aWRlcl9pZHMYBCADKAsyIi5hcnRzZWFsLnYxLlBhcnR5LlByb3ZpZGVySWRzRW50cnkSEAoIYWRkZWRfYXQYBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjMKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEgkKBUJVWUVSEAESCgoGU0VMTEVSEAIivQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQFCEAoOX21vbnRobHlfcXVvdGFCDQoLX2ZpbGluZ19jYXAiRQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSI4Cg9MaXN0S2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgoQTGlzdEtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uYXJ0c2VhbC52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImQKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiMwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIyChJTdXNwZW5kS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmVzdW1lS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJlc3VtZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSI9ChRMaXN0UGxhdGZvcm1zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJZChVMaXN0UGxhdGZvcm1zUmVzcG9uc2USJwoJcGxhdGZvcm1zGAEgAygLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoSR2V0UGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSI9ChNHZXRQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSLbAQoVVXBkYXRlUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQESFQoNbm9fZmlsaW5nX2NhcBgHIAEoCEIQCg5fbW9udGhseV9xdW90YUINCgtfZmlsaW5nX2NhcCJAChZVcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSI4ChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoXU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjcKFVJlc3VtZVBsYXRmb3JtUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDgoGcmVhc29uGAIgASgJIkAKFlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIkgKEExpc3RVc2FnZVJlcXVlc3QSDQoFbW9udGgYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAki1gEKEUxpc3RVc2FnZVJlc3BvbnNlEg0KBW1vbnRoGAEgASgJEjMKBnVzYWdlcxgCIAMoCzIjLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UuVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJGmQKBVVzYWdlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRINCgVjYWxscxgCIAEoAxIWCglyZW1haW5pbmcYAyABKANIAIgBAUIMCgpfcmVtYWluaW5nIuEBCg9BZGRQYXJ0eVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiQKBHJvbGUYAiABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUSEAoIcGFydHlfaWQYAyABKAkSQgoMcHJvdmlkZXJfaWRzGAQgAygLMiwuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlcXVlc3QuUHJvdmlkZXJJZHNFbnRyeRIOCgZyZWFzb24YBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjQKEEFkZFBhcnR5UmVzcG9uc2USIAoFcGFydHkYASABKAsyES5hcnRzZWFsLnYxLlBhcnR5ImwKElJlbW92ZVBhcnR5UmVxdWVzdBIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiNwoTUmVtb3ZlUGFydHlSZXNwb25zZRIgCgVwYXJ0eRgBIAEoCzIRLmFydHNlYWwudjEuUGFydHkicQoSTGlzdFBhcnRpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg4KBmNhbGxlchgDIAEoCRIkCgRyb2xlGAQgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlIlIKE0xpc3RQYXJ0aWVzUmVzcG9uc2USIgoHcGFydGllcxgBIAMoCzIRLmFydHNlYWwudjEuUGFydHkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs0BCg1JbXBvcnRlZFBhcnR5Eg4KBmNhbGxlchgBIAEoCRIkCgRyb2xlGAIgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlEhAKCHBhcnR5X2lkGAMgASgJEkAKDHByb3ZpZGVyX2lkcxgEIAMoCzIqLmFydHNlYWwudjEuSW1wb3J0ZWRQYXJ0eS5Qcm92aWRlcklkc0VudHJ5GjIKEFByb3ZpZGVySWRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJjChRJbXBvcnRQYXJ0aWVzUmVxdWVzdBIqCgdwYXJ0aWVzGAEgAygLMhkuYXJ0c2VhbC52MS5JbXBvcnRlZFBhcnR5Eg8KB2RyeV9ydW4YAiABKAgSDgoGcmVhc29uGAMgASgJIksKFUltcG9ydFBhcnRpZXNSZXNwb25zZRINCgVhZGRlZBgBIAEoBRIQCghyZXBsYWNlZBgCIAEoBRIRCgl1bmNoYW5nZWQYAyABKAUiMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEigwEKCkF1ZGl0RW50cnkSCgoCaWQYASABKAMSCgoCYXQYAiABKAkSDQoFYWN0b3IYAyABKAkSDgoGYWN0aW9uGAQgASgJEg8KB3N1YmplY3QYBSABKAkSDgoGcmVhc29uGAYgASgJEg4KBmJlZm9yZRgHIAEoCRINCgVhZnRlchgIIAEoCSJLChNMaXN0QXVkaXRMb2dSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXNpbmNlGAMgASgJIlgKFExpc3RBdWRpdExvZ1Jlc3BvbnNlEicKB2VudHJpZXMYASADKAsyFi5hcnRzZWFsLnYxLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqkDCgVUb2tlbhIQCgh0b2tlbl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEicKBnNjb3BlcxgDIAMoDjIXLmFydHNlYWwudjEuVG9rZW4uU2NvcGUSEAoIcGxhdGZvcm0YBCABKAkSKAoGc3RhdHVzGAUgASgOMhguYXJ0c2VhbC52MS5Ub2tlbi5TdGF0dXMSEgoKY3JlYXRlZF9hdBgGIAEoCRISCgpleHBpcmVzX2F0GAcgASgJEhIKCnJldm9rZWRfYXQYCCABKAkSNAoPcGxhdGZvcm1fc3RhdHVzGAkgASgOMhsuYXJ0c2VhbC52MS5QbGF0Zm9ybS5TdGF0dXMiYgoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIICgRSRUFEEAESCAoERklMRRACEgoKBkVTQ1JPVxADEgsKB1dFQkhPT0sQBBIICgRMSU5LEAUSCwoHT1BFUkFURRAGIkUKBlN0YXR1cxIWChJTVEFUVVNfVU5TUEVDSUZJRUQQABIJCgVWQUxJRBABEgsKB0VYUElSRUQQAhILCgdSRVZPS0VEEAMigQEKEkNyZWF0ZVRva2VuUmVxdWVzdBIMCgRuYW1lGAEgASgJEicKBnNjb3BlcxgCIAMoDjIXLmFydHNlYWwudjEuVG9rZW4uU2NvcGUSEAoIcGxhdGZvcm0YAyABKAkSEgoKZXhwaXJlc19hdBgEIAEoCRIOCgZyZWFzb24YBSABKAkiRQoTQ3JlYXRlVG9rZW5SZXNwb25zZRIgCgV0b2tlbhgBIAEoCzIRLmFydHNlYWwudjEuVG9rZW4SDAoEdGV4dBgCIAEoCSI6ChFMaXN0VG9rZW5zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJQChJMaXN0VG9rZW5zUmVzcG9uc2USIQoGdG9rZW5zGAEgAygLMhEuYXJ0c2VhbC52MS5Ub2tlbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNgoSUmV2b2tlVG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI3ChNSZXZva2VUb2tlblJlc3BvbnNlEiAKBXRva2VuGAEgASgLMhEuYXJ0c2VhbC52MS5Ub2tlbiJVChRMaXN0QWxsRXZlbnRzUmVxdWVzdBIQCghwbGF0Zm9ybRgBIAEoCRISCgVhZnRlchgCIAEoA0gAiAEBEg0KBXNpbmNlGAMgASgJQggKBl9hZnRlciKuAQoVTGlzdEFsbEV2ZW50c1Jlc3BvbnNlEjgKB2VudHJpZXMYASADKAsyJy5hcnRzZWFsLnYxLkxpc3RBbGxFdmVudHNSZXNwb25zZS5FbnRyeRIMCgRuZXh0GAIgASgDGk0KBUVudHJ5EiAKBWV2ZW50GAEgASgLMhEuYXJ0c2VhbC52MS5FdmVudBIQCghwbGF0Zm9ybRgCIAEoCRIQCghwb3NpdGlvbhgDIAEoAyKOAQoWTGlzdEFsbFdlYmhvb2tzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIQCghwbGF0Zm9ybRgDIAEoCRIqCgZzdGF0dXMYBCABKA4yGi5hcnRzZWFsLnYxLldlYmhvb2suU3RhdHVzEg8KB2ZhaWxpbmcYBSABKAgiWQoXTGlzdEFsbFdlYmhvb2tzUmVzcG9uc2USJQoId2ViaG9va3MYASADKAsyEy5hcnRzZWFsLnYxLldlYmhvb2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImkKF1NldFdlYmhvb2tTdGF0dXNSZXF1ZXN0EhIKCndlYmhvb2tfaWQYASABKAkSKgoGc3RhdHVzGAIgASgOMhouYXJ0c2VhbC52MS5XZWJob29rLlN0YXR1cxIOCgZyZWFzb24YAyABKAkiQAoYU2V0V2ViaG9va1N0YXR1c1Jlc3BvbnNlEiQKB3dlYmhvb2sYASABKAsyEy5hcnRzZWFsLnYxLldlYmhvb2siOgoUUmVtb3ZlV2ViaG9va1JlcXVlc3QSEgoKd2ViaG9va19pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiFwoVUmVtb3ZlV2ViaG9va1Jlc3BvbnNlIn4KFlJlZGVsaXZlckV2ZW50c1JlcXVlc3QSEgoKd2ViaG9va19pZBgBIAEoCRIVCghzZXF1ZW5jZRgCIAEoA0gAiAEBEhIKBXNpbmNlGAMgASgJSAGIAQESDgoGcmVhc29uGAQgASgJQgsKCV9zZXF1ZW5jZUIICgZfc2luY2UiKAoXUmVkZWxpdmVyRXZlbnRzUmVzcG9uc2USDQoFY291bnQYASABKAUygREKDEFkbWluU2VydmljZRJICglDcmVhdGVLZXkSHC5hcnRzZWFsLnYxLkNyZWF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLkNyZWF0ZUtleVJlc3BvbnNlEkoKCExpc3RLZXlzEhsuYXJ0c2VhbC52MS5MaXN0S2V5c1JlcXVlc3QaHC5hcnRzZWFsLnYxLkxpc3RLZXlzUmVzcG9uc2UiA5ACARJICglSb3RhdGVLZXkSHC5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlc3BvbnNlEksKClN1c3BlbmRLZXkSHS5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXF1ZXN0Gh4uYXJ0c2VhbC52MS5TdXNwZW5kS2V5UmVzcG9uc2USSAoJUmVzdW1lS2V5EhwuYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXNwb25zZRJICglSZXZva2VLZXkSHC5hcnRzZWFsLnYxLlJldm9rZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJldm9rZUtleVJlc3BvbnNlElkKDUxpc3RQbGF0Zm9ybXMSIC5hcnRzZWFsLnYxLkxpc3RQbGF0Zm9ybXNSZXF1ZXN0GiEuYXJ0c2VhbC52MS5MaXN0UGxhdGZvcm1zUmVzcG9uc2UiA5ACARJTCgtHZXRQbGF0Zm9ybRIeLmFydHNlYWwudjEuR2V0UGxhdGZvcm1SZXF1ZXN0Gh8uYXJ0c2VhbC52MS5HZXRQbGF0Zm9ybVJlc3BvbnNlIgOQAgESVwoOVXBkYXRlUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlVwZGF0ZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuVXBkYXRlUGxhdGZvcm1SZXNwb25zZRJaCg9TdXNwZW5kUGxhdGZvcm0SIi5hcnRzZWFsLnYxLlN1c3BlbmRQbGF0Zm9ybVJlcXVlc3QaIy5hcnRzZWFsLnYxLlN1c3BlbmRQbGF0Zm9ybVJlc3BvbnNlElcKDlJlc3VtZVBsYXRmb3JtEiEuYXJ0c2VhbC52MS5SZXN1bWVQbGF0Zm9ybVJlcXVlc3QaIi5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USTQoJTGlzdFVzYWdlEhwuYXJ0c2VhbC52MS5MaXN0VXNhZ2VSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5MaXN0VXNhZ2VSZXNwb25zZSIDkAIBEkUKCEFkZFBhcnR5EhsuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlcXVlc3QaHC5hcnRzZWFsLnYxLkFkZFBhcnR5UmVzcG9uc2USTgoLUmVtb3ZlUGFydHkSHi5hcnRzZWFsLnYxLlJlbW92ZVBhcnR5UmVxdWVzdBofLmFydHNlYWwudjEuUmVtb3ZlUGFydHlSZXNwb25zZRJTCgtMaXN0UGFydGllcxIeLmFydHNlYWwudjEuTGlzdFBhcnRpZXNSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5MaXN0UGFydGllc1Jlc3BvbnNlIgOQAgESVAoNSW1wb3J0UGFydGllcxIgLmFydHNlYWwudjEuSW1wb3J0UGFydGllc1JlcXVlc3QaIS5hcnRzZWFsLnYxLkltcG9ydFBhcnRpZXNSZXNwb25zZRJKCghHZXRVc2FnZRIbLmFydHNlYWwudjEuR2V0VXNhZ2VSZXF1ZXN0GhwuYXJ0c2VhbC52MS5HZXRVc2FnZVJlc3BvbnNlIgOQAgESVgoMTGlzdEF1ZGl0TG9nEh8uYXJ0c2VhbC52MS5MaXN0QXVkaXRMb2dSZXF1ZXN0GiAuYXJ0c2VhbC52MS5MaXN0QXVkaXRMb2dSZXNwb25zZSIDkAIBEk4KC0NyZWF0ZVRva2VuEh4uYXJ0c2VhbC52MS5DcmVhdGVUb2tlblJlcXVlc3QaHy5hcnRzZWFsLnYxLkNyZWF0ZVRva2VuUmVzcG9uc2USUAoKTGlzdFRva2VucxIdLmFydHNlYWwudjEuTGlzdFRva2Vuc1JlcXVlc3QaHi5hcnRzZWFsLnYxLkxpc3RUb2tlbnNSZXNwb25zZSIDkAIBEk4KC1Jldm9rZVRva2VuEh4uYXJ0c2VhbC52MS5SZXZva2VUb2tlblJlcXVlc3QaHy5hcnRzZWFsLnYxLlJldm9rZVRva2VuUmVzcG9uc2USWQoNTGlzdEFsbEV2ZW50cxIgLmFydHNlYWwudjEuTGlzdEFsbEV2ZW50c1JlcXVlc3QaIS5hcnRzZWFsLnYxLkxpc3RBbGxFdmVudHNSZXNwb25zZSIDkAIBEl8KD0xpc3RBbGxXZWJob29rcxIiLmFydHNlYWwudjEuTGlzdEFsbFdlYmhvb2tzUmVxdWVzdBojLmFydHNlYWwudjEuTGlzdEFsbFdlYmhvb2tzUmVzcG9uc2UiA5ACARJdChBTZXRXZWJob29rU3RhdHVzEiMuYXJ0c2VhbC52MS5TZXRXZWJob29rU3RhdHVzUmVxdWVzdBokLmFydHNlYWwudjEuU2V0V2ViaG9va1N0YXR1c1Jlc3BvbnNlElQKDVJlbW92ZVdlYmhvb2sSIC5hcnRzZWFsLnYxLlJlbW92ZVdlYmhvb2tSZXF1ZXN0GiEuYXJ0c2VhbC52MS5SZW1vdmVXZWJob29rUmVzcG9uc2USWgoPUmVkZWxpdmVyRXZlbnRzEiIuYXJ0c2VhbC52MS5SZWRlbGl2ZXJFdmVudHNSZXF1ZXN0GiMuYXJ0c2VhbC52MS5SZWRlbGl2ZXJFdmVudHNSZXNwb25zZUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw", [file_artseal_v1_event, file_artseal_v1_webhook]);
 
 /**
  * An API key without its secret.
@@ -1807,7 +1811,313 @@ export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__P
   messageDesc(file_artseal_v1_admin, 47);
 
 /**
- * Manages platforms, their API keys, the tokens of internal systems, and the ids of buyers and sellers at the payment provider.
+ * @generated from message artseal.v1.ListAllEventsRequest
+ */
+export type ListAllEventsRequest = Message<"artseal.v1.ListAllEventsRequest"> & {
+  /**
+   * Only events of this platform or internal system; empty for all.
+   *
+   * @generated from field: string platform = 1;
+   */
+  platform: string;
+
+  /**
+   * The cursor: `next` of the response before, for the same platform or for all. Give either this or `since`. Without both, the
+   * list begins with the oldest event that is kept.
+   *
+   * @generated from field: optional int64 after = 2;
+   */
+  after?: bigint | undefined;
+
+  /**
+   * RFC 3339 with an offset: begins with the first event from this time on. If the clock was set back, events of that period may
+   * be left out.
+   *
+   * @generated from field: string since = 3;
+   */
+  since: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListAllEventsRequest.
+ * Use `create(ListAllEventsRequestSchema)` to create a new message.
+ */
+export const ListAllEventsRequestSchema: GenMessage<ListAllEventsRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 48);
+
+/**
+ * @generated from message artseal.v1.ListAllEventsResponse
+ */
+export type ListAllEventsResponse = Message<"artseal.v1.ListAllEventsResponse"> & {
+  /**
+   * Empty after the newest event.
+   *
+   * @generated from field: repeated artseal.v1.ListAllEventsResponse.Entry entries = 1;
+   */
+  entries: ListAllEventsResponse_Entry[];
+
+  /**
+   * The cursor: `after` of the next call. For one platform it is the sequence of its last event, for all a position.
+   *
+   * @generated from field: int64 next = 2;
+   */
+  next: bigint;
+};
+
+/**
+ * Describes the message artseal.v1.ListAllEventsResponse.
+ * Use `create(ListAllEventsResponseSchema)` to create a new message.
+ */
+export const ListAllEventsResponseSchema: GenMessage<ListAllEventsResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 49);
+
+/**
+ * An event, and whose it is.
+ *
+ * @generated from message artseal.v1.ListAllEventsResponse.Entry
+ */
+export type ListAllEventsResponse_Entry = Message<"artseal.v1.ListAllEventsResponse.Entry"> & {
+  /**
+   * @generated from field: artseal.v1.Event event = 1;
+   */
+  event?: Event | undefined;
+
+  /**
+   * Name of the platform or internal system.
+   *
+   * @generated from field: string platform = 2;
+   */
+  platform: string;
+
+  /**
+   * Position among all events, from 1; a restore from a backup leaves a gap.
+   *
+   * @generated from field: int64 position = 3;
+   */
+  position: bigint;
+};
+
+/**
+ * Describes the message artseal.v1.ListAllEventsResponse.Entry.
+ * Use `create(ListAllEventsResponse_EntrySchema)` to create a new message.
+ */
+export const ListAllEventsResponse_EntrySchema: GenMessage<ListAllEventsResponse_Entry> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 49, 0);
+
+/**
+ * @generated from message artseal.v1.ListAllWebhooksRequest
+ */
+export type ListAllWebhooksRequest = Message<"artseal.v1.ListAllWebhooksRequest"> & {
+  /**
+   * The most items to return: 1 to 100; 0 means 50. A page also ends before it exceeds 256 KiB of JSON.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * Only endpoints of this platform or internal system; empty for all.
+   *
+   * @generated from field: string platform = 3;
+   */
+  platform: string;
+
+  /**
+   * Only endpoints with this status; unspecified for all.
+   *
+   * @generated from field: artseal.v1.Webhook.Status status = 4;
+   */
+  status: Webhook_Status;
+
+  /**
+   * Only enabled endpoints whose last attempt failed.
+   *
+   * @generated from field: bool failing = 5;
+   */
+  failing: boolean;
+};
+
+/**
+ * Describes the message artseal.v1.ListAllWebhooksRequest.
+ * Use `create(ListAllWebhooksRequestSchema)` to create a new message.
+ */
+export const ListAllWebhooksRequestSchema: GenMessage<ListAllWebhooksRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 50);
+
+/**
+ * @generated from message artseal.v1.ListAllWebhooksResponse
+ */
+export type ListAllWebhooksResponse = Message<"artseal.v1.ListAllWebhooksResponse"> & {
+  /**
+   * @generated from field: repeated artseal.v1.Webhook webhooks = 1;
+   */
+  webhooks: Webhook[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListAllWebhooksResponse.
+ * Use `create(ListAllWebhooksResponseSchema)` to create a new message.
+ */
+export const ListAllWebhooksResponseSchema: GenMessage<ListAllWebhooksResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 51);
+
+/**
+ * @generated from message artseal.v1.SetWebhookStatusRequest
+ */
+export type SetWebhookStatusRequest = Message<"artseal.v1.SetWebhookStatusRequest"> & {
+  /**
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+
+  /**
+   * @generated from field: artseal.v1.Webhook.Status status = 2;
+   */
+  status: Webhook_Status;
+
+  /**
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.SetWebhookStatusRequest.
+ * Use `create(SetWebhookStatusRequestSchema)` to create a new message.
+ */
+export const SetWebhookStatusRequestSchema: GenMessage<SetWebhookStatusRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 52);
+
+/**
+ * @generated from message artseal.v1.SetWebhookStatusResponse
+ */
+export type SetWebhookStatusResponse = Message<"artseal.v1.SetWebhookStatusResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Webhook webhook = 1;
+   */
+  webhook?: Webhook | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.SetWebhookStatusResponse.
+ * Use `create(SetWebhookStatusResponseSchema)` to create a new message.
+ */
+export const SetWebhookStatusResponseSchema: GenMessage<SetWebhookStatusResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 53);
+
+/**
+ * @generated from message artseal.v1.RemoveWebhookRequest
+ */
+export type RemoveWebhookRequest = Message<"artseal.v1.RemoveWebhookRequest"> & {
+  /**
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+
+  /**
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.RemoveWebhookRequest.
+ * Use `create(RemoveWebhookRequestSchema)` to create a new message.
+ */
+export const RemoveWebhookRequestSchema: GenMessage<RemoveWebhookRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 54);
+
+/**
+ * @generated from message artseal.v1.RemoveWebhookResponse
+ */
+export type RemoveWebhookResponse = Message<"artseal.v1.RemoveWebhookResponse"> & {
+};
+
+/**
+ * Describes the message artseal.v1.RemoveWebhookResponse.
+ * Use `create(RemoveWebhookResponseSchema)` to create a new message.
+ */
+export const RemoveWebhookResponseSchema: GenMessage<RemoveWebhookResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 55);
+
+/**
+ * @generated from message artseal.v1.RedeliverEventsRequest
+ */
+export type RedeliverEventsRequest = Message<"artseal.v1.RedeliverEventsRequest"> & {
+  /**
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+
+  /**
+   * The event with this sequence, whatever the status of its delivery. Give either this or `since`.
+   *
+   * @generated from field: optional int64 sequence = 2;
+   */
+  sequence?: bigint | undefined;
+
+  /**
+   * RFC 3339, at most 30 days ago: all events of the endpoint's types from this time on that were not delivered.
+   *
+   * @generated from field: optional string since = 3;
+   */
+  since?: string | undefined;
+
+  /**
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.RedeliverEventsRequest.
+ * Use `create(RedeliverEventsRequestSchema)` to create a new message.
+ */
+export const RedeliverEventsRequestSchema: GenMessage<RedeliverEventsRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 56);
+
+/**
+ * @generated from message artseal.v1.RedeliverEventsResponse
+ */
+export type RedeliverEventsResponse = Message<"artseal.v1.RedeliverEventsResponse"> & {
+  /**
+   * How many events are sent.
+   *
+   * @generated from field: int32 count = 1;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message artseal.v1.RedeliverEventsResponse.
+ * Use `create(RedeliverEventsResponseSchema)` to create a new message.
+ */
+export const RedeliverEventsResponseSchema: GenMessage<RedeliverEventsResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 57);
+
+/**
+ * Manages platforms, their API keys, the tokens of internal systems, the ids of buyers and sellers at the payment provider,
+ * and the events and webhooks of all callers.
  * Every method needs a token with the scope operate, and returns PERMISSION_DENIED without it.
  *
  * @generated from service artseal.v1.AdminService
@@ -2054,6 +2364,63 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof RevokeTokenRequestSchema;
     output: typeof RevokeTokenResponseSchema;
+  },
+  /**
+   * Lists up to 100 events of all platforms and internal systems, or of one, oldest first. Events are kept for 30 days.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND, EVENTS_EXPIRED.
+   *
+   * @generated from rpc artseal.v1.AdminService.ListAllEvents
+   */
+  listAllEvents: {
+    methodKind: "unary";
+    input: typeof ListAllEventsRequestSchema;
+    output: typeof ListAllEventsResponseSchema;
+  },
+  /**
+   * Lists the webhook endpoints of all platforms and internal systems, or of one, oldest first. The `url` of an endpoint is only
+   * its origin, here and in the response of SetWebhookStatus.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.ListAllWebhooks
+   */
+  listAllWebhooks: {
+    methodKind: "unary";
+    input: typeof ListAllWebhooksRequestSchema;
+    output: typeof ListAllWebhooksResponseSchema;
+  },
+  /**
+   * Enables or disables an endpoint, as UpdateWebhook of WebhookService does. If this disables it, its owner gets the event
+   * webhook.disabled.
+   * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.SetWebhookStatus
+   */
+  setWebhookStatus: {
+    methodKind: "unary";
+    input: typeof SetWebhookStatusRequestSchema;
+    output: typeof SetWebhookStatusResponseSchema;
+  },
+  /**
+   * Deletes an endpoint, its secret and its deliveries for ever.
+   * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.RemoveWebhook
+   */
+  removeWebhook: {
+    methodKind: "unary";
+    input: typeof RemoveWebhookRequestSchema;
+    output: typeof RemoveWebhookResponseSchema;
+  },
+  /**
+   * Sends events to an endpoint again, as Redeliver of WebhookService does.
+   * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, RATE_LIMITED.
+   *
+   * @generated from rpc artseal.v1.AdminService.RedeliverEvents
+   */
+  redeliverEvents: {
+    methodKind: "unary";
+    input: typeof RedeliverEventsRequestSchema;
+    output: typeof RedeliverEventsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_artseal_v1_admin, 0);

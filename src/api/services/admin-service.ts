@@ -15,7 +15,7 @@ import {
   type UpdatePlatformRequest,
 } from '../../../gen/artseal/v1/admin_pb.ts';
 import { type AuditEntry, checkReason } from '../../domain/audit-entry.ts';
-import { checkMonth, instantOf } from '../../domain/calendar.ts';
+import { checkMonth, checkSince, instantOf } from '../../domain/calendar.ts';
 import {
   type Agreement,
   type AgreementChange,
@@ -45,6 +45,8 @@ import {
   parsed,
 } from '../operation.ts';
 import { actorOf } from '../principal.ts';
+import { createEventOperations } from './admin-events.ts';
+import { createWebhookOperations } from './admin-webhooks.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { wordOf } from './enum-words.ts';
 import { listing } from './paging.ts';
@@ -81,6 +83,8 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
   return implement(AdminService, 'operate', {
     ...createPartyOperations(dependencies),
     ...createTokenOperations(dependencies),
+    ...createEventOperations(dependencies),
+    ...createWebhookOperations(dependencies),
     createKey: operation({
       parse: (request) => {
         const agreement = toAgreement(request);
@@ -158,11 +162,6 @@ interface Reasoned {
 }
 
 const parseReasoned = <R>(request: Reasoned & R) => parsed(checkReason(request.reason), () => request);
-
-function checkSince(since: string): Violation[] {
-  if (since === '' || instantOf(since) !== undefined) return [];
-  return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00, or empty' }];
-}
 
 function entryMessage({
   id,

@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { EventService, type WatchEventsResponseSchema } from '../../../gen/artseal/v1/event_pb.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { ValidationError, type Violation } from '../../domain/violation.ts';
-import type { EventPage, EventWithCaller } from '../../store/event-commands.ts';
+import type { EventPage, EventsFrom, EventWithCaller } from '../../store/event-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import {
   type Call,
@@ -24,11 +24,9 @@ const waitSMax = 30;
 const heartbeatMs = 15_000;
 
 /** A cursor: a sequence of one caller's events, or a position among all events. */
-interface Cursor {
+interface Cursor extends EventsFrom {
   /** Undefined for all. */
   readonly callerId: number | undefined;
-  /** Undefined to start with the oldest kept event. */
-  readonly after: number | undefined;
 }
 
 /** The operations of EventService. Callers list their own events. An internal system may watch those of all. */
@@ -40,7 +38,7 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
     // Listens before the first read, so that no event between the two is missed.
     using listener = feed.listen(callerId, poll.signal);
     for (;;) {
-      const page = await read({ callerId, after }, call.execute);
+      const page = await readEvents({ callerId, after }, call.execute);
       const leftMs = untilMs - clock.monotonicMs();
       const isOver = leftMs <= 0 || poll.signal.aborted || feed.isEnded();
       if (page.events.length > 0 || isOver) return page;
@@ -59,7 +57,7 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
     using listener = feed.listen(callerId, signal);
     const cursorOf = ({ position, sequence }: EventWithCaller) =>
       callerId === undefined ? position : sequence;
-    let page = await read({ callerId, after }, execute);
+    let page = await readEvents({ callerId, after }, execute);
     const [first] = page.events;
     yield { next: BigInt(after ?? (first === undefined ? page.next : cursorOf(first) - 1)) };
     let sentMs = clock.monotonicMs();
@@ -71,7 +69,7 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
       const { next } = page;
       const silentMs = clock.monotonicMs() - sentMs;
       if (page.events.length === 0 && silentMs < heartbeatMs) await listener.wait(heartbeatMs - silentMs);
-      page = await read({ callerId, after: next }, execute);
+      page = await readEvents({ callerId, after: next }, execute);
       if (page.events.length > 0 || clock.monotonicMs() - sentMs < heartbeatMs) continue;
       yield { next: BigInt(next) };
       sentMs = clock.monotonicMs();
@@ -88,7 +86,7 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
         const { callerId } = call.principal;
         const { events, next } =
           waitMs === 0
-            ? await read({ callerId, after }, call.execute)
+            ? await readEvents({ callerId, after }, call.execute)
             : await waitForEvents(callerId, after, waitMs, call);
         return { events: events.map((event) => eventMessage(event, making)), next: BigInt(next) };
       },
@@ -104,10 +102,10 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
 }
 
 /** Reads a page. Throws EVENTS_EXPIRED, and VALIDATION_FAILED for a cursor after the newest event. */
-function read({ callerId, after }: Cursor, execute: Execute): Promise<EventPage> {
+export function readEvents({ callerId, ...from }: Cursor, execute: Execute): Promise<EventPage> {
   return callerId === undefined
-    ? execute({ kind: 'ReadAllEvents', after })
-    : execute({ kind: 'ReadEvents', callerId, after });
+    ? execute({ kind: 'ReadAllEvents', ...from })
+    : execute({ kind: 'ReadEvents', callerId, ...from });
 }
 
 /**
@@ -126,7 +124,8 @@ async function callerWatched(
   throw new ApiError('PERMISSION_DENIED', message);
 }
 
-async function callerNamed(name: string, execute: Execute): Promise<number> {
+/** Returns the id of the caller that the field `platform` names. Throws NOT_FOUND. */
+export async function callerNamed(name: string, execute: Execute): Promise<number> {
   try {
     return (await execute({ kind: 'FindCaller', name })).callerId;
   } catch (error) {
@@ -138,7 +137,8 @@ async function callerNamed(name: string, execute: Execute): Promise<number> {
 
 const numberOf = (after: bigint | undefined) => (after === undefined ? undefined : Number(after));
 
-function checkAfter(after = 0n): Violation[] {
+/** Checks a cursor. */
+export function checkAfter(after = 0n): Violation[] {
   if (after >= 0n && after <= BigInt(Number.MAX_SAFE_INTEGER)) return [];
   return [{ field: 'after', rule: `must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}` }];
 }

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { eventRetentionS } from '../../../src/domain/event.ts';
+import { transports } from '../../http/connect/transports.ts';
+import { fileOne } from '../../store/promises/fixtures.ts';
+import { tester } from '../../support/audit-log.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { startService } from '../../support/service.ts';
+import { operatorTerms, tokenTerms } from '../../support/tokens.ts';
+import { typedClients, typedError } from '../../support/typed-clients.ts';
+
+const startMs = Date.UTC(2026, 10, 21, 12);
+const clock = createManualClock(startMs);
+const service = await startService(fileScope, { clock, env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
+const operator = { ...operatorTerms('office'), scopes: ['operate'] as const };
+const { token } = await service.issuance.issueToken(operator, tester);
+const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
+const [gallery, house] = [await service.platform(), await service.platform()];
+
+/** The filing numbers of each caller, by event. */
+const filed: { readonly platform: string; readonly filingNo: string; readonly at: string }[] = [];
+// At noon 60 of the gallery and 50 of the house, then one of each an hour later.
+for (const [{ caller }, count] of [
+  [gallery, 60],
+  [house, 50],
+] as const)
+  for (let filing = 0; filing < count; filing += 1) await file(caller, '2026-11-21T20:00:00+08:00');
+for (const { caller } of [gallery, house]) await file(caller, '2026-11-21T21:00:00+08:00');
+
+async function file(platform: string, at: string): Promise<void> {
+  const by = await service.execute({ kind: 'FindCaller', name: platform });
+  const filingNo = await fileOne(service.store, by, { atMs: Date.parse(at), timestamp: at });
+  filed.push({ platform, filingNo, at });
+}
+
+const ofGallery = { platform: gallery.caller };
+
+for (const [name, transport] of Object.entries(transports))
+  test(`an operator lists the events of all callers, page by page: ${name}`, async () => {
+    const { admin: office } = typedClients(transport(service.internalUrl, token));
+    const first = await office.listAllEvents({});
+    assert.equal(first.entries.length, 100);
+    const second = await office.listAllEvents({ after: first.next });
+    const entries = [...first.entries, ...second.entries];
+    assert.deepEqual(
+      entries.map(({ event, platform, position }) => [platform, event?.filingNo, event?.at, position]),
+      filed.map(({ platform, filingNo, at }, index) => [platform, filingNo, at, BigInt(index + 1)]),
+    );
+    assert.deepEqual(await office.listAllEvents({ after: second.next }), {
+      ...{ $typeName: 'artseal.v1.ListAllEventsResponse', entries: [], next: 112n },
+    });
+  });
+
+test('the events are those of the feed of their caller', async () => {
+  const reader = await service.issuance.issueToken(
+    tokenTerms('reader', { scopes: ['read'], platform: gallery.caller }),
+    tester,
+  );
+  const { events } = typedClients(createTypedTransport(service.internalUrl, reader.token));
+  const { entries, next } = await admin.listAllEvents(ofGallery);
+  const feed = await events.listEvents({});
+  assert.deepEqual([entries.map(({ event }) => event), next], [feed.events, feed.next]);
+  assert.deepEqual(entries.at(-1)?.position, 111n);
+});
+
+test('the events of one caller have sequences as cursors', async () => {
+  const { entries, next } = await admin.listAllEvents({ ...ofGallery, after: 59n });
+  assert.deepEqual(
+    entries.map(({ event, position }) => [event?.sequence, position]),
+    [
+      [60n, 60n],
+      [61n, 111n],
+    ],
+  );
+  assert.equal(next, 61n);
+});
+
+test('a list begins with the first event since a time', async () => {
+  for (const [request, expected] of [
+    [{ since: '2026-11-21T12:30:00Z' }, [111n, 112n]],
+    [{ since: '2026-11-21T21:00:00+08:00', ...ofGallery }, [111n]],
+    [{ since: '2026-11-21T13:00:00.001Z' }, []],
+    [
+      { since: '2020-01-01T00:00:00Z', ...ofGallery },
+      [...Array(60).keys()].map((n) => BigInt(n + 1)).concat(111n),
+    ],
+  ] as const) {
+    const { entries, next } = await admin.listAllEvents(request);
+    assert.deepEqual(
+      entries.map(({ position }) => position),
+      expected,
+    );
+    if (expected.length === 0) assert.equal(next, 112n);
+  }
+});
+
+test('errors name the field that breaks a rule', async () => {
+  for (const [request, message] of [
+    [{ after: 113n }, /^after must not be above 112/],
+    [{ ...ofGallery, after: 62n }, /^after must not be above 61/],
+    [{ after: -1n }, /^after must be an integer from 0/],
+    [{ after: 2n ** 53n }, /^after must be an integer from 0/],
+    [{ since: '2026-11-21' }, /^since must be RFC 3339/],
+    [{ since: '2026-11-21T12:00:00Z', after: 0n }, /^since must be left out if after is given/],
+  ] as const)
+    assert.match((await typedError(admin.listAllEvents(request), 'VALIDATION_FAILED')).message, message);
+  const { message } = await typedError(admin.listAllEvents({ platform: 'nobody' }), 'NOT_FOUND');
+  assert.match(message, /^platform names no platform/);
+});
+
+test('a cursor before expired events is rejected, a time is not', async (t) => {
+  const own = await startService(t, { clock: createManualClock(startMs) });
+  const { admin: office } = typedClients(createTypedTransport(own.internalUrl, await own.token(true)));
+  const { caller } = await own.platform();
+  const by = await own.execute({ kind: 'FindCaller', name: caller });
+  const laterMs = startMs + eventRetentionS * 1_000 + 86_400_000;
+  for (const atMs of [startMs, ...Array(3).fill(laterMs)])
+    await fileOne(own.store, by, {
+      atMs,
+      timestamp: new Date(atMs).toISOString().replace('.000Z', '+00:00'),
+    });
+  for (const platform of ['', caller]) {
+    await typedError(office.listAllEvents({ platform, after: 0n }), 'EVENTS_EXPIRED');
+    for (const since of ['', new Date(startMs).toISOString()]) {
+      const { entries } = await office.listAllEvents({ platform, since });
+      assert.deepEqual(
+        entries.map(({ position }) => position),
+        [2n, 3n, 4n],
+      );
+    }
+  }
+});
