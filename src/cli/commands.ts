@@ -4,80 +4,59 @@ import type { Command, CommandGroup, Task } from './command.ts';
 type Load = () => Promise<Command | CommandGroup>;
 
 /** The commands by the task that an operator has. */
-const tasks = new Map<string, Readonly<Record<string, Load>>>([
-  [
-    'Run the service',
-    {
-      init: async () => (await import('./deployment.ts')).init,
-      serve: async () => (await import('./serve.ts')).serve,
-      ready: async () => (await import('./client-commands.ts')).ready,
-      check: async () => (await import('./deployment.ts')).check,
-      upgrade: async () => (await import('./deployment.ts')).upgrade,
-      clock: async () => (await import('./clock.ts')).clock,
-    },
-  ],
-  [
-    'Back up and restore',
-    {
-      backup: async () => (await import('./backup.ts')).backup,
-      restore: async () => (await import('./backup.ts')).restore,
-    },
-  ],
-  [
-    'Manage access',
-    {
-      platform: async () => (await import('./platform.ts')).platform,
-      key: async () => (await import('./key.ts')).key,
-      token: async () => (await import('./token.ts')).token,
-      secrets: async () => (await import('./secrets.ts')).secrets,
-      'audit-log': async () => (await import('./audit-log.ts')).auditLog,
-    },
-  ],
-  [
-    'Manage orders and records',
-    {
-      party: async () => (await import('./party.ts')).party,
-      escrow: async () => (await import('./escrow.ts')).escrow,
-      events: async () => (await import('./events.ts')).events,
-      webhooks: async () => (await import('./webhooks.ts')).webhooks,
-      retention: async () => (await import('./retention.ts')).retention,
-    },
-  ],
-  [
-    'Prove and verify',
-    {
-      evidence: async () => (await import('./evidence.ts')).evidence,
-      verify: async () => (await import('./verify.ts')).verify,
-      log: async () => (await import('./log-audit.ts')).log,
-    },
-  ],
-  [
-    'Try the public API',
-    {
-      demo: async () => (await import('./client-commands.ts')).demo,
-      call: async () => (await import('./client-commands.ts')).call,
-      sign: async () => (await import('./client-commands.ts')).sign,
-    },
-  ],
-  [
-    'Learn about artseal',
-    {
-      help: async () => (await import('./help.ts')).createHelp(loadTasks),
-      completion: async () => (await import('./completion.ts')).createCompletion(loadTasks),
-      licenses: async () => (await import('./deployment.ts')).licenses,
-    },
-  ],
-]);
+const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
+  'Run the service': {
+    init: async () => (await import('./deployment.ts')).init,
+    serve: async () => (await import('./serve.ts')).serve,
+    ready: async () => (await import('./client-commands.ts')).ready,
+    check: async () => (await import('./deployment.ts')).check,
+    upgrade: async () => (await import('./deployment.ts')).upgrade,
+    clock: async () => (await import('./clock.ts')).clock,
+  },
+  'Back up and restore': {
+    backup: async () => (await import('./backup.ts')).backup,
+    restore: async () => (await import('./backup.ts')).restore,
+  },
+  'Manage access': {
+    platform: async () => (await import('./platform.ts')).platform,
+    key: async () => (await import('./key.ts')).key,
+    token: async () => (await import('./token.ts')).token,
+    secrets: async () => (await import('./secrets.ts')).secrets,
+    'audit-log': async () => (await import('./audit-log.ts')).auditLog,
+  },
+  'Manage orders and records': {
+    party: async () => (await import('./party.ts')).party,
+    escrow: async () => (await import('./escrow.ts')).escrow,
+    events: async () => (await import('./events.ts')).events,
+    webhooks: async () => (await import('./webhooks.ts')).webhooks,
+    retention: async () => (await import('./retention.ts')).retention,
+  },
+  'Prove and verify': {
+    evidence: async () => (await import('./evidence.ts')).evidence,
+    verify: async () => (await import('./verify.ts')).verify,
+    log: async () => (await import('./log-audit.ts')).log,
+  },
+  'Try the public API': {
+    demo: async () => (await import('./client-commands.ts')).demo,
+    call: async () => (await import('./client-commands.ts')).call,
+    sign: async () => (await import('./client-commands.ts')).sign,
+  },
+  'Learn about artseal': {
+    help: async () => (await import('./help.ts')).createHelp(loadTasks),
+    completion: async () => (await import('./completion.ts')).createCompletion(loadTasks),
+    licenses: async () => (await import('./deployment.ts')).licenses,
+  },
+};
 
 /** Loads the command with this name; undefined if there is none. */
 export async function loadCommand(name: string): Promise<Command | CommandGroup | undefined> {
-  return new Map([...tasks.values()].flatMap((commands) => Object.entries(commands))).get(name)?.();
+  return new Map(Object.values(tasks).flatMap((commands) => Object.entries(commands))).get(name)?.();
 }
 
 /** Loads all commands. */
 export function loadTasks(): Promise<readonly Task[]> {
   return Promise.all(
-    Array.from(tasks, async ([title, commands]) => ({
+    Object.entries(tasks).map(async ([title, commands]) => ({
       title,
       commands: new Map(
         await Promise.all(

@@ -108,9 +108,9 @@ function summaryUsage(name: string, command: Command | CommandGroup): string {
 /** `artseal help` */
 export function createHelp(loadTasks: () => Promise<readonly Task[]>): Command {
   return {
-    usage: 'help [COMMAND]',
+    usage: 'help [COMMAND] [ACTION]',
     summary: 'list the commands, describe one, or list the settings (help settings)',
-    details: ['artseal help COMMAND prints what artseal COMMAND --help prints.'],
+    details: ['With a COMMAND, prints what artseal COMMAND --help prints: the help of all its actions.'],
     run: async (words, { print, printError }) => {
       const name = words.text('COMMAND');
       const lines = helpOn(await loadTasks(), name);

@@ -291,7 +291,12 @@ for (const name of commands) {
     assert.deepEqual([code, errors], [0, []]);
     assert.match(printed[0] ?? '', new RegExp(`^artseal ${name}\\b`));
     assert.ok(printed.length >= 3, printed.join('\n'));
-    assert.deepEqual((await artseal(['help', name], env)).printed, printed);
+    for (const words of [
+      ['help', name],
+      ['help', name, 'action'],
+      [name, 'action', '-h'],
+    ])
+      assert.deepEqual((await artseal(words, env)).printed, printed);
   });
 }
 
