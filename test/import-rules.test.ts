@@ -147,7 +147,7 @@ const owners: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/api': ['src/telemetry/traces'],
   pkijs: ['src/evidence/formats'],
   '@noble/curves': ['src/evidence/formats'],
-  '@connectrpc/connect-node': ['src/client', 'src/http/connect'],
+  '@connectrpc/connect-node': ['src/cli', 'src/client', 'src/http/connect'],
 };
 
 test('packages are imported by their owners alone', () => {

@@ -5,9 +5,15 @@ import { ApiError, unavailable } from '../domain/reason.ts';
 import { tokenStatusAt } from '../domain/token.ts';
 import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
 import { isApiKey, tokenHash } from '../keys/mint.ts';
+import { shownName } from '../lib/strict-json.ts';
 import type { StoredKey, StoredToken } from '../store/caller-commands.ts';
 import type { NonceClaim, Store } from '../store/store.ts';
-import type { PlatformPrincipal, ServicePrincipal } from './principal.ts';
+import {
+  type LocalPrincipal,
+  localPrincipal,
+  type PlatformPrincipal,
+  type ServicePrincipal,
+} from './principal.ts';
 
 /** The four headers that identify and sign a call. */
 export const credentialHeaders = {
@@ -219,4 +225,20 @@ export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<C
     const filingCap = platform?.filingCap ?? undefined;
     return { kind: 'service', tokenId, scopes, callerId, caller, isPlatform: platform !== null, filingCap };
   };
+}
+
+/** The header in which a command names its user, percent-encoded. */
+export const userHeader = 'artseal-user';
+
+/** Identifies a local operator by the value of `userHeader`. Throws AUTH_HEADER_INVALID. */
+export function identifyLocal(user: string | null): LocalPrincipal {
+  return localPrincipal(shownName(decodedUser(user ?? '') || 'unknown'));
+}
+
+function decodedUser(user: string): string {
+  try {
+    return decodeURIComponent(user);
+  } catch {
+    throw new ApiError('AUTH_HEADER_INVALID', `The header ${userHeader} must be percent-encoded UTF-8.`);
+  }
 }

@@ -9,7 +9,7 @@ import {
 } from '../lib/distribution.ts';
 
 /** The listener that takes a call. */
-export type ListenerName = 'public' | 'internal';
+export type ListenerName = 'public' | 'internal' | 'admin';
 
 /** The trace span of a call. */
 export interface CallSpan {
@@ -144,7 +144,7 @@ export interface CallMetric {
   readonly seconds: DistributionData;
 }
 
-/** Counts the calls of both listeners. */
+/** Counts the calls of all listeners. */
 export type CallMetrics = ReturnType<typeof createCallMetrics>;
 
 const noOperation = 'none';
@@ -154,6 +154,7 @@ export function createCallMetrics() {
   const counted: Readonly<Record<ListenerName, Map<string, Map<CallEnd, Distribution>>>> = {
     public: new Map(),
     internal: new Map(),
+    admin: new Map(),
   };
 
   function distributionOf(listener: ListenerName, operation: string, end: CallEnd): Distribution {

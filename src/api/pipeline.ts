@@ -47,7 +47,7 @@ import {
   type Reading,
   type StreamCall,
 } from './operation.ts';
-import { type Principal, type ServicePrincipal, scopesOf } from './principal.ts';
+import { type Principal, scopesOf, type TypedPrincipal } from './principal.ts';
 
 /** A signed call before its checks. The pipeline calls its functions in this order, each at most once. */
 export interface SignedCall {
@@ -104,7 +104,7 @@ export interface Calls {
   /** Runs a call of an authenticated principal. Never rejects. */
   identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult>;
   /** Runs a streaming call of an authenticated principal. Iterating throws ApiError, or any error for a fault of the server. */
-  streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message>;
+  streamed(principal: TypedPrincipal, call: StreamedCall): AsyncIterable<Message>;
   /** How many streams are open. */
   openStreams(): number;
 }
@@ -200,11 +200,15 @@ export function createCalls({
   }
 
   /** A streaming method changes nothing in the store, so it needs no admission. */
-  function streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message> {
+  function streamed(principal: TypedPrincipal, call: StreamedCall): AsyncIterable<Message> {
     const { method, message, signal } = call;
     const execute = executorOf(store, principal.callerId);
     const responses = dispatcher.stream(method, message, { principal, execute, signal });
-    return streams.begin(principal.tokenId, responses, signal);
+    return streams.begin(
+      principal.kind === 'local' ? principal.caller : principal.tokenId,
+      responses,
+      signal,
+    );
   }
 
   function admissionAt(nowMs: number) {

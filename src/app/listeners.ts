@@ -1,14 +1,21 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
-import { createBearerCheck } from '../api/authentication.ts';
+import { createBearerCheck, identifyLocal, userHeader } from '../api/authentication.ts';
 import { type CallMetrics, createCallObserver } from '../api/call-observer.ts';
 import type { Calls } from '../api/pipeline.ts';
 import { settings } from '../config/config.ts';
 import type { Readiness } from '../health/readiness.ts';
 import { createInternalListener } from '../http/connect/internal-listener.ts';
-import { createTypedCalls } from '../http/connect/typed-calls.ts';
-import { addressText, type ListenAddress, listen, urlOf } from '../http/listen/address.ts';
+import { createTypedCalls, type Identify } from '../http/connect/typed-calls.ts';
+import {
+  addressText,
+  type ListenAddress,
+  listen,
+  listenOnUnixSocket,
+  urlOf,
+} from '../http/listen/address.ts';
+import { adminSocketMode, openAdminSocket } from '../http/listen/admin-socket.ts';
 import type { ClientOf } from '../http/listen/clients.ts';
 import type { OpenCalls } from '../http/listen/open-calls.ts';
 import type { TlsListeners } from '../http/listen/tls-listeners.ts';
@@ -26,7 +33,7 @@ const drainTimeoutMs = 10_000;
 /** How often closing closes the connections that are idle, in milliseconds. */
 const idleCheckMs = 50;
 
-/** The addresses of both listeners. */
+/** The addresses of the public and the internal listener. */
 export interface ListenerAddresses {
   /** host:port as bound. */
   readonly publicAddress: string;
@@ -48,7 +55,7 @@ export interface CallParts {
   readonly tls: TlsListeners;
 }
 
-/** Both listeners of a service. */
+/** The listeners of a service: public, internal, and that of the admin socket. */
 export interface Listeners {
   /** Starts to accept connections. Rejects with a message that names the setting of an address that cannot be used. */
   open(): Promise<ListenerAddresses>;
@@ -56,7 +63,7 @@ export interface Listeners {
   close(): Promise<void>;
 }
 
-/** Creates both listeners; `open` opens them. */
+/** Creates the listeners; `open` opens them. */
 export function createListeners(start: Start, core: Core, parts: CallParts): Listeners {
   const { config, clock, log, traces } = start;
   const { calls, callMetrics, readiness, clientOf, openCalls, tls } = parts;
@@ -80,17 +87,26 @@ export function createListeners(start: Start, core: Core, parts: CallParts): Lis
     tls: tls.public,
     observer: createCallObserver('public', observers),
   });
+  const typedListener = (name: 'internal' | 'admin', identify: Identify) =>
+    createInternalListener({
+      typedCalls: createTypedCalls({ calls, services, identify, readiness, draining: draining.signal }),
+      ...{ clientOf, openCalls },
+      tls: name === 'internal' ? tls.internal : undefined,
+      observer: createCallObserver(name, observers),
+    });
   const bearerCheck = createBearerCheck(core.store, clock);
-  const { server, destroy, drain } = createInternalListener({
-    typedCalls: createTypedCalls({ calls, services, bearerCheck, readiness, draining: draining.signal }),
-    ...{ clientOf, openCalls },
-    tls: tls.internal,
-    observer: createCallObserver('internal', observers),
-  });
+  const internal = typedListener('internal', (header) => bearerCheck(header('authorization')));
+  const admin = typedListener('admin', (header) => identifyLocal(header(userHeader)));
+  const adminSocket = openAdminSocket(config.dataDir);
   return {
     open: async () => {
       const publicAddress = await listenAt(publicListener, config.publicAddress, settings.publicAddress);
-      const internalAddress = await listenAt(server, config.internalAddress, settings.internalAddress);
+      const internalAddress = await listenAt(
+        internal.server,
+        config.internalAddress,
+        settings.internalAddress,
+      );
+      await listenForCommands(admin.server, adminSocket.path);
       return {
         publicAddress,
         publicUrl: urlOf(publicAddress, tls.public !== undefined),
@@ -100,12 +116,26 @@ export function createListeners(start: Start, core: Core, parts: CallParts): Lis
     },
     close: async () => {
       draining.abort();
-      const closed = [stop(publicListener, log), stop(server, log, destroy)];
+      const typed = [internal, admin];
+      const closed = [
+        stop(publicListener, log),
+        ...typed.map(({ server, destroy }) => stop(server, log, destroy)),
+      ];
       tls.public?.endHandshakes();
-      drain();
+      for (const { drain } of typed) drain();
       await Promise.all(closed);
+      adminSocket[Symbol.dispose]();
     },
   };
+}
+
+/** Listens on the admin socket. Rejects with a message that names its path. */
+async function listenForCommands(server: Server, path: string): Promise<void> {
+  try {
+    await listenOnUnixSocket(server, path, adminSocketMode);
+  } catch (error) {
+    throw new Error(`cannot listen on ${path}, through which commands call the server.`, { cause: error });
+  }
 }
 
 /** Listens, and returns the address as bound. Rejects with a message that names the setting. */

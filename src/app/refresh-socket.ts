@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { listenOnUnixSocket, socketPathBytesMax } from '../http/listen/address.ts';
 
 /** The Unix socket in the data folder. A command that connects makes the server read what the command changed. */
-const refreshSocketName = 'admin.sock';
+const refreshSocketName = 'refresh.sock';
 
 /** How long a connection may stay open, in milliseconds: as long as a command waits. */
 const connectionMs = 10_000;

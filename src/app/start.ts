@@ -107,7 +107,7 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
 }
 
 /** Which backups callers may take. */
-function backupAccess({ backups, variables }: Config, { run }: BackupCommands): BackupAccess {
+export function backupAccess({ backups, variables }: Config, { run }: BackupCommands): BackupAccess {
   // systemd sets it to the folders of StateDirectory=.
   const serviceFolders = variables.STATE_DIRECTORY?.split(':');
   return { run, places: createBackupPlaces(backups.folder, serviceFolders), keepMin: backups.keep };

@@ -1,6 +1,8 @@
-import type { AuditEntry } from '../domain/audit-entry.ts';
+import { AdminService, type AuditEntry } from '../../gen/artseal/v1/admin_pb.ts';
+import { readTimeZone } from '../config/config.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { type Command, readInstant } from './command.ts';
-import { reads, type Session } from './session.ts';
+import { type CallSession, calls } from './session.ts';
 
 /** `artseal audit-log` */
 export const auditLog: Command = {
@@ -12,15 +14,20 @@ export const auditLog: Command = {
     'Each entry is stored in the transaction of its change. The database rejects changes of entries.',
     '--since takes a day of ARTSEAL_TIME_ZONE (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration (7d).',
   ],
-  run: reads(({ execute, showAll, words, config }) => {
-    const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
-    return showAll((page) => execute({ kind: 'ListAuditLog', sinceS, page }), showEntry);
+  ...calls(({ client, showAll, words, env }) => {
+    const sinceS = readInstant(words, 'since', 'BEFORE', readTimeZone(env));
+    const since = sinceS === undefined ? '' : utcTimestamp(Math.max(0, sinceS) * 1_000);
+    return showAll(async (page) => {
+      const { entries, nextPageToken } = await client(AdminService).listAuditLog({ since, ...page });
+      return [entries, nextPageToken];
+    }, showEntry);
   }),
 };
 
-function showEntry(found: AuditEntry, { timestamp, show }: Session): void {
-  const { id, actor, action, subject, reason } = found;
-  const [at, before, after] = [timestamp(found.atS), membersOf(found.before), membersOf(found.after)];
+function showEntry(found: AuditEntry, { show }: CallSession): void {
+  const { at, actor, action, subject } = found;
+  const [before, after] = [membersOf(found.before), membersOf(found.after)];
+  const [id, reason] = [Number(found.id), found.reason || undefined];
   const why = reason === undefined ? '' : `: ${reason}`;
   const columns = [at, action.padEnd(16), subject, changesText(before, after), `by ${actor}${why}`];
   show({ id, at, actor, action, subject, reason, before, after }, columns.join('  '));
@@ -28,8 +35,7 @@ function showEntry(found: AuditEntry, { timestamp, show }: Session): void {
 
 type Members = Readonly<Record<string, unknown>>;
 
-const membersOf = (json: string | undefined): Members | undefined =>
-  json === undefined ? undefined : JSON.parse(json);
+const membersOf = (json: string): Members | undefined => (json === '' ? undefined : JSON.parse(json));
 
 /** The members that differ: `status "ACTIVE" → "REVOKED"`. */
 function changesText(before: Members = {}, after: Members = {}): string {

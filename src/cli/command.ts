@@ -197,9 +197,9 @@ export function readDuration(words: Words, flag: string, max: string): number | 
   return ms === undefined ? undefined : ms / 1_000;
 }
 
-/** The whole number that a word has as digits; NaN for any other word. */
+/** The number that a word says; -1, which the service rejects with the bounds, for any other word. */
 export function numberOf(word: string): number {
-  return /^\d+$/.test(word) ? Number(word) : Number.NaN;
+  return /^\d+$/.test(word) && Number.isSafeInteger(Number(word)) ? Number(word) : -1;
 }
 
 /**

@@ -1,18 +1,20 @@
-import { oneOf } from '../config/settings.ts';
 import {
-  type AgreedLimits,
-  checkOverlap,
-  type KeyStatus,
-  overlapS,
-  statusAt,
-  type Tier,
-  tiers,
-} from '../domain/caller.ts';
-import { rejectViolations } from '../domain/violation.ts';
-import type { IssuedKey } from '../keys/issuance.ts';
-import type { StoredKey } from '../store/caller-commands.ts';
+  AdminService,
+  type CreateKeyRequest,
+  type CreateKeyResponse,
+  type Key,
+  Key_Status,
+  Key_Tier,
+  Platform_Status,
+  type RotateKeyResponse,
+} from '../../gen/artseal/v1/admin_pb.ts';
+import { oneOf } from '../config/settings.ts';
+import { overlapS, type Tier, tiers } from '../domain/caller.ts';
 import { type Action, type CommandGroup, fieldLines, numberOf, readFlag, type Words } from './command.ts';
-import { changes, reads, refuseUnknownToServing, type Session } from './session.ts';
+import { type CallSession, calls, present, wordIn } from './session.ts';
+
+/** The largest number of 32 bits. The service has the real bound. */
+const int32Max = 2_147_483_647;
 
 /** The tiers in a usage line. */
 export const tierChoice = Object.keys(tiers).join('|');
@@ -23,18 +25,22 @@ const create: Action = {
     'Registers a platform and creates its key. The secret is shown once. ENTERPRISE needs --monthly-quota. --filing-cap limits',
     'how many filings the platform may make in a year.',
   ],
-  run: changes(async (session) => {
-    const { words, issuance, actor } = session;
-    refuseUnknownToServing(session);
+  ...calls(async (session) => {
+    const { words, client, reason } = session;
     const agreement = { name: words.required('name'), tier: tierOf(words), ...limitsOf(words) };
-    showIssued(await issuance.issueKey(agreement, actor()), session);
+    showIssued(await client(AdminService).createKey({ ...agreement, reason }), session);
   }),
 };
 
 const list: Action = {
   usage: 'key list [--json]',
   details: ['Lists all keys, the oldest first.'],
-  run: reads(({ execute, showAll }) => showAll((page) => execute({ kind: 'ListKeys', page }), show)),
+  ...calls(({ client, showAll }) =>
+    showAll(async (page) => {
+      const { keys, nextPageToken } = await client(AdminService).listKeys(page);
+      return [keys, nextPageToken];
+    }, show),
+  ),
 };
 
 const rotate: Action = {
@@ -43,25 +49,30 @@ const rotate: Action = {
     `Creates another key. The old one stays valid for ${overlapS.default} seconds, or for --overlap.`,
     'If the old key is suspended, the new one is, too.',
   ],
-  run: changes(async (session) => {
-    const { words, issuance, actor } = session;
-    const overlap = numberOf(words.text('overlap') ?? String(overlapS.default));
-    rejectViolations(checkOverlap(overlap));
-    refuseUnknownToServing(session);
-    const rotated = await issuance.rotateKey(keyIdOf(session), overlap, actor());
-    const { status, platformStatus } = rotated.key;
-    showIssued(rotated, session, { status, platformStatus });
+  ...calls(async (session) => {
+    const { words, client, reason } = session;
+    const overlap = words.text('overlap');
+    const request = {
+      keyId: words.required('KEY_ID'),
+      reason,
+      ...(overlap && { overlapSeconds: Math.min(numberOf(overlap), int32Max) }),
+    };
+    const rotated = await client(AdminService).rotateKey(request);
+    showIssued(rotated, session, statusesOf(present(rotated.key)));
   }),
 };
 
 /** An action that sets the status of a key. */
-function setting(word: string, status: KeyStatus, detail: string): Action {
+function setting(word: string, method: 'suspendKey' | 'resumeKey' | 'revokeKey', detail: string): Action {
   return {
     usage: `key ${word} KEY_ID [--reason TEXT] [--json]`,
     details: [detail],
-    run: changes(async (session) => {
-      const [by, keyId] = [session.actor(), keyIdOf(session)];
-      show(await session.execute({ kind: 'SetKeyStatus', by, keyId, status }), session);
+    ...calls(async (session) => {
+      const { client, words, reason } = session;
+      show(
+        present((await client(AdminService)[method]({ keyId: words.required('KEY_ID'), reason })).key),
+        session,
+      );
     }),
   };
 }
@@ -73,9 +84,9 @@ export const key: CommandGroup = {
     create,
     list,
     rotate,
-    setting('suspend', 'SUSPENDED', 'Rejects calls with the key until it is resumed.'),
-    setting('resume', 'ACTIVE', 'Accepts calls with a suspended key again.'),
-    setting('revoke', 'REVOKED', 'Rejects calls with the key for ever.'),
+    setting('suspend', 'suspendKey', 'Rejects calls with the key until it is resumed.'),
+    setting('resume', 'resumeKey', 'Accepts calls with a suspended key again.'),
+    setting('revoke', 'revokeKey', 'Rejects calls with the key for ever.'),
   ],
   details: [
     'KEY_ID is the keyId (key_…) or the API key. A change is effective when the command returns.',
@@ -83,49 +94,57 @@ export const key: CommandGroup = {
   ],
 };
 
-/** Reads `--tier`; undefined without it. Throws UsageError. */
-export const tierOf = (words: Words): Tier | undefined =>
-  readFlag(words, 'tier', oneOf(Object.keys(tiers) as Tier[]));
+/** Reads `--tier`; unspecified without it. Throws UsageError. */
+export const tierOf = (words: Words): Key_Tier =>
+  Key_Tier[readFlag(words, 'tier', oneOf(Object.keys(tiers) as Tier[])) ?? 'TIER_UNSPECIFIED'];
 
-/** Reads `--monthly-quota N|unlimited` and `--filing-cap N`; the members of missing flags are undefined. */
-export function limitsOf(words: Words): Omit<AgreedLimits, 'tier'> {
-  const [quota, cap] = [words.text('monthly-quota'), words.text('filing-cap')];
-  const unlimited = quota === 'unlimited';
-  const monthlyQuota = quota === undefined || unlimited ? undefined : numberOf(quota);
-  return { monthlyQuota, unlimited, filingCap: cap === undefined ? undefined : numberOf(cap) };
+/** Reads `--monthly-quota N|unlimited` and `--filing-cap N`; only the members of given flags. */
+export function limitsOf(words: Words): Pick<CreateKeyRequest, 'monthlyQuota' | 'unlimited' | 'filingCap'> {
+  const unlimited = words.text('monthly-quota') === 'unlimited';
+  const [quota, cap] = [unlimited ? undefined : words.text('monthly-quota'), words.text('filing-cap')];
+  return {
+    unlimited,
+    ...(quota && { monthlyQuota: BigInt(numberOf(quota)) }),
+    ...(cap && { filingCap: BigInt(numberOf(cap)) }),
+  };
 }
+
+const statusesOf = ({ status, platformStatus }: Key) => ({
+  status: wordIn(Key_Status, status),
+  platformStatus: wordIn(Platform_Status, platformStatus),
+});
 
 /** Shows a new key; only JSON has the members of `more`. */
 function showIssued(
-  { key: { keyId, apiKey, caller, tier, status, platformStatus }, apiSecret }: IssuedKey,
-  session: Session,
-  more: Partial<StoredKey> = {},
+  response: CreateKeyResponse | RotateKeyResponse,
+  session: CallSession,
+  more: object = {},
 ): void {
-  const issued = { keyId, apiKey, apiSecret, caller, tier };
+  const key = present(response.key);
+  const { keyId, apiKey, caller, tier, status, platformStatus } = key;
+  const issued = { keyId, apiKey, apiSecret: response.apiSecret, caller, tier: wordIn(Key_Tier, tier) };
   const lines = [
     ...fieldLines(issued, 9),
     'The secret is shown only once. Hand it over by a secure channel.',
   ];
-  if (status === 'SUSPENDED')
+  if (status === Key_Status.SUSPENDED)
     lines.push(`The key is suspended like the old one: key resume ${keyId} lets it in.`);
-  if (platformStatus === 'SUSPENDED') lines.push('The platform is suspended: platform resume lets it in.');
+  if (platformStatus === Platform_Status.SUSPENDED)
+    lines.push('The platform is suspended: platform resume lets it in.');
   session.show({ ...issued, ...more }, ...lines);
 }
 
-/** The id of the key that KEY_ID names: an id, or the API key itself. */
-function keyIdOf({ store, words }: Session): string {
-  const word = words.required('KEY_ID');
-  return store.findKey(word)?.keyId ?? word;
-}
-
-function show(found: StoredKey, { timestamp, show }: Session): void {
-  const { keyId, apiKey, caller, tier, expiresAtS, platformStatus } = found;
-  const expiresAt = expiresAtS === null ? null : timestamp(expiresAtS);
-  const status = statusAt(found, Date.now() / 1000);
-  const monthlyQuota = found.monthlyQuota ?? 'unlimited';
+function show(key: Key, { show }: CallSession): void {
+  const { keyId, apiKey, caller } = key;
+  const { status, platformStatus } = statusesOf(key);
+  const [tier, monthlyQuota] = [wordIn(Key_Tier, key.tier), quotaShown(key)];
+  const expiresAt = key.expiresAt || null;
   const columns = [keyId, status.padEnd(9), tier.padEnd(10), String(monthlyQuota).padStart(9), caller];
   if (platformStatus === 'SUSPENDED') columns.push('(platform suspended)');
   if (expiresAt !== null) columns.push(`expires ${expiresAt}`);
-  const key = { keyId, apiKey, caller, tier, monthlyQuota, status, expiresAt, platformStatus };
-  show(key, columns.join('  '));
+  show({ keyId, apiKey, caller, tier, monthlyQuota, status, expiresAt, platformStatus }, columns.join('  '));
 }
+
+/** A monthly quota as commands show it. */
+export const quotaShown = ({ monthlyQuota }: Pick<Key, 'monthlyQuota'>): number | 'unlimited' =>
+  monthlyQuota === undefined ? 'unlimited' : Number(monthlyQuota);

@@ -1,17 +1,18 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  AdminService,
+  type ImportedPartySchema,
+  type ImportPartiesResponse,
+  type Party,
+  Party_Role,
+} from '../../gen/artseal/v1/admin_pb.ts';
 import { providers } from '../config/payment-providers.ts';
 import { oneOf } from '../config/settings.ts';
 import type { PartyRole } from '../domain/escrow-terms.ts';
-import {
-  checkParty,
-  nobodyRegistered,
-  type PartyRules,
-  type ProviderIds,
-  partyRoles,
-} from '../domain/party.ts';
+import { type ProviderIds, partiesPerImportMax, partyRoles } from '../domain/party.ts';
 import { rejectViolations, ValidationError, type Violation } from '../domain/violation.ts';
 import { JsonError, type JsonValue, parseJsonObject, shownName } from '../lib/strict-json.ts';
 import type { ProviderKind } from '../payments/provider.ts';
-import type { Imported, ImportedParty, NamedCaller, Party } from '../store/party-commands.ts';
 import {
   type Action,
   type CommandGroup,
@@ -22,13 +23,7 @@ import {
   type Words,
 } from './command.ts';
 import { readBounded } from './files.ts';
-import { changeRegistry, changes, localActor, reads, type Session } from './session.ts';
-
-/**
- * Parties, and platforms, that a file may have. An import is one transaction, and a server rejects writes that wait for more
- * than 250 ms; replacing so many takes some 100 ms.
- */
-export const partiesPerFileMax = 2_000;
+import { type CallSession, calls, present, wordIn } from './session.ts';
 
 /** The largest file, in bytes: room for so many parties with the longest ids. */
 export const partyFileBytesMax = 8_388_608;
@@ -40,31 +35,34 @@ const add: Action = {
     'Registers or replaces the buyer or seller that a platform calls ID. --provider-ids has, for each payment provider:',
     ...providers.flatMap(providerIdsOf),
   ],
-  run: changes(async (session) => {
-    const { config, actor, execute, words } = session;
-    const party = { ...partyOf(words), providerIds: providerIdList(words.required('provider-ids')) };
-    const by = actor();
-    rejectViolations(checkParty(party, config.provider.parties));
-    show(await execute({ kind: 'AddParty', by, caller: words.required('platform'), party }), session);
+  ...calls(async (session) => {
+    const { client, words, reason } = session;
+    const providerIds = providerIdList(words.required('provider-ids'));
+    const { party } = await client(AdminService).addParty({ ...partyOf(words), providerIds, reason });
+    show(present(party), session);
   }),
 };
 
 const list: Action = {
   usage: 'party list [--platform NAME] [--role BUYER|SELLER] [--json]',
   details: ['Lists buyers and sellers.'],
-  run: reads(({ execute, showAll, words }) => {
-    const filter = { caller: words.text('platform'), role: readFlag(words, 'role', parseRole) };
-    return showAll((page) => execute({ kind: 'ListParties', filter, page }), show);
+  ...calls(({ client, showAll, words }) => {
+    const role = readFlag(words, 'role', parseRole) ?? Party_Role.ROLE_UNSPECIFIED;
+    const filter = { caller: words.text('platform') ?? '', role };
+    return showAll(async (page) => {
+      const { parties, nextPageToken } = await client(AdminService).listParties({ ...filter, ...page });
+      return [parties, nextPageToken];
+    }, show);
   }),
 };
 
 const remove: Action = {
   usage: 'party remove --platform NAME --role BUYER|SELLER --id ID [--reason TEXT] [--json]',
   details: ['Removes a buyer or seller: new orders with it are rejected. Open orders keep it.'],
-  run: changes(async (session) => {
-    const { actor, execute, words } = session;
-    const [by, caller] = [actor(), words.required('platform')];
-    show(await execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }), session);
+  ...calls(async (session) => {
+    const { client, words, reason } = session;
+    const { party } = await client(AdminService).removeParty({ ...partyOf(words), reason });
+    show(present(party), session);
   }),
 };
 
@@ -76,38 +74,45 @@ const importing: Action = {
     '  {"platforms": {"NAME": {"buyers": {"ID": {"MEMBER": "VALUE"}}, "sellers": {"ID": {"MEMBER": "VALUE"}}}}}',
     '--platform NAME  reads {"buyers": …, "sellers": …}, all of one platform.',
     '--dry-run        only says what would change and what is wrong.',
-    `A file has at most ${partiesPerFileMax} parties, since a running server waits until they are written.`,
+    `A file has at most ${partiesPerImportMax} parties, since a running server waits until they are written.`,
   ],
-  run: async (words, terminal) => {
-    const file = words.required('FILE');
-    localActor(words, terminal);
-    const tooLong = new Error(`${file} is larger than ${partyFileBytesMax / 1_048_576} MiB: split it`);
-    const bytes = await readBounded(file, partyFileBytesMax, tooLong);
+  ...calls(async ({ client, words, reason, show, printError }) => {
+    const name = words.required('FILE');
+    const tooLong = new Error(`${name} is larger than ${partyFileBytesMax / 1_048_576} MiB: split it`);
+    const file = readPartyFile(await readBounded(name, partyFileBytesMax, tooLong), words.text('platform'));
+    const dryRun = words.has('dry-run');
     try {
-      return await changeRegistry(words, terminal, async ({ execute, config, actor, show }) => {
-        const rules = config.provider.parties;
-        if (rules === undefined) throw rejectViolations([nobodyRegistered]);
-        const read = readPartyFile(bytes, words.text('platform'), rules);
-        const isTrial = words.has('dry-run');
-        const counts = await execute({ kind: 'ImportParties', by: actor(), ...read, isTrial });
-        show(counts, countsText(counts, isTrial));
-      });
+      rejectViolations(file.violations);
+      const counts = await client(AdminService).importParties({ parties: file.parties, dryRun, reason });
+      const { added, replaced, unchanged } = counts;
+      show({ added, replaced, unchanged }, countsText(counts, dryRun));
+      return exitCodes.done;
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
-      for (const fault of faultsOf(error)) terminal.printError(`artseal: ${file}: ${fault}`);
+      for (const fault of faultsOf(error, file)) printError(`artseal: ${name}: ${fault}`);
       return exitCodes.failed;
     }
-  },
+  }),
 };
 
-const countsText = ({ added, replaced, unchanged }: Imported, isTrial: boolean): string =>
+const countsText = ({ added, replaced, unchanged }: ImportPartiesResponse, isTrial: boolean): string =>
   `${added} added, ${replaced} replaced, ${unchanged} unchanged${isTrial ? ' (dry run: nothing was written)' : ''}`;
 
 /** A line for each named fault, and one for the others. */
-const faultsOf = ({ violations, more }: ValidationError): string[] => [
-  ...violations.map(({ field, rule }) => `${field} ${rule}`),
-  ...(more > 0 ? [`and ${more} more`] : []),
-];
+function faultsOf({ violations, more }: ValidationError, file: PartyFile): string[] {
+  const faults = new Set(violations.map(({ field, rule }) => `${placeOf(field, file)} ${rule}`));
+  return [...faults, ...(more > 0 ? [`and ${more} more`] : [])];
+}
+
+/** The place in the file of a field of the request, such as `parties[3].providerIds.customer`. */
+function placeOf(field: string, { places }: PartyFile): string {
+  const [, index, member = ''] = /^parties\[(\d+)\]\.?(.*)$/.exec(field) ?? [];
+  const found = places[Number(index)];
+  if (found === undefined) return field === 'parties' ? 'the parties of the file' : field;
+  if (member === 'caller') return found.platform;
+  if (member === 'partyId') return `the id of ${found.party}`;
+  return `${found.party}${member.replace(/^providerIds/, '')}`;
+}
 
 /** `artseal party` */
 export const party: CommandGroup = {
@@ -139,25 +144,28 @@ function providerIdList(word: string): ProviderIds {
 }
 
 /** Reads a role, in any case. Throws SettingError. */
-const parseRole = (text: string): PartyRole => oneOf(partyRoles)(text.toUpperCase());
+const parseRole = (text: string): Party_Role => Party_Role[oneOf(partyRoles)(text.toUpperCase())];
 
 const partyOf = (words: Words) => ({
+  caller: words.required('platform'),
   role: readRequired(words, 'role', parseRole),
   partyId: words.required('id'),
 });
 
-function show({ caller, role, partyId, providerIds, addedAtS }: Party, { show, timestamp }: Session): void {
+function show(party: Party, { show }: CallSession): void {
+  const { caller, partyId, providerIds, addedAt } = party;
+  const role = wordIn(Party_Role, party.role);
   const ids = Object.entries(providerIds).map(([member, id]) => `${member}=${id}`);
   show(
-    { platform: caller, role, partyId, providerIds, addedAt: timestamp(addedAtS) },
+    { platform: caller, role, partyId, providerIds, addedAt },
     [role.padEnd(6), partyId, ids.join(','), caller].join('  '),
   );
 }
 
-/** The parties of a file, and all that is wrong with it. */
+/** The parties of a file, their places in it, and what is wrong with its form. */
 interface PartyFile {
-  readonly parties: ImportedParty[];
-  readonly callers: NamedCaller[];
+  readonly parties: MessageInitShape<typeof ImportedPartySchema>[];
+  readonly places: { readonly platform: string; readonly party: string }[];
   readonly violations: Violation[];
 }
 
@@ -170,20 +178,15 @@ const sections = { buyers: 'BUYER', sellers: 'SELLER' } as const satisfies Recor
  *     {"platforms": {"gallery": {"buyers": {"b1": {"customer": "cus_…", …}}, "sellers": {"s1": {"account": "acct_…"}}}}}
  *     {"buyers": {"b1": {"customer": "cus_…", …}}, "sellers": {"s1": "acct_…"}}
  */
-function readPartyFile(bytes: Uint8Array, platform: string | undefined, rules: PartyRules): PartyFile {
-  const file: PartyFile = { parties: [], callers: [], violations: [] };
+function readPartyFile(bytes: Uint8Array, platform: string | undefined): PartyFile {
+  const file: PartyFile = { parties: [], places: [], violations: [] };
   try {
     const value = parseJsonObject(bytes);
-    if (platform === undefined) addPlatforms(file, value, rules);
-    else addParties(file, { value, place: '', caller: platform, field: '--platform' }, rules);
+    if (platform === undefined) addPlatforms(file, value);
+    else addParties(file, value, { place: '', caller: platform, field: '--platform' });
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     addFault(file, lineOf(bytes, error.at), `is invalid: ${error.what}`);
-  }
-  for (const [what, { length }] of Object.entries({ parties: file.parties, platforms: file.callers })) {
-    if (length <= partiesPerFileMax) continue;
-    const rule = `must have at most ${partiesPerFileMax} ${what}, not ${length}: split it`;
-    return { parties: [], callers: [], violations: [{ field: 'the file', rule }] };
   }
   return file;
 }
@@ -193,33 +196,30 @@ function addFault({ violations }: PartyFile, field: string, rule: string): void 
 }
 
 /** Adds the parties under `platforms`. */
-function addPlatforms(file: PartyFile, value: JsonValue, rules: PartyRules): void {
+function addPlatforms(file: PartyFile, value: JsonValue): void {
   if (!(value instanceof Map && value.has('platforms')))
     addFault(file, 'platforms', 'is required without --platform');
   for (const [, platforms] of membersOf(file, value, '', ['platforms']))
     for (const [caller, parties] of membersOf(file, platforms, 'platforms')) {
       const place = placeIn('platforms', caller);
-      addParties(file, { value: parties, place, caller, field: place }, rules);
+      addParties(file, parties, { place, caller, field: place });
     }
 }
 
-/** The part of a file for one platform. */
-interface OfPlatform extends NamedCaller {
-  readonly value: JsonValue;
-  /** Its place in the file; '' for the whole file. */
+/** A platform, its place in the file ('' for the whole file), and how messages name it. */
+interface NamedPlatform {
+  readonly caller: string;
   readonly place: string;
+  readonly field: string;
 }
 
-function addParties(file: PartyFile, { value, place, caller, field }: OfPlatform, rules: PartyRules): void {
-  file.callers.push({ caller, field });
+function addParties(file: PartyFile, value: JsonValue, { place, caller, field }: NamedPlatform): void {
   for (const [section, parties] of membersOf(file, value, place, Object.keys(sections))) {
     const where = place === '' ? section : `${place}.${section}`;
-    const role = sections[section as keyof typeof sections];
-    for (const [partyId, named] of membersOf(file, parties, where)) {
-      const party = { role, partyId, providerIds: providerIdsIn(named, Object.keys(rules[role])) };
-      for (const violation of checkParty(party, rules))
-        addFault(file, fieldIn(placeIn(where, partyId), violation.field), violation.rule);
-      file.parties.push({ ...party, caller });
+    const role = Party_Role[sections[section as keyof typeof sections]];
+    for (const [partyId, ids] of membersOf(file, parties, where)) {
+      file.parties.push({ caller, role, partyId, providerIds: providerIdsIn(ids) });
+      file.places.push({ platform: field, party: placeIn(where, partyId) });
     }
   }
 }
@@ -237,23 +237,15 @@ function membersOf(file: PartyFile, value: JsonValue, place: string, names?: rea
   return [...value].filter(([name]) => isKnown(name));
 }
 
-/** The provider ids of a party. Values that are not strings become '', which fails every rule. */
-function providerIdsIn(value: JsonValue, members: readonly string[]): ProviderIds {
-  const text = (name: JsonValue) => (typeof name === 'string' ? name : '');
-  if (value instanceof Map)
-    return Object.fromEntries([...value].map(([member, name]) => [member, text(name)]));
-  const [only, ...others] = members;
-  return only !== undefined && others.length === 0 ? { [only]: text(value) } : {};
+/** The provider ids of a party; the only one needs no name. Values that are not strings become '', which fails every rule. */
+function providerIdsIn(value: JsonValue): Record<string, string> {
+  const text = (id: JsonValue) => (typeof id === 'string' ? id : '');
+  if (!(value instanceof Map)) return { '': text(value) };
+  return Object.fromEntries([...value].map(([member, id]) => [member, text(id)]));
 }
 
 /** A member of the file in messages: `platforms["gallery"]`. */
 const placeIn = (place: string, name: string): string => `${place}[${JSON.stringify(shownName(name))}]`;
-
-/** A field of a party in messages. */
-function fieldIn(place: string, field: string): string {
-  if (field === 'partyId') return `the id of ${place}`;
-  return field === 'providerIds' ? place : `${place}${field.slice('providerIds'.length)}`;
-}
 
 /** A position of the file in messages; `at` is in UTF-16 units. */
 function lineOf(bytes: Uint8Array, at: number | undefined): string {

@@ -1,30 +1,36 @@
-import { checkMonth, yearOf } from '../domain/calendar.ts';
-import { callsLeft, type PlatformStatus, platformNotFound } from '../domain/caller.ts';
-import { rejectViolations } from '../domain/violation.ts';
-import type { Platform, PlatformUsage } from '../store/caller-commands.ts';
-import { type Action, type CommandGroup, fieldLines, UsageError } from './command.ts';
-import { limitsOf, tierChoice, tierOf } from './key.ts';
-import { changeRegistry, changes, reads, type Session, withRegistry } from './session.ts';
+import {
+  AdminService,
+  type GetUsageResponse,
+  Key_Tier,
+  type Platform,
+  Platform_Status,
+} from '../../gen/artseal/v1/admin_pb.ts';
+import { type Action, type CommandGroup, fieldLines, UsageError, type Words } from './command.ts';
+import { limitsOf, quotaShown, tierChoice, tierOf } from './key.ts';
+import { type CallSession, calls, type ListPage, present, wordIn } from './session.ts';
 
 const list: Action = {
   usage: 'platform list [--json]',
   details: ['Lists all platforms, the oldest first.'],
-  run: reads(({ execute, showAll }) => showAll((page) => execute({ kind: 'ListPlatforms', page }), show)),
+  ...calls(({ client, showAll }) =>
+    showAll(async (page) => {
+      const { platforms, nextPageToken } = await client(AdminService).listPlatforms(page);
+      return [platforms, nextPageToken];
+    }, show),
+  ),
 };
 
 const showOne: Action = {
   usage: 'platform show NAME [--json]',
   details: ['Shows the agreement of a platform, its calls of this month, and its filings of this year.'],
-  run: reads(async (session) => {
-    const { execute, words } = session;
-    const platform = await execute({ kind: 'FindPlatform', name: words.required('NAME') });
-    if (platform === undefined) throw platformNotFound();
-    const month = currentMonth(session);
-    const { callerId } = platform;
-    const calls = await execute({ kind: 'CountCalls', callerId, month });
-    const filingsThisYear = await execute({ kind: 'CountFilings', callerId, year: yearOf(month) });
-    const found = { ...shown(platform), ...countedOf(month, { ...platform, calls }), filingsThisYear };
-    session.show(found, ...fieldLines(found, 15));
+  ...calls(async ({ client, words, show }) => {
+    const caller = words.required('NAME');
+    const { platform } = await client(AdminService).getPlatform({ caller });
+    const usage = await client(AdminService).getUsage({ caller });
+    const { month, filingsInYear } = usage;
+    const counted = countedOf(month, usage);
+    const found = { ...shown(present(platform)), ...counted, filingsThisYear: Number(filingsInYear) };
+    show(found, ...fieldLines(found, 15));
   }),
 };
 
@@ -34,28 +40,27 @@ const set: Action = {
     'Changes the agreement of a platform; what you leave out stays. TRIAL and STANDARD have a fixed quota, ENTERPRISE needs one.',
     'Calls of this month count towards the new quota, filings of this year towards the new cap.',
   ],
-  run: async (words, terminal) => {
-    const noFilingCap = words.text('filing-cap') === 'none';
-    const limits = limitsOf(words);
-    const filingCap = noFilingCap ? undefined : limits.filingCap;
-    const change = { tier: tierOf(words), ...limits, filingCap, noFilingCap };
-    if (['tier', 'monthly-quota', 'filing-cap'].every((flag) => words.text(flag) === undefined))
-      throw new UsageError('needs --tier, --monthly-quota or --filing-cap');
-    return changeRegistry(words, terminal, async (session) => {
-      const [by, name] = [session.actor(), words.required('NAME')];
-      show(await session.execute({ kind: 'ChangeAgreement', by, name, change }), session);
-    });
-  },
+  ...calls(async (session) => {
+    const { client, words, reason } = session;
+    const request = { caller: words.required('NAME'), ...changeOf(words), reason };
+    const { platform } = await client(AdminService).updatePlatform(request);
+    show(present(platform), session);
+  }),
 };
 
 /** An action that sets the status of a platform. */
-function setting(word: string, status: PlatformStatus, ...details: readonly string[]): Action {
+function setting(
+  word: string,
+  method: 'suspendPlatform' | 'resumePlatform',
+  ...details: readonly string[]
+): Action {
   return {
     usage: `platform ${word} NAME [--reason TEXT] [--json]`,
     details,
-    run: changes(async (session) => {
-      const [by, name] = [session.actor(), session.words.required('NAME')];
-      show(await session.execute({ kind: 'SetPlatformStatus', by, name, status }), session);
+    ...calls(async (session) => {
+      const { client, words, reason } = session;
+      const { platform } = await client(AdminService)[method]({ caller: words.required('NAME'), reason });
+      show(present(platform), session);
     }),
   };
 }
@@ -66,20 +71,22 @@ const usage: Action = {
     'Lists the calls of all platforms in a month of ARTSEAL_TIME_ZONE, by default the current one, with their current quotas.',
     "--csv is for spreadsheets: it puts ' before a name that looks like a formula.",
   ],
-  run: async (words, terminal) => {
+  ...calls(async (session) => {
+    const { client, words } = session;
     if (words.has('csv') && words.has('json')) throw new UsageError('takes one of --csv, --json');
-    const given = words.text('month');
-    rejectViolations(given === undefined ? [] : checkMonth(given));
-    return withRegistry(words, terminal, async (session) => {
-      const month = given ?? currentMonth(session);
-      if (words.has('csv')) session.print(csvLine(usageColumns));
-      else if (!words.has('json')) session.print(tableLine('month', 'calls', 'quota', 'left', 'platform'));
-      await session.showAll(
-        (page) => session.execute({ kind: 'ListUsage', month, page }),
-        (usage) => showUsage({ ...shown(usage), ...countedOf(month, usage) }, session),
-      );
-    });
-  },
+    let hasHead = words.has('json');
+    const listPage: ListPage<Usage> = async (page) => {
+      const found = await client(AdminService).listUsage({ month: words.text('month') ?? '', ...page });
+      if (!hasHead) session.print(words.has('csv') ? csvLine(usageColumns) : usageHead);
+      hasHead = true;
+      const usages = found.usages.map((usage) => ({
+        ...shown(present(usage.platform)),
+        ...countedOf(found.month, usage),
+      }));
+      return [usages, found.nextPageToken];
+    };
+    await session.showAll(listPage, showUsage);
+  }),
 };
 
 /** `artseal platform` */
@@ -91,13 +98,13 @@ export const platform: CommandGroup = {
     set,
     setting(
       'suspend',
-      'SUSPENDED',
+      'suspendPlatform',
       'Rejects every key of the platform until it is resumed, also keys created meanwhile.',
       'Its open orders are still settled.',
     ),
     setting(
       'resume',
-      'ACTIVE',
+      'resumePlatform',
       'Lets the platform in again. Keys that were suspended one by one stay suspended.',
     ),
     usage,
@@ -105,21 +112,35 @@ export const platform: CommandGroup = {
   details: ['NAME is that of key create --name. A change is effective when the command returns.'],
 };
 
-const currentMonth = ({ calendar }: Session): string => calendar.month(Date.now()).name;
-
-const shown = ({ caller: name, tier, monthlyQuota, filingCap, status }: Platform) => ({
-  ...{ name, tier, monthlyQuota: monthlyQuota ?? 'unlimited', filingCap: filingCap ?? 'none', status },
-});
-
-function show(found: Platform, session: Session): void {
-  const { name, tier, monthlyQuota, status } = shown(found);
-  const columns = [status.padEnd(9), tier.padEnd(10), String(monthlyQuota).padStart(9), name];
-  if (found.filingCap !== null) columns.push(`at most ${found.filingCap} filings a year`);
-  session.show(shown(found), columns.join('  '));
+function shown(platform: Platform) {
+  const { caller: name, tier, filingCap, status } = platform;
+  return {
+    ...{ name, tier: wordIn(Key_Tier, tier), monthlyQuota: quotaShown(platform) },
+    filingCap: filingCap === undefined ? ('none' as const) : Number(filingCap),
+    status: wordIn(Platform_Status, status),
+  };
 }
 
-const countedOf = (month: string, { calls, monthlyQuota }: PlatformUsage) => ({
-  ...{ month, calls, left: callsLeft(monthlyQuota, calls) ?? 'unlimited' },
+/** The changed agreement; what is left out stays. Throws UsageError. */
+function changeOf(words: Words) {
+  if (['tier', 'monthly-quota', 'filing-cap'].every((flag) => words.text(flag) === undefined))
+    throw new UsageError('needs --tier, --monthly-quota or --filing-cap');
+  const noFilingCap = words.text('filing-cap') === 'none';
+  const { filingCap, ...limits } = limitsOf(words);
+  const cap = noFilingCap || filingCap === undefined ? {} : { filingCap };
+  return { tier: tierOf(words), ...limits, noFilingCap, ...cap };
+}
+
+function show(platform: Platform, session: CallSession): void {
+  const found = shown(platform);
+  const { name, tier, monthlyQuota, filingCap, status } = found;
+  const columns = [status.padEnd(9), tier.padEnd(10), String(monthlyQuota).padStart(9), name];
+  if (filingCap !== 'none') columns.push(`at most ${filingCap} filings a year`);
+  session.show(found, columns.join('  '));
+}
+
+const countedOf = (month: string, { calls, remaining }: Pick<GetUsageResponse, 'calls' | 'remaining'>) => ({
+  ...{ month, calls: Number(calls), left: remaining === undefined ? 'unlimited' : Number(remaining) },
 });
 
 /** The members of a usage in CSV, in order. */
@@ -127,8 +148,10 @@ const usageColumns = ['name', 'tier', 'status', 'month', 'calls', 'monthlyQuota'
 
 type Usage = ReturnType<typeof shown> & ReturnType<typeof countedOf>;
 
+const usageHead = tableLine('month', 'calls', 'quota', 'left', 'platform');
+
 /** Shows a usage as a line of CSV, of JSON, or of the table. */
-function showUsage(usage: Usage, { words, show }: Session): void {
+function showUsage(usage: Usage, { words, show }: CallSession): void {
   const { name, status, monthlyQuota, month, calls, left } = usage;
   const platform = status === 'SUSPENDED' ? `${name}  (suspended)` : name;
   show(

@@ -3,6 +3,9 @@ import { connect } from 'node:net';
 import { userInfo } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { DescService } from '@bufbuild/protobuf';
+import type { Client } from '@connectrpc/connect';
+import { pageSize } from '../api/services/paging.ts';
 import { openRefreshSocket, refreshed } from '../app/refresh-socket.ts';
 import { type Config, readConfig, readDataDir, unknownSettings } from '../config/config.ts';
 import { type Actor, checkReason } from '../domain/audit-entry.ts';
@@ -13,7 +16,114 @@ import { openRegistry, type Registry, type RegistryOptions } from '../operations
 import { isServingRecordThere, readServingRecord } from '../operations/serving-record.ts';
 import { allOf, type Page, type PageQuery } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
-import { type Action, exitCodes, show, type Terminal, type Words } from './command.ts';
+import { type Action, type CommonFlags, exitCodes, show, type Terminal, type Words } from './command.ts';
+import {
+  type Connection,
+  type ConnectionOptions,
+  clientOf,
+  connect as connectToService,
+} from './connection.ts';
+
+/** Flags of the actions that call the service. */
+const callFlags: CommonFlags = {
+  usage: '[--url URL]',
+  details: [
+    'Without --url the command calls the server that runs on ARTSEAL_DATA_DIR. If none runs, it does the work itself.',
+    '--url https://HOST:PORT is the internal API of a remote server. It needs a token with the scope operate in ARTSEAL_TOKEN.',
+    'ARTSEAL_CLIENT_CA_FILE, ARTSEAL_CLIENT_CERT_FILE and ARTSEAL_CLIENT_KEY_FILE are for its TLS.',
+  ],
+};
+
+/** A connection to the service, for the duration of a command, and the words of the command line. */
+export interface CallSession {
+  readonly words: Words;
+  readonly env: NodeJS.ProcessEnv;
+  client<S extends DescService>(service: S): Client<S>;
+  /** `--reason`, or an empty text. */
+  readonly reason: string;
+  /** Prints a value: as JSON with `--json`, otherwise as lines of text. */
+  show(value: object, ...text: readonly string[]): void;
+  /** Shows all items of a list, which is read page by page. */
+  showAll<Item>(
+    list: ListPage<Item>,
+    showItem: (item: Item, session: CallSession) => void,
+  ): Promise<undefined>;
+  print(line: string): void;
+  printError(line: string): void;
+}
+
+/** The part of a list request that selects a page. */
+type PageFields = { readonly pageSize: number; readonly pageToken: string };
+
+/** Reads a page of a list. */
+export type ListPage<Item> = (
+  page: PageFields,
+) => Promise<readonly [items: readonly Item[], nextPageToken: string]>;
+
+/** An action that calls the service: of the server that runs on the data folder or at `--url`, or in this process. */
+export const calls = (
+  work: (session: CallSession) => Promise<number | undefined>,
+  options?: ConnectionOptions,
+): Pick<Action, 'common' | 'run'> => ({
+  common: callFlags,
+  run: (words, terminal) => withService(words, terminal, work, options),
+});
+
+/** Runs `work`, whose first call connects to the service. */
+async function withService(
+  words: Words,
+  terminal: Terminal,
+  work: (session: CallSession) => Promise<number | undefined>,
+  options?: ConnectionOptions,
+): Promise<number | undefined> {
+  const { env, print, printError } = terminal;
+  warnOfUnknown(terminal);
+  let connecting: Promise<Connection> | undefined;
+  const connection = () => {
+    connecting ??= connectToService(words.text('url'), env, options);
+    return connecting;
+  };
+  const session: CallSession = {
+    ...{ words, env, print, printError, reason: words.text('reason') ?? '' },
+    client: (service) => clientOf(service, connection),
+    show: (value, ...lines) => show(words, terminal, value, ...lines),
+    showAll: async (list, showItem) => {
+      for await (const item of itemsOf(list)) showItem(item, session);
+      return undefined;
+    },
+  };
+  try {
+    return await work(session);
+  } finally {
+    await (await connecting?.catch(() => undefined))?.close();
+  }
+}
+
+/** A message that every response has. */
+export function present<T>(message: T | undefined): T {
+  if (message === undefined) throw new Error('The response is incomplete.');
+  return message;
+}
+
+/** The word for a number of an enum; the number itself if this version does not know it. */
+export function wordIn(numbers: Readonly<Record<string, number>>, value: number): string {
+  return Object.keys(numbers).find((word) => numbers[word] === value) ?? String(value);
+}
+
+/** Yields the items of all pages. */
+export async function* itemsOf<Item>(list: ListPage<Item>): AsyncGenerator<Item> {
+  let pageToken = '';
+  do {
+    const [items, next] = await list({ pageSize: pageSize.max, pageToken });
+    yield* items;
+    pageToken = next;
+  } while (pageToken !== '');
+}
+
+function warnOfUnknown({ env, printError }: Terminal): void {
+  for (const variable of unknownSettings(env))
+    printError(`artseal: ${variable} is not a setting and has no effect; artseal help settings lists them`);
+}
 
 /** The open database of the deployment, for the duration of a command, and the words of the command line. */
 export interface Session extends Registry {
@@ -56,9 +166,8 @@ export async function withRegistry(
   work: Work,
   options?: RegistryOptions,
 ): Promise<number | undefined> {
-  const { env, print, printError } = terminal;
-  for (const variable of unknownSettings(env))
-    printError(`artseal: ${variable} is not a setting and has no effect; artseal help settings lists them`);
+  const { env, print } = terminal;
+  warnOfUnknown(terminal);
   const config = readConfig(env);
   const registry = await openRegistry(config, 'EXISTING', options);
   const calendar = createCalendar(config.timeZone);

@@ -17,9 +17,17 @@ export function createTypedTransport(baseUrl: string, token: string, tls: Client
     request.header.set('Authorization', `Bearer ${token}`);
     return next(request);
   };
-  const common = { httpVersion: '2' as const, interceptors: [authorize] };
+  return createConnectTransport({
+    ...http2Target(baseUrl, tls),
+    httpVersion: '2',
+    interceptors: [authorize],
+  });
+}
+
+/** The options for a base URL as `createTypedTransport` takes it. */
+export function http2Target(baseUrl: string, tls: ClientTls = {}) {
   const path = /^unix:(.+)$/.exec(baseUrl)?.[1];
-  if (path === undefined) return createConnectTransport({ ...common, baseUrl, nodeOptions: tls });
-  const nodeOptions = { createConnection: () => connect({ path }) };
-  return createConnectTransport({ ...common, baseUrl: 'http://localhost', nodeOptions });
+  return path === undefined
+    ? { baseUrl, nodeOptions: tls }
+    : { baseUrl: 'http://localhost', nodeOptions: { createConnection: () => connect({ path }) } };
 }

@@ -233,11 +233,15 @@ export const allSettings: readonly Setting[] = [
   ...providers.flatMap((provider) => Object.values<Setting>(provider.settings)),
 ];
 
-/** The variables of `artseal call` and other clients. A client of a sandbox on this machine needs none of them. */
+/** The variables of `artseal call` and other clients. A client on the machine of the server needs none of them. */
 export const clientVariables = {
   url: 'ARTSEAL_URL',
   apiKey: 'ARTSEAL_API_KEY',
   apiSecret: 'ARTSEAL_API_SECRET',
+  token: 'ARTSEAL_TOKEN',
+  ca: 'ARTSEAL_CLIENT_CA_FILE',
+  certificate: 'ARTSEAL_CLIENT_CERT_FILE',
+  key: 'ARTSEAL_CLIENT_KEY_FILE',
 } as const;
 
 /** The ARTSEAL_ variables of the environment that are no settings: probably misspelt. */

@@ -6,6 +6,9 @@ import { ValidationError, type Violation } from './violation.ts';
 /** The roles that a party is registered in. */
 export const partyRoles = ['BUYER', 'SELLER'] as const satisfies readonly PartyRole[];
 
+/** Parties of one import. It is one transaction, and the server rejects writes that wait long for it. */
+export const partiesPerImportMax = 2_000;
+
 /** The ids of a party at the payment provider: `{ customer: 'cus_…', paymentMethod: 'pm_…' }`. */
 export type ProviderIds = Readonly<Record<string, string>>;
 

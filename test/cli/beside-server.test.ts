@@ -62,17 +62,17 @@ test('a command reaches a server whose data folder has a path that is too long f
   const service = await startService(t, { dataDir });
   await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).text(create);
   assert.deepEqual(
-    service.logLines.filter((line) => line.includes('admin.sock')),
+    service.logLines.filter((line) => line.includes('refresh.sock')),
     [],
   );
-  assert.ok(readdirSync(dataDir).includes('admin.sock'));
+  assert.ok(readdirSync(dataDir).includes('refresh.sock'));
   await service.close();
-  assert.equal(readdirSync(dataDir).includes('admin.sock'), false);
+  assert.equal(readdirSync(dataDir).includes('refresh.sock'), false);
 });
 
 test('clients of the admin socket that never close their side block no command', async (t) => {
   const { dataDir } = await startService(t);
-  const path = join(dataDir, 'admin.sock');
+  const path = join(dataDir, 'refresh.sock');
   for (let client = 0; client < socketClients; client += 1) {
     const socket = connect({ path, allowHalfOpen: true });
     t.after(() => socket.destroy());

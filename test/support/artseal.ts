@@ -25,11 +25,11 @@ export type CommandLine = string | readonly string[];
 
 const wordsOf = (line: CommandLine): readonly string[] => (typeof line === 'string' ? line.split(' ') : line);
 
-/** Runs `artseal` in this process with these settings. */
-export function artsealWith(env: Record<string, string>) {
+/** Runs `artseal` in this process with these settings. `common` are words that every command gets. */
+export function artsealWith(env: Record<string, string>, common: readonly string[] = []) {
   /** Runs a command that must exit with 0 and report nothing; returns its lines. */
   const lines = async (line: CommandLine): Promise<readonly string[]> => {
-    const { code, printed, errors } = await runHere(wordsOf(line), env);
+    const { code, printed, errors } = await runHere([...wordsOf(line), ...common], env);
     assert.deepEqual([code, errors], [0, []], `artseal ${line}`);
     return printed;
   };
@@ -47,7 +47,7 @@ export function artsealWith(env: Record<string, string>) {
     },
     /** Runs a command that must fail with this exit code; returns its error lines. */
     errors: async (code: number, line: CommandLine) => {
-      const result = await runHere(wordsOf(line), env);
+      const result = await runHere([...wordsOf(line), ...common], env);
       assert.equal(result.code, code, result.errors.join('\n'));
       return result.errors.join('\n');
     },

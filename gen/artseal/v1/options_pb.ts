@@ -11,7 +11,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file artseal/v1/options.proto.
  */
 export const file_artseal_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6MwoEdW5pdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEdW5pdDpBCgxtYXlfYmVfZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSCm1heUJlRW1wdHk6RAoNZnJlZV9vZl9xdW90YRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNOGAyABKAhSC2ZyZWVPZlF1b3RhQkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6MwoEdW5pdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEdW5pdDpBCgxtYXlfYmVfZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSCm1heUJlRW1wdHk6RAoNZnJlZV9vZl9xdW90YRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNOGAyABKAhSC2ZyZWVPZlF1b3RhOkwKEW1lc3NhZ2VfYnl0ZXNfbWF4Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY1IYDIAEoBVIPbWVzc2FnZUJ5dGVzTWF4QkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * The unit of a number, as error messages name it: "minor units (fen, cents)".
@@ -30,10 +30,18 @@ export const may_be_empty: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
   extDesc(file_artseal_v1_options, 1);
 
 /**
- * Calls do not count against the monthly quota.
+ * Calls over REST do not count against the monthly quota.
  *
  * @generated from extension: bool free_of_quota = 50003;
  */
 export const free_of_quota: GenExtension<MethodOptions, boolean> = /*@__PURE__*/
   extDesc(file_artseal_v1_options, 2);
+
+/**
+ * The largest request message in bytes, if it is not 65,536.
+ *
+ * @generated from extension: int32 message_bytes_max = 50004;
+ */
+export const message_bytes_max: GenExtension<MethodOptions, number> = /*@__PURE__*/
+  extDesc(file_artseal_v1_options, 3);
 

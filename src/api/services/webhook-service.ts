@@ -17,7 +17,7 @@ import { openUrl, sealUrl } from '../../keys/webhook-urls.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
-import { ownerScope } from '../principal.ts';
+import { callerOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
 import { listing } from './paging.ts';
@@ -87,7 +87,7 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
         const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
         const sealed = { sealedSecret, ...sealUrl(keyRing, webhookId, url) };
         const webhook = { ...given, ...sealed, webhookId, createdAtS: nowS() };
-        const owner = call.principal.callerId;
+        const { callerId: owner } = callerOf(call);
         return issued(await call.execute({ kind: 'AddWebhook', owner, webhook }), call);
       },
     }),

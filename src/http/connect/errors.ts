@@ -67,7 +67,7 @@ export function toConnectError(
   } = apiError;
   const info = { reason, domain: errorDomain, metadata: { requestId } };
   const error = new ConnectError(message, code, undefined, [{ desc: ErrorInfoSchema, value: info }]);
-  if (apiError instanceof ValidationError && reason === 'VALIDATION_FAILED') {
+  if (apiError instanceof ValidationError) {
     const fieldViolations = apiError.violations.map(({ field, rule }) => ({
       field: protoName(field, input),
       description: rule,

@@ -1,10 +1,12 @@
-import type {
-  DescMethod,
-  DescMethodServerStreaming,
-  DescMethodUnary,
-  DescService,
-  Message,
+import {
+  type DescMethod,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type DescService,
+  getOption,
+  type Message,
 } from '@bufbuild/protobuf';
+
 import {
   Code,
   ConnectError,
@@ -12,22 +14,26 @@ import {
   type ContextValues,
   createConnectRouter,
   createContextValues,
+  createRouterTransport,
   type HandlerContext,
+  type Interceptor,
   type MethodImpl,
+  type Transport,
 } from '@connectrpc/connect';
 import {
   compressionGzip,
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';
+import { message_bytes_max } from '../../../gen/artseal/v1/options_pb.ts';
 import { file_google_rpc_error_details } from '../../../gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { Health } from '../../../gen/health/v1/health_pb.ts';
-import type { BearerCheck } from '../../api/authentication.ts';
 import { type RequestEvent, setCaller } from '../../api/call-observer.ts';
 import { isStreaming, isUnary, isWriting, operationName } from '../../api/operation.ts';
 import type { Calls } from '../../api/pipeline.ts';
+import type { TypedPrincipal } from '../../api/principal.ts';
 import { ApiError, cancelled, toApiError, unavailable } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
@@ -47,11 +53,17 @@ import {
 import { checkGetQuery, shortenDeadline, strictProtoJson } from './requests.ts';
 import { connectionKey, createHealth, createReflection } from './standard-services.ts';
 
+/**
+ * Identifies the caller by the headers of a request, of which `header` returns the value. Throws AUTH_HEADER_MISSING,
+ * AUTH_HEADER_INVALID, KEY_SUSPENDED.
+ */
+export type Identify = (header: (name: string) => string | null) => TypedPrincipal;
+
 /** The dependencies of typed calls. */
 export interface TypedCallDependencies {
   readonly calls: Pick<Calls, 'identified' | 'streamed'>;
   readonly services: readonly DescService[];
-  readonly bearerCheck: BearerCheck;
+  readonly identify: Identify;
   readonly readiness: Pick<Readiness, 'check' | 'onChange'>;
   /** Aborted when the server begins to stop: health shows it, and streams end. */
   readonly draining: AbortSignal;
@@ -67,7 +79,7 @@ export type TypedCalls = (
   open: OpenCall,
 ) => void;
 
-/** The largest message in bytes, as over REST. */
+/** The largest message in bytes, as over REST, of a method without an option of its own. */
 const messageBytesMax = 65_536;
 
 /**
@@ -77,21 +89,21 @@ const messageBytesMax = 65_536;
 const readsPerCaller = 64;
 
 /**
- * Takes calls to their operation. Checks the bearer token first, before the message is read and before the library spends
- * anything on the call. Health needs no token; reflection and the operations do.
+ * Takes calls to their operation. Identifies the caller first, before the message is read and before the library spends anything
+ * on the call. Health needs no token; reflection and the operations do.
  */
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
-  const { bearerCheck } = dependencies;
   const reads = createKeyedLimit<string>({ perKey: readsPerCaller });
-  const router = createRouter(dependencies);
+  const router = createConnectRouter(routerOptions);
+  serveMethods(router, dependencies);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   /** Returns the caller. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED. */
-  function identify(request: AnyRequest, event: RequestEvent): string {
-    const { caller, tokenId } = bearerCheck(request.headers.authorization ?? null);
-    setCaller(event, caller);
-    event.tokenId = tokenId;
-    return caller;
+  function identify({ headers }: AnyRequest, event: RequestEvent): string {
+    const principal = dependencies.identify((name) => headers[name]?.toString() ?? null);
+    setCaller(event, principal.caller);
+    if (principal.kind === 'service') event.tokenId = principal.tokenId;
+    return principal.caller;
   }
 
   async function answer(...[request, response, event, open]: Parameters<TypedCalls>): Promise<void> {
@@ -135,16 +147,28 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   };
 }
 
-/** The methods of the services, of health and of reflection, in all protocols. */
-function createRouter(dependencies: TypedCallDependencies): ConnectRouter {
+/** A transport for clients in the same process. */
+export function createInMemoryTransport(
+  dependencies: TypedCallDependencies,
+  interceptors: Interceptor[],
+): Transport {
+  return createRouterTransport((router) => serveMethods(router, dependencies), {
+    router: routerOptions,
+    transport: { interceptors },
+  });
+}
+
+const routerOptions = {
+  interceptors: [explainErrors],
+  readMaxBytes: messageBytesMax,
+  // Not Brotli: a few bytes of it demand a window of 16 MB, which is allocated before anything is decompressed.
+  acceptCompression: [compressionGzip],
+};
+
+/** Serves the methods of the services, of health and of reflection, in all protocols. */
+function serveMethods(router: ConnectRouter, dependencies: TypedCallDependencies): void {
   const { services, readiness, draining, arrivalMs = requestMs } = dependencies;
   const { runUnary, runStream } = createMethods(dependencies);
-  const router = createConnectRouter({
-    interceptors: [explainErrors],
-    readMaxBytes: messageBytesMax,
-    // Not Brotli: a few bytes of it demand a window of 16 MB, which is allocated before anything is decompressed.
-    acceptCompression: [compressionGzip],
-  });
   function serve<M extends DescMethod>(method: M, implementation: MethodImpl<M>): void {
     router.rpc(method, implementation, {
       requestGate: async (context) => {
@@ -153,6 +177,7 @@ function createRouter(dependencies: TypedCallDependencies): ConnectRouter {
         if (method.methodKind !== 'bidi_streaming') limitArrival(context, arrivalMs);
       },
       jsonOptions: strictProtoJson(method.input),
+      readMaxBytes: getOption(method, message_bytes_max) || messageBytesMax,
     });
   }
   for (const method of services.flatMap((service) => service.methods)) {
@@ -171,18 +196,17 @@ function createRouter(dependencies: TypedCallDependencies): ConnectRouter {
   );
   serve(ServerReflection.method.serverReflectionInfo, reflectionInfo);
   serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
-  return router;
 }
 
 /** Runs the methods of the services through the pipeline. */
-function createMethods({ calls, bearerCheck, draining }: TypedCallDependencies) {
+function createMethods({ calls, identify, draining }: TypedCallDependencies) {
   async function runUnary(
     method: DescMethodUnary,
     message: Message,
     { values, signal, requestHeader, responseHeader }: HandlerContext,
   ): Promise<Message> {
     // Again, because the token may have ended while the message arrived.
-    const principal = bearerCheck(requestHeader.get('Authorization'));
+    const principal = identify((name) => requestHeader.get(name));
     values.set(callKeys.hasBegun, true);
     const key = requestHeader.get('Idempotency-Key');
     const idempotencyKeys = key === null ? [] : [key];
@@ -205,13 +229,13 @@ function createMethods({ calls, bearerCheck, draining }: TypedCallDependencies) 
     message: Message,
     { values, signal: gone, requestHeader }: HandlerContext,
   ): AsyncGenerator<Message> {
-    const authorization = requestHeader.get('Authorization');
-    const principal = bearerCheck(authorization);
+    const identified = () => identify((name) => requestHeader.get(name));
+    const principal = identified();
     values.set(callKeys.hasBegun, true);
     const signal = AbortSignal.any([gone, draining]);
     for await (const response of calls.streamed(principal, { method, message, signal })) {
       // Again, because the token may end before its stream.
-      bearerCheck(authorization);
+      identified();
       yield response;
     }
     if (!draining.aborted) return;

@@ -38,7 +38,7 @@ export async function listen(server: Server, address: ListenAddress): Promise<st
 }
 
 /** The user and the group of the process may connect, which takes write permission. */
-const socketMode = 0o660;
+const sharedMode = 0o660;
 /** The umask while a socket is created, until it has its mode. */
 const closedToAllOthers = 0o177;
 
@@ -46,10 +46,10 @@ const closedToAllOthers = 0o177;
 export const socketPathBytesMax = 103;
 
 /**
- * Listens on a Unix socket with mode 0660, which Node removes when the server closes. Replaces the socket of a killed process.
- * Rejects if another process listens on it, or if the path is another file.
+ * Listens on a Unix socket, which Node removes when the server closes. Replaces the socket of a killed process. Rejects if
+ * another process listens on it, or if the path is another file.
  */
-export async function listenOnUnixSocket(server: Server, path: string): Promise<void> {
+export async function listenOnUnixSocket(server: Server, path: string, mode = sharedMode): Promise<void> {
   try {
     await bind(server, path);
   } catch (error) {
@@ -57,7 +57,7 @@ export async function listenOnUnixSocket(server: Server, path: string): Promise<
     await removeStale(path);
     await bind(server, path);
   }
-  chmodSync(path, socketMode);
+  chmodSync(path, mode);
 }
 
 async function bind(server: Server, path: string): Promise<void> {

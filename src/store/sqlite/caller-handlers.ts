@@ -190,8 +190,9 @@ function createKeyHandlers(
         same,
       ),
     ),
-    RotateKey: writes(({ by, keyId, key, endsAtS }) => {
-      const old = requireKey(keyId);
+    RotateKey: writes(({ by, keyId: named, key, endsAtS }) => {
+      const old = requireKey(named);
+      const { keyId } = old;
       const { status, oldEndsAtS } = rotate(old, key.createdAtS, endsAtS);
       database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
       const added = insertKey(old.callerId, key, status);
@@ -200,8 +201,9 @@ function createKeyHandlers(
       outbox.add({ type: 'key.rotated', callerId: old.callerId, atMs: by.atS * 1_000, keyId });
       return added;
     }),
-    SetKeyStatus: writes(({ by, keyId, status }) => {
-      const key = requireKey(keyId);
+    SetKeyStatus: writes(({ by, keyId: named, status }) => {
+      const key = requireKey(named);
+      const { keyId } = key;
       if (key.status === status) return key;
       rejectRevoked(key.status);
       database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();

@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, or, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import {
   type KeyStatus,
@@ -80,9 +80,11 @@ export function createCallerRows(database: Database) {
       .$dynamic();
   const findPlatform = (name: string) => platforms(eq(caller.name, name)).get();
 
-  /** Throws NOT_FOUND. */
-  function requireKey(keyId: string): StoredKey {
-    const key = keys().where(eq(apiKey.keyId, keyId)).get();
+  /** Finds a key by its id or the API key itself. Throws NOT_FOUND. */
+  function requireKey(name: string): StoredKey {
+    const key = keys()
+      .where(or(eq(apiKey.keyId, name), eq(apiKey.apiKey, name)))
+      .get();
     if (key === undefined) throw keyNotFound();
     return key;
   }

@@ -25,8 +25,13 @@ export function rejectServed(dataDir: string): void {
   if (isServed(dataDir)) throw servedAlready(dataDir);
 }
 
-function servedAlready(dataDir: string): DatabaseError {
-  return new DatabaseError(`another artseal serves ${dataDir} already; stop it or use another folder.`);
+/** Another process has the lock. */
+export class FolderInUse extends DatabaseError {
+  override name = 'FolderInUse';
+}
+
+function servedAlready(dataDir: string): FolderInUse {
+  return new FolderInUse(`another artseal serves ${dataDir} already; stop it or use another folder.`);
 }
 
 /** Takes the lock of a data folder; undefined if another process has it. */

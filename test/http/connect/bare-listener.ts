@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import pino from 'pino';
-import type { BearerCheck } from '../../../src/api/authentication.ts';
 import type { Implementation } from '../../../src/api/operation.ts';
 import { createCalls, createDispatcher } from '../../../src/api/pipeline.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { ConnectionTimeouts } from '../../../src/http/connect/connections.ts';
 import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';
-import { createTypedCalls, type TypedCalls } from '../../../src/http/connect/typed-calls.ts';
+import { createTypedCalls, type Identify, type TypedCalls } from '../../../src/http/connect/typed-calls.ts';
 import { createClientOf } from '../../../src/http/listen/clients.ts';
 import { type AnyResponse, OpenCalls } from '../../../src/http/listen/open-calls.ts';
 import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
@@ -56,7 +55,7 @@ export interface OperationsOptions {
   /** Stores nothing and succeeds by default. */
   readonly execute?: Store['execute'];
   /** Accepts every token by default. */
-  readonly bearerCheck?: BearerCheck;
+  readonly identify?: Identify;
   readonly draining?: AbortSignal;
   readonly stalledMs?: number | undefined;
 }
@@ -69,7 +68,7 @@ const stored: Store['execute'] = async () => ({
 export async function openOperations(
   t: TestContext,
   implementation: Implementation,
-  { execute = stored, bearerCheck = () => ledger, draining, stalledMs }: OperationsOptions = {},
+  { execute = stored, identify = () => ledger, draining, stalledMs }: OperationsOptions = {},
 ) {
   const dispatcher = createDispatcher([implementation]);
   const calls = createCalls({
@@ -77,7 +76,7 @@ export async function openOperations(
     keyRing: createKeyRing(parseMasterKeys('0'.repeat(64))),
   });
   const typedCalls = createTypedCalls({
-    ...{ calls, services: dispatcher.services, bearerCheck, readiness: createSwitchedReadiness() },
+    ...{ calls, services: dispatcher.services, identify, readiness: createSwitchedReadiness() },
     draining: draining ?? new AbortController().signal,
   });
   const responses: AnyResponse[] = [];
@@ -99,7 +98,7 @@ export async function openWithoutOperations(
       identified: () => Promise.reject(new Error('The operation has begun.')),
       streamed: () => assert.fail('Nothing streams here.'),
     },
-    ...{ services: [], bearerCheck: () => ledger, readiness, draining: draining.signal, ...over },
+    ...{ services: [], identify: () => ledger, readiness, draining: draining.signal, ...over },
   });
   return { ...(await openBareListener(t, typedCalls)), draining, readiness };
 }

@@ -21,7 +21,7 @@ test('64 reads of a caller run at the same time, and those that wait do not dela
     },
   });
   const { baseUrl } = await openOperations(t, implement(ProvenanceService, 'read', { getProvenance }), {
-    bearerCheck: (header) => ({ ...ledger, caller: String(header) }),
+    identify: (header) => ({ ...ledger, caller: String(header('authorization')) }),
   });
   const read = (token: string) =>
     typedClients(createTypedTransport(baseUrl, token)).provenance.getProvenance({});

@@ -109,7 +109,7 @@ test('a connection has at most six Watch streams at a time', async () => {
 
 /** The listener alone; the test decides when it drains and what fails. */
 const openListener = (t: TestContext) =>
-  openWithoutOperations(t, { bearerCheck: () => assert.fail('Nobody is known here.') });
+  openWithoutOperations(t, { identify: () => assert.fail('Nobody is known here.') });
 
 test('draining ends a Watch of a process that is not ready, without a second NOT_SERVING', async (t) => {
   const { draining, readiness, baseUrl } = await openListener(t);

@@ -105,7 +105,7 @@ test('extensions are found by message and number', async () => {
   ]);
   assert.equal(filesOf(byNumber).at(-1), 'google/api/annotations.proto');
   assert.equal(numbers?.case, 'allExtensionNumbersResponse');
-  assert.deepEqual(numbers.value.extensionNumber, [50_003, 72_295_728]);
+  assert.deepEqual(numbers.value.extensionNumber, [50_003, 50_004, 72_295_728]);
   assert.equal(none?.case, 'allExtensionNumbersResponse');
   assert.deepEqual(none.value.extensionNumber, []);
   assert.equal(nobody?.case, 'errorResponse');

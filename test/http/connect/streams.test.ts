@@ -9,6 +9,7 @@ import { streamsMax } from '../../../src/api/concurrency-limit.ts';
 import { implement, operation, parsed, type StreamCall, streaming } from '../../../src/api/operation.ts';
 import type { ServicePrincipal } from '../../../src/api/principal.ts';
 import { ApiError } from '../../../src/domain/reason.ts';
+import type { Identify } from '../../../src/http/connect/typed-calls.ts';
 import { fileArtwork, openEscrow, refundEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -47,12 +48,12 @@ async function openListener(t: TestContext, run: Operation, stalledMs?: number) 
   });
   const draining = new AbortController();
   const ended = new Set<string>();
-  const bearerCheck = (authorization: string | null): ServicePrincipal => {
-    const tokenId = authorization ?? '';
+  const identify: Identify = (header): ServicePrincipal => {
+    const tokenId = header('authorization') ?? '';
     if (ended.has(tokenId)) throw new ApiError('AUTH_HEADER_INVALID', 'The token was revoked.');
     return { ...ledger, tokenId };
   };
-  const options = { bearerCheck, draining: draining.signal, stalledMs };
+  const options = { identify, draining: draining.signal, stalledMs };
   const { baseUrl, responses, logLines } = await openOperations(t, implementation, options);
   return {
     ...{ watched, draining, baseUrl, responses },

@@ -1,0 +1,120 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type AdminService,
+  type CreateKeyRequest,
+  Key_Status,
+  Key_Tier,
+  type KeySchema,
+  Platform_Status,
+} from '../../../gen/artseal/v1/admin_pb.ts';
+import { checkReason } from '../../domain/audit-entry.ts';
+import {
+  type Agreement,
+  checkAgreement,
+  checkOverlap,
+  type KeyStatus,
+  overlapS,
+  statusAt,
+  type Tier,
+} from '../../domain/caller.ts';
+import { createIssuance, type IssuedKey } from '../../keys/issuance.ts';
+import type { StoredKey } from '../../store/caller-commands.ts';
+import { type Call, type Operations, operation, parsed } from '../operation.ts';
+import { actorOf } from '../principal.ts';
+import type { ServiceDependencies } from './dependencies.ts';
+import { wordOf } from './enum-words.ts';
+import { listing } from './paging.ts';
+
+/** The operations of AdminService for the API keys of platforms. */
+export function createKeyOperations(
+  dependencies: ServiceDependencies,
+): Pick<
+  Operations<typeof AdminService>,
+  'createKey' | 'listKeys' | 'rotateKey' | 'suspendKey' | 'resumeKey' | 'revokeKey'
+> {
+  const { clock, paging, timestamp } = dependencies;
+  const issuanceOf = ({ execute }: Call) => createIssuance({ ...dependencies, execute });
+  const shown = (key: StoredKey) => keyMessage(key, statusAt(key, clock.nowMs() / 1000), timestamp);
+  const issued = ({ key, apiSecret }: IssuedKey) => ({ key: shown(key), apiSecret });
+  const byOf = (call: Call, { reason }: Reasoned) => actorOf(call, clock, reason);
+
+  const settingKey = (status: KeyStatus) => ({
+    parse: parseReasoned<{ readonly keyId: string }>,
+    run: async (request: Reasoned & { readonly keyId: string }, call: Call) => {
+      const [by, { keyId }] = [byOf(call, request), request];
+      return { key: shown(await call.execute({ kind: 'SetKeyStatus', by, keyId, status })) };
+    },
+  });
+
+  return {
+    createKey: operation({
+      parse: (request) => {
+        const agreement = toAgreement(request);
+        const violations = [...checkAgreement(agreement), ...checkReason(request.reason)];
+        return parsed(violations, () => ({ agreement, request }));
+      },
+      run: async ({ agreement, request }, call) =>
+        issued(await issuanceOf(call).issueKey(agreement, byOf(call, request))),
+    }),
+    listKeys: listing(paging, {
+      find: (_, page, { execute }) => execute({ kind: 'ListKeys', page }),
+      respond: ({ items }) => ({ keys: items.map(shown) }),
+    }),
+    rotateKey: operation({
+      parse: ({ keyId, overlapSeconds = overlapS.default, reason }) => {
+        const violations = [...checkOverlap(overlapSeconds), ...checkReason(reason)];
+        return parsed(violations, () => ({ keyId, overlapSeconds, reason }));
+      },
+      run: async ({ keyId, overlapSeconds, reason }, call) =>
+        issued(await issuanceOf(call).rotateKey(keyId, overlapSeconds, byOf(call, { reason }))),
+    }),
+    suspendKey: operation(settingKey('SUSPENDED')),
+    resumeKey: operation(settingKey('ACTIVE')),
+    revokeKey: operation(settingKey('REVOKED')),
+  };
+}
+
+/** A change and its reason; empty for none. */
+export interface Reasoned {
+  readonly reason: string;
+}
+
+/** Parses a change that takes a reason. */
+export const parseReasoned = <R>(request: Reasoned & R) => parsed(checkReason(request.reason), () => request);
+
+function toAgreement({ name, tier, monthlyQuota, unlimited, filingCap }: CreateKeyRequest): Agreement {
+  const [quota, cap] = [numberOf(monthlyQuota), numberOf(filingCap)];
+  return { name, tier: tierOf(tier), monthlyQuota: quota, unlimited, filingCap: cap };
+}
+
+/** An optional number of a message. */
+export const numberOf = (value: bigint | undefined) => (value === undefined ? undefined : Number(value));
+
+const tierNames: readonly Tier[] = ['TRIAL', 'STANDARD', 'ENTERPRISE'];
+
+/** The tier of a number; undefined if there is none. */
+export const tierOf = (value: Key_Tier) => wordOf(tierNames, Key_Tier, value);
+
+function keyMessage(
+  key: StoredKey,
+  status: KeyStatus,
+  timestamp: ServiceDependencies['timestamp'],
+): MessageInitShape<typeof KeySchema> {
+  const { keyId, apiKey, caller, tier, monthlyQuota, createdAtS, expiresAtS, platformStatus } = key;
+  return {
+    keyId,
+    apiKey,
+    caller,
+    tier: Key_Tier[tier],
+    ...quotaField(monthlyQuota),
+    status: Key_Status[status],
+    createdAt: timestamp(createdAtS * 1_000),
+    expiresAt: expiresAtS === null ? '' : timestamp(expiresAtS * 1_000),
+    platformStatus: Platform_Status[platformStatus],
+  };
+}
+
+/** The field of a monthly quota; absent for unlimited. */
+export function quotaField(quota: number | null): { monthlyQuota?: bigint } {
+  return quota === null ? {} : { monthlyQuota: BigInt(quota) };
+}

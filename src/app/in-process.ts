@@ -1,0 +1,79 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { pino } from 'pino';
+import { identifyLocal, userHeader } from '../api/authentication.ts';
+import { createCalls } from '../api/pipeline.ts';
+import type { Config } from '../config/config.ts';
+import { createCalendar } from '../domain/calendar.ts';
+import { madeUpOrigin } from '../evidence/log/origin.ts';
+import { createCheckpointFile } from '../evidence/log/publication.ts';
+import { createSigner } from '../evidence/log/signer.ts';
+import { createInMemoryTransport } from '../http/connect/typed-calls.ts';
+import { createBackupCommands } from '../operations/backup/commands.ts';
+import { checkInChild } from '../operations/check/child.ts';
+import { createChildCommands } from '../operations/child-commands.ts';
+import { openRegistry, type RegistryOptions, systemClock } from '../operations/registry.ts';
+import { reconciliationLimits } from '../payments/reconciliation/limits.ts';
+import { createService } from './service.ts';
+import { backupAccess } from './start.ts';
+
+/** The services of a data folder in this process. Other processes cannot use the folder until it is closed. */
+export interface InProcess {
+  readonly transport: ReturnType<typeof createInMemoryTransport>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the services without listeners and without background work: what is due is done when the server starts. Throws
+ * FolderInUse, and what `openRegistry` throws.
+ */
+export async function openInProcess(
+  config: Config,
+  options: Pick<RegistryOptions, 'isMasterKeyLost'>,
+  interceptors: Parameters<typeof createInMemoryTransport>[1],
+): Promise<InProcess> {
+  await using opened = new AsyncDisposableStack();
+  const clock = systemClock;
+  const registry = await openRegistry(config, 'EXISTING', options);
+  const { store, execute, keyRing } = registry;
+  opened.defer(() => store.close());
+  await store.beginServing();
+  const { environment, currency, dataDir, webhooks } = config;
+  const { parties, open } = config.provider;
+  const provider = await open(config.providerSettings, { dataDir, clock });
+  opened.defer(() => provider.close());
+  const calendar = createCalendar(config.timeZone);
+  const log = pino({ level: 'silent' });
+  const commands = createChildCommands();
+  opened.defer(commands.stop);
+  const service = createService({
+    ...{ store, keyRing, clock, calendar, provider, log, environment, currency, webhooks },
+    publication: createSigner({
+      ...{ execute, keyRing, clock, log, origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) },
+      file: createCheckpointFile(dataDir),
+    }),
+    filingClock: { setByS: () => 0, refresh: async () => {} },
+    isRolledBack: () => false,
+    reload: async () => [],
+    partyRules: parties,
+    random: Math.random,
+    newInstructionId: randomUUIDv7,
+    backups: backupAccess(config, createBackupCommands(commands, dataDir)),
+    check: (signal) => checkInChild(commands, config.variables, signal),
+    limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs },
+  });
+  opened.defer(service.stop);
+  const { dispatcher } = service;
+  const calls = createCalls({ store, keyRing, clock, calendar, dispatcher });
+  const transport = createInMemoryTransport(
+    {
+      calls,
+      services: dispatcher.services,
+      identify: (header) => identifyLocal(header(userHeader)),
+      readiness: { check: async () => [], onChange: () => () => {} },
+      draining: new AbortController().signal,
+    },
+    interceptors,
+  );
+  const running = opened.move();
+  return { transport, close: () => running.disposeAsync() };
+}

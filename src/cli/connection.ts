@@ -1,0 +1,214 @@
+import { readFileSync } from 'node:fs';
+import { connect as connectSocket } from 'node:net';
+import { userInfo } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { DescService } from '@bufbuild/protobuf';
+import {
+  type Client,
+  ConnectError,
+  createClient,
+  type Interceptor,
+  type Transport,
+} from '@connectrpc/connect';
+import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { BadRequestSchema, ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
+import { userHeader } from '../api/authentication.ts';
+import { type ClientTls, http2Target } from '../client/typed.ts';
+import { clientVariables, readConfig, readDataDir } from '../config/config.ts';
+import { ApiError, type Reason } from '../domain/reason.ts';
+import { ValidationError } from '../domain/violation.ts';
+import { openAdminSocket } from '../http/listen/admin-socket.ts';
+import type { RegistryOptions } from '../operations/registry.ts';
+import { FolderInUse } from '../store/sqlite/serving-lock.ts';
+import { UsageError } from './command.ts';
+
+/** How long a command waits until a server that starts or stops, or another command, has finished, in milliseconds. */
+const folderTimeoutMs = 10_000;
+/** How soon it tries again, in milliseconds. */
+const retryMs = 50;
+/** How long a call may take, in milliseconds. Streams may take longer. */
+const callTimeoutMs = 30_000;
+/** How often a call asks the server whether it is still there, in milliseconds. */
+const pingIntervalMs = 10_000;
+
+/** The page about a server that does not answer. */
+const hangsPage = 'docs/operate/incidents/server-hangs.md';
+
+/** A connection to the services. */
+export interface Connection {
+  readonly transport: Transport;
+  /** Who answers, for messages. */
+  readonly server: string;
+  close(): Promise<void>;
+}
+
+/** Options that few commands need. */
+export type ConnectionOptions = Pick<RegistryOptions, 'isMasterKeyLost'>;
+
+/**
+ * Connects to the server at `url`; without one, to the server of the data folder, or to the services in this process if none
+ * runs. Throws UsageError, FolderInUse, and what opening the folder throws.
+ */
+export async function connect(
+  url: string | undefined,
+  env: NodeJS.ProcessEnv,
+  options: ConnectionOptions = {},
+): Promise<Connection> {
+  if (url !== undefined) return connectRemote(url, env);
+  const dataDir = readDataDir(env);
+  const untilMs = performance.now() + folderTimeoutMs;
+  for (;;) {
+    const served = await connectToServer(dataDir, env);
+    if (served !== undefined) return served;
+    try {
+      return await openFolder(env, options);
+    } catch (error) {
+      if (!(error instanceof FolderInUse)) throw error;
+      if (performance.now() < untilMs) await wait(retryMs);
+      else throw new Error(`${dataDir} is in use, and no server answers there: see ${hangsPage}.`);
+    }
+  }
+}
+
+/** The services of the data folder in this process. */
+async function openFolder(env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Connection> {
+  const config = readConfig(env);
+  const { openInProcess } = await import('../app/in-process.ts');
+  const { transport, close } = await openInProcess(config, options, [asUser(env)]);
+  return { transport, server: config.dataDir, close };
+}
+
+/** Connects to the admin socket; undefined if no process listens there. */
+async function connectToServer(dataDir: string, env: NodeJS.ProcessEnv): Promise<Connection | undefined> {
+  const socket = openAdminSocket(dataDir);
+  const { path } = socket;
+  if (!(await hasListener(path))) {
+    socket[Symbol.dispose]();
+    return undefined;
+  }
+  const { transport, close } = openHttp2(http2Target(`unix:${path}`), asUser(env));
+  return {
+    transport,
+    server: `the server of ${dataDir}`,
+    close: async () => {
+      close();
+      socket[Symbol.dispose]();
+    },
+  };
+}
+
+function openHttp2({ baseUrl, nodeOptions }: ReturnType<typeof http2Target>, identify: Interceptor) {
+  // A server that hangs answers no ping, which ends its streams.
+  const sessionManager = new Http2SessionManager(baseUrl, { pingIntervalMs }, nodeOptions);
+  const transport = createConnectTransport({
+    ...{
+      httpVersion: '2',
+      baseUrl,
+      sessionManager,
+      interceptors: [identify],
+      defaultTimeoutMs: callTimeoutMs,
+    },
+  });
+  return { transport, close: () => sessionManager.abort() };
+}
+
+function hasListener(path: string): Promise<boolean> {
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  const socket = connectSocket({ path });
+  socket.once('connect', () => resolve(true));
+  socket.once('error', (error: NodeJS.ErrnoException) =>
+    ['ENOENT', 'ENOTDIR', 'ECONNREFUSED'].includes(error.code ?? '') ? resolve(false) : reject(error),
+  );
+  return promise.finally(() => socket.destroy());
+}
+
+/** Connects to a server with the token of the environment. Throws UsageError. */
+function connectRemote(url: string, env: NodeJS.ProcessEnv): Connection {
+  if (!/^(https?:\/\/[^/]+\/?|unix:\/.+)$/.test(url))
+    throw new UsageError(`takes --url https://HOST:PORT or unix:/PATH, not '${url}'`);
+  const token = env[clientVariables.token];
+  if (!token) throw new UsageError(`needs a token in ${clientVariables.token} with --url`);
+  const { ca, certificate, key } = clientVariables;
+  const files = { ca: env[ca], cert: env[certificate], key: env[key] };
+  const tls: ClientTls = Object.fromEntries(
+    Object.entries(files).flatMap(([name, file]) => (file ? [[name, readFileSync(file)]] : [])),
+  );
+  const { transport, close } = openHttp2(
+    http2Target(url, tls),
+    withHeader('Authorization', `Bearer ${token}`),
+  );
+  return { transport, server: url, close: async () => close() };
+}
+
+/** Names the user of this command, for the audit log. */
+const asUser = (env: NodeJS.ProcessEnv): Interceptor =>
+  withHeader(userHeader, encodeURIComponent(userName(env)));
+
+function withHeader(name: string, value: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set(name, value);
+    return next(request);
+  };
+}
+
+/** The user who runs this process, or who called sudo or artseal-admin according to the environment. */
+export function userName({ SUDO_USER }: NodeJS.ProcessEnv): string {
+  if (SUDO_USER) return SUDO_USER;
+  try {
+    return userInfo().username;
+  } catch {
+    // In a container a user may have no name.
+    return String(process.getuid?.() ?? 'unknown');
+  }
+}
+
+/**
+ * A client that connects at its first call. Its calls throw the errors of the service: ApiError with its reason, or an Error that
+ * says who does not answer.
+ */
+export function clientOf<S extends DescService>(service: S, connect: () => Promise<Connection>): Client<S> {
+  async function call(name: string, args: readonly unknown[]) {
+    const { transport, server } = await connect();
+    const client = createClient(service, transport) as Record<string, (...args: unknown[]) => unknown>;
+    return { response: client[name]?.(...args), server };
+  }
+  async function unary(name: string, args: readonly unknown[]) {
+    const { response, server } = await call(name, args);
+    return Promise.resolve(response).catch((error) => Promise.reject(explain(error, server)));
+  }
+  async function* stream(name: string, args: readonly unknown[]) {
+    const { response, server } = await call(name, args);
+    try {
+      yield* response as AsyncIterable<unknown>;
+    } catch (error) {
+      throw explain(error, server);
+    }
+  }
+  const methods = service.methods.map(({ localName, methodKind }) => {
+    const run = methodKind === 'unary' ? unary : stream;
+    return [localName, (...args: unknown[]) => run(localName, args)] as const;
+  });
+  return Object.fromEntries(methods) as Client<S>;
+}
+
+function explain(thrown: unknown, server: string): Error {
+  const error = ConnectError.from(thrown);
+  const [info] = error.findDetails(ErrorInfoSchema);
+  if (info === undefined)
+    return new Error(`${server} does not answer (${error.rawMessage}): see ${hangsPage}`);
+  const reason = info.reason as Reason;
+  const [invalid] = error.findDetails(BadRequestSchema);
+  if (invalid === undefined) return new ApiError(reason, error.rawMessage);
+  const violations = invalid.fieldViolations.map(({ field, description: rule }) => ({
+    field: jsonName(field),
+    rule,
+  }));
+  const more = Number(/; and (\d+) more$/.exec(error.rawMessage)?.[1] ?? 0);
+  return new ValidationError(reason, violations, error.rawMessage, more);
+}
+
+/** The name of a field in JSON: `keyId` of `key_id`. */
+function jsonName(path: string): string {
+  const [first = '', ...rest] = path.split('.');
+  return [first.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), ...rest].join('.');
+}

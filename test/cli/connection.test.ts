@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { chmodSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { artsealWith } from '../support/artseal.ts';
+import { commandsOver, connections } from '../support/connections.ts';
+import { issueInto } from '../support/issued.ts';
+import { startService } from '../support/service.ts';
+import { send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const create = 'key create --name gallery --tier TRIAL';
+
+for (const connection of connections) {
+  test(`over ${connection}: changes, lists of several pages, errors, and who changed what`, async (t) => {
+    const artseal = await commandsOver(t, connection);
+    const { keyId } = await artseal.json(`${create} --reason agreed`);
+    for (let count = 1; count <= 100; count += 1) await artseal.json(`key rotate ${keyId}`);
+    assert.equal((await artseal.list('key list')).length, 101);
+    assert.match(
+      await artseal.errors(1, 'key suspend key_none'),
+      /^artseal: NOT_FOUND: .*See artseal key list$/,
+    );
+    assert.match(
+      await artseal.errors(1, `key rotate ${keyId} --overlap 2592001`),
+      /^artseal: VALIDATION_FAILED: --overlap must be whole seconds from 0 to 2592000$/,
+    );
+    const entries = await artseal.list('audit-log');
+    const { actor, action, reason } = entries.at(connection === 'a remote server' ? -2 : -1);
+    assert.deepEqual([action, reason], ['key create', 'agreed']);
+    assert.match(actor, connection === 'a remote server' ? /^token tok_\S+ \(\S+\)$/ : /^local:\S+$/);
+  });
+}
+
+test('only the user of the server may connect to the admin socket', async (t) => {
+  const { dataDir } = await startService(t);
+  assert.equal(statSync(join(dataDir, 'admin.sock')).mode & 0o777, 0o600);
+});
+
+test('a command over the admin socket needs no other setting than the folder', async (t) => {
+  const service = await startService(t, { env: { ARTSEAL_CURRENCY: 'EUR' } });
+  await artsealWith({ ARTSEAL_DATA_DIR: service.dataDir, ARTSEAL_CURRENCY: 'CNY' }).json(create);
+});
+
+test('the admin socket of a folder with a long path is used', async (t) => {
+  const dataDir = join(temporaryFolder(t), 'a'.repeat(120));
+  const service = await startService(t, { dataDir });
+  const key = await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).json(create);
+  const { status } = await send(service.publicUrl, key, { target: '/api/v1/provenance/AS-2026-999999' });
+  assert.equal(status, 404);
+});
+
+test('a remote command needs a URL and a token that the server knows', async (t) => {
+  const { internalUrl } = await startService(t);
+  for (const [env, url, code, message] of [
+    [
+      {},
+      internalUrl,
+      2,
+      /^artseal: key list needs a token in ARTSEAL_TOKEN with --url; see artseal key --help$/,
+    ],
+    [
+      { ARTSEAL_TOKEN: 'it_1' },
+      'localhost:1',
+      2,
+      /takes --url https:\/\/HOST:PORT or unix:\/PATH, not 'localhost:1'/,
+    ],
+    [{ ARTSEAL_TOKEN: 'it_1' }, internalUrl, 1, /^artseal: AUTH_HEADER_INVALID: /],
+    [
+      { ARTSEAL_TOKEN: 'it_1' },
+      'http://127.0.0.1:1',
+      1,
+      /^artseal: http:\/\/127\.0\.0\.1:1 does not answer \(.*ECONNREFUSED/,
+    ],
+  ] as const)
+    assert.match(await artsealWith(env, ['--url', url]).errors(code, 'key list'), message);
+});
+
+test('a token without the scope operate gets PERMISSION_DENIED', async (t) => {
+  const { internalUrl, token } = await startService(t);
+  const artseal = artsealWith({ ARTSEAL_TOKEN: await token() }, ['--url', internalUrl]);
+  assert.match(await artseal.errors(1, 'key list'), /^artseal: PERMISSION_DENIED: /);
+});
+
+test('commands on a stopped folder wait for one another', async (t) => {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  await issueInto(env.ARTSEAL_DATA_DIR, 0);
+  const artseal = artsealWith(env);
+  const names = ['one', 'two', 'three', 'four'];
+  await Promise.all(names.map((name) => artseal.json(`key create --name ${name} --tier TRIAL`)));
+  assert.deepEqual((await artseal.list('platform list')).map(({ name }) => name).sort(), names.toSorted());
+});
+
+test('a file that is no socket, or a socket that may not be used, is reported', async (t) => {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  await issueInto(env.ARTSEAL_DATA_DIR, 0);
+  const path = join(env.ARTSEAL_DATA_DIR, 'admin.sock');
+  const server = createServer((socket) => socket.destroy()).listen({ path });
+  t.after(() => server.close());
+  assert.match(
+    await artsealWith(env).errors(1, 'key list'),
+    /^artseal: the server of \S+ does not answer \(/,
+  );
+  if (process.getuid?.() === 0) return;
+  chmodSync(path, 0);
+  assert.match(await artsealWith(env).errors(1, 'key list'), /EACCES/);
+});
