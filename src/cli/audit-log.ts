@@ -10,7 +10,7 @@ export const auditLog: Command = {
   summary: 'list who changed what, and why',
   details: [
     'Lists changes of keys, tokens, platforms, parties and secrets, changes of webhooks by operators, and decisions about',
-    'orders, by command or by AdminService. The newest entry is first.',
+    'orders, by command or over RPC. The newest entry is first.',
     'Each entry is stored in the transaction of its change. The database rejects changes of entries.',
     '--since takes a day of ARTSEAL_TIME_ZONE (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration (7d).',
   ],

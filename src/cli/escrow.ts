@@ -1,15 +1,21 @@
-import { createHash, randomUUIDv7 } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
+import { Escrow_State } from '../../gen/artseal/v1/escrow_pb.ts';
+import {
+  DecideOrderRequest_Decision as Decisions,
+  Order_OpenInstruction_Kind as Kinds,
+  type Order,
+  ReviewService,
+  Order_OpenInstruction_Status as Statuses,
+} from '../../gen/artseal/v1/review_pb.ts';
 import { oneOf } from '../config/settings.ts';
 import { escrowStates, isByOperator } from '../domain/escrow.ts';
-import { type Decision, type OrderEnd, orderEnds } from '../domain/resolution.ts';
-import { readLog } from '../evidence/log/verification.ts';
-import type { EscrowCase } from '../store/reconciliation-commands.ts';
+import { orderEnds } from '../domain/resolution.ts';
 import { type Action, type CommandGroup, readFlag, UsageError, type Words } from './command.ts';
-import { changeRegistry, type Session, withRegistry } from './session.ts';
+import { type CallSession, calls, present, wordIn } from './session.ts';
 
-/** The flags of the decisions. CLOSE and END do without the provider. */
+/** The flags of the decisions. END is a call of its own. */
 const decisions = {
   'look-again': 'LOOK_AGAIN',
   accept: 'ACCEPT',
@@ -17,7 +23,7 @@ const decisions = {
   stop: 'STOP',
   close: 'CLOSE',
   end: 'END',
-} as const satisfies Record<string, Decision | 'CLOSE' | 'END'>;
+} as const satisfies Record<string, keyof typeof Decisions | 'END'>;
 
 const flags = Object.keys(decisions).map((flag) => `--${flag}`);
 const flagList = flags.join(', ');
@@ -29,15 +35,14 @@ const list: Action = {
     'hold lapses, and until when the buyer can act.',
     'Instructions: PREPARED is stored, SENT is being sent, UNKNOWN got no response and will be looked up.',
   ],
-  run: async (words, terminal) => {
-    const selection = {
-      state: readFlag(words, 'state', oneOf(escrowStates)),
-      needsReview: words.has('review'),
-    };
-    return withRegistry(words, terminal, ({ execute, showAll }) =>
-      showAll((page) => execute({ kind: 'ListCases', selection, page }), show),
-    );
-  },
+  ...calls(({ words, client, showAll }) => {
+    const state = readFlag(words, 'state', oneOf(escrowStates)) ?? 'STATE_UNSPECIFIED';
+    const selection = { state: Escrow_State[state], needsReview: words.has('review') };
+    return showAll(async (page) => {
+      const { orders, nextPageToken } = await client(ReviewService).listOrders({ ...selection, ...page });
+      return [orders, nextPageToken];
+    }, show);
+  }),
 };
 
 const resolve: Action = {
@@ -57,25 +62,16 @@ const resolve: Action = {
     '--evidence    is the file that proves it. The server stores its SHA-256, not the file.',
     '--reason      is stored with the decision: artseal audit-log shows both.',
   ],
-  run: async (words, terminal) => {
-    const decision = await decisionOf(words);
-    return changeRegistry(words, terminal, async (session) => {
-      const { execute, calendar, actor } = session;
-      const [by, escrowId] = [actor(), words.required('ESCROW_ID')];
-      const nowMs = Date.now();
-      const at = { atMs: nowMs, timestamp: calendar.timestamp(nowMs) };
-      const instructionId = randomUUIDv7();
-      const { kind } = decision;
-      if (kind === 'END') await readLog(execute);
-      const found =
-        kind === 'CLOSE'
-          ? await execute({ kind: 'CloseOrder', by, escrowId, at })
-          : kind === 'END'
-            ? await execute({ ...decision, kind: 'EndOrder', by, escrowId, at })
-            : await execute({ kind: 'Decide', by, escrowId, decision: kind, instructionId, nowMs });
-      show(found, session);
-    });
-  },
+  ...calls(async (session) => {
+    const { words, client, reason } = session;
+    const { decision, proof } = await decisionOf(words);
+    const request = { escrowId: words.required('ESCROW_ID'), reason };
+    const { order } =
+      proof === undefined
+        ? await client(ReviewService).decideOrder({ ...request, decision })
+        : await client(ReviewService).endOrder({ ...request, ...proof });
+    show(present(order), session);
+  }),
 };
 
 /** `artseal escrow` */
@@ -85,10 +81,10 @@ export const escrow: CommandGroup = {
   details: ['A running server carries out a decision at once, a stopped one when it starts.'],
 };
 
-/** What a person decides. */
+/** What a person decides, or how the order ends and what proves it. */
 type Chosen =
-  | { readonly kind: Decision | 'CLOSE' }
-  | { readonly kind: 'END'; readonly end: OrderEnd; readonly evidence: string };
+  | { readonly decision: Decisions; readonly proof?: never }
+  | { readonly proof: { readonly end: Escrow_State; readonly evidence: string }; readonly decision?: never };
 
 /** Reads the decision and its evidence. Throws UsageError, and an Error for an unreadable file. */
 async function decisionOf(words: Words): Promise<Chosen> {
@@ -98,33 +94,32 @@ async function decisionOf(words: Words): Promise<Chosen> {
   const [kind, evidence] = [chosen[1], words.text('evidence')];
   if (kind !== 'END') {
     if (evidence !== undefined) throw new UsageError('takes --evidence FILE only with --end');
-    return { kind };
+    return { decision: Decisions[kind] };
   }
   const end = readFlag(words, 'end', oneOf(orderEnds));
   if (end === undefined || evidence === undefined) throw new UsageError('needs --evidence FILE with --end');
   const digest = createHash('sha256');
   await pipeline(createReadStream(evidence), digest);
-  return { kind, end, evidence: digest.digest('hex') };
+  return { proof: { end: Escrow_State[end], evidence: digest.digest('hex') } };
 }
 
-function shown({ order, review, reference, open }: EscrowCase, { calendar }: Session) {
-  const { escrowId, state, amount, filingNo, buyerId, sellerId, caller, timestamp } = order;
-  const { holdExpiresAtMs, nextAction } = order;
-  const at = (atMs: number | undefined) => (atMs === undefined ? undefined : calendar.timestamp(atMs));
+function shown({ escrow, review, reference, underWay }: Order) {
+  const order = present(escrow);
+  const { escrowId, amount, filingNo, buyerId, sellerId, caller, timestamp, holdExpiresAt } = order;
   return {
     escrowId,
-    state,
+    state: wordIn(Escrow_State, order.state),
     byOperator: isByOperator(order) || undefined,
     ...{ amount: Number(amount), filingNo, buyerId, sellerId, caller, timestamp, reference },
-    underWay: open.map(({ kind, status }) => `${kind} ${status}`),
-    holdExpiresAt: at(holdExpiresAtMs),
-    buyerActsUntil: at(nextAction?.untilMs),
+    underWay: underWay.map(({ kind, status }) => `${wordIn(Kinds, kind)} ${wordIn(Statuses, status)}`),
+    holdExpiresAt,
+    buyerActsUntil: order.nextAction?.expiresAt,
     review,
   };
 }
 
-function show(found: EscrowCase, session: Session): void {
-  const order = shown(found, session);
+function show(found: Order, session: CallSession): void {
+  const order = shown(found);
   const { escrowId, state, amount, filingNo, caller, timestamp, reference, review } = order;
   const notes = [...order.underWay];
   if (order.buyerActsUntil !== undefined) notes.push(`the buyer can act until ${order.buyerActsUntil}`);

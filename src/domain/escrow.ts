@@ -44,7 +44,11 @@ export interface EscrowChange extends Partial<AfterPayout> {
 }
 
 /** Whether an operator confirmed the state of an order in place of the provider. */
-export function isByOperator({ history }: Pick<Escrow, 'history'>): boolean {
+export function isByOperator({
+  history,
+}: {
+  readonly history: readonly { readonly payment?: unknown; readonly byOperator?: boolean | undefined }[];
+}): boolean {
   return history.findLast(({ payment }) => payment === undefined)?.byOperator === true;
 }
 

@@ -6,16 +6,19 @@ import { temporaryFolder } from './temporary-folder.ts';
 /** How a command reaches the services. */
 export const connections = ['a running server', 'a stopped folder', 'a remote server'] as const;
 
-/** The commands of an empty registry, over a connection. */
+/** One of them. */
+export type Connection = (typeof connections)[number];
+
+/** The commands of a registry, over a connection: of the folder of an earlier service, or of a new one, which is empty. */
 export async function commandsOver(
   t: TestContext,
-  connection: (typeof connections)[number],
-  { env = {}, ...options }: ServiceOptions = {},
+  connection: Connection,
+  { env = {}, dataDir: earlier, ...options }: ServiceOptions = {},
 ) {
-  const dataDir = temporaryFolder(t);
+  const dataDir = earlier ?? temporaryFolder(t);
   const local = { ARTSEAL_DATA_DIR: dataDir, ...env };
   if (connection === 'a stopped folder') {
-    await artsealWith(local).text('init');
+    if (earlier === undefined) await artsealWith(local).text('init');
     return artsealWith(local);
   }
   const service = await startService(t, { env, dataDir, ...options });
