@@ -1,21 +1,22 @@
-import { readDataDir, readTimeZone } from '../config/config.ts';
+import { resolve } from 'node:path';
+import type { Client } from '@connectrpc/connect';
+import { type BackupProgress, BackupService } from '../../gen/artseal/v1/backup_pb.ts';
+import { readDataDir, settings } from '../config/config.ts';
+import { textOf } from '../config/settings.ts';
 import { parseBackupPeriod, parseBackupsKept } from '../config/values.ts';
-import type { BackupFacts, BackupVerdict } from '../domain/backup.ts';
-import { createCalendar } from '../domain/calendar.ts';
-import { checkFilingNumber, filingNumber } from '../domain/filing.ts';
+import type { BackupVerdict, Rotated } from '../domain/backup.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import { factsOfBackup, type Progress } from '../operations/backup/manifest.ts';
-import { restoreBackup } from '../operations/backup/restore.ts';
+import { createBackupPlaces } from '../operations/backup/places.ts';
 import { rotateBackups } from '../operations/backup/rotate.ts';
 import { takeBackup } from '../operations/backup/take.ts';
 import { verifyBackup } from '../operations/backup/verify.ts';
-import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFiles } from '../store/sqlite/location.ts';
-import type { NumberGap } from '../store/sqlite/restorations.ts';
+import { described, factsOfMessage } from './backup-facts.ts';
 import {
   type Action,
-  type Command,
   type CommandGroup,
+  type CommonFlags,
   exitCodes,
   readFlag,
   readRequired,
@@ -24,46 +25,81 @@ import {
   UsageError,
   type Words,
 } from './command.ts';
+import { clientOf, findServer } from './connection.ts';
+import { withProgress } from './progress.ts';
+import { present } from './session.ts';
+
+/** Flags of all actions. */
+const common: CommonFlags = {
+  usage: '[--offline-copy] [--url URL] [--progress] [--json]',
+  details: [
+    'The server that runs on ARTSEAL_DATA_DIR does the work and uses the files. If none runs, the command does it itself.',
+    '--offline-copy  does it without the server, from a snapshot of the database: for a server that hangs.',
+    '--url https://HOST:PORT is the internal API of a remote server. FILE and DIR are then names in its ARTSEAL_BACKUP_DIR; the DIR',
+    '. is that folder itself. It needs a token with the scope operate in ARTSEAL_TOKEN.',
+    '--progress  prints lines of JSON {"progress":{"step":…,"done":…,"total":…}} before the result; done and total are bytes.',
+  ],
+};
 
 const take: Action = {
-  usage: 'backup FILE [--json] [--progress]',
+  usage: 'backup FILE',
   details: [
     'Takes a backup: a tar archive with a manifest. The server may run and is not blocked.',
     'FILE must not exist. It appears when it is complete and on disk.',
     'The master key of a production is never in a backup: keep it elsewhere. That of a sandbox is.',
-    '--progress  prints JSON lines {"progress":{"step":…,"done":…,"total":…}} before the result; done and total are bytes.',
   ],
+  common,
   run: async (words, terminal) => {
-    const target = words.required('FILE');
-    if (target === '-') throw new UsageError('needs a FILE on a disk, not standard output');
-    const dataDir = readDataDir(terminal.env);
-    refuseChangeableByOthers(databaseFiles(dataDir));
-    const manifest = await withProgress(words, terminal, (progress) =>
-      takeBackup({ dataDir, target, nowMs: Date.now(), progress }),
+    if (words.required('FILE') === '-') throw new UsageError('needs a FILE on a disk, not standard output');
+    const file = pathOf(words, 'FILE');
+    const facts = await withProgress(words, terminal, (progress, signal) =>
+      byServerOrHere(words, terminal, {
+        byServer: async ({ createBackup }) =>
+          factsOfMessage(await resultOf(createBackup({ file }, endingWith(signal)), progress)),
+        here: async () => {
+          const dataDir = readTrustedFolder(terminal);
+          const target = await placesOf(terminal).newFile(file, true);
+          const order = { dataDir, target, nowMs: Date.now(), progress };
+          return factsOfBackup(file, await takeBackup(order));
+        },
+      }),
     );
-    const facts = factsOfBackup(target, manifest);
     show(words, terminal, facts, ...described(facts));
+    return undefined;
   },
 };
 
 const rotate: Action = {
-  usage: 'backup rotate --into DIR --keep N [--if-older-than PERIOD] [--json] [--progress]',
+  usage: 'backup rotate --into DIR --keep N [--if-older-than PERIOD]',
   details: [
     'Takes a backup into a folder, verifies it, and then removes the oldest of its earlier backups, except the newest N.',
     'If the new backup is damaged, it removes none and exits with 1. artseal check and the metrics report the result.',
     '--if-older-than 24h  takes none if the last attempt succeeded and its backup is younger.',
     'serve does the same regularly if ARTSEAL_BACKUP_DIR is set.',
   ],
+  common,
   run: async (words, terminal) => {
-    const order = {
-      dataDir: readDataDir(terminal.env),
-      folder: words.required('into'),
-      keep: readRequired(words, 'keep', parseBackupsKept),
-      everyMs: readFlag(words, 'if-older-than', parseBackupPeriod),
-      nowMs: Date.now(),
-    };
-    refuseChangeableByOthers(databaseFiles(order.dataDir));
-    const rotated = await withProgress(words, terminal, (progress) => rotateBackups({ ...order, progress }));
+    const into = pathOf(words, 'into');
+    const keep = readRequired(words, 'keep', parseBackupsKept);
+    const everyMs = readFlag(words, 'if-older-than', parseBackupPeriod);
+    const rotated = await withProgress(words, terminal, (progress, signal) =>
+      byServerOrHere<Rotated>(words, terminal, {
+        byServer: async ({ rotateBackups }) => {
+          const age = everyMs === undefined ? {} : { ifOlderThanSeconds: everyMs / 1_000 };
+          const request = { into, keep, ...age };
+          const { file, takenAt, isNew, removed, broken } = await resultOf(
+            rotateBackups(request, endingWith(signal)),
+            progress,
+          );
+          return { file, takenAt, isNew, removed, broken };
+        },
+        here: async () => {
+          const dataDir = readTrustedFolder(terminal);
+          const folder = await placesOf(terminal).folder(into, true);
+          return rotateBackups({ dataDir, folder, keep, everyMs, nowMs: Date.now(), progress });
+        },
+      }),
+    );
     const { file, isNew, removed, broken } = rotated;
     show(
       ...([words, terminal, rotated] as const),
@@ -71,21 +107,32 @@ const rotate: Action = {
       ...removed.map((name) => `removed: ${name}`),
       ...broken.map((name) => `incomplete backup, look at it and remove it: ${name}`),
     );
+    return undefined;
   },
 };
 
 const verify: Action = {
-  usage: 'backup verify FILE [--json] [--progress]',
+  usage: 'backup verify FILE',
   details: [
     'Checks every byte: checksums, databases, the evidence hash of every filing, and the evidence log with its records.',
-    'Exit code 1 if something is wrong. Unpacks the backup into TMPDIR meanwhile.',
+    'Exit code 1 if something is wrong. Unpacks the backup into the TMPDIR of the process that does it meanwhile.',
   ],
+  common,
   run: async (words, terminal) => {
-    const file = words.required('FILE');
-    const { manifest, faults } = await withProgress(words, terminal, (progress) =>
-      verifyBackup(file, progress),
+    const file = pathOf(words, 'FILE');
+    const verdict = await withProgress(words, terminal, (progress, signal) =>
+      byServerOrHere<BackupVerdict>(words, terminal, {
+        byServer: async ({ verifyBackup }) => {
+          const { backup, faults } = await resultOf(verifyBackup({ file }, endingWith(signal)), progress);
+          return { backup: factsOfMessage(present(backup)), faults };
+        },
+        here: async () => {
+          const { manifest, faults } = await verifyBackup(file, progress);
+          return { backup: factsOfBackup(file, manifest), faults };
+        },
+      }),
     );
-    return showVerdict(words, terminal, { backup: factsOfBackup(file, manifest), faults });
+    return showVerdict(words, terminal, verdict);
   },
 };
 
@@ -108,109 +155,64 @@ export const backup: CommandGroup = {
   details: ['artseal restore restores a backup. tar and sqlite3 can read it, too.'],
 };
 
-/** `artseal restore` */
-export const restore: Command = {
-  usage: 'restore FILE --into DIR [--numbers-after FILING_NO]',
-  summary: 'restore a backup into an empty folder',
-  details: [
-    'DIR must be empty or missing. The backup is verified first. Stop the server that you replace before you serve DIR.',
-    '--numbers-after AS-2026-000123  is the last filing number that was given out, as platforms and logs know it. Without it the',
-    '                                new numbers begin after a gap that no service can have filled.',
-    'Up to 10,000 more numbers are skipped at random, so that two restored folders hardly ever give out the same numbers. Still,',
-    'serve only one folder restored from a backup.',
-    'For five minutes after the first start, signed calls are rejected: the backup does not have the latest nonces.',
-  ],
-  run: async (words, terminal) => {
-    const { print } = terminal;
-    const numbersAfter = words.text('numbers-after');
-    if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
-      throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
-    const calendar = createCalendar(readTimeZone(terminal.env));
-    const [file, into] = [words.required('FILE'), words.required('into')];
-    const { manifest, gaps, isPublished } = await withProgress(words, terminal, (progress) =>
-      restoreBackup({
-        ...{ file, into, numbersAfter, progress, calendar, nowMs: Date.now(), random: Math.random },
-      }),
-    );
-    const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;
-    print(`restored ${into}: ${database.environment}, as of ${takenAt}`);
-    print(`${database.filings} filings, ${database.orders} escrow orders`);
-    for (const gap of gaps) print(gapLine(gap));
-    print(
-      'keys, tokens and suspensions are those of the backup: revoke and suspend again what was changed since',
-    );
-    if (numbersAfter === undefined)
-      print(
-        'If you know the last filing number, or served another folder restored from this backup, restore again with --numbers-after.',
-      );
-    if (!holdsMasterKeys && masterKeys.length > 0)
-      print(`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`);
-    if (isPublished) for (const line of forkFirst(into)) print(line);
-    print(`next: stop the server that you replace, then run ARTSEAL_DATA_DIR=${into} artseal serve`);
-  },
-};
-
-/** What to do about an evidence log that may have been published further than the backup. */
-const forkFirst = (into: string): string[] => [
-  'the evidence log was published, and serve rejects a registry that lacks published leaves: stop the server that you replace,',
-  `copy its log-checkpoint into ${into} if it is readable, then run ARTSEAL_DATA_DIR=${into} artseal evidence fork: it says`,
-  'what is wrong, and with --accept begins a new log that names the last checkpoint',
-];
-
-/** Describes a backup. */
-function described(facts: BackupFacts): string[] {
-  const { file, environment, currency, takenAt, artseal, schema } = facts;
-  const { filings, lastFilingNo, orders, numberGaps, masterKeys, holdsMasterKeys } = facts;
-  const keys = masterKeys.join(', ');
-  return [
-    `${file}: ${environment}, ${currency}, taken ${takenAt} by artseal ${artseal}, schema ${schema}`,
-    `${filings} filings${lastFilingNo === undefined ? '' : ` to ${lastFilingNo}`}, ${orders} escrow orders`,
-    ...numberGaps.map((gap) => `${gapLine(gap)} (restored ${gap.restoredAt})`),
-    ...(keys === '' ? [] : [holdsMasterKeys ? holding(keys) : lacking(keys)]),
-  ];
+/** The absolute path of a word; with `--url`, the name of a file or a folder of the remote server. */
+function pathOf(words: Words, name: 'FILE' | 'into'): string {
+  const word = words.required(name);
+  if (!words.has('url')) return resolve(word);
+  return name === 'into' && word === '.' ? '' : word;
 }
 
-const holding = (keys: string): string =>
-  `it contains the master key of the sandbox (its secrets are sealed under: ${keys})`;
-
-const lacking = (keys: string): string =>
-  `THE MASTER KEY IS NOT IN IT. Its secrets open only with these, which you must keep elsewhere: ${keys}`;
-
-/** Describes skipped numbers. */
-function gapLine({ kind, year, after, through }: NumberGap): string {
-  return kind === 'FILING'
-    ? `skipped: ${filingNumber(year, after + 1)} to ${filingNumber(year, through)}`
-    : `skipped: ${through - after} escrow ids of ${year}`;
+/** Two ways to do the same work. */
+interface Ways<T> {
+  byServer(client: Client<typeof BackupService>): Promise<T>;
+  here(): Promise<T>;
 }
 
-/** How often progress is shown at most, in milliseconds. */
-const showEveryMs = 100;
-/** Signals of the terminal and of supervisors that end a command. */
-const signals = ['SIGINT', 'SIGTERM'] as const;
-
-/** Runs work and shows its progress. SIGINT and SIGTERM make the next report of progress throw, so that the work cleans up. */
-async function withProgress<T>(
-  words: Words,
-  { print, showProgress }: Terminal,
-  work: (progress: Progress) => Promise<T>,
-): Promise<T> {
-  let stoppedBy: string | undefined;
-  let shownAtMs = Number.NEGATIVE_INFINITY;
-  const stop = (signal: string) => {
-    stoppedBy = signal;
-  };
-  for (const signal of signals) process.on(signal, stop);
+/** Lets the server at `--url` or that of the data folder do the work, and does it here if none runs or with `--offline-copy`. */
+async function byServerOrHere<T>(words: Words, { env }: Terminal, ways: Ways<T>): Promise<T> {
+  if (words.has('offline-copy')) {
+    if (words.has('url')) throw new UsageError('takes --url or --offline-copy, not both');
+    return ways.here();
+  }
+  const connection = await findServer(words.text('url'), env);
+  if (connection === undefined) return ways.here();
   try {
-    return await work((step, done, total) => {
-      if (stoppedBy !== undefined) throw new Error(`stopped by ${stoppedBy}; unfinished files are removed`);
-      const atMs = performance.now();
-      if (atMs - shownAtMs < showEveryMs) return;
-      shownAtMs = atMs;
-      if (words.has('progress')) print(JSON.stringify({ progress: { step, done, total } }));
-      else showProgress?.(total === 0 ? step : `${step}: ${megabytes(done)} of ${megabytes(total)}`);
-    });
+    return await ways.byServer(clientOf(BackupService, async () => connection));
   } finally {
-    showProgress?.('');
-    for (const signal of signals) process.off(signal, stop);
+    await connection.close();
   }
 }
+
+/** The options of a stream that lasts until its end or until a signal is aborted. */
+const endingWith = (signal: AbortSignal) => ({ signal, timeoutMs: 0 });
+
+interface AnyResponse {
+  readonly case: string | undefined;
+  readonly value?: unknown;
+}
+
+/** Reads a stream to its end. Reports its progress and returns its result. */
+async function resultOf<Response extends AnyResponse>(
+  stream: AsyncIterable<{ readonly response: Response }>,
+  report: Progress,
+) {
+  let result: unknown;
+  for await (const { response } of stream) {
+    if (response.case === 'progress') {
+      const { step, done, total } = response.value as BackupProgress;
+      report(step, Number(done), Number(total));
+    } else result = response.value;
+  }
+  return present(result) as NonNullable<Exclude<Response, { case: 'progress' }>['value']>;
+}
+
+/** The data folder, whose files no other user may change. Throws FilesExposed. */
+function readTrustedFolder({ env }: Terminal): string {
+  const dataDir = readDataDir(env);
+  refuseChangeableByOthers(databaseFiles(dataDir));
+  return dataDir;
+}
+
+/** The places for backups of this process. Under systemd it can write only where the service can. */
+const placesOf = ({ env }: Terminal) =>
+  createBackupPlaces(textOf(env, settings.backupDir) || undefined, env.STATE_DIRECTORY?.split(':'));

@@ -9,13 +9,13 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     init: async () => (await import('./deployment.ts')).init,
     serve: async () => (await import('./serve.ts')).serve,
     ready: async () => (await import('./client-commands.ts')).ready,
-    check: async () => (await import('./deployment.ts')).check,
+    check: async () => (await import('./check.ts')).check,
     upgrade: async () => (await import('./deployment.ts')).upgrade,
     clock: async () => (await import('./clock.ts')).clock,
   },
   'Back up and restore': {
     backup: async () => (await import('./backup.ts')).backup,
-    restore: async () => (await import('./backup.ts')).restore,
+    restore: async () => (await import('./restore.ts')).restore,
   },
   'Manage access': {
     platform: async () => (await import('./platform.ts')).platform,

@@ -30,6 +30,8 @@ const retryMs = 50;
 const callTimeoutMs = 30_000;
 /** How often a call asks the server whether it is still there, in milliseconds. */
 const pingIntervalMs = 10_000;
+/** How long a connection may be idle before it closes, in milliseconds. An idle one does not keep the process alive. */
+const idleConnectionTimeoutMs = 100;
 
 /** The page about a server that does not answer. */
 const hangsPage = 'docs/operate/incidents/server-hangs.md';
@@ -70,6 +72,16 @@ export async function connect(
   }
 }
 
+/**
+ * Connects to the server at `url`; without one, to the server of the data folder, or undefined if none runs. Throws UsageError.
+ */
+export async function findServer(
+  url: string | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<Connection | undefined> {
+  return url === undefined ? connectToServer(readDataDir(env), env) : connectRemote(url, env);
+}
+
 /** The services of the data folder in this process. */
 async function openFolder(env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Connection> {
   const config = readConfig(env);
@@ -86,21 +98,22 @@ async function connectToServer(dataDir: string, env: NodeJS.ProcessEnv): Promise
     socket[Symbol.dispose]();
     return undefined;
   }
-  const { transport, close } = openHttp2(http2Target(`unix:${path}`), asUser(env));
   return {
-    transport,
+    transport: openHttp2(http2Target(`unix:${path}`), asUser(env)),
     server: `the server of ${dataDir}`,
-    close: async () => {
-      close();
-      socket[Symbol.dispose]();
-    },
+    close: async () => socket[Symbol.dispose](),
   };
 }
 
-function openHttp2({ baseUrl, nodeOptions }: ReturnType<typeof http2Target>, identify: Interceptor) {
-  // A server that hangs answers no ping, which ends its streams.
-  const sessionManager = new Http2SessionManager(baseUrl, { pingIntervalMs }, nodeOptions);
-  const transport = createConnectTransport({
+function openHttp2(
+  { baseUrl, nodeOptions }: ReturnType<typeof http2Target>,
+  identify: Interceptor,
+): Transport {
+  // A server that hangs answers no ping, which ends its streams. The session then emits its error a little later, and would have no
+  // listener for it any more if it were aborted here: it closes when it is idle.
+  const times = { pingIntervalMs, idleConnectionTimeoutMs };
+  const sessionManager = new Http2SessionManager(baseUrl, times, nodeOptions);
+  return createConnectTransport({
     ...{
       httpVersion: '2',
       baseUrl,
@@ -109,7 +122,6 @@ function openHttp2({ baseUrl, nodeOptions }: ReturnType<typeof http2Target>, ide
       defaultTimeoutMs: callTimeoutMs,
     },
   });
-  return { transport, close: () => sessionManager.abort() };
 }
 
 function hasListener(path: string): Promise<boolean> {
@@ -123,7 +135,7 @@ function hasListener(path: string): Promise<boolean> {
 }
 
 /** Connects to a server with the token of the environment. Throws UsageError. */
-function connectRemote(url: string, env: NodeJS.ProcessEnv): Connection {
+export function connectRemote(url: string, env: NodeJS.ProcessEnv): Connection {
   if (!/^(https?:\/\/[^/]+\/?|unix:\/.+)$/.test(url))
     throw new UsageError(`takes --url https://HOST:PORT or unix:/PATH, not '${url}'`);
   const token = env[clientVariables.token];
@@ -133,11 +145,8 @@ function connectRemote(url: string, env: NodeJS.ProcessEnv): Connection {
   const tls: ClientTls = Object.fromEntries(
     Object.entries(files).flatMap(([name, file]) => (file ? [[name, readFileSync(file)]] : [])),
   );
-  const { transport, close } = openHttp2(
-    http2Target(url, tls),
-    withHeader('Authorization', `Bearer ${token}`),
-  );
-  return { transport, server: url, close: async () => close() };
+  const authorize = withHeader('Authorization', `Bearer ${token}`);
+  return { transport: openHttp2(http2Target(url, tls), authorize), server: url, close: async () => {} };
 }
 
 /** Names the user of this command, for the audit log. */

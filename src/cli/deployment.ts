@@ -2,9 +2,7 @@ import { isSea } from 'node:sea';
 import { type Config, faultsForServing, readConfig, readDataDir, settings } from '../config/config.ts';
 import { faultOf } from '../config/settings.ts';
 import { requiredOrigin } from '../evidence/log/origin.ts';
-import { checkDeployment, settingsPart } from '../operations/check/deployment.ts';
-import type { Finding } from '../operations/check/finding.ts';
-import { missingOrigin, openRegistry, systemClock, upgradeStore } from '../operations/registry.ts';
+import { missingOrigin, openRegistry, upgradeStore } from '../operations/registry.ts';
 import { licencesFile, readPackaged } from '../packaging/packaged-files.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
@@ -36,33 +34,6 @@ export const init: Command = {
 /** The file of the sealing key, or its name in the settings. */
 function masterKeyOf({ masterKeys }: Config): string {
   return 'ownFile' in masterKeys ? masterKeys.ownFile : `${masterKeys.keys[0]?.name} of the settings`;
-}
-
-/** `artseal check` */
-export const check: Command = {
-  usage: 'check [--json]',
-  summary:
-    'check the deployment: settings, files, disk, database, evidence log, keys, provider, TLS, backups',
-  details: [
-    'Prints a line for each part: ok, warning, fault or unchecked, the part, and what is found or what to do.',
-    'Changes nothing. The server may run. Reads the whole database once, which takes long for a large one.',
-    'Exit codes: 0 no fault (warnings do not count), 1 a part has a fault, 2 a setting is invalid.',
-  ],
-  run: async (words, { env, print, printError }) => {
-    const faults: Finding[] = [];
-    for await (const finding of checkDeployment(env, systemClock)) {
-      print(words.has('json') ? JSON.stringify(finding) : findingLine(finding));
-      if (finding.level === 'fault') faults.push(finding);
-    }
-    if (faults.length === 0) return exitCodes.done;
-    if (!faults.some(({ part }) => part === settingsPart)) return exitCodes.failed;
-    printError('artseal: nothing else was checked: correct the settings first');
-    return exitCodes.usage;
-  },
-};
-
-function findingLine({ level, part, text }: Finding): string {
-  return `${level.padEnd(9)} ${part.padEnd(12)} ${text.replaceAll(/\s+/g, ' ')}`;
 }
 
 /** `artseal upgrade` */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createServer } from 'node:net';
+import { dirname, join, relative } from 'node:path';
 import { test } from 'node:test';
 import { runArtseal } from '../../src/cli/artseal.ts';
 import {
@@ -9,7 +10,9 @@ import {
   makeEarlierDatabase,
   presentSchema,
 } from '../store/further-migration.ts';
-import { runHere } from '../support/artseal.ts';
+import { artsealWith, runHere } from '../support/artseal.ts';
+import { commandsOver, connections } from '../support/connections.ts';
+import { eventually } from '../support/eventually.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -44,6 +47,88 @@ test('a backup of a production has only its database, and the command names the 
   const good = await run(['restore', target, '--into', into], {});
   assert.match(good.stdout, /serve needs the master keys k7, which are not in a backup/);
   assert.deepEqual(readdirSync(into), ['artseal.db']);
+});
+
+for (const connection of connections) {
+  test(`over ${connection}: a backup is taken, rotated and verified`, async (t) => {
+    const folder = temporaryFolder(t);
+    const isRemote = connection === 'a remote server';
+    const scheduled = { ARTSEAL_BACKUP_DIR: folder, ARTSEAL_BACKUP_EVERY: '20d', ARTSEAL_BACKUP_KEEP: '1' };
+    const artseal = await commandsOver(t, connection, { env: isRemote ? scheduled : {} });
+    const place = (name: string) => (isRemote ? name : relative(process.cwd(), join(folder, name)));
+
+    const [line = ''] = await eventually('the turn of this backup', 60_000, () =>
+      artseal.lines(`backup ${place('b.tar')}`).catch((error) => {
+        // The server takes a backup at its start.
+        if (!/RATE_LIMITED/.test(error.message)) throw error;
+        return false as const;
+      }),
+    );
+    assert.ok(line.startsWith(`${join(folder, 'b.tar')}: sandbox, CNY, taken 2`), line);
+    const { backup, faults } = await artseal.json(`backup verify ${place('b.tar')}`);
+    assert.deepEqual([backup.file, backup.environment, faults], [join(folder, 'b.tar'), 'sandbox', []]);
+    assert.match(await artseal.text(`backup verify ${place('b.tar')}`), /^sound: /m);
+    assert.match(
+      await artseal.errors(1, `backup ${place('b.tar')}`),
+      /^artseal: (?:BACKUP_FAILED: )?\S+b\.tar is there already: name another file\.$/,
+    );
+    const rotate = `backup rotate --into ${isRemote ? '.' : folder} --keep 1`;
+    const { isNew, file } = await artseal.json(rotate);
+    assert.deepEqual([isNew, dirname(file)], [true, folder]);
+    assert.deepEqual(await artseal.lines(`${rotate} --if-older-than 24h`), [
+      `not taken: the last one is young enough: ${file}`,
+    ]);
+
+    const bytes = readFileSync(join(folder, 'b.tar'));
+    bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 1, bytes.length >> 1);
+    writeFileSync(join(folder, 'changed.tar'), bytes);
+    assert.match(
+      await artseal.errors(1, `backup verify ${place('changed.tar')}`),
+      /^artseal: \S+changed\.tar: artseal\.db is not what was backed up: its SHA-256 differs$/,
+    );
+    const [first = '', ...others] = await artseal.lines(`backup ${place('c.tar')} --progress --json`);
+    assert.equal(JSON.parse(first).progress.step, 'copying artseal.db');
+    assert.equal(JSON.parse(others.at(-1) ?? '').file, join(folder, 'c.tar'));
+  });
+}
+
+test('a server that does not answer is reported, and --offline-copy needs none', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir });
+  await artseal.text('init');
+  const silent = createServer((socket) => socket.destroy()).listen({ path: join(dataDir, 'admin.sock') });
+  t.after(() => silent.close());
+  const file = join(temporaryFolder(t), 'b.tar');
+  for (const command of [`backup ${file}`, `backup verify ${file}`])
+    assert.match(
+      await artseal.errors(1, command),
+      /^artseal: the server of \S+ does not answer \(.*\): see docs\/operate\/incidents\/server-hangs\.md$/,
+    );
+  await artseal.text(`backup ${file} --offline-copy`);
+  assert.match(await artseal.text(`backup verify ${file} --offline-copy`), /^sound: /m);
+  const rotate = `backup rotate --into ${dirname(file)} --keep 1 --offline-copy`;
+  assert.match(await artseal.text(rotate), /^taken and verified: /);
+  assert.match(
+    await artseal.errors(2, `${rotate} --url https://a:1`),
+    /takes --url or --offline-copy, not both/,
+  );
+});
+
+test('under systemd a command writes no backup where only its own process would see it', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const env = { ARTSEAL_DATA_DIR: dataDir, STATE_DIRECTORY: dataDir };
+  await artsealWith(env).text('init');
+  const elsewhere = temporaryFolder(t);
+  assert.match(
+    await artsealWith(env).errors(1, `backup ${join(elsewhere, 'b.tar')}`),
+    /^artseal: VALIDATION_FAILED: FILE must be in one of \S+: the service can write nowhere else$/,
+  );
+  assert.match(
+    await artsealWith(env).errors(1, `backup rotate --into ${elsewhere} --keep 1`),
+    /^artseal: VALIDATION_FAILED: --into must be in one of /,
+  );
+  assert.deepEqual(readdirSync(elsewhere), []);
+  await artsealWith(env).text(`backup ${join(dataDir, 'b.tar')}`);
 });
 
 test('upgrade --check reports the work with exit code 3, and 0 once it is done', async (t) => {

@@ -14,7 +14,7 @@ import {
   presentSchema,
   upgradeFurther,
 } from '../store/further-migration.ts';
-import { runHere } from '../support/artseal.ts';
+import { artsealWith, runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
@@ -452,4 +452,19 @@ test('check says whether signed calls are rejected since a restore', async (t) =
     'fault: signed calls are rejected until 2026-11-21T00:05:01Z, since it was restored from a backup: wait';
   assert.equal(await found(servedMs / 1_000, servedMs + gapMs), rejected);
   assert.match(await found(servedMs / 1_000, servedMs + gapMs + 1_000), /^ok: .*accepted again$/);
+});
+
+test('a remote server checks itself with its own settings', async (t) => {
+  const service = await startService(t, { env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
+  const env = { ARTSEAL_TOKEN: await service.token(true), ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  const artseal = artsealWith(env, ['--url', service.internalUrl]);
+  const [settings, ...others] = await artseal.list('check');
+  const text = `sandbox in ${service.dataDir}, CNY, Asia/Shanghai, simulated`;
+  assert.deepEqual(settings, { level: 'ok', part: 'settings', text });
+  assert.ok(others.some(({ part }) => part === 'database'));
+  assert.match(await artseal.text('check'), /^ok {8}serving {6}the process \d+ serves this folder at /m);
+  chmodSync(join(service.dataDir, 'artseal.db'), 0o666);
+  const { code, printed } = await runHere(['check', '--url', service.internalUrl], env);
+  assert.equal(code, 1);
+  assert.match(printed.join('\n'), /^fault {5}files {8}\S+artseal\.db /m);
 });

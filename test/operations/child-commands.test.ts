@@ -28,7 +28,7 @@ test('a child gets the data folder and the temporary folder, and no other variab
   const backups = createBackupCommands(commands, '/data');
   const [output] = await Array.fromAsync(backups.run<object>(['rotate'], unaborted()));
   const env = { ARTSEAL_DATA_DIR: '/data', TMPDIR: tmpdir() };
-  assert.deepEqual(output, [['backup', 'rotate', '--json', '--progress'], env]);
+  assert.deepEqual(output, [['backup', 'rotate', '--offline-copy', '--json', '--progress'], env]);
 });
 
 test('the schedule takes the last value that its child prints as the result', async (t) => {

@@ -52,10 +52,8 @@ export function createBackupService({ backups }: ServiceDependencies): Implement
   });
 }
 
-/** Whether a call comes from a user of the machine. No principal is one yet. */
-function isLocal({ kind }: Principal): boolean {
-  return (kind as string) === 'local';
-}
+/** Whether a call comes from a user of the machine. */
+const isLocal = ({ kind }: Principal): boolean => kind === 'local';
 
 function checkGiven(field: string, text: string): Violation[] {
   return text === '' ? [{ field, rule: 'is required' }] : [];

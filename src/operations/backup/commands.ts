@@ -27,7 +27,7 @@ export interface BackupCommands {
 export function createBackupCommands(commands: ChildCommands, dataDir: string): BackupCommands {
   const commandOf = (words: readonly string[]) => {
     const env = { ARTSEAL_DATA_DIR: dataDir, TMPDIR: tmpdir() };
-    return { words: ['backup', ...words, '--json', '--progress'], env };
+    return { words: ['backup', ...words, '--offline-copy', '--json', '--progress'], env };
   };
   async function* run(words: readonly string[], signal: AbortSignal) {
     try {

@@ -1,0 +1,56 @@
+import { readTimeZone } from '../config/config.ts';
+import { createCalendar } from '../domain/calendar.ts';
+import { checkFilingNumber } from '../domain/filing.ts';
+import { restoreBackup } from '../operations/backup/restore.ts';
+import { gapLine } from './backup-facts.ts';
+import { type Command, UsageError } from './command.ts';
+import { withProgress } from './progress.ts';
+
+/** `artseal restore` */
+export const restore: Command = {
+  usage: 'restore FILE --into DIR [--numbers-after FILING_NO]',
+  summary: 'restore a backup into an empty folder',
+  details: [
+    'DIR must be empty or missing. The backup is verified first. Stop the server that you replace before you serve DIR.',
+    '--numbers-after AS-2026-000123  is the last filing number that was given out, as platforms and logs know it. Without it the',
+    '                                new numbers begin after a gap that no service can have filled.',
+    'Up to 10,000 more numbers are skipped at random, so that two restored folders hardly ever give out the same numbers. Still,',
+    'serve only one folder restored from a backup.',
+    'For five minutes after the first start, signed calls are rejected: the backup does not have the latest nonces.',
+  ],
+  run: async (words, terminal) => {
+    const { print } = terminal;
+    const numbersAfter = words.text('numbers-after');
+    if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
+      throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
+    const calendar = createCalendar(readTimeZone(terminal.env));
+    const [file, into] = [words.required('FILE'), words.required('into')];
+    const { manifest, gaps, isPublished } = await withProgress(words, terminal, (progress) =>
+      restoreBackup({
+        ...{ file, into, numbersAfter, progress, calendar, nowMs: Date.now(), random: Math.random },
+      }),
+    );
+    const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;
+    print(`restored ${into}: ${database.environment}, as of ${takenAt}`);
+    print(`${database.filings} filings, ${database.orders} escrow orders`);
+    for (const gap of gaps) print(gapLine(gap));
+    print(
+      'keys, tokens and suspensions are those of the backup: revoke and suspend again what was changed since',
+    );
+    if (numbersAfter === undefined)
+      print(
+        'If you know the last filing number, or served another folder restored from this backup, restore again with --numbers-after.',
+      );
+    if (!holdsMasterKeys && masterKeys.length > 0)
+      print(`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`);
+    if (isPublished) for (const line of forkFirst(into)) print(line);
+    print(`next: stop the server that you replace, then run ARTSEAL_DATA_DIR=${into} artseal serve`);
+  },
+};
+
+/** What to do about an evidence log that may have been published further than the backup. */
+const forkFirst = (into: string): string[] => [
+  'the evidence log was published, and serve rejects a registry that lacks published leaves: stop the server that you replace,',
+  `copy its log-checkpoint into ${into} if it is readable, then run ARTSEAL_DATA_DIR=${into} artseal evidence fork: it says`,
+  'what is wrong, and with --accept begins a new log that names the last checkpoint',
+];
