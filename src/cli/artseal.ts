@@ -113,7 +113,8 @@ function onCommandLine({ field, rule }: Violation, usage: string): Violation {
 /** Says which command lists the ids or names, if one was not found. */
 function whereToLook(name: string, error: unknown): string {
   const isUnknown = error instanceof ApiError && reasons[error.reason].http === 404;
-  const isPlatform = error instanceof ValidationError && error.violations[0]?.field === 'caller';
+  const field = error instanceof ValidationError ? error.violations[0]?.field : undefined;
+  const isPlatform = field === 'caller' || field === 'platform';
   // It has no list command.
   if (name === 'evidence') return '';
   return isUnknown ? ` See artseal ${isPlatform ? 'platform' : name} list` : '';

@@ -1,22 +1,20 @@
 import { AdminService, type AuditEntry } from '../../gen/artseal/v1/admin_pb.ts';
-import { readTimeZone } from '../config/config.ts';
-import { utcTimestamp } from '../domain/utc.ts';
-import { type Command, readInstant } from './command.ts';
-import { type CallSession, calls } from './session.ts';
+import type { Command } from './command.ts';
+import { type CallSession, calls, sinceOf } from './session.ts';
 
 /** `artseal audit-log` */
 export const auditLog: Command = {
   usage: 'audit-log [--since DATE|DURATION] [--json]',
   summary: 'list who changed what, and why',
   details: [
-    'Lists changes of keys, tokens, platforms, parties and secrets, changes of webhooks by operators, and decisions about',
-    'orders, by command or over RPC. The newest entry is first.',
+    'Lists changes of keys, tokens, platforms, parties and secrets, changes of webhooks by others than their owners, and',
+    'decisions about orders, by command or over RPC. The newest entry is first.',
     'Each entry is stored in the transaction of its change. The database rejects changes of entries.',
     '--since takes a day of ARTSEAL_TIME_ZONE (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration (7d).',
   ],
-  ...calls(({ client, showAll, words, env }) => {
-    const sinceS = readInstant(words, 'since', 'BEFORE', readTimeZone(env));
-    const since = sinceS === undefined ? '' : utcTimestamp(Math.max(0, sinceS) * 1_000);
+  ...calls((session) => {
+    const { client, showAll } = session;
+    const since = sinceOf(session) ?? '';
     return showAll(async (page) => {
       const { entries, nextPageToken } = await client(AdminService).listAuditLog({ since, ...page });
       return [entries, nextPageToken];

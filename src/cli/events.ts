@@ -1,8 +1,12 @@
-import { type EventMessageDependencies, eventMessage } from '../api/services/event-message.ts';
+import {
+  AdminService,
+  type ListAllEventsResponse_Entry as Entry,
+  type ListAllEventsRequest,
+  type ListAllEventsResponse,
+} from '../../gen/artseal/v1/admin_pb.ts';
 import { parseCount, wholeNumber } from '../config/values.ts';
-import type { EventPage, EventWithCaller } from '../store/event-commands.ts';
-import { type Command, firstOf, readFlag, readInstant, UsageError } from './command.ts';
-import { withRegistry } from './session.ts';
+import { type Command, firstOf, readFlag, UsageError } from './command.ts';
+import { type CallSession, calls, present, sinceOf } from './session.ts';
 
 /** `artseal events` */
 export const events: Command = {
@@ -17,58 +21,42 @@ export const events: Command = {
     '--limit     lists at most so many.',
     'artseal webhooks deliveries lists their deliveries to a webhook.',
   ],
-  run: async (words, terminal) => {
+  ...calls(async (session) => {
+    const { words, client } = session;
     const limit = readFlag(words, 'limit', parseCount);
     const after = readFlag(words, 'after', wholeNumber(0, Number.MAX_SAFE_INTEGER));
-    if (after !== undefined && words.text('since') !== undefined)
-      throw new UsageError('takes one of --since, --after');
-    return withRegistry(words, terminal, async ({ store, execute, config, calendar, show }) => {
-      const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
-      const name = words.text('platform');
-      const callerId =
-        name === undefined ? undefined : (await execute({ kind: 'FindCaller', name })).callerId;
-      const read: Read = (cursor) =>
-        callerId === undefined
-          ? execute({ kind: 'ReadAllEvents', after: cursor })
-          : execute({ kind: 'ReadEvents', callerId, after: cursor });
-      const sinceMs = sinceS === undefined ? 0 : sinceS * 1_000;
-      const { timestamp } = calendar;
-      const making = { idKey: store.keyFor('event ids'), timestamp };
-      for await (const event of firstOf(eventsAfter(read, after, sinceMs), limit))
-        show(shown(event, making), line(event, timestamp(event.atMs)));
-    });
-  },
+    const since = sinceOf(session);
+    if (after !== undefined && since !== undefined) throw new UsageError('takes one of --since, --after');
+    const platform = words.text('platform') ?? '';
+    const start = after === undefined ? { since: since ?? '' } : { after: BigInt(after) };
+    const read = (from: From) => client(AdminService).listAllEvents({ platform, ...from });
+    for await (const entry of firstOf(entriesFrom(read, start), limit)) show(entry, session);
+  }),
 };
 
-/** Reads a page of the selected events after a cursor; from the oldest one if that is undefined. */
-type Read = (after: number | undefined) => Promise<EventPage>;
+/** Where a page begins. */
+type From = Partial<Pick<ListAllEventsRequest, 'after' | 'since'>>;
 
-/** Yields the events after a cursor, beginning with the first one since `sinceMs`. */
-async function* eventsAfter(
-  read: Read,
-  after: number | undefined,
-  sinceMs: number,
-): AsyncGenerator<EventWithCaller> {
-  let page = await read(after);
-  let hasBegun = false;
-  while (page.events.length > 0) {
-    for (const event of page.events) {
-      hasBegun ||= event.atMs >= sinceMs;
-      if (hasBegun) yield event;
-    }
-    page = await read(page.next);
+/** Yields the events from a start on, which are read page by page. */
+async function* entriesFrom(
+  read: (from: From) => Promise<ListAllEventsResponse>,
+  start: From,
+): AsyncGenerator<Entry> {
+  let page = await read(start);
+  while (page.entries.length > 0) {
+    yield* page.entries;
+    page = await read({ after: page.next });
   }
 }
 
-/** An event as its caller receives it, with its position among all events. */
-function shown(event: EventWithCaller, making: EventMessageDependencies) {
-  const { caller: platform, position, sequence } = event;
-  return { position, platform, ...eventMessage(event, making), sequence };
-}
-
-function line({ caller: platform, position, sequence, ...event }: EventWithCaller, at: string): string {
-  const { type, escrowId, filingNo, state, keyId, month, percent, webhookId } = event;
+/** Shows an event as its caller receives it, with its position among all events. */
+function show(entry: Entry, session: CallSession): void {
+  const { $typeName: _, ...event } = present(entry.event);
+  const { type, at, escrowId, filingNo, state, keyId, month, percent, webhookId } = event;
+  const { platform } = entry;
+  const [position, sequence] = [Number(entry.position), Number(event.sequence)];
   const part = percent && `${percent} %`;
   const subject = [filingNo, escrowId, state, keyId, month, part, webhookId].filter((word) => word).join(' ');
-  return [String(position).padStart(8), at, type.padEnd(22), platform, `#${sequence}`, subject].join('  ');
+  const columns = [String(position).padStart(8), at, type.padEnd(22), platform, `#${sequence}`, subject];
+  session.show({ position, platform, ...event, sequence }, columns.join('  '));
 }

@@ -7,16 +7,25 @@ import type { DescService } from '@bufbuild/protobuf';
 import type { Client } from '@connectrpc/connect';
 import { pageSize } from '../api/services/paging.ts';
 import { openRefreshSocket, refreshed } from '../app/refresh-socket.ts';
-import { type Config, readConfig, readDataDir, unknownSettings } from '../config/config.ts';
+import { type Config, readConfig, readDataDir, readTimeZone, unknownSettings } from '../config/config.ts';
 import { type Actor, checkReason } from '../domain/audit-entry.ts';
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { rejectViolations } from '../domain/violation.ts';
 import { shownName } from '../lib/strict-json.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../operations/registry.ts';
 import { isServingRecordThere, readServingRecord } from '../operations/serving-record.ts';
 import { allOf, type Page, type PageQuery } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
-import { type Action, type CommonFlags, exitCodes, show, type Terminal, type Words } from './command.ts';
+import {
+  type Action,
+  type CommonFlags,
+  exitCodes,
+  readInstant,
+  show,
+  type Terminal,
+  type Words,
+} from './command.ts';
 import {
   type Connection,
   type ConnectionOptions,
@@ -118,6 +127,12 @@ export async function* itemsOf<Item>(list: ListPage<Item>): AsyncGenerator<Item>
     yield* items;
     pageToken = next;
   } while (pageToken !== '');
+}
+
+/** `--since` as the service takes it; undefined without the flag. Throws UsageError. */
+export function sinceOf({ words, env }: Pick<CallSession, 'words' | 'env'>): string | undefined {
+  const sinceS = readInstant(words, 'since', 'BEFORE', readTimeZone(env));
+  return sinceS === undefined ? undefined : utcTimestamp(Math.max(0, sinceS) * 1_000);
 }
 
 function warnOfUnknown({ env, printError }: Terminal): void {

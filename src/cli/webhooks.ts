@@ -1,47 +1,45 @@
+import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
+import {
+  type Delivery,
+  Delivery_Status,
+  type Webhook,
+  Webhook_Status,
+  WebhookService,
+} from '../../gen/artseal/v1/webhook_pb.ts';
 import { oneOf } from '../config/settings.ts';
 import { parseCount } from '../config/values.ts';
-import { eventId } from '../domain/event.ts';
 import { deliveryStatuses, type WebhookStatus, webhookStatuses } from '../domain/webhook.ts';
-import { allOf } from '../store/paging.ts';
-import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
-import { deleteWebhook, redeliver as redeliverAll } from '../store/webhook-requests.ts';
-import {
-  type Action,
-  type CommandGroup,
-  fieldLines,
-  firstOf,
-  readFlag,
-  readInstant,
-  UsageError,
-} from './command.ts';
-import { changeRegistry, changes, reads, type Session, withRegistry } from './session.ts';
+import { type Action, type CommandGroup, fieldLines, firstOf, readFlag, UsageError } from './command.ts';
+import { type CallSession, calls, itemsOf, present, sinceOf, wordIn } from './session.ts';
+
+/** For calls that work through all deliveries of a webhook. */
+const withoutTimeout = { timeoutMs: 0 };
 
 const list: Action = {
   usage: `webhooks list [--platform NAME] [--status ${webhookStatuses.join('|')}] [--failing] [--json]`,
   details: [
     'Lists webhooks, the oldest first. --failing lists enabled ones whose last attempt failed, and since when.',
   ],
-  run: async (words, terminal) => {
-    const status = readFlag(words, 'status', oneOf(webhookStatuses));
-    return withRegistry(words, terminal, async (session) => {
-      const { execute } = session;
-      const name = words.text('platform');
-      const owner = name === undefined ? undefined : (await execute({ kind: 'FindCaller', name })).callerId;
-      for await (const found of allOf((page) => execute({ kind: 'ListWebhooks', owner, page }))) {
-        if (status !== undefined && found.status !== status) continue;
-        if (words.has('failing') && (found.status !== 'ENABLED' || found.failingSinceS === null)) continue;
-        show(found, session);
-      }
-    });
-  },
+  ...calls(({ words, client, showAll }) => {
+    const filter = {
+      platform: words.text('platform') ?? '',
+      status: Webhook_Status[readFlag(words, 'status', oneOf(webhookStatuses)) ?? 'STATUS_UNSPECIFIED'],
+      failing: words.has('failing'),
+    };
+    return showAll(async (page) => {
+      const { webhooks, nextPageToken } = await client(AdminService).listAllWebhooks({ ...filter, ...page });
+      return [webhooks, nextPageToken];
+    }, show);
+  }),
 };
 
 const showOne: Action = {
   usage: 'webhooks show WEBHOOK_ID [--json]',
   details: ['Shows a webhook.'],
-  run: reads(async (session) => {
-    const webhook = shown(await session.execute({ kind: 'FindWebhook', ...named(session) }), session);
-    session.show(webhook, ...fieldLines(webhook, 24));
+  ...calls(async (session) => {
+    const { webhook } = await session.client(WebhookService).getWebhook(named(session));
+    const found = shown(present(webhook));
+    session.show(found, ...fieldLines(found, 24));
   }),
 };
 
@@ -50,9 +48,11 @@ function setting(word: string, status: WebhookStatus, detail: string): Action {
   return {
     usage: `webhooks ${word} WEBHOOK_ID [--reason TEXT] [--json]`,
     details: [detail],
-    run: changes(async (session) => {
-      const [by, change] = [session.actor(), { status }];
-      show(await session.execute({ kind: 'ChangeWebhook', by, ...named(session), change }), session);
+    ...calls(async (session) => {
+      const { client, reason } = session;
+      const request = { ...named(session), status: Webhook_Status[status], reason };
+      show(present((await client(AdminService).setWebhookStatus(request)).webhook), session);
+      return undefined;
     }),
   };
 }
@@ -60,9 +60,11 @@ function setting(word: string, status: WebhookStatus, detail: string): Action {
 const remove: Action = {
   usage: 'webhooks delete WEBHOOK_ID [--reason TEXT]',
   details: ['Deletes a webhook for good, with its secret and its deliveries.'],
-  run: changes(async ({ execute, actor, print, words }) => {
-    await deleteWebhook(execute, { by: actor(), ...named({ words }) });
-    print(`deleted ${words.required('WEBHOOK_ID')}`);
+  ...calls(async (session) => {
+    const { client, reason, print } = session;
+    const name = named(session);
+    await client(AdminService).removeWebhook({ ...name, reason }, withoutTimeout);
+    print(`deleted ${name.webhookId}`);
   }),
 };
 
@@ -72,21 +74,21 @@ const deliveries: Action = {
     'Lists the deliveries of the last 30 days, the newest event first: status, attempts, and the first 512 bytes of the last',
     'response. WAITING waits for an earlier event of the same resource. Events that are not claimed yet are not listed.',
   ],
-  run: async (words, terminal) => {
-    const status = readFlag(words, 'status', oneOf(deliveryStatuses));
+  ...calls(async (session) => {
+    const { words, client } = session;
+    const status =
+      Delivery_Status[readFlag(words, 'status', oneOf(deliveryStatuses)) ?? 'STATUS_UNSPECIFIED'];
     const limit = readFlag(words, 'limit', parseCount);
-    return withRegistry(words, terminal, async (session) => {
-      const { store, execute } = session;
-      const { callerId } = await execute({ kind: 'FindWebhook', ...named(session) });
-      const idKey = store.keyFor('event ids');
-      const all = allOf((page) => execute({ kind: 'ListDeliveries', ...named(session), status, page }));
-      for await (const found of firstOf(all, limit)) {
-        const id = eventId(idKey, { callerId, sequence: found.sequence });
-        const delivery = { eventId: id, ...deliveryShown(found, session) };
-        session.show(delivery, deliveryLine(delivery));
-      }
+    const all = itemsOf<Delivery>(async (page) => {
+      const request = { ...named(session), status, ...page };
+      const response = await client(WebhookService).listDeliveries(request);
+      return [response.deliveries, response.nextPageToken];
     });
-  },
+    for await (const found of firstOf(all, limit)) {
+      const delivery = deliveryShown(found);
+      session.show(delivery, deliveryLine(delivery));
+    }
+  }),
 };
 
 const redeliver: Action = {
@@ -95,18 +97,17 @@ const redeliver: Action = {
     'Sends events again to an enabled webhook: the event with that sequence, or all undelivered ones since a day (2026-11-21),',
     'a time (2026-11-21T09:15:00+08:00) or a duration (90m, 12h, 7d).',
   ],
-  run: async (words, terminal) => {
+  ...calls(async (session) => {
+    const { words, client, reason, show } = session;
     const sequence = readFlag(words, 'sequence', parseCount);
-    if ((sequence === undefined) === (words.text('since') === undefined))
+    const since = sinceOf(session);
+    if ((sequence === undefined) === (since === undefined))
       throw new UsageError('needs either --sequence or --since');
-    return changeRegistry(words, terminal, async ({ execute, config, actor, show }) => {
-      const [by, nowMs] = [actor(), Date.now()];
-      const sinceS = readInstant(words, 'since', 'BEFORE', config.timeZone);
-      const which = sequence === undefined ? { sinceMs: Number(sinceS) * 1_000 } : { sequence };
-      const count = await redeliverAll(execute, { by, ...named({ words }), which, nowMs });
-      show({ count }, `events to send again: ${count}`);
-    });
-  },
+    const selected = sequence === undefined ? { since: since ?? '' } : { sequence: BigInt(sequence) };
+    const request = { ...named(session), ...selected, reason };
+    const { count } = await client(AdminService).redeliverEvents(request, withoutTimeout);
+    show({ count }, `events to send again: ${count}`);
+  }),
 };
 
 /** `artseal webhooks` */
@@ -128,32 +129,26 @@ export const webhooks: CommandGroup = {
   details: [
     'WEBHOOK_ID is the webhookId (wh_…). Platforms create webhooks, by REST or WebhookService. Only the origin of a URL is shown,',
     'since the rest may hold a secret. A change is effective when the command returns. artseal audit-log lists who changed what,',
-    'and the --reason.',
+    'and the --reason. With --url, show and deliveries need the scope read.',
   ],
 };
 
 /** The webhook of the command line, of any owner. */
-const named = ({ words }: Pick<Session, 'words'>) => ({
-  webhookId: words.required('WEBHOOK_ID'),
-  owner: undefined,
-});
+const named = ({ words }: Pick<CallSession, 'words'>) => ({ webhookId: words.required('WEBHOOK_ID') });
 
-function shown(found: StoredWebhook, { timestamp }: Session) {
-  const { webhookId, caller, origin, eventTypes = ['*'], description, status, disabledWhy } = found;
-  const { previousEndsAtS } = found;
-  const at = (atS: number | null) => (atS === null ? undefined : timestamp(atS));
-  const isOver = previousEndsAtS !== null && previousEndsAtS * 1_000 <= Date.now();
+function shown(webhook: Webhook) {
+  const { webhookId, caller, url, eventTypes, description, createdAt } = webhook;
+  const { disabledReason, failingSince, previousSecretExpiresAt } = webhook;
   return {
-    ...{ webhookId, caller, origin, eventTypes, description, status },
-    disabledReason: disabledWhy ?? undefined,
-    createdAt: at(found.createdAtS),
-    failingSince: at(found.failingSinceS),
-    previousSecretExpiresAt: at(isOver ? null : previousEndsAtS),
+    // The service shows a local operator the whole URL.
+    ...{ webhookId, caller, origin: new URL(url).origin, eventTypes, description },
+    status: wordIn(Webhook_Status, webhook.status),
+    ...{ disabledReason, createdAt, failingSince, previousSecretExpiresAt },
   };
 }
 
-function show(found: StoredWebhook, session: Session): void {
-  const webhook = shown(found, session);
+function show(found: Webhook, session: CallSession): void {
+  const webhook = shown(found);
   const { webhookId, status, caller, origin, disabledReason, failingSince } = webhook;
   const columns = [webhookId, status.padEnd(8), caller, origin];
   if (disabledReason !== undefined) columns.push(`disabled: ${disabledReason}`);
@@ -161,16 +156,12 @@ function show(found: StoredWebhook, session: Session): void {
   session.show(webhook, columns.join('  '));
 }
 
-function deliveryShown(found: StoredDelivery, { calendar }: Session) {
-  const { sequence, type, status, attempts, httpStatus, answer, error } = found;
-  const at = (atMs: number | null) => (atMs === null ? undefined : calendar.timestamp(atMs));
+function deliveryShown({ eventId, type, attempts, ...delivery }: Delivery) {
+  const { lastAttemptAt, nextAttemptAt, httpStatus, answer, error } = delivery;
+  const [sequence, status] = [Number(delivery.sequence), wordIn(Delivery_Status, delivery.status)];
   return {
-    ...{ sequence, type, status, attempts },
-    lastAttemptAt: at(found.lastAttemptAtMs),
-    nextAttemptAt: at(found.nextAttemptAtMs),
-    httpStatus: httpStatus ?? undefined,
-    answer: answer === null ? undefined : new TextDecoder().decode(answer),
-    error: error ?? undefined,
+    ...{ eventId, sequence, type, status, attempts },
+    ...{ lastAttemptAt, nextAttemptAt, httpStatus, answer, error },
   };
 }
 

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import { toFile } from '../store/promises/fixtures.ts';
-import { artsealWith } from '../support/artseal.ts';
 import { tester } from '../support/audit-log.ts';
+import { type Connection, commandsOver, connections } from '../support/connections.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -40,66 +42,76 @@ async function fileAll(): Promise<void> {
   await store.close();
 }
 
-const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir });
-const eventsOf = (...words: string[]) => artseal.list(['events', ...words]);
+/** `artseal` over a connection to a copy of the folder. */
+async function open(t: TestContext, connection: Connection) {
+  const copy = join(temporaryFolder(t), 'data');
+  copyFolder(dataDir, copy);
+  const artseal = await commandsOver(t, connection, { dataDir: copy });
+  return { artseal, eventsOf: (...words: string[]) => artseal.list(['events', ...words]) };
+}
 
 const sequencesOf = (list: readonly Record<string, unknown>[]) => list.map(({ sequence }) => sequence);
 const numbers = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-test('all events are shown in order, each with its position and subject', async () => {
-  const all = await eventsOf();
-  assert.deepEqual(
-    all.map(({ position }) => position),
-    numbers(1, filedMax + 1),
-  );
-  const [first] = all;
-  assert.match(String(first?.id), /^evt_[0-9a-f]{32}$/);
-  assert.equal(new Set(all.map(({ id }) => id)).size, all.length);
-  assert.deepEqual(first, {
-    position: 1,
-    platform: 'platform-1',
-    sequence: 1,
-    id: first?.id,
-    type: 'filing.created',
-    at: createCalendar('UTC').timestamp(nowMs - 3 * hourMs),
-    filingNo: first?.filingNo,
+for (const connection of connections) {
+  test(`over ${connection}, all events are shown in order, each with its position and subject`, async (t) => {
+    const { artseal, eventsOf } = await open(t, connection);
+    const all = await eventsOf();
+    assert.deepEqual(
+      all.map(({ position }) => position),
+      numbers(1, filedMax + 1),
+    );
+    const [first] = all;
+    assert.match(String(first?.id), /^evt_[0-9a-f]{32}$/);
+    assert.equal(new Set(all.map(({ id }) => id)).size, all.length);
+    assert.deepEqual(first, {
+      position: 1,
+      platform: 'platform-1',
+      sequence: 1,
+      id: first?.id,
+      type: 'filing.created',
+      at: createCalendar('UTC').timestamp(nowMs - 3 * hourMs),
+      filingNo: first?.filingNo,
+    });
+    const [ofLedger, rotated] = all.slice(-2);
+    assert.deepEqual([ofLedger?.platform, ofLedger?.sequence], ['ledger', 1]);
+    assert.deepEqual(
+      [rotated?.type, rotated?.keyId, rotated?.sequence],
+      ['key.rotated', platforms[0]?.keyId, filedMax],
+    );
+    assert.match(
+      await artseal.text('events'),
+      new RegExp(`^ +1 {2}\\S+ {2}filing\\.created +platform-1 {2}#1 {2}${first?.filingNo}$`, 'm'),
+    );
   });
-  const [ofLedger, rotated] = all.slice(-2);
-  assert.deepEqual([ofLedger?.platform, ofLedger?.sequence], ['ledger', 1]);
-  assert.deepEqual(
-    [rotated?.type, rotated?.keyId, rotated?.sequence],
-    ['key.rotated', platforms[0]?.keyId, filedMax],
-  );
-  assert.match(
-    await artseal.text('events'),
-    new RegExp(`^ +1 {2}\\S+ {2}filing\\.created +platform-1 {2}#1 {2}${first?.filingNo}$`, 'm'),
-  );
-});
 
-test('--platform, --after, --since and --limit select events', async () => {
-  const ofGallery = ['--platform', 'platform-1'] as const;
-  assert.deepEqual(sequencesOf(await eventsOf(...ofGallery)), numbers(1, filedMax));
-  assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--after', '148')), [149, 150, filedMax]);
-  assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--after', '0', '--limit', '2')), [1, 2]);
-  assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--since', '2h')), numbers(131, filedMax));
-  assert.deepEqual(sequencesOf(await eventsOf('--platform', 'ledger')), [1]);
-  const lately = await eventsOf('--since', '2h');
-  assert.deepEqual(
-    lately.map(({ position }) => position),
-    numbers(131, filedMax + 1),
-  );
-  assert.equal((await eventsOf('--since', '7d')).length, filedMax + 1);
-  const soon = new Date(nowMs + hourMs).toISOString();
-  assert.deepEqual(await eventsOf('--since', soon), []);
-  assert.deepEqual(await eventsOf('--after', String(filedMax + 1)), []);
-});
+  test(`over ${connection}, --platform, --after, --since and --limit select events`, async (t) => {
+    const { eventsOf } = await open(t, connection);
+    const ofGallery = ['--platform', 'platform-1'] as const;
+    assert.deepEqual(sequencesOf(await eventsOf(...ofGallery)), numbers(1, filedMax));
+    assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--after', '148')), [149, 150, filedMax]);
+    assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--after', '0', '--limit', '2')), [1, 2]);
+    assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--since', '2h')), numbers(131, filedMax));
+    assert.deepEqual(sequencesOf(await eventsOf('--platform', 'ledger')), [1]);
+    const lately = await eventsOf('--since', '2h');
+    assert.deepEqual(
+      lately.map(({ position }) => position),
+      numbers(131, filedMax + 1),
+    );
+    assert.equal((await eventsOf('--since', '7d')).length, filedMax + 1);
+    const soon = new Date(nowMs + hourMs).toISOString();
+    assert.deepEqual(await eventsOf('--since', soon), []);
+    assert.deepEqual(await eventsOf('--after', String(filedMax + 1)), []);
+  });
 
-test('errors name the options of the command', async () => {
-  for (const [words, code, message] of [
-    ['--platform nobody', 1, /NOT_FOUND: .*names no platform and no internal system/],
-    ['--after 1000', 1, /VALIDATION_FAILED: --after must not be above 152/],
-    ['--since yesterday', 2, /takes --since as in 2026-11-21/],
-  ] as const)
-    assert.match(await artseal.errors(code, `events ${words}`), message);
-});
+  test(`over ${connection}, errors name the options of the command`, async (t) => {
+    const { artseal } = await open(t, connection);
+    for (const [words, code, message] of [
+      ['--platform nobody', 1, /NOT_FOUND: .*names no platform and no internal system/],
+      ['--after 1000', 1, /VALIDATION_FAILED: --after must not be above 152/],
+      ['--since yesterday', 2, /takes --since as in 2026-11-21/],
+    ] as const)
+      assert.match(await artseal.errors(code, `events ${words}`), message);
+  });
+}

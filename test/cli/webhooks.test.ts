@@ -1,140 +1,185 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { createServer } from 'node:http';
+import { type TestContext, test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
+import { newWebhookSecret } from '../../src/events/webhooks/signature.ts';
 import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
+import { startServer } from '../events/webhooks/receiver.ts';
 import { toFile } from '../store/promises/fixtures.ts';
-import { artsealWith } from '../support/artseal.ts';
+import { type Connection, commandsOver, connections } from '../support/connections.ts';
+import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const env = { ARTSEAL_DATA_DIR: temporaryFolder(fileScope) };
-await issueInto(env.ARTSEAL_DATA_DIR, 2);
-const registry = await openRegistry(readConfig(env), 'EXISTING');
-fileScope.after(() => registry.store.close());
-const { execute, keyRing } = registry;
-const [first, second] = [
-  await execute({ kind: 'FindCaller', name: 'platform-1' }),
-  await execute({ kind: 'FindCaller', name: 'platform-2' }),
-];
-await add('wh_1', first);
-await add('wh_2', first);
-await add('wh_3', second);
+const timeoutMs = 60_000;
+const hourMs = 3_600_000;
 
-async function add(webhookId: string, { callerId: owner }: typeof first): Promise<void> {
-  const sealedSecret = keyRing.seal('whsec_c2VjcmV0', webhookId);
-  const url = sealUrl(keyRing, webhookId, `https://${webhookId}.example/hook?token=unspoken`);
-  const described = { ...url, eventTypes: undefined, description: '' };
-  const webhook = { webhookId, ...described, createdAtS: 1_800_000_000, sealedSecret };
-  await execute({ kind: 'AddWebhook', owner, webhook });
-}
+const { port } = await startServer(
+  fileScope,
+  createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(204).end());
+  }),
+);
+const origin = `http://127.0.0.1:${port}`;
 
-/** Files an artwork and records this response of the endpoint to its event. */
-async function answered(webhookId: string, httpStatus: number, answer: string): Promise<number> {
-  const { id } = await execute({ kind: 'FindWebhook', webhookId, owner: undefined });
-  await execute(toFile(first));
-  const { due } = await execute({ kind: 'ClaimDeliveries', id, nowMs: Date.now(), limit: 1, underWay: [] });
-  const sequence = due[0]?.event.sequence ?? assert.fail();
-  const isDelivered = httpStatus < 300;
-  const atMs = Date.now();
-  await execute({
-    kind: 'RecordAttempts',
-    outcomes: [
-      {
-        ...{ id, sequence, attempts: 1, atMs, isDelivered, httpStatus, answer: Buffer.from(answer) },
-        error: isDelivered ? null : `it answered ${httpStatus}`,
-        retryAtMs: isDelivered ? null : atMs + 300_000,
-      },
-    ],
-  });
-  return sequence;
-}
+/** The first response to each of the events of platform-1, by sequence. The second is tried again in an hour. */
+const responses = [
+  { httpStatus: 200, answer: 'thanks' },
+  { httpStatus: 500, answer: 'out of\norder \u001b[2J' },
+] as const;
 
-const artseal = artsealWith(env);
-const jsonOf = (words: string) => artseal.list(`webhooks ${words}`);
-const idsOf = async (flags = '') => (await jsonOf(`list${flags}`)).map(({ webhookId }) => webhookId);
-const lastEntry = async () => (await artseal.list('audit-log'))[0];
-
-test('list shows all webhooks, those of a platform, and those with a status', async () => {
-  const text = await artseal.text('webhooks list');
-  assert.match(text, /^wh_1 {2}ENABLED {3}platform-1 {2}https:\/\/wh_1\.example$/m);
-  assert.deepEqual(await idsOf(), ['wh_1', 'wh_2', 'wh_3']);
-  assert.deepEqual(await idsOf(' --platform platform-2'), ['wh_3']);
-  assert.deepEqual(await idsOf(' --status DISABLED'), []);
-  assert.deepEqual(await idsOf(' --failing'), []);
-  assert.deepEqual(await jsonOf('show wh_1'), [
-    {
-      webhookId: 'wh_1',
-      caller: 'platform-1',
-      origin: 'https://wh_1.example',
-      eventTypes: ['*'],
-      description: '',
-      status: 'ENABLED',
-      createdAt: '2027-01-15T08:00:00+00:00',
-    },
-  ]);
-  assert.ok(!text.includes('whsec_'));
-});
-
-test('deliveries are shown with their responses, newest first', async () => {
-  const delivered = await answered('wh_1', 200, 'thanks');
-  const failed = await answered('wh_1', 500, 'out of\norder \u001b[2J');
-  const [newest, before] = await jsonOf('deliveries wh_1');
-  assert.match(String(newest?.eventId), /^evt_[0-9a-f]{32}$/);
-  assert.deepEqual(newest, {
-    ...{ eventId: newest?.eventId, sequence: failed, type: 'filing.created', status: 'PENDING', attempts: 1 },
-    ...{ lastAttemptAt: newest?.lastAttemptAt, nextAttemptAt: newest?.nextAttemptAt },
-    ...{ httpStatus: 500, answer: 'out of\norder \u001b[2J', error: 'it answered 500' },
-  });
-  assert.deepEqual([before?.sequence, before?.status, before?.answer], [delivered, 'DELIVERED', 'thanks']);
-  assert.equal((await jsonOf('deliveries wh_1 --limit 1')).length, 1);
-  const [pending, ...more] = await jsonOf('deliveries wh_1 --status PENDING');
-  assert.deepEqual([pending?.sequence, more], [failed, []]);
-  const printed = await artseal.lines('webhooks deliveries wh_1');
-  assert.equal(printed.length, 2);
-  assert.match(
-    printed[0] ?? '',
-    /PENDING {5}1 sent .* 500 {2}it answered 500; response "out of\\norder \\u001b\[2J"; next attempt at /,
+/** A data folder with webhooks of two platforms, and two events that were sent to the first of them. */
+async function seededFolder(t: TestContext): Promise<string> {
+  const dataDir = temporaryFolder(t);
+  await issueInto(dataDir, 2);
+  const { store, execute, keyRing } = await openRegistry(
+    readConfig({ ARTSEAL_DATA_DIR: dataDir }),
+    'EXISTING',
   );
-  assert.deepEqual(await idsOf(' --failing'), ['wh_1']);
-  assert.match(await artseal.text('webhooks list --failing'), /failing since \d{4}-/);
-});
+  const add = async (webhookId: string, platform: string) => {
+    const { callerId: owner } = await execute({ kind: 'FindCaller', name: platform });
+    const url = sealUrl(keyRing, webhookId, `${origin}/hook?token=unspoken`);
+    const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
+    const described = { ...url, eventTypes: undefined, description: '', createdAtS: 1_800_000_000 };
+    return execute({ kind: 'AddWebhook', owner, webhook: { webhookId, ...described, sealedSecret } });
+  };
+  const { id } = await add('wh_1', 'platform-1');
+  for (const { httpStatus, answer } of responses) {
+    await execute(toFile(await execute({ kind: 'FindCaller', name: 'platform-1' })));
+    const atMs = Date.now();
+    const { due } = await execute({ kind: 'ClaimDeliveries', id, nowMs: atMs, limit: 1, underWay: [] });
+    const { sequence } = due[0]?.event ?? assert.fail();
+    const isDelivered = httpStatus < 300;
+    const result = { httpStatus, answer: Buffer.from(answer), isDelivered };
+    const error = isDelivered ? null : `it answered ${httpStatus}`;
+    const retryAtMs = isDelivered ? null : atMs + hourMs;
+    await execute({
+      kind: 'RecordAttempts',
+      outcomes: [{ ...result, id, sequence, attempts: 1, atMs, error, retryAtMs }],
+    });
+  }
+  await add('wh_2', 'platform-1');
+  await add('wh_3', 'platform-2');
+  await store.close();
+  return dataDir;
+}
 
-test('the operator disables, enables and deletes a webhook, each with an audit entry', async () => {
-  const disabled = await artseal.text(['webhooks', 'disable', 'wh_2', '--reason', 'on request']);
-  assert.match(disabled, /^wh_2 {2}DISABLED {2}platform-1 .* {2}disabled: /);
-  const { action, subject, reason } = await lastEntry();
-  assert.deepEqual([action, subject, reason], ['webhook disable', 'wh_2', 'on request']);
-  assert.deepEqual(await idsOf(' --status DISABLED'), ['wh_2']);
-  assert.match(await artseal.errors(1, 'webhooks redeliver wh_2 --since 1h'), /^artseal: WEBHOOK_DISABLED: /);
+/** `artseal` over a connection to a folder of its own. */
+async function open(t: TestContext, connection: Connection) {
+  const artseal = await commandsOver(t, connection, { dataDir: await seededFolder(t) });
+  const jsonOf = (words: string) => artseal.list(`webhooks ${words}`);
+  return {
+    artseal,
+    jsonOf,
+    idsOf: async (flags = '') => (await jsonOf(`list${flags}`)).map(({ webhookId }) => webhookId),
+    lastEntry: async () => (await artseal.list('audit-log'))[0],
+  };
+}
 
-  assert.equal((await jsonOf('enable wh_2'))[0]?.status, 'ENABLED');
-  assert.equal((await lastEntry()).action, 'webhook enable');
-  assert.equal(await artseal.text('webhooks delete wh_2 --reason gone'), 'deleted wh_2');
-  assert.equal((await lastEntry()).action, 'webhook delete');
-  assert.deepEqual(await idsOf(), ['wh_1', 'wh_3']);
-});
+for (const connection of connections) {
+  test(`over ${connection}, webhooks are listed and shown, without their URL`, async (t) => {
+    const { artseal, jsonOf, idsOf } = await open(t, connection);
+    const listed = await artseal.text('webhooks list');
+    assert.match(listed, new RegExp(`^wh_2 {2}ENABLED {3}platform-1 {2}${origin}$`, 'm'));
+    assert.match(
+      listed,
+      new RegExp(`^wh_1 {2}ENABLED {3}platform-1 {2}${origin} {2}failing since \\d{4}-`, 'm'),
+    );
+    assert.deepEqual(await idsOf(), ['wh_1', 'wh_2', 'wh_3']);
+    assert.deepEqual(await idsOf(' --platform platform-2'), ['wh_3']);
+    assert.deepEqual(await idsOf(' --status DISABLED'), []);
+    assert.deepEqual(await idsOf(' --failing'), ['wh_1']);
+    assert.deepEqual(await jsonOf('show wh_2'), [
+      {
+        ...{ webhookId: 'wh_2', caller: 'platform-1', origin, eventTypes: ['*'], description: '' },
+        ...{ status: 'ENABLED', createdAt: '2027-01-15T08:00:00+00:00' },
+      },
+    ]);
+    const shown = await artseal.text('webhooks show wh_1');
+    assert.match(shown, new RegExp(`^origin +${origin}$`, 'm'));
+    assert.match(shown, /^failingSince +\d{4}-/m);
+  });
 
-test('redeliver sends one event, or all undelivered ones since a time', async () => {
-  const delivered = await answered('wh_1', 204, '');
-  const [failed] = await jsonOf('deliveries wh_1 --status PENDING');
-  assert.deepEqual(await jsonOf(`redeliver wh_1 --sequence ${delivered}`), [{ count: 1 }]);
-  const [again] = await jsonOf('deliveries wh_1 --limit 1');
-  assert.deepEqual([again?.sequence, again?.status, again?.attempts], [delivered, 'PENDING', 0]);
-  assert.equal((await lastEntry()).action, 'webhook redeliver');
-  assert.equal(await artseal.text('webhooks redeliver wh_1 --since 29d'), 'events to send again: 2');
-  const [, second] = await jsonOf('deliveries wh_1 --status PENDING');
-  assert.deepEqual([second?.sequence, second?.attempts], [failed?.sequence, 0]);
-});
+  test(`over ${connection}, deliveries are listed with their responses, newest first`, async (t) => {
+    const { artseal, jsonOf } = await open(t, connection);
+    const [newest, before, ...more] = await jsonOf('deliveries wh_1');
+    assert.match(String(newest?.eventId), /^evt_[0-9a-f]{32}$/);
+    assert.match(newest?.lastAttemptAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/);
+    assert.deepEqual(newest, {
+      ...{ eventId: newest?.eventId, sequence: 2, type: 'filing.created', status: 'PENDING', attempts: 1 },
+      ...{ lastAttemptAt: newest?.lastAttemptAt, nextAttemptAt: newest?.nextAttemptAt },
+      ...{ httpStatus: 500, answer: 'out of\norder \u001b[2J', error: 'it answered 500' },
+    });
+    assert.deepEqual([before?.sequence, before?.status, before?.answer], [1, 'DELIVERED', 'thanks']);
+    assert.deepEqual(more, []);
+    assert.equal((await jsonOf('deliveries wh_1 --limit 1')).length, 1);
+    assert.deepEqual(await jsonOf('deliveries wh_1 --status PENDING'), [newest]);
+    const printed = await artseal.lines('webhooks deliveries wh_1');
+    assert.equal(printed.length, 2);
+    assert.match(
+      printed[0] ?? '',
+      /PENDING {5}1 sent .* 500 {2}it answered 500; response "out of\\norder \\u001b\[2J"; next attempt at /,
+    );
+  });
 
-test('errors name the arguments of the command', async () => {
-  for (const [words, message] of [
-    ['show wh_9', /WEBHOOK_NOT_FOUND: WEBHOOK_ID names no webhook\. See artseal webhooks list/],
-    ['list --platform nobody', /NOT_FOUND: .* See artseal platform list/],
-    ['redeliver wh_1 --sequence 1000', /VALIDATION_FAILED: --sequence must be at most/],
-    ['redeliver wh_1 --since 31d', /EVENTS_EXPIRED/],
-    ['disable wh_9', /WEBHOOK_NOT_FOUND/],
-  ] as const)
-    assert.match(await artseal.errors(1, `webhooks ${words}`), message);
-});
+  test(`over ${connection}, webhooks are disabled, enabled and deleted, each with an audit entry`, async (t) => {
+    const { artseal, jsonOf, idsOf, lastEntry } = await open(t, connection);
+    const disabled = await artseal.text(['webhooks', 'disable', 'wh_3', '--reason', 'on request']);
+    assert.match(disabled, /^wh_3 {2}DISABLED {2}platform-2 .* {2}disabled: an operator disabled it$/);
+    const { action, subject, reason, actor } = await lastEntry();
+    assert.deepEqual([action, subject, reason], ['webhook disable', 'wh_3', 'on request']);
+    assert.match(actor, connection === 'a remote server' ? /^token tok_/ : /^local:/);
+    assert.deepEqual(await idsOf(' --status DISABLED'), ['wh_3']);
+    const [event] = await artseal.list('events --platform platform-2');
+    assert.deepEqual([event.type, event.webhookId], ['webhook.disabled', 'wh_3']);
+    assert.match(
+      await artseal.errors(1, 'webhooks redeliver wh_3 --since 1h'),
+      /^artseal: WEBHOOK_DISABLED: /,
+    );
+
+    assert.equal((await jsonOf('enable wh_3'))[0]?.status, 'ENABLED');
+    assert.equal((await lastEntry()).action, 'webhook enable');
+    assert.equal(await artseal.text('webhooks delete wh_3 --reason gone'), 'deleted wh_3');
+    const deleted = await lastEntry();
+    assert.deepEqual([deleted.action, deleted.reason], ['webhook delete', 'gone']);
+    assert.deepEqual(await idsOf(), ['wh_1', 'wh_2']);
+  });
+
+  test(`over ${connection}, one event is sent again, or all undelivered ones since a time`, async (t) => {
+    const { artseal, jsonOf, lastEntry } = await open(t, connection);
+    /** Waits until a running server has sent the events again. Without one they stay PENDING. */
+    const sent = (...sequences: readonly number[]) =>
+      eventually('they are sent', timeoutMs, async () => {
+        const found = (await jsonOf('deliveries wh_1')).filter(({ sequence }) =>
+          sequences.includes(sequence),
+        );
+        return connection === 'a stopped folder'
+          ? found.every(({ status, attempts }) => status === 'PENDING' && attempts === 0)
+          : found.every(({ httpStatus }) => httpStatus === 204);
+      });
+    assert.deepEqual(await jsonOf('redeliver wh_1 --sequence 1 --reason lost'), [{ count: 1 }]);
+    const { action, subject, reason } = await lastEntry();
+    assert.deepEqual([action, subject, reason], ['webhook redeliver', 'wh_1', 'lost']);
+    await sent(1);
+    const again = await artseal.text('webhooks redeliver wh_1 --since 29d');
+    const count = connection === 'a stopped folder' ? 2 : 1;
+    assert.equal(again, `events to send again: ${count}`);
+    await sent(1, 2);
+  });
+
+  test(`over ${connection}, errors name the arguments of the command`, async (t) => {
+    const { artseal } = await open(t, connection);
+    for (const [words, code, message] of [
+      ['show wh_9', 1, /WEBHOOK_NOT_FOUND: WEBHOOK_ID names no webhook\. See artseal webhooks list/],
+      ['list --platform nobody', 1, /NOT_FOUND: --platform names no platform.* See artseal platform list/],
+      ['redeliver wh_1 --sequence 1000', 1, /VALIDATION_FAILED: --sequence must be at most 2/],
+      ['redeliver wh_1 --since 31d', 1, /EVENTS_EXPIRED: --since must not be more than 30 days ago/],
+      ['redeliver wh_1', 2, /needs either --sequence or --since/],
+      ['disable wh_9', 1, /WEBHOOK_NOT_FOUND/],
+      ['delete wh_9', 1, /WEBHOOK_NOT_FOUND/],
+    ] as const)
+      assert.match(await artseal.errors(code, `webhooks ${words}`), message);
+  });
+}

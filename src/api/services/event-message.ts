@@ -5,7 +5,7 @@ import type { WebhookMessage } from '../../events/webhooks/attempt.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 
 /** What event messages are made with. */
-export type EventMessageDependencies = Pick<ServiceDependencies, 'idKey' | 'timestamp'>;
+type EventMessageDependencies = Pick<ServiceDependencies, 'idKey' | 'timestamp'>;
 
 /** The message of an event, the same in the feed and in webhooks. */
 export function eventMessage(
