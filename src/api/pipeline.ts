@@ -101,6 +101,8 @@ export interface CallResult {
 export interface Calls {
   /** Runs a signed call of an external platform. Rejects only with errors of `readBody` that are no ApiError. */
   signed(call: SignedCall, event: RequestEvent): Promise<CallResult>;
+  /** Throws PERMISSION_DENIED if a principal lacks the scope of a method. */
+  checkScope(principal: Principal, method: DescMethod): void;
   /** Runs a call of an authenticated principal. Never rejects. */
   identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult>;
   /** Runs a streaming call of an authenticated principal. Iterating throws ApiError, or any error for a fault of the server. */
@@ -215,7 +217,7 @@ export function createCalls({
     return { nowS: Math.floor(nowMs / 1000), sweepAtS: Math.floor(jumpResistantMs() / 1000) };
   }
 
-  return { signed, identified, streamed, openStreams: streams.open };
+  return { signed, checkScope: dispatcher.checkScope, identified, streamed, openStreams: streams.open };
 }
 
 /** Limits the calls that run. Whatever pauses calls limits how many wait. */
@@ -340,6 +342,11 @@ export function createDispatcher(implementations: readonly Implementation[]) {
 
   return {
     services: implementations.map(({ service }): DescService => service),
+    /** Throws PERMISSION_DENIED. A method that is not served needs no scope. */
+    checkScope: (principal: Principal, method: DescMethod): void => {
+      const needed = served.get(method)?.needed;
+      if (needed !== undefined) checkScope(needed, principal, method);
+    },
     /**
      * Calls the operation of a method. `violations` were found while the message was read; VALIDATION_FAILED names them together
      * with the operation's own. Throws ApiError, or any other error for a fault of the server.

@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type AddPartyRequest,
   type AdminService,
+  type ImportPartiesRequest,
   Party_Role,
   type PartySchema,
 } from '../../../gen/artseal/v1/admin_pb.ts';
@@ -65,37 +66,36 @@ export function createPartyOperations({
       respond: ({ items }) => ({ parties: items.map(shown) }),
     }),
     importParties: operation({
-      parse: ({ parties: messages, dryRun: isTrial, reason }) => {
-        const read = messages.map((message, index) => {
-          const at = (field: string) => `parties[${index}].${field}`;
-          const { violations, party } = readParty(message, partyRules);
-          return {
-            party: { ...party, caller: message.caller },
-            caller: { caller: message.caller, field: at('caller') },
-            violations: violations.map(({ field, rule }) => ({ field: at(field), rule })),
-          };
-        });
-        const parties = read.map(({ party }) => party);
-        const callers = read.map(({ caller }) => caller);
-        const violations = [
-          ...checkReason(reason),
-          ...read.flatMap((one) => one.violations),
-          ...repeated(parties),
-        ];
-        return parsed(checkImport(parties, partyRules), () => ({
-          parties,
-          callers,
-          violations,
-          isTrial,
-          reason,
-        }));
-      },
+      // The count first: a message has room for a million parties.
+      parse: (request) =>
+        parsed(checkImport(request.parties, partyRules), () => readParties(request, partyRules)),
       run: async ({ reason, ...given }, call) => {
         const by = actorOf(call, clock, reason);
         return call.execute({ kind: 'ImportParties', by, ...given });
       },
     }),
   };
+}
+
+/** Reads and checks parties. */
+function readParties(
+  { parties: messages, dryRun: isTrial, reason }: ImportPartiesRequest,
+  rules: PartyRules | undefined,
+) {
+  const read = messages.map((message, index) => {
+    const at = (field: string) => `parties[${index}].${field}`;
+    const { violations, party } = readParty(message, rules);
+    return {
+      party: { ...party, caller: message.caller },
+      caller: { caller: message.caller, field: at('caller') },
+      violations: violations.map(({ field, rule }) => ({ field: at(field), rule })),
+    };
+  });
+  const parties = read.map(({ party }) => party);
+  const callers = read.map(({ caller }) => caller);
+  const faults = read.flatMap((one) => one.violations);
+  const violations = [...checkReason(reason), ...faults, ...repeated(parties)];
+  return { parties, callers, violations, isTrial, reason };
 }
 
 /** Reads and checks a party, including its role. */
@@ -116,7 +116,7 @@ function withNames(ids: ProviderIds, [only, ...others]: readonly string[]): Prov
   return only === undefined || others.length > 0 ? {} : { [only]: unnamed };
 }
 
-function checkImport({ length }: readonly NewParty[], rules: PartyRules | undefined): Violation[] {
+function checkImport({ length }: readonly unknown[], rules: PartyRules | undefined): Violation[] {
   if (rules === undefined) return [nobodyRegistered];
   if (length <= partiesPerImportMax) return [];
   return [{ field: 'parties', rule: `must be at most ${partiesPerImportMax}, not ${length}: split them` }];

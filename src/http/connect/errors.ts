@@ -10,7 +10,8 @@ import {
   type Interceptor,
   type StreamRequest,
 } from '@connectrpc/connect';
-import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { encodeEnvelope } from '@connectrpc/connect/protocol';
+import { endStreamFlag, endStreamToJson, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import {
   BadRequestSchema,
@@ -91,7 +92,7 @@ function protoName(path: string, input: DescMessage | undefined): string {
 
 /**
  * Rejects a call before the library handles it: for gRPC and gRPC-Web in headers alone ("Trailers-Only" of gRPC over HTTP/2),
- * otherwise as an error of Connect. Discards the rest of the request. `status` is the HTTP status of a response that belongs to no
+ * for a stream of Connect in its end, otherwise as an error of Connect. Discards the rest of the request. `status` is the HTTP status of a response that belongs to no
  * RPC protocol, `code` differs from that of the reason.
  */
 export function sendError(
@@ -105,6 +106,7 @@ export function sendError(
   const error = toConnectError(apiError, event.requestId, code);
   const type = request.headers['content-type'] ?? '';
   if (status === undefined && type.startsWith('application/grpc')) answerInHeaders(response, type, error);
+  else if (status === undefined && type.startsWith('application/connect+')) endStream(response, type, error);
   else writeError(response, status ?? reasons[apiError.reason].http, error);
   request.resume();
 }
@@ -144,6 +146,13 @@ export function errorOfEmptyResponse(
     default:
       throw new Error(`The library responded with HTTP ${status} and no body.`);
   }
+}
+
+/** Answers with a stream that only has its end (Connect protocol, "Streaming-Response"). */
+function endStream(response: AnyResponse, type: string, error: ConnectError): void {
+  const end = JSON.stringify(endStreamToJson(error.metadata, error, undefined));
+  response.setHeader('Content-Type', type);
+  response.end(encodeEnvelope(endStreamFlag, new TextEncoder().encode(end)));
 }
 
 function writeError(response: AnyResponse, status: number, error: ConnectError): void {

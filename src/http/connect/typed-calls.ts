@@ -61,7 +61,7 @@ export type Identify = (header: (name: string) => string | null) => TypedPrincip
 
 /** The dependencies of typed calls. */
 export interface TypedCallDependencies {
-  readonly calls: Pick<Calls, 'identified' | 'streamed'>;
+  readonly calls: Pick<Calls, 'checkScope' | 'identified' | 'streamed'>;
   readonly services: readonly DescService[];
   readonly identify: Identify;
   readonly readiness: Pick<Readiness, 'check' | 'onChange'>;
@@ -89,8 +89,8 @@ const messageBytesMax = 65_536;
 const readsPerCaller = 64;
 
 /**
- * Takes calls to their operation. Identifies the caller first, before the message is read and before the library spends anything
- * on the call. Health needs no token; reflection and the operations do.
+ * Takes calls to their operation. Identifies the caller and checks its scope first, before the message is read and before the
+ * library spends anything on the call. Health needs no token; reflection and the operations do.
  */
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
   const reads = createKeyedLimit<string>({ perKey: readsPerCaller });
@@ -98,11 +98,19 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   serveMethods(router, dependencies);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
-  /** Returns the caller. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED. */
-  function identify({ headers }: AnyRequest, event: RequestEvent): string {
+  /** Returns the caller. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED, PERMISSION_DENIED. */
+  function identify(
+    { headers }: AnyRequest,
+    method: DescMethod,
+    open: OpenCall,
+    event: RequestEvent,
+  ): string {
     const principal = dependencies.identify((name) => headers[name]?.toString() ?? null);
     setCaller(event, principal.caller);
     if (principal.kind === 'service') event.tokenId = principal.tokenId;
+    // Here, because a message may be large.
+    dependencies.calls.checkScope(principal, method);
+    open.hold(getOption(method, message_bytes_max));
     return principal.caller;
   }
 
@@ -116,7 +124,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     try {
       event.isProbe = handler.service.typeName === Health.typeName;
       if (!event.isProbe) {
-        const caller = identify(request, event);
+        const caller = identify(request, handler.method, open, event);
         if (isUnary(handler.method) && !isWriting(handler.method)) {
           const free = await reads.take(caller, (leave) => response.once('close', leave));
           values.set(callKeys.freeSlot, free);

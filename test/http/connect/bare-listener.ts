@@ -95,6 +95,7 @@ export async function openWithoutOperations(
   const [draining, readiness] = [new AbortController(), createSwitchedReadiness()];
   const typedCalls = createTypedCalls({
     calls: {
+      checkScope: () => {},
       identified: () => Promise.reject(new Error('The operation has begun.')),
       streamed: () => assert.fail('Nothing streams here.'),
     },

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:http2';
 import { test } from 'node:test';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
@@ -93,6 +95,19 @@ test('every RPC needs its scope, and no other', async () => {
       assert.doesNotMatch(String(answer), /scope/, `${method.name} with ${needed}`);
     }
   }
+});
+
+test('a token without the scope is rejected before its message arrives', async (t) => {
+  const session = connect(service.internalUrl);
+  t.after(() => session.destroy());
+  const call = session.request({
+    ':method': 'POST',
+    ':path': '/artseal.v1.AdminService/ImportParties',
+    'content-type': 'application/proto',
+    authorization: `Bearer ${await tokenOf({ scopes: ['read'] })}`,
+  });
+  const [head] = await once(call, 'response');
+  assert.equal(head[':status'], 403);
 });
 
 test('a token for a platform files and reads only as that platform', async () => {
