@@ -34,7 +34,7 @@ const common: CommonFlags = {
   usage: '[--offline-copy] [--url URL] [--progress] [--json]',
   details: [
     'The server that runs on ARTSEAL_DATA_DIR does the work and uses the files. If none runs, the command does it itself.',
-    '--offline-copy  does it without the server, from a snapshot of the database: for a server that hangs.',
+    '--offline-copy  does it without the server, from a snapshot of the database: for a server that hangs, or files that it may not use.',
     '--url https://HOST:PORT is the internal API of a remote server. FILE and DIR are then names in its ARTSEAL_BACKUP_DIR; the DIR',
     '. is that folder itself. It needs a token with the scope operate in ARTSEAL_TOKEN.',
     '--progress  prints lines of JSON {"progress":{"step":…,"done":…,"total":…}} before the result; done and total are bytes.',

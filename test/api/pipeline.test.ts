@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { create, type DescMethodUnary } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
 import {
   EventService,
@@ -190,6 +191,17 @@ test('the responses of a stream become messages, one by one', async () => {
   await assert.rejects(forbidden.next(), apiError('PERMISSION_DENIED'));
   const nobodys = createDispatcher([]).stream(watchEvents, create(WatchEventsRequestSchema), call);
   await assert.rejects(nobodys.next(), apiError('NOT_FOUND'));
+});
+
+test('a method that streams must do no harm if it is repeated', () => {
+  const { NO_SIDE_EFFECTS, IDEMPOTENT, IDEMPOTENCY_UNKNOWN } = MethodOptions_IdempotencyLevel;
+  const { listEvents, watchEvents } = EventService.method;
+  const implementing = (idempotency: MethodOptions_IdempotencyLevel) => () => {
+    const methods = [listEvents, { ...watchEvents, idempotency }];
+    return implement({ ...EventService, methods }, 'read', eventOperations);
+  };
+  assert.throws(implementing(IDEMPOTENCY_UNKNOWN), /must have NO_SIDE_EFFECTS or IDEMPOTENT/);
+  for (const idempotency of [NO_SIDE_EFFECTS, IDEMPOTENT]) assert.doesNotThrow(implementing(idempotency));
 });
 
 test('a method needs an operation of its kind', () => {

@@ -233,6 +233,13 @@ test('production.conf fits the unit, port 443 included', { skip }, async () => {
 
 test('a backup is taken and verified, and a newer package reports the upgrade', { skip }, async () => {
   assert.match(await done(commandsOf('Take backups')), /1 filings[\s\S]*sound: /);
+  assert.match(await done('artseal-admin backup /var/lib/artseal-backups/now.tar'), /^1 filings/m);
+  const elsewhere = await tried('artseal-admin backup /tmp/now.tar');
+  assert.equal(elsewhere.code, 1);
+  assert.match(
+    elsewhere.stderr,
+    /FILE must be in one of \/var\/lib\/artseal, \/var\/lib\/artseal-backups: the service can write nowhere else/,
+  );
   assert.match(await done(commandsOf('Upgrade')), /there is nothing to do/);
 });
 

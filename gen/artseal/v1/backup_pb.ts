@@ -461,7 +461,8 @@ export const VerifyBackupResponse_VerdictSchema: GenMessage<VerifyBackupResponse
 /**
  * Takes and verifies backups on the machine of the server, in a process of their own. The streams send the progress, and the
  * result in their last message. A client that ends its call stops the work, which then removes its unfinished files. A server
- * runs one backup, verification or check at a time; the next one is rejected with RATE_LIMITED.
+ * runs one backup, verification or check at a time; the next one is rejected with RATE_LIMITED. Set no deadline: the server ends
+ * the call after a minute at the latest if it has one. Idempotency-Key has no effect.
  * Every method needs the scope operate. A token can only name files in the folder of ARTSEAL_BACKUP_DIR; a user of the
  * machine, over its Unix socket, can name any absolute path that the server may use.
  *

@@ -970,8 +970,9 @@ export const MaintenanceService: GenService<{
   },
   /**
    * Checks the deployment part by part, with the settings that the server started with, and changes nothing. It runs in a process
-   * of its own and reads the whole database once, which takes long for a large one. A client that ends its call stops it. A server
-   * runs one backup, verification or check at a time; the next one is rejected with RATE_LIMITED.
+   * of its own and reads the whole database once, which takes long for a large one. A client that ends its call stops it. Set no
+   * deadline: the server ends a call with one after a minute at the latest. A server runs one backup, verification or check at a
+   * time; the next one is rejected with RATE_LIMITED.
    * Reasons: RATE_LIMITED, UNAVAILABLE.
    *
    * @generated from rpc artseal.v1.MaintenanceService.Check
