@@ -203,8 +203,9 @@ export function clientOf<S extends DescService>(service: S, connect: () => Promi
 function explain(thrown: unknown, server: string): Error {
   const error = ConnectError.from(thrown);
   const [info] = error.findDetails(ErrorInfoSchema);
-  if (info === undefined)
-    return new Error(`${server} does not answer (${error.rawMessage}): see ${hangsPage}`);
+  // A network error has a cause, which says enough.
+  const advice = error.cause === undefined ? `: see ${hangsPage}` : '';
+  if (info === undefined) return new Error(`${server} does not answer (${error.rawMessage})${advice}`);
   const reason = info.reason as Reason;
   const [invalid] = error.findDetails(BadRequestSchema);
   if (invalid === undefined) return new ApiError(reason, error.rawMessage);
