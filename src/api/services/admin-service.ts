@@ -21,6 +21,7 @@ import type { Execute } from '../../store/store.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import { createEventOperations } from './admin-events.ts';
+import { createLinkOperations } from './admin-links.ts';
 import { createWebhookOperations } from './admin-webhooks.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import {
@@ -57,6 +58,7 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
     ...createKeyOperations(dependencies),
     ...createPartyOperations(dependencies),
     ...createTokenOperations(dependencies),
+    ...createLinkOperations(dependencies),
     ...createEventOperations(dependencies),
     ...createWebhookOperations(dependencies),
     listPlatforms: listing(paging, {

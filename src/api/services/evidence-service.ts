@@ -1,4 +1,5 @@
-import { EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type EvidenceLinkSchema, EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
 import { transfersMax } from '../../domain/provenance.ts';
 import type { Violation } from '../../domain/violation.ts';
 import { linkLifeS } from '../../keys/link-tokens.ts';
@@ -25,11 +26,6 @@ export function createEvidenceService({
   timestamp,
   paging,
 }: ServiceDependencies): Implementation {
-  const at = (atS: number) => timestamp(atS * 1000);
-  const linkMessage = ({ linkId, sequence, createdAtS, expiresAtS, revokedAtS }: StoredLink) => ({
-    ...{ linkId, sequence, createdAt: at(createdAtS), expiresAt: at(expiresAtS) },
-    ...(revokedAtS !== null && { revokedAt: at(revokedAtS) }),
-  });
   return implement(EvidenceService, 'link', {
     getEvidence: operation({
       parse: ({ filingNo, sequence = 1 }, principal) =>
@@ -61,7 +57,7 @@ export function createEvidenceService({
         const [owner, nowS] = [ownerScope(principal), Math.floor(clock.nowMs() / 1000)];
         return execute({ kind: 'ListLinks', filingNo, owner, nowS, page });
       },
-      respond: ({ items }) => ({ links: items.map(linkMessage) }),
+      respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
     }),
     revokeEvidenceLink: operation({
       parse: ({ filingNo, linkId }, principal) =>
@@ -72,6 +68,18 @@ export function createEvidenceService({
       },
     }),
   });
+}
+
+/** A link without its token. */
+export function linkMessage(
+  { linkId, sequence, createdAtS, expiresAtS, revokedAtS }: StoredLink,
+  timestamp: ServiceDependencies['timestamp'],
+): MessageInitShape<typeof EvidenceLinkSchema> {
+  const at = (atS: number) => timestamp(atS * 1_000);
+  return {
+    ...{ linkId, sequence, createdAt: at(createdAtS), expiresAt: at(expiresAtS) },
+    ...(revokedAtS !== null && { revokedAt: at(revokedAtS) }),
+  };
 }
 
 function checkRange(field: string, value: number, min: number, max: number): Violation[] {
