@@ -9,6 +9,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     init: async () => (await import('./deployment.ts')).init,
     serve: async () => (await import('./serve.ts')).serve,
     ready: async () => (await import('./client-commands.ts')).ready,
+    reload: async () => (await import('./reload.ts')).reload,
     check: async () => (await import('./check.ts')).check,
     upgrade: async () => (await import('./deployment.ts')).upgrade,
     clock: async () => (await import('./clock.ts')).clock,

@@ -117,9 +117,7 @@ function* checkMasterKeys(
   if (unopened.length === 0) yield ok(uses(keyRing, keys, nowS));
   const isKnown = JSON.stringify(serving?.masterKeys) === JSON.stringify(keyRing.masterKeys);
   if (serving !== undefined && !isKnown)
-    yield warning(
-      `the serving process has other master keys than these settings: run kill -HUP ${serving.pid}`,
-    );
+    yield warning(`the serving process has other master keys than these settings: run artseal reload`);
 }
 
 /** Says what each master key is needed for. */
