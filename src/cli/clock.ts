@@ -1,20 +1,17 @@
-import { clockFaultText, findClockFault } from '../domain/filing-clock.ts';
+import { MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
 import type { Action, CommandGroup } from './command.ts';
-import { changes, nowS, reads } from './session.ts';
+import { calls } from './session.ts';
 
 const show: Action = {
   usage: 'clock show [--json]',
   details: ['Shows the wall clock, the time of the newest record, and whether filings are accepted.'],
-  run: reads(async ({ execute, timestamp, show }) => {
-    const { newestS, datedS } = await execute({ kind: 'ReadLogClock' });
-    const atS = nowS();
-    const found = findClockFault({ nowS: atS, newestS, datedS, setByS: 0 });
-    const clock = timestamp(atS);
-    const newest = newestS === undefined ? undefined : timestamp(newestS);
-    const fault = found && clockFaultText(found);
+  ...calls(async ({ client, show }) => {
+    const response = await client(MaintenanceService).getClock({});
+    const { clock } = response;
+    const [newest, fault] = [response.newestRecord || undefined, response.fault || undefined];
     const verdict =
       fault === undefined
-        ? 'are accepted, unless the log of a running server says that the clock was set'
+        ? 'are accepted'
         : `are rejected: ${fault}; if the clock is right, run artseal clock accept`;
     show(
       { clock, newest, fault },
@@ -22,6 +19,7 @@ const show: Action = {
       `newest record  ${newest ?? 'none'}`,
       `filings        ${verdict}`,
     );
+    return undefined;
   }),
 };
 
@@ -31,12 +29,11 @@ const accept: Action = {
     'Accepts the wall clock for filings although it is before the newest record, far ahead of it, or was set by more than a',
     'day. Check the clock twice first: filings keep wrong times. The evidence log records it publicly. The server may run.',
   ],
-  run: changes(async ({ execute, timestamp, actor, show }) => {
-    const by = actor();
-    const { newestS } = await execute({ kind: 'AcceptClock', by });
-    const accepted = timestamp(by.atS);
-    const newest = newestS === undefined ? undefined : timestamp(newestS);
+  ...calls(async ({ client, reason, show }) => {
+    const { accepted, newestRecord } = await client(MaintenanceService).acceptClock({ reason });
+    const newest = newestRecord || undefined;
     show({ accepted, newest }, `accepted       ${accepted}`, `newest record  ${newest ?? 'none'}`);
+    return undefined;
   }),
 };
 
@@ -44,7 +41,5 @@ const accept: Action = {
 export const clock: CommandGroup = {
   summary: 'show or accept the clock that dates filings',
   actions: [show, accept],
-  details: [
-    'If the clock was set while the server ran, only the log of the server says whether it rejects filings.',
-  ],
+  details: ['Whether the clock was set while the server ran, only a running server knows.'],
 };

@@ -1,10 +1,11 @@
+import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
+import type { EvidenceLink } from '../../gen/artseal/v1/evidence_pb.ts';
+import { MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
 import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
 import { madeUpOrigin } from '../evidence/log/origin.ts';
 import { createCheckpointFile } from '../evidence/log/publication.ts';
-import { hasEnded, isAhead, mintLogKey } from '../evidence/log/signing-keys.ts';
-import type { StoredLink } from '../store/evidence-commands.ts';
 import { type Action, type CommandGroup, exitCodes, readDuration } from './command.ts';
-import { changeRegistry, nowS, reads, refuseUnknownToServing, type Session } from './session.ts';
+import { type CallSession, calls, present, reads } from './session.ts';
 
 const noKey = 'the evidence log has no key yet: the first artseal serve creates it';
 const announce =
@@ -16,30 +17,18 @@ const vkey: Action = {
     'Prints the verifier keys that sign checkpoints now, the newest first, then keys that sign later, with their start.',
     'Everybody who checks the log needs them. Publish them by another channel than the service.',
   ],
-  run: reads(async ({ execute, timestamp, show }) => {
-    const { keys } = await execute({ kind: 'GetLog' });
+  ...calls(async ({ client, show }) => {
+    const { keys } = await client(MaintenanceService).listLogKeys({});
     if (keys.length === 0) throw new Error(noKey);
-    const atS = nowS();
-    const live = keys
-      .filter((key) => !hasEnded(key, atS))
-      .toSorted((one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)));
-    for (const key of live) {
-      const { vkey, addedAtS, signsFromS, endsAtS } = key;
+    for (const { vkey, addedAt, signsFrom, endsAt, isSigning } of keys)
       show(
-        {
-          vkey,
-          addedAt: timestamp(addedAtS),
-          signsFrom: timestamp(signsFromS ?? addedAtS),
-          endsAt: endsAtS === null ? null : timestamp(endsAtS),
-        },
-        isAhead(key, atS) ? `${vkey} signs from ${timestamp(signsFromS ?? atS)}` : vkey,
+        { vkey, addedAt, signsFrom, endsAt: endsAt || null },
+        isSigning ? vkey : `${vkey} signs from ${signsFrom}`,
       );
-    }
+    return undefined;
   }),
 };
 
-/** How long the earlier keys sign besides a new one, in seconds. */
-const overlapDefaultS = 30 * 86_400;
 /** The longest --signs-in and --overlap. */
 const longest = '366d';
 
@@ -50,30 +39,22 @@ const rotateKey: Action = {
     'it before. The earlier keys sign for another --overlap, by default 30d (0s if an old key has leaked). Then their seeds are',
     'erased. A running server uses the new key when the command returns.',
   ],
-  run: (words, terminal) => {
-    const signsInS = readDuration(words, 'signs-in', longest) ?? 0;
-    const overlapS = readDuration(words, 'overlap', longest) ?? overlapDefaultS;
-    return changeRegistry(words, terminal, async (session) => {
-      const { execute, keyRing, timestamp, actor, show } = session;
-      refuseUnknownToServing(session);
-      const by = actor();
-      const { origin } = await execute({ kind: 'GetLog' });
-      if (origin === undefined) throw new Error(noKey);
-      const key = mintLogKey(origin, keyRing, by.atS);
-      const startS = by.atS + signsInS;
-      const endsAtS = startS + overlapS;
-      const signsFromS = signsInS > 0 ? startS : undefined;
-      await execute({ kind: 'RotateLogKey', by, key, endsAtS, signsFromS });
-      const [signsFrom, othersEndAt] = [timestamp(startS), timestamp(endsAtS)];
-      const start = `The new key signs from ${signsFrom}: give it to witnesses before.`;
-      show(
-        { vkey: key.vkey, signsFrom, othersEndAt },
-        ...[key.vkey, ...(signsInS > 0 ? [start] : [])],
-        `The earlier keys sign until ${othersEndAt}.`,
-        `${announce}.`,
-      );
-    });
-  },
+  ...calls(async ({ client, words, reason, show }) => {
+    const signsInSeconds = readDuration(words, 'signs-in', longest) ?? 0;
+    const overlapSeconds = readDuration(words, 'overlap', longest);
+    const terms = { signsInSeconds, ...(overlapSeconds !== undefined && { overlapSeconds }), reason };
+    const response = await client(MaintenanceService).rotateLogKey(terms);
+    const { vkey, signsFrom } = present(response.key);
+    const { othersEndAt } = response;
+    const start = `The new key signs from ${signsFrom}: give it to witnesses before.`;
+    show(
+      { vkey, signsFrom, othersEndAt },
+      ...[vkey, ...(signsInSeconds > 0 ? [start] : [])],
+      `The earlier keys sign until ${othersEndAt}.`,
+      `${announce}.`,
+    );
+    return undefined;
+  }),
 };
 
 const fork: Action = {
@@ -81,7 +62,8 @@ const fork: Action = {
   details: [
     'For a registry that contradicts its published log, because it was restored from a backup or log-checkpoint is lost. Says what',
     'is wrong. With --accept the log continues under another name with a new key, and a leaf names the last checkpoint of the old',
-    'log. First try to put the right database or file back: everybody who checks the log sees a fork. Stop the server before.',
+    'log. First try to put the right database or file back: everybody who checks the log sees a fork. It works on the data',
+    'folder alone: stop the server before.',
     'Exit code 3 if there is something to do.',
   ],
   run: reads(async ({ store, execute, keyRing, config, actor, print, words }) => {
@@ -128,28 +110,34 @@ const links: Action = {
   details: [
     'Lists the unexpired links to the evidence of a filing, the newest first, without their secrets.',
   ],
-  run: reads(({ execute, showAll, words }) => {
-    const named = { filingNo: words.required('FILING_NO'), owner: undefined, nowS: nowS() };
-    return showAll((page) => execute({ kind: 'ListLinks', ...named, page }), show);
+  ...calls(({ client, words, showAll }) => {
+    const filingNo = words.required('FILING_NO');
+    return showAll(
+      async (page) => {
+        const { links, nextPageToken } = await client(AdminService).listAllLinks({ filingNo, ...page });
+        return [links, nextPageToken];
+      },
+      (link, session) => show(link, filingNo, session),
+    );
   }),
 };
 
 const revokeLink: Action = {
   usage: 'evidence revoke-link LINK_ID [--reason TEXT] [--json]',
   details: ['Revokes a link to evidence at once, also in a running server.'],
-  run: reads(async (session) => {
-    const named = { linkId: session.words.required('LINK_ID'), filingNo: undefined, owner: undefined };
-    show(await session.execute({ kind: 'RevokeLink', by: session.actor(), ...named }), session);
+  ...calls(async (session) => {
+    const request = { linkId: session.words.required('LINK_ID'), reason: session.reason };
+    const { link, filingNo } = await session.client(AdminService).revokeLink(request);
+    show(present(link), filingNo, session);
+    return undefined;
   }),
 };
 
-function show({ createdAtS, expiresAtS, revokedAtS, ...link }: StoredLink, session: Session): void {
-  const [createdAt, expiresAt] = [session.timestamp(createdAtS), session.timestamp(expiresAtS)];
-  const revokedAt = revokedAtS === null ? null : session.timestamp(revokedAtS);
-  const { linkId, filingNo, sequence } = link;
+function show(link: EvidenceLink, filingNo: string, session: CallSession): void {
+  const { linkId, sequence, createdAt, expiresAt, revokedAt = null } = link;
   const end = revokedAt === null ? `expires ${expiresAt}` : `revoked ${revokedAt}`;
   const line = [linkId, `${filingNo}/${sequence}`, `created ${createdAt}`, end].join('  ');
-  session.show({ ...link, createdAt, expiresAt, revokedAt }, line);
+  session.show({ linkId, filingNo, sequence, createdAt, expiresAt, revokedAt }, line);
 }
 
 /** `artseal evidence` */

@@ -1,51 +1,31 @@
-import type { Actor } from '../domain/audit-entry.ts';
-import { newWebhookSecret } from '../events/webhooks/signature.ts';
-import { mintLogKey } from '../evidence/log/signing-keys.ts';
 import {
-  countSeals,
-  findUnopened,
-  reencryptSecrets,
-  type SealedKey,
-  type Seals,
-  sealedKeys,
-  sealedLogKeys,
-  sealedWebhookSecrets,
-  sealedWebhookUrl,
-} from '../keys/sealed-secrets.ts';
-import { sealUrl } from '../keys/webhook-urls.ts';
-import type { Registry } from '../operations/registry.ts';
-import { allOf } from '../store/paging.ts';
-import { isServed } from '../store/sqlite/serving-lock.ts';
+  MaintenanceService,
+  type MasterKeyUse,
+  type RotateSecretsResponse,
+} from '../../gen/artseal/v1/maintenance_pb.ts';
 import { type Action, type CommandGroup, fieldLines } from './command.ts';
-import { changes, nowS, reads, refuseUnknownToServing } from './session.ts';
+import { calls } from './session.ts';
 
 const reencrypt: Action = {
   usage: 'secrets re-encrypt [--reason TEXT] [--json]',
   details: [
     'Re-encrypts the secrets of API keys, the secrets and URLs of webhooks, and the keys of the evidence log under the first master',
-    'key, so that you can remove the others. The server may run, but must have that key: SIGHUP reloads the file. If the command',
-    'is interrupted, run it again: it continues.',
+    'key, so that you can remove the others. A running server uses the master keys that it has read: run artseal reload before. If',
+    'the command is interrupted, run it again: it continues.',
   ],
-  run: changes(async (session) => {
-    const { execute, keyRing, actor, show } = session;
-    const [{ name: masterKey }, ...others] = keyRing.masterKeys;
-    const refuse = () => refuseUnknownToServing(session);
-    const before = await sealsIn(session);
-    const reencrypted = await reencryptSecrets(execute, keyRing, actor(), refuse);
-    // The server may have been restarted meanwhile, with other keys.
-    refuse();
-    const after = await sealsIn(session);
-    const unused = others.filter(({ name }) => !after.some((seals) => seals.masterKey === name));
-    const names = unused.map(({ name }) => name).join(', ');
+  ...calls(async ({ client, reason, show }) => {
+    const response = await client(MaintenanceService).reencryptSecrets({ reason });
+    const { masterKey, reencrypted, unusedMasterKeys } = response;
+    const [before, after] = [response.before.map(useOf), response.after.map(useOf)];
+    const unused = `${unusedMasterKeys.join(', ')} opens no secret any more: remove it from the file, then run artseal reload`;
     show(
       { masterKey, reencrypted, before, after },
-      `before        ${sealsText(before)}`,
+      `before        ${usesText(before)}`,
       `re-encrypted  ${reencrypted} under ${masterKey}`,
-      `after         ${sealsText(after)}`,
-      ...(unused.length === 0
-        ? []
-        : [`${names} opens no secret any more: remove it from the file, then send SIGHUP to the server`]),
+      `after         ${usesText(after)}`,
+      ...(unusedMasterKeys.length === 0 ? [] : [unused]),
     );
+    return undefined;
   }),
 };
 
@@ -54,81 +34,30 @@ const rotate: Action = {
   details: [
     'For a lost master key. Replaces each API key whose secret cannot be opened, and shows the new secret once. Replaces the',
     'secrets of webhooks likewise, and disables the webhooks: their URLs are lost, and their owners must set them again. Stop the',
-    'server before: a running server still has the lost master key.',
+    'server before: a running server still has the lost master key, so that there is nothing to replace.',
   ],
-  run: reads(
-    async ({ config, actor, show, print, words, ...registry }) => {
-      if (isServed(config.dataDir))
-        throw new Error('the server runs: stop it first, since it would reject the new keys.');
-      const by = actor();
-      let issued = 0;
-      for (const rotated of [rotateKeys, rotateWebhookSecrets, rotateLogKeys])
-        for (const replacement of await rotated(registry, by)) {
+  ...calls(
+    async ({ client, reason, show, print, words }) => {
+      let [issued, hasMore] = [0, true];
+      while (hasMore) {
+        const response = await client(MaintenanceService).rotateSecrets({ reason });
+        for (const replacement of replacementsIn(response)) {
           issued += 1;
           show(replacement, ...fieldLines(replacement, 9));
         }
-      if (words.has('json')) return;
+        hasMore = response.hasMore;
+      }
+      if (words.has('json')) return undefined;
       print(
         issued === 0
-          ? 'every secret can be opened: there is nothing to replace'
+          ? 'every secret can be opened: there is nothing to replace. A running server still has a lost master key: stop it first'
           : `${issued} replaced. The secrets are shown only once. Hand them over by a secure channel.`,
       );
+      return undefined;
     },
     { isMasterKeyLost: true },
   ),
 };
-
-/** Replaces the API keys whose secrets cannot be opened. */
-async function rotateKeys({ execute, keyRing, issuance }: Registry, by: Actor) {
-  const keys = await Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page })));
-  const issued = [];
-  for (const { keyId: replaced, caller } of findUnopened(keys, keyRing, nowS())) {
-    const { key, apiSecret } = await issuance.rotateKey(replaced, 0, by);
-    issued.push({ caller, replaced, keyId: key.keyId, apiKey: key.apiKey, apiSecret });
-  }
-  return issued;
-}
-
-/**
- * Replaces the webhook secrets that cannot be opened. Disables webhooks whose URL cannot be opened, and leaves them the origin
- * of that URL: their owners must set it again.
- */
-async function rotateWebhookSecrets({ execute, keyRing }: Registry, by: Actor) {
-  const webhooks = await Array.fromAsync(
-    allOf((page) => execute({ kind: 'ListWebhooks', owner: undefined, page })),
-  );
-  const isLost = (sealed: readonly SealedKey[]) => findUnopened(sealed, keyRing, by.atS).length > 0;
-  const rotated = [];
-  for (const webhook of webhooks) {
-    const { webhookId, caller, origin } = webhook;
-    const name = { webhookId, owner: undefined, by };
-    const isUrlLost = isLost(sealedWebhookUrl(webhook));
-    if (isUrlLost) {
-      const change = { url: sealUrl(keyRing, webhookId, origin), status: 'DISABLED' } as const;
-      await execute({ kind: 'ChangeWebhook', ...name, change });
-    }
-    const secret = isLost(sealedWebhookSecrets(webhook)) ? newWebhookSecret() : undefined;
-    if (secret !== undefined) {
-      const sealedSecret = keyRing.seal(secret, webhookId);
-      await execute({ kind: 'RotateWebhookSecret', ...name, sealedSecret, previousEndsAtS: by.atS });
-    }
-    if (secret === undefined && !isUrlLost) continue;
-    rotated.push({ caller, webhookId, ...(secret && { secret }), ...(isUrlLost && { lostUrl: origin }) });
-  }
-  return rotated;
-}
-
-/** Ends the keys of the evidence log whose seeds cannot be opened, and adds one new key. */
-async function rotateLogKeys({ execute, keyRing }: Registry, by: Actor) {
-  const state = await execute({ kind: 'GetLog' });
-  const { origin } = state;
-  const lost = findUnopened(sealedLogKeys(state), keyRing, by.atS);
-  if (lost.length === 0 || origin === undefined) return [];
-  for (const { keyId } of lost) await execute({ kind: 'EndLogKey', vkey: keyId, atS: by.atS });
-  const key = mintLogKey(origin, keyRing, by.atS);
-  await execute({ kind: 'RotateLogKey', by, key, endsAtS: by.atS });
-  return lost.map(({ keyId }) => ({ replaced: keyId, vkey: key.vkey }));
-}
 
 /** `artseal secrets` */
 export const secrets: CommandGroup = {
@@ -137,15 +66,30 @@ export const secrets: CommandGroup = {
   details: ['To rotate the master key step by step, see docs/operate/security.md.'],
 };
 
-async function sealsIn({ execute }: Registry): Promise<readonly Seals[]> {
-  return countSeals(await Array.fromAsync(sealedKeys(execute)), nowS());
+/** What replaced lost secrets, with the members that each has. */
+function replacementsIn({ apiKeys, webhooks, logKeys }: RotateSecretsResponse): object[] {
+  return [
+    ...apiKeys.map(({ caller, replacedKeyId: replaced, keyId, apiKey, apiSecret }) => {
+      return { caller, replaced, keyId, apiKey, apiSecret };
+    }),
+    ...webhooks.map(({ caller, webhookId, secret, lostUrl }) => {
+      return { caller, webhookId, ...(secret && { secret }), ...(lostUrl && { lostUrl }) };
+    }),
+    ...logKeys.map(({ replacedVkey: replaced, vkey }) => ({ replaced, vkey })),
+  ];
 }
 
+const useOf = ({ masterKey, secrets: count, needed }: MasterKeyUse) => ({
+  masterKey,
+  secrets: count,
+  needed,
+});
+
 /** How many secrets are sealed under each master key. */
-function sealsText(seals: readonly Seals[]): string {
-  const texts = seals.map(({ masterKey, secrets, needed }) => {
-    const ended = secrets - needed;
-    return `${masterKey}: ${secrets}${ended === 0 ? '' : ` (${ended} of ended keys)`}`;
+function usesText(uses: readonly ReturnType<typeof useOf>[]): string {
+  const texts = uses.map(({ masterKey, secrets: count, needed }) => {
+    const ended = count - needed;
+    return `${masterKey}: ${count}${ended === 0 ? '' : ` (${ended} of ended keys)`}`;
   });
   return texts.join(', ') || 'no secret';
 }

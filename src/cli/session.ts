@@ -14,7 +14,7 @@ import { utcTimestamp } from '../domain/utc.ts';
 import { rejectViolations } from '../domain/violation.ts';
 import { shownName } from '../lib/strict-json.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../operations/registry.ts';
-import { isServingRecordThere, readServingRecord } from '../operations/serving-record.ts';
+import { isServingRecordThere } from '../operations/serving-record.ts';
 import { allOf, type Page, type PageQuery } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
 import {
@@ -247,25 +247,6 @@ function userName(): string {
 
 /** The time of the machine, Unix seconds. */
 export const nowS = (): number => Math.floor(Date.now() / 1_000);
-
-/**
- * Throws an Error if the serving process does not have the master key that new secrets would be sealed under: it would
- * reject the calls of their keys.
- */
-export function refuseUnknownToServing({ config: { dataDir }, keyRing }: Session): void {
-  if (!isServed(dataDir)) return;
-  const record = readServingRecord(dataDir);
-  if (record === undefined)
-    throw new Error(
-      'the running server has not published its master keys: try again when it is ready, or restart it.',
-    );
-  const [sealing] = keyRing.masterKeys;
-  if (record.masterKeys.some(({ name, check }) => name === sealing.name && check === sealing.check)) return;
-  throw new Error(
-    `the running server does not have the master key ${sealing.name} yet: run kill -HUP ${record.pid}, see in its ` +
-      'log whether it has reloaded the file, and try again.',
-  );
-}
 
 /** How long a command waits for the server, in milliseconds. */
 export const serverLimitMs = 10_000;

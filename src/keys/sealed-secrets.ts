@@ -114,15 +114,9 @@ export function countSeals(keys: readonly SealedKey[], nowS: number): readonly S
 
 /**
  * Re-encrypts all secrets that are not sealed under the ring's first master key, in several requests, and returns their number.
- * `beforeRequest` may throw to stop; the next run continues. Secrets that do not open stay as they are; only those of revoked
- * keys may.
+ * If a request fails, the next run continues. Secrets that do not open stay as they are; only those of revoked keys may.
  */
-export async function reencryptSecrets(
-  execute: Execute,
-  keyRing: KeyRing,
-  by: Actor,
-  beforeRequest: () => void,
-): Promise<number> {
+export async function reencryptSecrets(execute: Execute, keyRing: KeyRing, by: Actor): Promise<number> {
   const [{ name: masterKey }] = keyRing.masterKeys;
   let reencrypted = 0;
   async function reencrypt(keys: readonly SealedKey[]): Promise<void> {
@@ -132,13 +126,11 @@ export async function reencryptSecrets(
   for (const list of listsOf(execute)) {
     let from: number | undefined;
     do {
-      beforeRequest();
       const page = await list({ from, size: sealsPerRequest });
       await reencrypt(page.items);
       from = page.next;
     } while (from !== undefined);
   }
-  beforeRequest();
   await reencrypt(sealedLogKeys(await execute({ kind: 'GetLog' })));
   return reencrypted;
 }

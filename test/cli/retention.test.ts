@@ -7,8 +7,9 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
 import { perform } from '../../src/store/store.ts';
 import { addFurtherMigration, presentSchema } from '../store/further-migration.ts';
-import { acceptClock, addPlatform, painting, sandbox, time } from '../store/promises/fixtures.ts';
+import { acceptClock, crashCopy, painting, sandbox, time } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
+import { commandsOver } from '../support/connections.ts';
 import { readableNames } from '../support/copy-folder.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -47,17 +48,18 @@ async function purge(env: Record<string, string>, ...words: string[]): Promise<r
 const holding = (dataDir: string, text: string): string[] =>
   readableNames(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
 
+const years = [
+  '2015: 520 filings with 520 records, AS-2015-000001 to AS-2015-000520',
+  '2016: 1 filings with 1 records, AS-2016-000001 to AS-2016-000001',
+];
+
 test('a purge lists the old filings; with --erase their texts are in no file', async (t) => {
   const { dataDir, env, store, kept, purge } = await registryOfOld(t, 520);
   await store.close();
   const bytes = readFileSync(join(dataDir, 'artseal.db'));
-  const years = [
-    '2015: 520 filings with 520 records, AS-2015-000001 to AS-2015-000520',
-    '2016: 1 filings with 1 records, AS-2016-000001 to AS-2016-000001',
-  ];
   const shown = await purge();
   assert.deepEqual(shown.toSpliced(2, 1), [...years, 'nothing was changed: --erase erases them for good']);
-  const toBeErased = /^to erase, recorded up to (.+)T\d\d:\d\d:\d\dZ: 521 filings with 521 records$/;
+  const toBeErased = /^to erase, recorded up to (.+)T\d\d:\d\d:\d\d\+00:00: 521 filings with 521 records$/;
   const day = toBeErased.exec(shown[2] ?? '')?.[1] ?? '';
   // Five years before the newest filing, and a day.
   assert.ok(Math.abs(Date.now() - Date.parse(day) - 5 * 365.25 * 86_400_000) < 3 * 86_400_000, shown.join());
@@ -88,22 +90,29 @@ test('a purge lists the old filings; with --erase their texts are in no file', a
   assert.ok(await perform(again, { kind: 'GetFiling', filingNo: kept, owner: undefined }));
 });
 
-test('a purge beside a running server erases the texts from its files as well', async (t) => {
-  const { dataDir, store, kept, purge } = await registryOfOld(t, 60);
-  t.after(() => store.close());
-  await store.beginServing();
-  assert.ok(holding(dataDir, going).includes('artseal.db-wal'));
-  const printed = await purge('--erase');
-  assert.match(printed.join('\n'), /the server runs, so .* was not rewritten/);
-  assert.deepEqual(holding(dataDir, going), []);
-  const filter = { owner: undefined, year: undefined };
-  const listed = await perform(store, { kind: 'ListFilings', filter, page: { from: undefined, size: 10 } });
-  assert.deepEqual(
-    listed.items.map(({ filingNo }) => filingNo),
-    [kept],
-  );
-  await addPlatform(store, 'later');
-});
+for (const connection of ['a running server', 'a remote server'] as const)
+  test(`over ${connection}: a purge erases the texts from the files of the server`, async (t) => {
+    const { dataDir, store } = await registryOfOld(t, 520);
+    // As after a kill, the log has former pages.
+    const ended = crashCopy(t, dataDir);
+    await store.close();
+    assert.ok(holding(ended, going).includes('artseal.db-wal'));
+    const artseal = await commandsOver(t, connection, { dataDir: ended });
+    const counted = await artseal.lines('retention purge');
+    assert.match(counted.at(-2) ?? '', /: 521 filings with 521 records$/);
+    const [first, second, erased, left, backups, ...more] = await artseal.lines('retention purge --erase');
+    assert.deepEqual([first, second, erased, more], [...years, 'erased: 521 filings with 521 records', []]);
+    assert.match(
+      left ?? '',
+      connection === 'a running server'
+        ? /^the server runs, so .*artseal\.db was not rewritten: unused parts/
+        : /^unused parts of the database of the server may hold erased texts: on its machine, stop it/,
+    );
+    assert.equal(backups, 'backups have the erased texts until they are rotated out');
+    assert.deepEqual(holding(ended, going), []);
+    assert.ok(holding(ended, 'author who stays').length > 0);
+    await artseal.text('key create --name later --tier TRIAL');
+  });
 
 test('a purge names the copy of an upgrade, which still has the erased texts', async (t) => {
   const { dataDir, env, store } = await registryOfOld(t, 3);

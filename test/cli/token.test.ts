@@ -5,32 +5,40 @@ import { openRegistry } from '../../src/operations/registry.ts';
 import { runHere } from '../support/artseal.ts';
 import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';
+import { commandsOver, connections } from '../support/connections.ts';
 import { registryWithPlatform } from '../support/issued.ts';
 import { tokenTerms } from '../support/tokens.ts';
 
 const allScopes = ['read', 'file', 'escrow', 'webhook', 'link', 'operate'];
 
-test('a token has the given scopes, expiry and platform, and the list shows them', async (t) => {
-  const { artseal } = await registryWithPlatform(t);
-  const terms = '--scopes escrow,read --expires 2099-01-01 --platform platform-1';
-  const { token, ...issued } = await artseal.json(`token create --name ledger ${terms}`);
-  assert.match(token, /^it_sandbox_/);
-  assert.deepEqual(issued, {
-    ...{ tokenId: issued.tokenId, name: 'ledger', scopes: ['read', 'escrow'], platform: 'platform-1' },
-    expiresAt: '2099-01-01T00:00:00+00:00',
+for (const connection of connections)
+  test(`over ${connection}: a token has the given scopes, expiry and platform, is listed and revoked`, async (t) => {
+    const artseal = await commandsOver(t, connection);
+    await artseal.json('key create --name platform-1 --tier TRIAL');
+    const others = await artseal.list('token list');
+    const terms = '--scopes escrow,read --expires 2099-01-01 --platform platform-1';
+    const { token, ...issued } = await artseal.json(`token create --name ledger ${terms}`);
+    assert.match(token, /^it_sandbox_/);
+    assert.deepEqual(issued, {
+      ...{ tokenId: issued.tokenId, name: 'ledger', scopes: ['read', 'escrow'], platform: 'platform-1' },
+      expiresAt: '2099-01-01T00:00:00+00:00',
+    });
+    const [listed, ...more] = (await artseal.list('token list')).slice(others.length);
+    assert.deepEqual([listed, more], [{ ...issued, status: 'VALID', revokedAt: null }, []]);
+    const shown = await artseal.lines('token create --name shown --scopes read --expires 2099-01-01');
+    assert.ok(shown.includes('expires    2099-01-01T00:00:00+00:00'), shown.join('\n'));
+    const list = await artseal.text('token list');
+    assert.match(
+      list,
+      /^tok_\w+ {2}VALID {4}read,escrow +ledger {2}for platform-1 {2}expires 2099-01-01T00:00:00\+00:00$/m,
+    );
+    assert.ok(!list.includes(token.slice(11)));
+    const revoked = await artseal.json(`token revoke ${issued.tokenId} --reason leaked`);
+    assert.deepEqual([revoked.tokenId, revoked.status], [issued.tokenId, 'REVOKED']);
+    assert.ok(Math.abs(Date.parse(revoked.revokedAt) - Date.now()) < 60_000);
+    const [entry] = await artseal.list('audit-log');
+    assert.deepEqual([entry.action, entry.subject, entry.reason], ['token revoke', issued.tokenId, 'leaked']);
   });
-  const [operator, listed] = await artseal.list('token list');
-  assert.deepEqual(operator.scopes, allScopes);
-  assert.deepEqual(listed, { ...issued, status: 'VALID', revokedAt: null });
-  const shown = await artseal.lines('token create --name shown --scopes read --expires 2099-01-01');
-  assert.ok(shown.includes('expires    2099-01-01T00:00:00+00:00'), shown.join('\n'));
-  const list = await artseal.text('token list');
-  assert.match(
-    list,
-    /^tok_\w+ {2}VALID {4}read,escrow +ledger {2}for platform-1 {2}expires 2099-01-01T00:00:00\+00:00$/m,
-  );
-  assert.ok(!list.includes(token.slice(11)));
-});
 
 test('the command warns of a token without scopes', async (t) => {
   const { env, artseal } = await registryWithPlatform(t);

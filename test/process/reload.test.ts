@@ -71,16 +71,8 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
 
   await someCalls();
   execFileSync('sh', ['-c', addKey.replaceAll('/etc/artseal/master-key', file)]);
-  for (const words of [
-    ['secrets', 're-encrypt'],
-    ['key', 'create', '--name', 'early', '--tier', 'TRIAL'],
-    ['key', 'rotate', silent.keyId],
-  ]) {
-    const { code, errors } = await artseal(...words);
-    assert.equal(code, 1);
-    const [, pid] = /does not have the master key k2 yet: run kill -HUP (\d+),/.exec(errors) ?? [];
-    assert.equal(pid, String(service.child.pid), words.join(' '));
-  }
+  // Until it reads the file again, the server works with the key that it has.
+  assert.match((await artseal('secrets', 're-encrypt')).output, /re-encrypted +0 under k1$/m);
   assert.deepEqual(await reload(service), ['k2', 'k1']);
   await someCalls();
   const between = await issue('between');
@@ -94,7 +86,8 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   await someCalls();
   const [k2 = ''] = readFileSync(file, 'utf8').split('\n');
   write(k2);
-  assert.deepEqual(await reload(service), ['k2']);
+  const { code, output } = await artseal('reload');
+  assert.deepEqual([code, output], [0, 'master keys           reloaded: k2']);
   await someCalls();
   for (const platform of [silent, between])
     assert.equal((await send(service.publicUrl, platform, filing)).status, 200, 'its first call');

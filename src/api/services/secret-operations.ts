@@ -26,7 +26,7 @@ export function createSecretOperations(
         const [{ name: masterKey }, ...others] = keyRing.masterKeys;
         const before = await usesIn(call.execute);
         const by = actorOf(call, clock, reason);
-        const reencrypted = await reencryptSecrets(call.execute, keyRing, by, () => {});
+        const reencrypted = await reencryptSecrets(call.execute, keyRing, by);
         const after = await usesIn(call.execute);
         const unused = others.filter(({ name }) => !after.some((use) => use.masterKey === name));
         onWebhookChange();

@@ -4,12 +4,12 @@ import { databaseFile } from './location.ts';
 import { tryServingLock } from './serving-lock.ts';
 
 /**
- * How erased texts were removed from the files of a database:
- * - REWRITTEN: no process served it, so it was rewritten, and its log is empty.
- * - FOLDED: a process serves it, so only its log was written into it and is empty.
- * - HELD: another process used it, so its log is unchanged.
+ * Whether erased texts were removed from the files of a database:
+ * - REWRITTEN: it was rewritten, and its log is empty.
+ * - SERVED: a process serves it, so it is as it was.
+ * - READ: it was rewritten, but its log has the former content, because another process reads that.
  */
-type Rewriting = 'REWRITTEN' | 'FOLDED' | 'HELD';
+type Rewriting = 'REWRITTEN' | 'SERVED' | 'READ';
 
 /**
  * Rewrites the database of a data folder if no process serves it. SQLite copies rows within the file as pages fill, so an unused
@@ -17,19 +17,19 @@ type Rewriting = 'REWRITTEN' | 'FOLDED' | 'HELD';
  */
 export function rewriteDatabase(dataDir: string): Rewriting {
   const lock = tryServingLock(dataDir);
+  if (lock === undefined) return 'SERVED';
   try {
-    if (!rewrite(dataDir, lock !== undefined)) return 'HELD';
-    return lock === undefined ? 'FOLDED' : 'REWRITTEN';
+    return rewrite(dataDir) ? 'REWRITTEN' : 'READ';
   } finally {
-    lock?.release();
+    lock.release();
   }
 }
 
-/** Rewrites a database if `isWhole`, and writes its log into it. False if another process used it. */
-function rewrite(dataDir: string, isWhole: boolean): boolean {
+/** Rewrites a database, and writes its log into it. False if another process reads it. */
+function rewrite(dataDir: string): boolean {
   const client = new Sqlite(databaseFile(dataDir), { fileMustExist: true, timeout: busyTimeoutMs });
   try {
-    if (isWhole) client.exec('VACUUM');
+    client.exec('VACUUM');
     const [fold] = client.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
     return fold?.busy === 0;
   } finally {

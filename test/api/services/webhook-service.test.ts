@@ -140,7 +140,7 @@ test('a replay of adding an endpoint shows its secret after re-encryption', asyn
   const key = (name: string, text: string) => ({ name, key: Buffer.from(text, 'hex') });
   const { execute, keyRing } = service;
   const both = createKeyRing([key('k2', k2), key('k1', k1)]);
-  await reencryptSecrets(execute, both, tester, () => {});
+  await reencryptSecrets(execute, both, tester);
   keyRing.replace(createKeyRing([key('k2', k2)]));
   const again = await own.createWebhook({ url }, { headers });
   assert.deepEqual(again, first);

@@ -190,9 +190,10 @@ test('before the log has a key, none can be printed or rotated', async (t) => {
   assert.equal((await runHere(['init'], env)).code, 0);
   for (const word of ['vkey', 'rotate-key']) {
     const { code, errors } = await runHere(['evidence', word], env);
-    assert.deepEqual(
-      [code, errors],
-      [1, ['artseal: the evidence log has no key yet: the first artseal serve creates it']],
+    assert.equal(code, 1);
+    assert.match(
+      errors.join('\n'),
+      /^artseal: .*the evidence log has no key yet: the first artseal serve creates it/i,
     );
   }
 });

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { artsealWith, runHere } from '../support/artseal.ts';
+import { commandsOver, connections } from '../support/connections.ts';
+import { startService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const newKey = (name: string): string => `${name}:${randomBytes(32).toString('hex')}`;
+
+for (const connection of connections)
+  test(`over ${connection}: secrets are re-encrypted under another master key`, async (t) => {
+    const file = join(temporaryFolder(t), 'keys');
+    const write = (...keys: readonly string[]) =>
+      writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 });
+    const [k1, k2] = [newKey('k1'), newKey('k2')];
+    write(k1);
+    const artseal = await commandsOver(t, connection, { env: { ARTSEAL_MASTER_KEY_FILE: file } });
+    const isServed = connection !== 'a stopped folder';
+    await artseal.text('key create --name gallery --tier TRIAL');
+    write(k2, k1);
+    if (isServed) {
+      const part = { name: 'master keys', result: 'RELOADED', detail: 'k2, k1' };
+      assert.deepEqual(await artseal.json('reload'), part);
+    } else
+      assert.match(
+        await artseal.errors(1, 'reload'),
+        /^artseal: no server runs, so there is nothing to reload/,
+      );
+
+    const [before, reencrypted, after, unused] = await artseal.lines('secrets re-encrypt --reason yearly');
+    // A server has a key of the evidence log as well.
+    const count = Number(/^before {8}k1: (\d)$/.exec(before ?? '')?.[1]);
+    assert.ok(count > 0, String(before));
+    assert.equal(reencrypted, `re-encrypted  ${count} under k2`);
+    assert.equal(after, `after         k2: ${count}`);
+    assert.equal(unused, 'k1 opens no secret any more: remove it from the file, then run artseal reload');
+    const uses = [{ masterKey: 'k2', secrets: count, needed: count }];
+    const again = { masterKey: 'k2', reencrypted: 0, before: uses, after: uses };
+    assert.deepEqual(await artseal.json('secrets re-encrypt'), again);
+    const [entry] = await artseal.list('audit-log');
+    assert.deepEqual([entry.action, entry.reason], ['secrets re-encrypt', 'yearly']);
+    assert.match(
+      await artseal.text('secrets rotate'),
+      /^every secret can be opened: there is nothing to replace/,
+    );
+    assert.deepEqual(await artseal.list('secrets rotate'), []);
+
+    write(k2);
+    if (isServed) assert.deepEqual(await artseal.lines('reload'), ['master keys           reloaded: k2']);
+    await artseal.text('key create --name other --tier TRIAL');
+  });
+
+test('reload has exit code 1 if a file cannot be used, and says why', async (t) => {
+  const file = join(temporaryFolder(t), 'keys');
+  writeFileSync(file, `${newKey('k1')}\n`, { mode: 0o600 });
+  const { dataDir } = await startService(t, { env: { ARTSEAL_MASTER_KEY_FILE: file } });
+  writeFileSync(file, 'k1:0123\n');
+  const { code, printed, errors } = await runHere(['reload'], { ARTSEAL_DATA_DIR: dataDir });
+  assert.deepEqual([code, errors], [1, []]);
+  assert.match(
+    printed.join('\n'),
+    /^master keys {11}NOT reloaded, .*: ARTSEAL_MASTER_KEY_FILE cannot be used: entry 1/,
+  );
+  const fixed = await commandsOver(t, 'a running server', { env: { ARTSEAL_MASTER_KEY: newKey('k1') } });
+  assert.equal(
+    await fixed.text('reload'),
+    'master keys           not reloaded: they come from a variable, so a change needs a restart',
+  );
+});
+
+test('a lost master key keeps commands from a folder, except secrets rotate', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const folder = (masterKey: string) =>
+    artsealWith({ ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: masterKey });
+  const before = folder(newKey('k1'));
+  await before.text('init');
+  const { keyId, apiKey } = await before.json('key create --name gallery --tier TRIAL');
+  const after = folder(newKey('k2'));
+  assert.match(await after.errors(1, 'key list'), /with the key k1 of this database/);
+  const replacements = await after.list('secrets rotate --reason lost');
+  const own = replacements.find(({ replaced }) => replaced === keyId);
+  assert.deepEqual(Object.keys(own), ['caller', 'replaced', 'keyId', 'apiKey', 'apiSecret']);
+  assert.notEqual(own.apiKey, apiKey);
+  assert.deepEqual(
+    (await after.list('key list')).filter(({ caller }) => caller === 'gallery').map(({ status }) => status),
+    ['REVOKED', 'ACTIVE'],
+  );
+  const [entry] = await after.list('audit-log');
+  assert.equal(entry.reason, 'lost');
+  assert.match(
+    await after.text('secrets rotate'),
+    /^every secret can be opened: there is nothing to replace/,
+  );
+});
