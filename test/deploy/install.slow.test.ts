@@ -17,7 +17,10 @@ const packageVersion = buildInfo.version.replace('-', '~');
 const packageName = `artseal_${packageVersion}_amd64.deb`;
 
 /** The pages of which this file runs every command. */
-const pages = ['install', 'monitor', 'backup-and-restore', 'security', 'upgrade'];
+const pages = [
+  ...['install', 'monitor', 'backup-and-restore', 'security', 'upgrade'],
+  'incidents/server-hangs',
+];
 
 /** The command blocks of these pages that no test has run yet, by section and position. */
 const blocks = new Map<string, string>(
@@ -241,6 +244,18 @@ test('a backup is taken and verified, and a newer package reports the upgrade', 
     /FILE must be in one of \/var\/lib\/artseal, \/var\/lib\/artseal-backups: the service can write nowhere else/,
   );
   assert.match(await done(commandsOf('Upgrade')), /there is nothing to do/);
+});
+
+test('a server that hangs is killed after a backup without it, and starts again', { skip }, async () => {
+  const before = await shown('MainPID');
+  await done(`kill -STOP ${before}`);
+  assert.match(await done(commandsOf('# The server hangs')), /^ *\d+ T/m);
+  assert.match(await done(commandsOf('# The server hangs', 2)), /1 filings[\s\S]*^sound: /m);
+  await done(commandsOf('# The server hangs', 3));
+  const after = '$(systemctl show --value --property=MainPID artseal)';
+  await done(`until [ ${after} != 0 ] && [ ${after} != ${before} ]; do sleep 0.05; done`);
+  await done('systemctl start artseal');
+  assert.equal(await done('artseal-admin ready'), 'ready\n');
 });
 
 test('an upgrade of the package restarts the service with its data', { skip }, async () => {
