@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const commands =
   'audit-log backup call check clock completion demo escrow events evidence help init key licenses log ' +
-  'party platform ready restore retention secrets serve sign token upgrade verify webhooks';
+  'party platform ready reload restore retention secrets serve sign token upgrade verify webhooks';
 const actionFlags = '--filing-cap --help --json --monthly-quota --name --reason --tier --url';
 
 /** What each shell completes: the last word of a line, by the line before it. */

@@ -666,6 +666,8 @@ export const ReloadRequestSchema: GenMessage<ReloadRequest> = /*@__PURE__*/
  */
 export type ReloadResponse = Message<"artseal.v1.ReloadResponse"> & {
   /**
+   * Empty if no server runs, and a command works on the data folder alone.
+   *
    * @generated from field: repeated artseal.v1.ReloadResponse.Part parts = 1;
    */
   parts: ReloadResponse_Part[];
@@ -896,7 +898,7 @@ export const MaintenanceService: GenService<{
    * Erases the texts, prices, hashes and salts of some of these filings for good, oldest first. Numbers, times and the evidence
    * log stay, and every proof stays valid. Call it with next_page_token to erase the rest; each call makes other writes wait only
    * shortly. Unused parts of the database file may hold erased texts until it is rewritten, and backups until they are deleted.
-   * Reasons: VALIDATION_FAILED.
+   * Reasons: VALIDATION_FAILED, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.MaintenanceService.EraseExpired
    */

@@ -41,7 +41,10 @@ export interface Part {
   readonly detail: string;
 }
 
-/** Reads master keys and certificates again: all of the new keys are used, or none. Throws UNAVAILABLE while the server starts. */
+/**
+ * Reads master keys and certificates again: all of the new keys are used, or none. Returns no part if no server runs. Throws
+ * UNAVAILABLE while the server starts.
+ */
 export type Reload = () => Promise<readonly Part[]>;
 
 /** What a check found about one part of the deployment. `unchecked` if another fault prevents the check. */

@@ -33,6 +33,7 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.deepEqual([token.createdAt, token.expiresAt], ['2026-11-21T20:00:00+08:00', '']);
     assert.deepEqual([token.platform, token.platformStatus], ['', Platform_Status.STATUS_UNSPECIFIED]);
     assert.deepEqual((await own.listTokens({ pageSize: 100 })).tokens.at(-1), token);
+    assert.ok(!service.logLines.join('').includes(text));
     const used = typedClients(transport(service.internalUrl, text));
     await used.filings.listFilings({});
     await typedError(used.admin.listTokens({}), 'PERMISSION_DENIED');
