@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { artsealWith } from '../support/artseal.ts';
+import { commandsOver, connections } from '../support/connections.ts';
 import { registryWithPlatform } from '../support/issued.ts';
 
 /** A registry with platform-1, and commands that alice runs with sudo. */
@@ -9,28 +10,28 @@ async function registryOfAlice(t: TestContext) {
   return { ...registry, entries: (flags = '') => registry.artseal.list(`audit-log${flags}`) };
 }
 
-test('each change is listed with its actor, reason and values, newest first', async (t) => {
-  const { keyId, artseal, entries } = await registryOfAlice(t);
-  await artseal.text(['key', 'suspend', keyId, '--reason', 'leaked, says the gallery']);
-  await artseal.text('platform suspend platform-1');
-  const [platform, key, ...issued] = await entries();
-  assert.deepEqual(
-    [platform.actor, platform.action, platform.subject, platform.reason],
-    ['local:alice', 'platform suspend', 'platform-1', undefined],
-  );
-  assert.deepEqual(
-    [key.actor, key.action, key.subject, key.reason],
-    ['local:alice', 'key suspend', keyId, 'leaked, says the gallery'],
-  );
-  assert.deepEqual([key.before.status, key.after.status], ['ACTIVE', 'SUSPENDED']);
-  assert.deepEqual(
-    issued.map(({ action }) => action),
-    ['token create', 'key create'],
-  );
-  const [, line = ''] = await artseal.lines('audit-log');
-  assert.match(line, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 {2}key suspend +key_/);
-  assert.match(line, / {2}status "ACTIVE" → "SUSPENDED" {2}by local:alice: leaked, says the gallery$/);
-});
+for (const connection of connections)
+  test(`over ${connection}: each change is listed with its actor, reason and values, newest first`, async (t) => {
+    const artseal = await commandsOver(t, connection);
+    const { keyId } = await artseal.json('key create --name gallery --tier TRIAL');
+    await artseal.text(['key', 'suspend', keyId, '--reason', 'leaked, says the gallery']);
+    await artseal.text('platform suspend gallery');
+    const [platform, key, created] = await artseal.list('audit-log');
+    const actor = connection === 'a remote server' ? /^token tok_\w+ \(service-\d+\)$/ : /^local:[^\s:]+$/;
+    for (const [entry, ...expected] of [
+      [platform, 'platform suspend', 'gallery', undefined],
+      [key, 'key suspend', keyId, 'leaked, says the gallery'],
+      [created, 'key create', keyId, undefined],
+    ]) {
+      assert.deepEqual([entry.action, entry.subject, entry.reason], expected);
+      assert.match(entry.actor, actor);
+    }
+    assert.deepEqual([key.before.status, key.after.status], ['ACTIVE', 'SUSPENDED']);
+    const [, line = ''] = await artseal.lines('audit-log');
+    assert.match(line, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 {2}key suspend +key_/);
+    const ending = `  status "ACTIVE" → "SUSPENDED"  by ${key.actor}: leaked, says the gallery`;
+    assert.ok(line.endsWith(ending), line);
+  });
 
 test('an actor whose name has line breaks is printed on one line', async (t) => {
   const { env, keyId, entries } = await registryOfAlice(t);

@@ -4,34 +4,12 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { artsealWith } from '../support/artseal.ts';
-import { commandsOver, connections } from '../support/connections.ts';
 import { issueInto } from '../support/issued.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const create = 'key create --name gallery --tier TRIAL';
-
-for (const connection of connections) {
-  test(`over ${connection}: changes, lists of several pages, errors, and who changed what`, async (t) => {
-    const artseal = await commandsOver(t, connection);
-    const { keyId } = await artseal.json(`${create} --reason agreed`);
-    for (let count = 1; count <= 100; count += 1) await artseal.json(`key rotate ${keyId}`);
-    assert.equal((await artseal.list('key list')).length, 101);
-    assert.match(
-      await artseal.errors(1, 'key suspend key_none'),
-      /^artseal: NOT_FOUND: .*See artseal key list$/,
-    );
-    assert.match(
-      await artseal.errors(1, `key rotate ${keyId} --overlap 2592001`),
-      /^artseal: VALIDATION_FAILED: --overlap must be whole seconds from 0 to 2592000$/,
-    );
-    const entries = await artseal.list('audit-log');
-    const { actor, action, reason } = entries.at(connection === 'a remote server' ? -2 : -1);
-    assert.deepEqual([action, reason], ['key create', 'agreed']);
-    assert.match(actor, connection === 'a remote server' ? /^token tok_\S+ \(\S+\)$/ : /^local:\S+$/);
-  });
-}
 
 test('only the user of the server may connect to the admin socket', async (t) => {
   const { dataDir } = await startService(t);

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { partyFileBytesMax } from '../../src/cli/party.ts';
 import { partiesPerImportMax } from '../../src/domain/party.ts';
-import { artsealWith } from '../support/artseal.ts';
+import { type Connection, commandsOver, connections } from '../support/connections.ts';
 import { issueInto } from '../support/issued.ts';
+import { openTestProvider } from '../support/simulator.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const atStripe = {
@@ -18,12 +19,12 @@ const seller = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's'];
 const account = ['--provider-ids', 'account=acct_1'];
 const buyer = (name: string) => ({ customer: `cus_${name}`, paymentMethod: `pm_${name}` });
 
-/** A data folder with platform-1 and platform-2, and `artseal party` on it. */
-async function deployment(t: TestContext, settings: Record<string, string> = atStripe) {
+/** A registry with platform-1 and platform-2, and `artseal party` over a connection. */
+async function deployment(t: TestContext, env = atStripe, connection: Connection = 'a stopped folder') {
   const folder = temporaryFolder(t);
-  const env = { ...settings, ARTSEAL_DATA_DIR: join(folder, 'data') };
-  await issueInto(env.ARTSEAL_DATA_DIR, 2);
-  const artseal = artsealWith(env);
+  const dataDir = join(folder, 'data');
+  await issueInto(dataDir, 2);
+  const artseal = await commandsOver(t, connection, { env, dataDir, provider: openTestProvider(t) });
   const file = join(folder, 'parties.json');
   const importOf = (content: object | string, ...words: readonly string[]) => {
     writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
@@ -44,27 +45,51 @@ async function deployment(t: TestContext, settings: Record<string, string> = atS
   };
 }
 
-test('a party is added, listed, replaced and removed', async (t) => {
-  const { artseal, listed } = await deployment(t);
-  const named = ['--platform', 'platform-1', '--role', 'buyer', '--id', '买方 1'];
-  const add = (ids: string) => artseal.text(['party', 'add', ...named, '--provider-ids', ids]);
-  assert.equal(
-    await add('customer=cus_1, paymentMethod=pm_1'),
-    'BUYER   买方 1  customer=cus_1,paymentMethod=pm_1  platform-1',
-  );
-  await add('customer=cus_2,paymentMethod=card_2');
-  await artseal.text('party add --platform operator --role SELLER --id s --provider-ids account=acct_1');
-  const providerIds = { customer: 'cus_2', paymentMethod: 'card_2' };
-  assert.deepEqual(await listed(), [
-    ['platform-1', 'BUYER', '买方 1', providerIds],
-    ['operator', 'SELLER', 's', { account: 'acct_1' }],
-  ]);
-  assert.equal((await listed(' --platform platform-2')).length, 0);
-  assert.equal((await listed(' --role seller')).length, 1);
-  const removed = await artseal.json(['party', 'remove', ...named, '--reason', 'moved away']);
-  assert.partialDeepStrictEqual(removed, { partyId: '买方 1', providerIds });
-  assert.equal((await listed(' --platform platform-1')).length, 0);
-});
+for (const connection of connections)
+  test(`over ${connection}: parties are added, replaced, imported, listed and removed`, async (t) => {
+    const { artseal, imported, listed } = await deployment(t, atStripe, connection);
+    const named = ['--platform', 'platform-1', '--role', 'buyer', '--id', '买方 1'];
+    const add = (ids: string) => artseal.text(['party', 'add', ...named, '--provider-ids', ids]);
+    assert.equal(
+      await add('customer=cus_1, paymentMethod=pm_1'),
+      'BUYER   买方 1  customer=cus_1,paymentMethod=pm_1  platform-1',
+    );
+    await add('customer=cus_2,paymentMethod=card_2');
+    await artseal.text('party add --platform operator --role SELLER --id s --provider-ids account=acct_1');
+    const providerIds = { customer: 'cus_2', paymentMethod: 'card_2' };
+    const added = [
+      ['platform-1', 'BUYER', '买方 1', providerIds],
+      ['operator', 'SELLER', 's', { account: 'acct_1' }],
+    ];
+    assert.deepEqual(await listed(), added);
+
+    const several = Object.fromEntries(
+      Array.from({ length: 100 }, (_, number) => [`b${number}`, buyer('1')]),
+    );
+    const platforms = {
+      'platform-1': { buyers: { '买方 1': buyer('8') }, sellers: { s: { account: 'acct_1' } } },
+      'platform-2': { buyers: several },
+    };
+    const counts = '101 added, 1 replaced, 0 unchanged';
+    assert.equal(await imported({ platforms }, '--dry-run'), `${counts} (dry run: nothing was written)`);
+    assert.deepEqual(await listed(), added);
+    assert.equal(await imported({ platforms }), counts);
+    assert.deepEqual(JSON.parse(await imported({ platforms }, '--json')), {
+      ...{ added: 0, replaced: 0, unchanged: 102 },
+    });
+    // More than a page.
+    assert.equal((await listed()).length, 103);
+    assert.equal((await listed(' --platform platform-2')).length, 100);
+    assert.deepEqual(await listed(' --role seller'), [
+      ['operator', 'SELLER', 's', { account: 'acct_1' }],
+      ['platform-1', 'SELLER', 's', { account: 'acct_1' }],
+    ]);
+    const removed = await artseal.json(['party', 'remove', ...named, '--reason', 'moved away']);
+    assert.partialDeepStrictEqual(removed, { partyId: '买方 1', providerIds: buyer('8') });
+    assert.equal((await listed(' --platform platform-1')).length, 1);
+    const again = await artseal.errors(1, ['party', 'remove', ...named]);
+    assert.match(again, /^artseal: NOT_FOUND: --id is not registered.*See artseal party list$/);
+  });
 
 test('an error names the arguments of the command line', async (t) => {
   const { artseal, listed } = await deployment(t);
@@ -91,33 +116,14 @@ test('an error names the arguments of the command line', async (t) => {
 });
 
 test('the simulated provider needs no registered parties', async (t) => {
-  const { artseal, rejected, listed } = await deployment(t, {});
+  const { artseal, rejected, listed } = await deployment(t, {
+    ...atStripe,
+    ARTSEAL_PAYMENT_PROVIDER: 'simulated',
+  });
   const added = await artseal.errors(1, ['party', 'add', ...seller, ...account]);
   for (const error of [added, ...(await rejected({ platforms: {} }))])
     assert.match(error, /needs no registered parties$/);
   assert.deepEqual(await listed(), []);
-});
-
-test('a file of several platforms is imported, after a trial that changes nothing', async (t) => {
-  const { artseal, imported, listed } = await deployment(t);
-  const left = '--id left --provider-ids customer=cus_9,paymentMethod=pm_9';
-  await artseal.text(`party add --platform platform-1 --role BUYER ${left}`);
-  const platforms = {
-    'platform-1': { buyers: { b: buyer('1'), left: buyer('8') }, sellers: { s: { account: 'acct_1' } } },
-    'platform-2': { buyers: { b: buyer('2') } },
-  };
-  const counts = '3 added, 1 replaced, 0 unchanged';
-  assert.equal(await imported({ platforms }, '--dry-run'), `${counts} (dry run: nothing was written)`);
-  assert.equal((await listed()).length, 1);
-  assert.equal(await imported({ platforms }), counts);
-  assert.deepEqual(await listed(), [
-    ['platform-1', 'BUYER', 'b', buyer('1')],
-    ['platform-1', 'BUYER', 'left', buyer('8')],
-    ['platform-1', 'SELLER', 's', { account: 'acct_1' }],
-    ['platform-2', 'BUYER', 'b', buyer('2')],
-  ]);
-  const again = JSON.parse(await imported({ platforms }, '--json'));
-  assert.deepEqual(again, { added: 0, replaced: 0, unchanged: 4 });
 });
 
 test('a file with the parties of one platform is imported', async (t) => {

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test';
 import { artsealWith } from './artseal.ts';
-import { type ServiceOptions, startService } from './service.ts';
+import { type ServiceOptions, startService, type TestService } from './service.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** How a command reaches the services. */
@@ -16,15 +16,21 @@ export async function commandsOver(
   { env = {}, dataDir: earlier, ...options }: ServiceOptions = {},
 ) {
   const dataDir = earlier ?? temporaryFolder(t);
-  const local = { ARTSEAL_DATA_DIR: dataDir, ...env };
+  let started: Promise<TestService> | undefined;
+  /** Returns the service that answers; that of a stopped folder is started. */
+  const service = () => {
+    started ??= startService(t, { env, dataDir, ...options });
+    return started;
+  };
   if (connection === 'a stopped folder') {
-    if (earlier === undefined) await artsealWith(local).text('init');
-    return artsealWith(local);
+    const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir, ...env });
+    if (earlier === undefined) await artseal.text('init');
+    return { ...artseal, service };
   }
-  const service = await startService(t, { env, dataDir, ...options });
-  if (connection === 'a running server') return artsealWith({ ARTSEAL_DATA_DIR: dataDir });
-  return artsealWith({ ARTSEAL_TOKEN: await service.token(true) }, ['--url', service.internalUrl]);
+  const { internalUrl, token } = await service();
+  if (connection === 'a running server') return { ...artsealWith({ ARTSEAL_DATA_DIR: dataDir }), service };
+  return { ...artsealWith({ ARTSEAL_TOKEN: await token(true) }, ['--url', internalUrl]), service };
 }
 
-/** The commands of `artsealWith`. */
-export type Commands = ReturnType<typeof artsealWith>;
+/** The commands of `artsealWith`, and the service. */
+export type Commands = Awaited<ReturnType<typeof commandsOver>>;
