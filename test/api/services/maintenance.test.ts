@@ -161,6 +161,7 @@ test('CountExpired and EraseExpired treat all old filings in portions, and no fi
   assert.deepEqual(plain(first.years), portions[0]);
   const replay = await maintenance.eraseExpired({ reason }, keyed('erase'));
   assert.deepEqual(replay.years, first.years);
+  assert.notEqual(replay.nextPageToken, '');
   // Each token leads to the same rest, although the positions differ.
   const second = await maintenance.eraseExpired({ reason, pageToken: replay.nextPageToken });
   assert.deepEqual(plain(second.years), portions[1]);
@@ -208,6 +209,12 @@ test('a master key is rotated: Reload, ReencryptSecrets, Reload', async (t) => {
   assert.deepEqual(partsOf(await maintenance.reload({})), [{ name, result: RELOADED, detail: 'k2, k1' }]);
   const use = (masterKey: string, secrets: number) => ({ masterKey, secrets, needed: secrets });
   const plain = (uses: readonly object[]) => uses.map((one) => ({ ...one, $typeName: undefined }));
+  await maintenance.acceptClock({}, keyed('used'));
+  for (const reused of [
+    maintenance.reencryptSecrets({}, keyed('used')),
+    maintenance.reload({}, keyed('used')),
+  ])
+    await typedError(reused, 'IDEMPOTENCY_KEY_REUSED');
   const options = keyed('reencrypt');
   const done = await maintenance.reencryptSecrets({ reason: 'yearly' }, options);
   assert.deepEqual([done.masterKey, done.reencrypted, done.unusedMasterKeys], ['k2', 4, ['k1']]);
