@@ -33,7 +33,7 @@ export async function openInProcess(
 ): Promise<InProcess> {
   await using opened = new AsyncDisposableStack();
   const clock = systemClock;
-  const registry = await openRegistry(config, 'EXISTING', options);
+  const registry = await openRegistry(config, 'EXISTING', { ...options, isExclusive: true });
   const { store, execute, keyRing } = registry;
   opened.defer(() => store.close());
   await store.beginServing();

@@ -78,9 +78,16 @@ export interface RegistryOptions {
   readonly isServing?: boolean;
   /** Whether the store works in this thread; by default that of a serving process has its own. */
   readonly isStoreInThisThread?: boolean | undefined;
+  /** Whether no other process may use it; true for a serving process. */
+  readonly isExclusive?: boolean;
   /** Whether it is opened although there may be secrets that no master key opens. */
   readonly isMasterKeyLost?: boolean;
 }
+
+/** How long a store in a thread of its own waits for a command that works on the folder, in milliseconds. */
+const takeInThreadMs = 10_000;
+/** The same for a store in this thread, which does nothing else meanwhile. */
+const takeHereMs = 200;
 
 /** Opens the registry for a serving process. Throws ConfigError, and what `openRegistry` throws. */
 export async function openForServing(
@@ -125,6 +132,7 @@ export async function openRegistry(
   {
     clock = systemClock,
     isServing = false,
+    isExclusive = isServing,
     isStoreInThisThread = !isServing,
     isMasterKeyLost = false,
   }: RegistryOptions = {},
@@ -132,7 +140,10 @@ export async function openRegistry(
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
   const wasCutOff = isServing && isServingRecordThere(dataDir);
-  const options = { dataDir, environment, currency, opening, serving: isServing, wasCutOff, madeLater };
+  const options = {
+    ...{ dataDir, environment, currency, opening, serving: isServing, wasCutOff, madeLater },
+    ...(isExclusive && { takeWithinMs: isStoreInThisThread ? takeHereMs : takeInThreadMs }),
+  };
   const store = await openStore(options, isStoreInThisThread);
   try {
     const execute = executorOf(store);

@@ -297,6 +297,11 @@ export interface StoreOptions {
   readonly opening: 'EXISTING' | 'NEW' | 'EITHER';
   /** Whether this process is going to serve calls. Opening then fails at once if another process is known to serve. */
   readonly serving?: boolean;
+  /**
+   * Takes the store before it is opened, if it exists, so that no other process changes it until it is closed. The number says how
+   * long to wait for another process that has taken it, in milliseconds; the thread of the store does nothing else meanwhile.
+   */
+  readonly takeWithinMs?: number;
   /** Whether the process that served before is known to have crashed. Opening then checks all stored data. */
   readonly wasCutOff?: boolean;
   /**

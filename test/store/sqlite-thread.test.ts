@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { type ApiErrorData, ValidationError } from '../../src/domain/violation.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
+import { FolderInUse, takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import { type Command, perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -100,6 +102,29 @@ test('the thread rejects a database with the message of the engine', async (t) =
   t.after(() => second.close());
   await assert.rejects(second.beginServing(), DatabaseError);
   await second.execute({});
+});
+
+test('a store that is to be taken is taken before it is opened, and awaits who has it', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await createSqliteStore({ dataDir, ...sandbox }).close();
+  const lock = takeServingLock(dataDir);
+  const opening = openThreadedStore({ dataDir, ...sandbox, serving: true, takeWithinMs: 60_000 });
+  await assert.rejects(openThreadedStore({ dataDir, ...sandbox, takeWithinMs: 0 }), DatabaseError);
+  lock.release();
+  const store = await opening;
+  t.after(() => store.close());
+  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, takeWithinMs: 0 }), FolderInUse);
+});
+
+test('a store that is to be taken and cannot be opened is free again', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const taken = { dataDir, ...sandbox, takeWithinMs: 0 };
+  assert.throws(() => createSqliteStore({ ...taken, opening: 'EXISTING' }), /no database/);
+  // It leaves no lock, which would prove that a database was lost.
+  assert.deepEqual(readdirSync(dataDir), []);
+  await createSqliteStore(taken).close();
+  assert.throws(() => createSqliteStore({ ...taken, currency: 'USD' }), /ARTSEAL_CURRENCY/);
+  await createSqliteStore(taken).close();
 });
 
 test('rejections and errors come back from the thread with all their fields', async (t) => {

@@ -17,6 +17,7 @@ import { createHandlers } from './command-handlers.ts';
 import { charactersIn } from './costs.ts';
 import { watchCredentials } from './credentials.ts';
 import { createBeginning, deploymentSecret, openChecked } from './database.ts';
+import { databaseBytes } from './durable-files.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import {
   cannotWork,
@@ -63,10 +64,10 @@ export type Core = ReturnType<typeof openCore>;
  * of requests. Throws DatabaseError.
  */
 export function openCore(options: StoreOptions) {
+  let lock = takeExisting(options);
   // Before the database is checked, which may take minutes.
-  if (options.serving || options.opening === 'NEW') rejectServed(options.dataDir);
-  let lock: ServingLock | undefined;
-  const { database, checkedMs, upgrade } = openChecked(options);
+  if (lock === undefined && (options.serving || options.opening === 'NEW')) rejectServed(options.dataDir);
+  const { database, checkedMs, upgrade } = openReleasing(lock, options);
   const { $client: client } = database;
   const files = watchFiles(databaseFile(options.dataDir));
   const incidents = createIncidents();
@@ -150,6 +151,23 @@ export function openCore(options: StoreOptions) {
       lock?.release();
     },
   };
+}
+
+/** Takes the serving lock if the options say so and there is a database. Throws FolderInUse. */
+function takeExisting({ dataDir, takeWithinMs }: StoreOptions): ServingLock | undefined {
+  // The lock would prove that an empty database was lost.
+  if (takeWithinMs === undefined || databaseBytes(databaseFile(dataDir)) === 0) return undefined;
+  return takeServingLock(dataDir, takeWithinMs);
+}
+
+/** Opens the database. If that fails, releases the lock. */
+function openReleasing(lock: ServingLock | undefined, options: StoreOptions) {
+  try {
+    return openChecked(options, { takesLock: lock === undefined });
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
 }
 
 type Requests = ReturnType<typeof createRequests>;

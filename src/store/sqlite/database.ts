@@ -153,11 +153,11 @@ function createFolder(folder: string): void {
 }
 
 /** Opens the database, and checks it if the last process that served it did not close it. */
-export function openChecked(options: StoreOptions) {
+export function openChecked(options: StoreOptions, rules: Partial<UpgradeRules> = {}) {
   const isCutOff = options.serving === true && wasCutOff(options);
   let checkedMs: number | undefined;
   let fromSchema: number | undefined;
-  const database = openDatabase(options, {}, (client) => {
+  const database = openDatabase(options, rules, (client) => {
     fromSchema = schemaOf(client);
     if (isCutOff) checkedMs = rejectDamaged(client);
   });

@@ -5,17 +5,17 @@ import { makePrivateFile, privateMode } from './durable-files.ts';
 import { isBusy } from './failure.ts';
 import { DatabaseError, servingLockName } from './location.ts';
 
-/** How long a process waits for the lock, in milliseconds. `isServed` holds it far shorter. */
-const timeoutMs = 200;
+/** How long a process waits for the lock by default, in milliseconds. `isServed` holds it far shorter. */
+const defaultTimeoutMs = 200;
 
 /** The lock of the process that takes calls. The operating system releases it when the process ends, however it ends. */
 export interface ServingLock {
   release(): void;
 }
 
-/** Takes the lock of a data folder. Throws DatabaseError if another process has it. */
-export function takeServingLock(dataDir: string): ServingLock {
-  const lock = tryServingLock(dataDir);
+/** Takes the lock of a data folder. Throws FolderInUse if another process has it. */
+export function takeServingLock(dataDir: string, timeoutMs?: number): ServingLock {
+  const lock = tryServingLock(dataDir, timeoutMs);
   if (lock === undefined) throw servedAlready(dataDir);
   return lock;
 }
@@ -31,11 +31,13 @@ export class FolderInUse extends DatabaseError {
 }
 
 function servedAlready(dataDir: string): FolderInUse {
-  return new FolderInUse(`another artseal serves ${dataDir} already; stop it or use another folder.`);
+  return new FolderInUse(
+    `another artseal serves ${dataDir} already, or a command works on it: stop it or use another folder.`,
+  );
 }
 
 /** Takes the lock of a data folder; undefined if another process has it. */
-export function tryServingLock(dataDir: string): ServingLock | undefined {
+export function tryServingLock(dataDir: string, timeoutMs = defaultTimeoutMs): ServingLock | undefined {
   const file = join(dataDir, servingLockName);
   makePrivateFile(file);
   // Every user who can read the file can lock it.
