@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { DescService } from '@bufbuild/protobuf';
 import {
   type Client,
+  Code,
   ConnectError,
   createClient,
   type Interceptor,
@@ -15,10 +16,13 @@ import { BadRequestSchema, ErrorInfoSchema } from '../../gen/google/rpc/error_de
 import { userHeader } from '../api/authentication.ts';
 import { type ClientTls, http2Target } from '../client/typed.ts';
 import { clientVariables, readConfig, readDataDir } from '../config/config.ts';
-import { ApiError, type Reason } from '../domain/reason.ts';
+import { isSecure } from '../domain/address.ts';
+import { ApiError, type Reason, reasons } from '../domain/reason.ts';
 import { ValidationError } from '../domain/violation.ts';
 import { openAdminSocket } from '../http/listen/admin-socket.ts';
+import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import type { RegistryOptions } from '../operations/registry.ts';
+import { buildInfo } from '../packaging/build-info.ts';
 import { FolderInUse } from '../store/sqlite/serving-lock.ts';
 import { UsageError } from './command.ts';
 
@@ -90,8 +94,10 @@ async function openFolder(env: NodeJS.ProcessEnv, options: ConnectionOptions): P
   return { transport, server: config.dataDir, close };
 }
 
-/** Connects to the admin socket; undefined if no process listens there. */
+/** Connects to the admin socket; undefined if no process listens there. Throws FilesExposed. */
 async function connectToServer(dataDir: string, env: NodeJS.ProcessEnv): Promise<Connection | undefined> {
+  // A user who may change the folder could listen there in place of the server.
+  refuseChangeableByOthers([dataDir]);
   const socket = openAdminSocket(dataDir);
   const { path } = socket;
   if (!(await hasListener(path))) {
@@ -129,17 +135,24 @@ function hasListener(path: string): Promise<boolean> {
   const socket = connectSocket({ path });
   socket.once('connect', () => resolve(true));
   socket.once('error', (error: NodeJS.ErrnoException) =>
-    ['ENOENT', 'ENOTDIR', 'ECONNREFUSED'].includes(error.code ?? '') ? resolve(false) : reject(error),
+    ['ENOENT', 'ENOTDIR', 'ECONNREFUSED'].includes(error.code ?? '')
+      ? resolve(false)
+      : reject(Object.assign(error, { path })),
   );
   return promise.finally(() => socket.destroy());
 }
 
 /** Connects to a server with the token of the environment. Throws UsageError. */
 export function connectRemote(url: string, env: NodeJS.ProcessEnv): Connection {
-  if (!/^(https?:\/\/[^/]+\/?|unix:\/.+)$/.test(url))
-    throw new UsageError(`takes --url https://HOST:PORT or unix:/PATH, not '${url}'`);
-  const token = env[clientVariables.token];
+  if (!isServerUrl(url))
+    throw new UsageError(
+      `takes --url https://HOST:PORT, unix:/PATH, or http:// on this machine, without a path, not '${url}'`,
+    );
+  const token = env[clientVariables.token]?.trim();
   if (!token) throw new UsageError(`needs a token in ${clientVariables.token} with --url`);
+  // Otherwise an error of the library would show it.
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new UsageError(`needs a token without spaces and line ends in ${clientVariables.token}`);
   const { ca, certificate, key } = clientVariables;
   const files = { ca: env[ca], cert: env[certificate], key: env[key] };
   const tls: ClientTls = Object.fromEntries(
@@ -147,6 +160,13 @@ export function connectRemote(url: string, env: NodeJS.ProcessEnv): Connection {
   );
   const authorize = withHeader('Authorization', `Bearer ${token}`);
   return { transport: openHttp2(http2Target(url, tls), authorize), server: url, close: async () => {} };
+}
+
+/** Whether a token may be sent to a URL: over plain HTTP only on this machine. */
+function isServerUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.protocol === 'unix:') return /^unix:\/./.test(text);
+  return isSecure(url) && url.href === `${url.origin}/`;
 }
 
 /** Names the user of this command, for the audit log. */
@@ -206,6 +226,10 @@ function explain(thrown: unknown, server: string): Error {
   // A network error has a cause, which says enough.
   const advice = error.cause === undefined ? `: see ${hangsPage}` : '';
   if (info === undefined) return new Error(`${server} does not answer (${error.rawMessage})${advice}`);
+  if (error.code === Code.Unimplemented)
+    return new Error(`${server} does not know this command: its version is not ${buildInfo.version}`);
+  // A newer server may have other reasons.
+  if (!Object.hasOwn(reasons, info.reason)) return new Error(`${info.reason}: ${error.rawMessage}`);
   const reason = info.reason as Reason;
   const [invalid] = error.findDetails(BadRequestSchema);
   if (invalid === undefined) return new ApiError(reason, error.rawMessage);

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { chmodSync, statSync } from 'node:fs';
+import { createServer as createHttp2Server } from 'node:http2';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { artsealWith } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
 import { startService } from '../support/service.ts';
@@ -42,9 +47,13 @@ test('a remote command needs a URL and a token that the server knows', async (t)
       { ARTSEAL_TOKEN: 'it_1' },
       'localhost:1',
       2,
-      /takes --url https:\/\/HOST:PORT or unix:\/PATH, not 'localhost:1'/,
+      /takes --url https:\/\/HOST:PORT, unix:\/PATH, or http:\/\/ on this machine, without a path, not 'localhost:1'/,
     ],
-    [{ ARTSEAL_TOKEN: 'it_1' }, internalUrl, 1, /^artseal: AUTH_HEADER_INVALID: /],
+    ...['http://example.org', 'https://a:1/b', 'https://a:b@c', 'https://a:99999', 'unix:a'].map(
+      (wrong) => [{ ARTSEAL_TOKEN: 'it_1' }, wrong, 2, /takes --url https:/] as const,
+    ),
+    [{ ARTSEAL_TOKEN: 'it_1\nit_2' }, internalUrl, 2, /^(?!.*it_1).*without spaces and line ends/],
+    [{ ARTSEAL_TOKEN: 'it_1\n' }, internalUrl, 1, /^artseal: AUTH_HEADER_INVALID: /],
     [
       { ARTSEAL_TOKEN: 'it_1' },
       'http://127.0.0.1:1',
@@ -82,5 +91,35 @@ test('a file that is no socket, or a socket that may not be used, is reported', 
   );
   if (process.getuid?.() === 0) return;
   chmodSync(path, 0);
-  assert.match(await artsealWith(env).errors(1, 'key list'), /EACCES/);
+  assert.match(await artsealWith(env).errors(1, 'key list'), /this user may not use \S+admin\.sock: /);
+});
+
+test('a command calls no server in a folder that other users may change', async (t) => {
+  const { dataDir } = await startService(t);
+  const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir });
+  chmodSync(dataDir, 0o777);
+  assert.match(
+    await artseal.errors(2, 'key list'),
+    /may be changed by other users of this machine: chmod go-w/,
+  );
+});
+
+test('errors of an older and of a newer server are understood', async (t) => {
+  const dataDir = temporaryFolder(t);
+  for (const [code, reason, message] of [
+    [Code.Unimplemented, 'NOT_FOUND', /does not know this command: its version is not \d/],
+    [Code.FailedPrecondition, 'NOT_YET_KNOWN', /^artseal: NOT_YET_KNOWN: no$/],
+  ] as const) {
+    const details = [{ desc: ErrorInfoSchema, value: { reason } }];
+    const body = errorToJsonBytes(new ConnectError('no', code, undefined, details), undefined);
+    const server = createHttp2Server((request, response) => {
+      request.resume();
+      response.writeHead(400, { 'Content-Type': 'application/json' }).end(body);
+    });
+    server.listen(join(dataDir, 'admin.sock'));
+    await once(server, 'listening');
+    assert.match(await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).errors(1, 'key list'), message);
+    server.close();
+    await once(server, 'close');
+  }
 });
