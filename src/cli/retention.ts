@@ -4,18 +4,11 @@ import { retentionYears } from '../domain/filing.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
 import { copiesOf } from '../store/sqlite/upgrade.ts';
-import type { Action, CommandGroup } from './command.ts';
-import { type CallSession, calls } from './session.ts';
-
-/** Counts or erases, and prints what it did. */
-const treatment = calls(async (session) => {
-  const lines = session.words.has('erase') ? await erase(session) : await count(session);
-  for (const line of lines) session.print(line);
-  return undefined;
-});
+import { type Action, type CommandGroup, show, type Terminal, type Words } from './command.ts';
+import { type CallSession, callFlags, withService } from './session.ts';
 
 const purge: Action = {
-  usage: 'retention purge [--erase] [--reason TEXT]',
+  usage: 'retention purge [--erase] [--reason TEXT] [--json]',
   details: [
     `Counts the filings without open order whose records are all more than ${retentionYears} years old. --erase erases their texts, prices,`,
     'hashes and salts for good. Numbers, times and the evidence log stay, and every proof stays valid.',
@@ -23,15 +16,30 @@ const purge: Action = {
     'The server may run. If it is stopped, the file is also rewritten, so that unused parts of it keep nothing.',
     'If the command is interrupted, run it again: it continues. Backups keep erased texts until they are removed.',
   ],
-  ...treatment,
+  common: callFlags,
   run: async (words, terminal) => {
-    const code = await treatment.run(words, terminal);
-    if (!words.has('erase')) return code;
-    const left = words.has('url') ? [remoteLeft] : rewritten(readDataDir(terminal.env));
-    for (const line of [...left, backupsLeft]) terminal.print(line);
-    return code;
+    if (words.has('erase')) return erase(words, terminal);
+    const { years, recordedUpTo } = await withService(words, terminal, countExpired);
+    show(
+      ...([words, terminal] as const),
+      { erased: false, recordedUpTo, ...totalOf(years), years },
+      ...years.map(yearLine),
+      `to erase, recorded up to ${recordedUpTo}: ${totalText(years)}`,
+      'nothing was changed: --erase erases them for good',
+    );
+    return undefined;
   },
 };
+
+/** Erases, rewrites the database if no server runs, and shows which files may still hold erased texts. */
+async function erase(words: Words, terminal: Terminal): Promise<undefined> {
+  const years = await withService(words, terminal, eraseExpired);
+  // Shown before the rewriting, which can fail.
+  const lines = [...years.map(yearLine), `erased: ${totalText(years)}`];
+  if (!words.has('json')) for (const line of lines) terminal.print(line);
+  const { left, text } = words.has('url') ? remote : rewritten(readDataDir(terminal.env));
+  show(words, terminal, { erased: true, ...totalOf(years), years, left }, ...text, backupsLeft);
+}
 
 /** `artseal retention` */
 export const retention: CommandGroup = {
@@ -40,23 +48,22 @@ export const retention: CommandGroup = {
   details: [],
 };
 
-async function count({ client }: CallSession): Promise<string[]> {
+/** What is counted or erased of the filings of a year. */
+type Year = Pick<ExpiredYear, 'year' | 'filings' | 'records' | 'firstFilingNo' | 'lastFilingNo'>;
+
+async function countExpired({ client }: CallSession): Promise<{ years: Year[]; recordedUpTo: string }> {
   const found: ExpiredYear[] = [];
-  let [pageToken, upTo] = ['', ''];
+  let [pageToken, recordedUpTo] = ['', ''];
   do {
     const response = await client(MaintenanceService).countExpired({ pageToken });
     found.push(...response.years);
     pageToken = response.nextPageToken;
-    upTo = response.recordedUpTo;
+    recordedUpTo = response.recordedUpTo;
   } while (pageToken !== '');
-  return [
-    ...yearLines(found),
-    `to erase, recorded up to ${upTo}: ${totalText(found)}`,
-    'nothing was changed: --erase erases them for good',
-  ];
+  return { years: mergedYears(found), recordedUpTo };
 }
 
-async function erase({ client, reason }: CallSession): Promise<string[]> {
+async function eraseExpired({ client, reason }: CallSession): Promise<Year[]> {
   const erased: ExpiredYear[] = [];
   let pageToken = '';
   do {
@@ -64,39 +71,63 @@ async function erase({ client, reason }: CallSession): Promise<string[]> {
     erased.push(...response.years);
     pageToken = response.nextPageToken;
   } while (pageToken !== '');
-  return [...yearLines(erased), `erased: ${totalText(erased)}`];
+  return mergedYears(erased);
 }
 
-const sum = (some: readonly ExpiredYear[], of: (year: ExpiredYear) => number): number =>
-  some.reduce((total, year) => total + of(year), 0);
-
-const totalText = (found: readonly ExpiredYear[]): string =>
-  `${sum(found, ({ filings }) => filings)} filings with ${sum(found, ({ records }) => records)} records`;
-
-/** A line for each year, of which several calls may have treated a part. */
-function yearLines(found: readonly ExpiredYear[]): string[] {
-  const parts = Map.groupBy(found, ({ year }) => year);
-  return Array.from(
-    parts,
-    ([year, some]) =>
-      `${year}: ${totalText(some)}, ${some.at(0)?.firstFilingNo} to ${some.at(-1)?.lastFilingNo}`,
+/** Merges the parts of a year that several calls treated. */
+const mergedYears = (parts: readonly ExpiredYear[]): Year[] =>
+  Array.from(
+    Map.groupBy(parts, ({ year }) => year),
+    ([year, some]) => ({
+      year,
+      ...totalOf(some),
+      firstFilingNo: some.at(0)?.firstFilingNo ?? '',
+      lastFilingNo: some.at(-1)?.lastFilingNo ?? '',
+    }),
   );
+
+const totalOf = (years: readonly Year[]) => ({
+  filings: years.reduce((total, { filings }) => total + filings, 0),
+  records: years.reduce((total, { records }) => total + records, 0),
+});
+
+function totalText(years: readonly Year[]): string {
+  const { filings, records } = totalOf(years);
+  return `${filings} filings with ${records} records`;
 }
+
+const yearLine = (year: Year): string =>
+  `${year.year}: ${totalText([year])}, ${year.firstFilingNo} to ${year.lastFilingNo}`;
 
 const backupsLeft = 'backups have the erased texts until they are rotated out';
-const remoteLeft =
-  'unused parts of the database of the server may hold erased texts: on its machine, stop it and run this again';
 
-/** Rewrites the database if no server runs, and says which files still hold erased texts. */
-function rewritten(dataDir: string): string[] {
+/** The files that may still hold erased texts, and what to do about them. */
+interface Left {
+  /** Null for a remote server: unknown. */
+  readonly left: readonly string[] | null;
+  readonly text: readonly string[];
+}
+
+const remote: Left = {
+  left: null,
+  text: [
+    'unused parts of the database of the server may hold erased texts: on its machine, stop it and run this again',
+  ],
+};
+
+/** Rewrites the database if no server runs. */
+function rewritten(dataDir: string): Left {
   const database = databaseFile(dataDir);
   const result = rewriteDatabase(dataDir);
-  return [
-    {
-      REWRITTEN: `${database} was rewritten: no erased text is left in it`,
-      SERVED: `the server runs, so ${database} was not rewritten: unused parts of it may hold erased texts; stop the server and run this again`,
-      READ: `another process reads ${database}, and ${database}-wal still has erased texts: run this again`,
-    }[result],
-    ...copiesOf(database).map(({ file }) => `${file}, a copy of an upgrade, has the erased texts: remove it`),
-  ];
+  const text = {
+    REWRITTEN: `${database} was rewritten: no erased text is left in it`,
+    SERVED: `the server runs, so ${database} was not rewritten: unused parts of it may hold erased texts; stop the server and run this again`,
+    READ: `another process reads ${database}, and ${database}-wal still has erased texts: run this again`,
+  }[result];
+  const ownFiles = { REWRITTEN: [], SERVED: [database], READ: [`${database}-wal`] }[result];
+  const copies = copiesOf(database).map(({ file }) => file);
+  return {
+    left: [...ownFiles, ...copies],
+    text: [text, ...copies.map((file) => `${file}, a copy of an upgrade, has the erased texts: remove it`)],
+  };
 }

@@ -34,7 +34,7 @@ import {
 } from './connection.ts';
 
 /** Flags of the actions that call the service. */
-const callFlags: CommonFlags = {
+export const callFlags: CommonFlags = {
   usage: '[--url URL]',
   details: [
     'Without --url the command calls the server that runs on ARTSEAL_DATA_DIR. If none runs, it does the work itself.',
@@ -78,13 +78,13 @@ export const calls = (
   run: (words, terminal) => withService(words, terminal, work, options),
 });
 
-/** Runs `work`, whose first call connects to the service. */
-async function withService(
+/** Runs `work`, whose first call connects to the service, and returns its result once the connection is closed. */
+export async function withService<Result>(
   words: Words,
   terminal: Terminal,
-  work: (session: CallSession) => Promise<number | undefined>,
+  work: (session: CallSession) => Promise<Result>,
   options?: ConnectionOptions,
-): Promise<number | undefined> {
+): Promise<Result> {
   const { env, print, printError } = terminal;
   warnOfUnknown(terminal);
   let connecting: Promise<Connection> | undefined;

@@ -58,13 +58,13 @@ function setting(word: string, status: WebhookStatus, detail: string): Action {
 }
 
 const remove: Action = {
-  usage: 'webhooks delete WEBHOOK_ID [--reason TEXT]',
+  usage: 'webhooks delete WEBHOOK_ID [--reason TEXT] [--json]',
   details: ['Deletes a webhook for good, with its secret and its deliveries.'],
   ...calls(async (session) => {
-    const { client, reason, print } = session;
+    const { client, reason, show } = session;
     const name = named(session);
     await client(AdminService).removeWebhook({ ...name, reason }, withoutTimeout);
-    print(`deleted ${name.webhookId}`);
+    show(name, `deleted ${name.webhookId}`);
   }),
 };
 

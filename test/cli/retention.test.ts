@@ -48,6 +48,20 @@ async function purge(env: Record<string, string>, ...words: string[]): Promise<r
 const holding = (dataDir: string, text: string): string[] =>
   readableNames(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
 
+/** What `--json` shows of all of them. */
+const shownYears = {
+  ...{ filings: 521, records: 521 },
+  years: [
+    {
+      ...{ year: 2015, filings: 520, records: 520 },
+      ...{ firstFilingNo: 'AS-2015-000001', lastFilingNo: 'AS-2015-000520' },
+    },
+    {
+      ...{ year: 2016, filings: 1, records: 1 },
+      ...{ firstFilingNo: 'AS-2016-000001', lastFilingNo: 'AS-2016-000001' },
+    },
+  ],
+};
 const years = [
   '2015: 520 filings with 520 records, AS-2015-000001 to AS-2015-000520',
   '2016: 1 filings with 1 records, AS-2016-000001 to AS-2016-000001',
@@ -63,6 +77,9 @@ test('a purge lists the old filings; with --erase their texts are in no file', a
   const day = toBeErased.exec(shown[2] ?? '')?.[1] ?? '';
   // Five years before the newest filing, and a day.
   assert.ok(Math.abs(Date.now() - Date.parse(day) - 5 * 365.25 * 86_400_000) < 3 * 86_400_000, shown.join());
+  const { recordedUpTo, ...counted } = JSON.parse((await purge('--json')).join('\n'));
+  assert.deepEqual(counted, { erased: false, ...shownYears });
+  assert.ok(shown[2]?.includes(`up to ${recordedUpTo}:`), recordedUpTo);
   assert.deepEqual(readFileSync(join(dataDir, 'artseal.db')), bytes);
   assert.deepEqual(holding(dataDir, going), ['artseal.db']);
 
@@ -100,8 +117,12 @@ for (const connection of ['a running server', 'a remote server'] as const)
     const artseal = await commandsOver(t, connection, { dataDir: ended });
     const counted = await artseal.lines('retention purge');
     assert.match(counted.at(-2) ?? '', /: 521 filings with 521 records$/);
-    const [first, second, erased, left, backups, ...more] = await artseal.lines('retention purge --erase');
-    assert.deepEqual([first, second, erased, more], [...years, 'erased: 521 filings with 521 records', []]);
+    const inUse = connection === 'a running server' ? [join(ended, 'artseal.db')] : null;
+    assert.deepEqual(await artseal.json('retention purge --erase'), {
+      ...{ erased: true, ...shownYears, left: inUse },
+    });
+    const [erased, left, backups, ...more] = await artseal.lines('retention purge --erase');
+    assert.deepEqual([erased, more], ['erased: 0 filings with 0 records', []]);
     assert.match(
       left ?? '',
       connection === 'a running server'
@@ -123,6 +144,8 @@ test('a purge names the copy of an upgrade, which still has the erased texts', a
   const copy = copyBefore(file, presentSchema);
   const printed = await purge(env, '--erase');
   assert.ok(printed.includes(`${copy}, a copy of an upgrade, has the erased texts: remove it`));
+  const again = JSON.parse((await purge(env, '--erase', '--json')).join('\n'));
+  assert.deepEqual(again, { erased: true, filings: 0, records: 0, years: [], left: [copy] });
   rmSync(copy);
   assert.deepEqual(holding(dataDir, going), []);
 });

@@ -141,10 +141,11 @@ for (const connection of connections) {
 
     assert.equal((await jsonOf('enable wh_3'))[0]?.status, 'ENABLED');
     assert.equal((await lastEntry()).action, 'webhook enable');
-    assert.equal(await artseal.text('webhooks delete wh_3 --reason gone'), 'deleted wh_3');
+    assert.deepEqual(await jsonOf('delete wh_3 --reason gone'), [{ webhookId: 'wh_3' }]);
     const deleted = await lastEntry();
     assert.deepEqual([deleted.action, deleted.reason], ['webhook delete', 'gone']);
-    assert.deepEqual(await idsOf(), ['wh_1', 'wh_2']);
+    assert.equal(await artseal.text('webhooks delete wh_2'), 'deleted wh_2');
+    assert.deepEqual(await idsOf(), ['wh_1']);
   });
 
   test(`over ${connection}, one event is sent again, or all undelivered ones since a time`, async (t) => {
