@@ -7,59 +7,78 @@ import { licencesFile, readPackaged } from '../packaging/packaged-files.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
-import { type Command, exitCodes, UsageError } from './command.ts';
+import { type Command, exitCodes, show, UsageError } from './command.ts';
 
 /** `artseal init` */
 export const init: Command = {
-  usage: 'init',
+  usage: 'init [--json]',
   summary: 'create the database of a new deployment',
   details: [
     'Binds it to ARTSEAL_ENVIRONMENT and ARTSEAL_CURRENCY. Fails if the folder has a database.',
     'Run it before the first start of a production. A sandbox creates its database when it starts.',
   ],
-  run: async (_, { env, print }) => {
-    const config = readConfig(env);
+  run: async (words, terminal) => {
+    const config = readConfig(terminal.env);
+    const { environment, currency } = config;
     const { store } = await openRegistry(config, 'NEW');
     await store.close();
-    print(`created ${databaseFile(config.dataDir)}: ${config.environment}, ${config.currency}`);
-    print(`master key ${masterKeyOf(config)}: keep a copy elsewhere: without it no secret can be opened`);
-    print('next: run artseal serve, and artseal key create for each platform');
     const faults = [...faultsForServing(config)];
-    if (config.environment === 'production' && config.logOrigin === undefined)
+    if (environment === 'production' && config.logOrigin === undefined)
       faults.push(faultOf(settings.logOrigin, requiredOrigin({ names: [], origin: undefined })));
-    if (faults.length > 0) print(`before artseal serve: ${faults.join(' ')}`);
+    const database = databaseFile(config.dataDir);
+    const { masterKey, masterKeyFile } = masterKeyOf(config);
+    show(
+      ...([words, terminal] as const),
+      { database, environment, currency, masterKey, masterKeyFile, faults },
+      `created ${database}: ${environment}, ${currency}`,
+      `master key ${masterKeyFile ?? `${masterKey} of the settings`}: keep a copy elsewhere: without it no secret can be opened`,
+      'next: run artseal serve, and artseal key create for each platform',
+      ...(faults.length === 0 ? [] : [`before artseal serve: ${faults.join(' ')}`]),
+    );
+    return undefined;
   },
 };
 
 /** The file of the sealing key, or its name in the settings. */
-function masterKeyOf({ masterKeys }: Config): string {
-  return 'ownFile' in masterKeys ? masterKeys.ownFile : `${masterKeys.keys[0]?.name} of the settings`;
+function masterKeyOf({ masterKeys }: Config): { masterKey?: string | undefined; masterKeyFile?: string } {
+  return 'ownFile' in masterKeys
+    ? { masterKeyFile: masterKeys.ownFile }
+    : { masterKey: masterKeys.keys[0]?.name };
 }
 
 /** `artseal upgrade` */
 export const upgrade: Command = {
-  usage: 'upgrade [--check] [--without-copy]',
+  usage: 'upgrade [--check] [--without-copy] [--json]',
   summary: 'upgrade the database to this version, as serve does',
   details: [
     '--check         only says what an upgrade does. Exit code 3 if there is something to do, 0 if not.',
     '--without-copy  makes no copy of the database: only with a backup elsewhere.',
     'Stop the server before.',
   ],
-  run: async (words, { env, print }) => {
+  run: async (words, terminal) => {
+    const { env } = terminal;
     if (words.has('check') && words.has('without-copy')) throw new UsageError('takes one flag at a time');
     const plan = planUpgrade(readDataDir(env));
     const isDue = plan.migrations.length > 0;
+    const keepsCopy = !words.has('without-copy');
+    const copy = isDue && keepsCopy ? plan.copy : undefined;
     const config = readConfig(env);
     if (words.has('check')) {
-      for (const line of described(plan)) print(line);
       const rule = await missingOrigin(config);
-      if (rule !== undefined) print(`before artseal serve: ${faultOf(settings.logOrigin, rule)}`);
-      return isDue || rule !== undefined ? exitCodes.due : exitCodes.done;
+      const faults = rule === undefined ? [] : [faultOf(settings.logOrigin, rule)];
+      const { estimatedS: estimatedSeconds, ...facts } = plan;
+      const lines = [...described(plan), ...faults.map((fault) => `before artseal serve: ${fault}`)];
+      show(words, terminal, { ...facts, copy, estimatedSeconds, faults }, ...lines);
+      return isDue || faults.length > 0 ? exitCodes.due : exitCodes.done;
     }
-    const keepsCopy = !words.has('without-copy');
     await upgradeStore(config, keepsCopy);
-    print(`${plan.database} has schema ${plan.newSchema}`);
-    if (isDue && keepsCopy) print(`copy from before, with schema ${plan.schema}: ${plan.copy}`);
+    const { database, schema, newSchema } = plan;
+    show(
+      ...([words, terminal] as const),
+      { database, schema, newSchema, copy },
+      `${database} has schema ${newSchema}`,
+      ...(copy === undefined ? [] : [`copy from before, with schema ${schema}: ${copy}`]),
+    );
     return undefined;
   },
 };

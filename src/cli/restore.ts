@@ -1,14 +1,16 @@
+import { resolve } from 'node:path';
 import { readTimeZone } from '../config/config.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
+import { factsOfBackup } from '../operations/backup/manifest.ts';
 import { restoreBackup } from '../operations/backup/restore.ts';
 import { gapLine } from './backup-facts.ts';
-import { type Command, UsageError } from './command.ts';
+import { type Command, show, UsageError } from './command.ts';
 import { withProgress } from './progress.ts';
 
 /** `artseal restore` */
 export const restore: Command = {
-  usage: 'restore FILE --into DIR [--numbers-after FILING_NO]',
+  usage: 'restore FILE --into DIR [--numbers-after FILING_NO] [--json]',
   summary: 'restore a backup into an empty folder',
   details: [
     'DIR must be empty or missing. The backup is verified first. Stop the server that you replace before you serve DIR.',
@@ -19,34 +21,37 @@ export const restore: Command = {
     'For five minutes after the first start, signed calls are rejected: the backup does not have the latest nonces.',
   ],
   run: async (words, terminal) => {
-    const { print } = terminal;
     const numbersAfter = words.text('numbers-after');
     if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
       throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
     const calendar = createCalendar(readTimeZone(terminal.env));
-    const [file, into] = [words.required('FILE'), words.required('into')];
+    const [file, into] = [resolve(words.required('FILE')), resolve(words.required('into'))];
     const { manifest, gaps, isPublished } = await withProgress(words, terminal, (progress) =>
       restoreBackup({
         ...{ file, into, numbersAfter, progress, calendar, nowMs: Date.now(), random: Math.random },
       }),
     );
     const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;
-    print(`restored ${into}: ${database.environment}, as of ${takenAt}`);
-    print(`${database.filings} filings, ${database.orders} escrow orders`);
-    for (const gap of gaps) print(gapLine(gap));
-    print(
+    show(
+      ...([words, terminal] as const),
+      { into, backup: factsOfBackup(file, manifest), skipped: gaps, isLogPublished: isPublished },
+      `restored ${into}: ${database.environment}, as of ${takenAt}`,
+      `${database.filings} filings, ${database.orders} escrow orders`,
+      ...gaps.map(gapLine),
       'keys, tokens and suspensions are those of the backup: revoke and suspend again what was changed since',
+      ...(numbersAfter === undefined ? [ifKnown] : []),
+      ...(holdsMasterKeys || masterKeys.length === 0
+        ? []
+        : [`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`]),
+      ...(isPublished ? forkFirst(into) : []),
+      `next: stop the server that you replace, then run ARTSEAL_DATA_DIR=${into} artseal serve`,
     );
-    if (numbersAfter === undefined)
-      print(
-        'If you know the last filing number, or served another folder restored from this backup, restore again with --numbers-after.',
-      );
-    if (!holdsMasterKeys && masterKeys.length > 0)
-      print(`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`);
-    if (isPublished) for (const line of forkFirst(into)) print(line);
-    print(`next: stop the server that you replace, then run ARTSEAL_DATA_DIR=${into} artseal serve`);
+    return undefined;
   },
 };
+
+const ifKnown =
+  'If you know the last filing number, or served another folder restored from this backup, restore again with --numbers-after.';
 
 /** What to do about an evidence log that may have been published further than the backup. */
 const forkFirst = (into: string): string[] => [

@@ -7,6 +7,7 @@ import { runArtseal } from '../../src/cli/artseal.ts';
 import {
   addFurtherMigration,
   further,
+  furtherSchema,
   makeEarlierDatabase,
   presentSchema,
 } from '../store/further-migration.ts';
@@ -47,6 +48,13 @@ test('a backup of a production has only its database, and the command names the 
   const good = await run(['restore', target, '--into', into], {});
   assert.match(good.stdout, /serve needs the master keys k7, which are not in a backup/);
   assert.deepEqual(readdirSync(into), ['artseal.db']);
+  const other = join(temporaryFolder(t), 'other');
+  const shown = await artsealWith({}).json(`restore ${target} --into ${relative(process.cwd(), other)}`);
+  assert.deepEqual([shown.into, shown.isLogPublished], [other, false]);
+  const { file, filings, orders, masterKeys, holdsMasterKeys } = shown.backup;
+  assert.deepEqual([file, filings, orders, masterKeys, holdsMasterKeys], [target, 0, 0, ['k7'], false]);
+  const [skipped] = shown.skipped;
+  assert.deepEqual([skipped.kind, skipped.after, skipped.through > 0], ['FILING', 0, true]);
 });
 
 for (const connection of connections) {
@@ -140,8 +148,22 @@ test('upgrade --check reports the work with exit code 3, and 0 once it is done',
   for (const part of [`has schema ${presentSchema}`, `to run: ${further.name}`, copy, 'MB needed', 'about'])
     assert.ok(check.stdout.includes(part), `${part}: ${check.stdout}`);
   assert.ok(!existsSync(copy));
-  assert.equal((await upgrade()).code, 0);
-  assert.equal((await upgrade('--check')).code, 0);
+  const due = await upgrade('--check', '--json');
+  assert.equal(due.code, 3);
+  const migrations = [further.name];
+  const schemas = { schema: presentSchema, newSchema: furtherSchema };
+  const plan = JSON.parse(due.stdout);
+  assert.partialDeepStrictEqual(plan, { ...schemas, migrations, copy, faults: [] });
+  assert.ok(plan.neededBytes > 0 && plan.freeBytes > 0 && plan.estimatedSeconds > 0);
+
+  const { database } = plan;
+  assert.deepEqual(JSON.parse((await upgrade('--json')).stdout), { database, ...schemas, copy });
+  const done = await upgrade('--check', '--json');
+  assert.equal(done.code, 0);
+  const { copy: none, ...nothing } = JSON.parse(done.stdout);
+  assert.deepEqual([none, nothing.schema, nothing.migrations], [undefined, furtherSchema, []]);
+  assert.match((await upgrade('--check')).stdout, /there is nothing to do$/);
+  assert.equal((await upgrade()).stdout, `${database} has schema ${furtherSchema}`);
 });
 
 test('a terminal shows the progress of a backup, and clears it afterwards', async (t) => {

@@ -102,6 +102,8 @@ test('a production is upgraded only with the origin of its evidence log', async 
   assert.match(await artsealWith(unset).errors(2, 'upgrade'), named);
   const { printed } = await runHere(['upgrade', '--check'], unset);
   assert.match(printed.join('\n'), new RegExp(`^before artseal serve: ${named.source}`, 'm'));
+  const checked = await runHere(['upgrade', '--check', '--json'], unset);
+  assert.match(JSON.parse(checked.printed.join('\n')).faults.join('\n'), named);
   assert.match(await logFinding(unset), new RegExp(`^fault +evidence log .*${named.source}`));
   assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: presentSchema });
 
@@ -110,8 +112,13 @@ test('a production is upgraded only with the origin of its evidence log', async 
 });
 
 test('init of a production says which setting serve will reject', async (t) => {
-  const made = await artsealWith({ ...production(t), ARTSEAL_PAYMENT_PROVIDER: 'simulated' }).text('init');
+  const simulated = () => artsealWith({ ...production(t), ARTSEAL_PAYMENT_PROVIDER: 'simulated' });
+  const made = await simulated().text('init');
   assert.match(made, /^before artseal serve: ARTSEAL_PAYMENT_PROVIDER must name a real .*\.$/m);
+  const { database, faults, ...shown } = await simulated().json('init');
+  assert.deepEqual(shown, { environment: 'production', currency: 'EUR', masterKey: 'of-2026' });
+  assert.ok(existsSync(database));
+  assert.ok(made.endsWith(`before artseal serve: ${faults}`));
 });
 
 test('init of a sandbox makes a master key as well', async (t) => {
@@ -121,6 +128,12 @@ test('init of a sandbox makes a master key as well', async (t) => {
   assert.match(made, new RegExp(`^created ${dataDir}/artseal\\.db: sandbox, CNY$`, 'm'));
   assert.match(made, new RegExp(`^master key .*${dataDir}/master-key`, 'm'));
   assert.equal(modeOf(join(dataDir, 'master-key')), 0o600);
+
+  const other = sandbox(t);
+  assert.deepEqual(await artsealWith(other).json('init'), {
+    ...{ database: join(other.ARTSEAL_DATA_DIR, 'artseal.db'), environment: 'sandbox', currency: 'CNY' },
+    ...{ masterKeyFile: join(other.ARTSEAL_DATA_DIR, 'master-key'), faults: [] },
+  });
 });
 
 test('init makes no database beside a file that only a lost database can have left', async (t) => {
