@@ -5,6 +5,28 @@ export interface WorkProgress {
   readonly total: number;
 }
 
+/**
+ * Runs `artseal backup` with these words on the data folder of a server. Yields its progress and at last its result. Throws
+ * BACKUP_FAILED.
+ */
+export type RunBackup = <Result extends object>(
+  words: readonly string[],
+  signal: AbortSignal,
+) => AsyncIterable<BackupOutput<Result>>;
+
+/** What `artseal backup` prints with `--json --progress`. */
+export type BackupOutput<Result> = { readonly progress: WorkProgress } | Result;
+
+/** Finds the paths that callers name for backups: `isLocal` for a user of the machine. They throw VALIDATION_FAILED. */
+export interface BackupPlaces {
+  /** The path of a new file. */
+  newFile(file: string, isLocal: boolean): Promise<string>;
+  /** The path of a file to read. */
+  existingFile(file: string, isLocal: boolean): Promise<string>;
+  /** The path of a folder to rotate in. */
+  folder(into: string, isLocal: boolean): Promise<string>;
+}
+
 /** What a backup contains, as commands show it. */
 export interface BackupFacts {
   readonly file: string;

@@ -1,14 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   Backup_NumberGap_Kind,
-  type BackupProgressSchema,
   type BackupSchema,
   BackupService,
-  type CreateBackupResponseSchema,
-  type RotateBackupsResponseSchema,
-  type VerifyBackupResponseSchema,
 } from '../../../gen/artseal/v1/backup_pb.ts';
-import type { BackupFacts, BackupVerdict, Rotated, WorkProgress } from '../../domain/backup.ts';
+import type { BackupFacts, BackupOutput, BackupVerdict, Rotated } from '../../domain/backup.ts';
 import type { Violation } from '../../domain/violation.ts';
 import { type Implementation, implement, parsed, streaming } from '../operation.ts';
 import type { Principal } from '../principal.ts';
@@ -25,7 +21,8 @@ export function createBackupService({ backups }: ServiceDependencies): Implement
       parse: ({ file }) => parsed(checkGiven('file', file), () => file),
       run: async function* (name, { principal, signal }) {
         const file = await backups.places.newFile(name, isLocal(principal));
-        for await (const output of backups.run<BackupFacts>([file], signal)) yield createResponse(output);
+        for await (const output of backups.run<BackupFacts>([file], signal))
+          yield responseOf(output, 'backup', backupMessage);
       },
     }),
     rotateBackups: streaming({
@@ -38,7 +35,8 @@ export function createBackupService({ backups }: ServiceDependencies): Implement
         const folder = await backups.places.folder(into, isLocal(principal));
         const unlessYoung = olderS === undefined ? [] : ['--if-older-than', `${olderS}s`];
         const words = ['rotate', '--into', folder, '--keep', String(keep), ...unlessYoung];
-        for await (const output of backups.run<Rotated>(words, signal)) yield rotateResponse(output);
+        for await (const output of backups.run<Rotated>(words, signal))
+          yield responseOf(output, 'rotation', rotationMessage);
       },
     }),
     verifyBackup: streaming({
@@ -46,7 +44,7 @@ export function createBackupService({ backups }: ServiceDependencies): Implement
       run: async function* (name, { principal, signal }) {
         const file = await backups.places.existingFile(name, isLocal(principal));
         for await (const output of backups.run<BackupVerdict>(['verify', file], signal))
-          yield verifyResponse(output);
+          yield responseOf(output, 'verdict', verdictMessage);
       },
     }),
   });
@@ -71,32 +69,26 @@ function checkOlderThan(seconds: number | undefined): Violation[] {
   return [{ field: 'ifOlderThanSeconds', rule: `must be an integer from ${min} to ${max}` }];
 }
 
-/** A step of a child, or its result. */
-type Output<Result> = { readonly progress: WorkProgress } | Result;
-
-function createResponse(output: Output<BackupFacts>): MessageInitShape<typeof CreateBackupResponseSchema> {
-  if ('progress' in output)
-    return { response: { case: 'progress', value: progressMessage(output.progress) } };
-  return { response: { case: 'backup', value: backupMessage(output) } };
+/** The response with a step of a child, or with its result as the field `name`. */
+function responseOf<Result extends object, Name extends string, Value>(
+  output: BackupOutput<Result>,
+  name: Name,
+  message: (result: Result) => Value,
+) {
+  if (!('progress' in output)) return { response: { case: name, value: message(output) } };
+  const { step, done, total } = output.progress;
+  return {
+    response: { case: 'progress' as const, value: { step, done: BigInt(done), total: BigInt(total) } },
+  };
 }
 
-function rotateResponse(output: Output<Rotated>): MessageInitShape<typeof RotateBackupsResponseSchema> {
-  if ('progress' in output)
-    return { response: { case: 'progress', value: progressMessage(output.progress) } };
-  const { removed, broken } = output;
-  return { response: { case: 'rotation', value: { ...output, removed: [...removed], broken: [...broken] } } };
-}
+const rotationMessage = ({ removed, broken, ...rotated }: Rotated) => ({
+  ...{ ...rotated, removed: [...removed], broken: [...broken] },
+});
 
-function verifyResponse(output: Output<BackupVerdict>): MessageInitShape<typeof VerifyBackupResponseSchema> {
-  if ('progress' in output)
-    return { response: { case: 'progress', value: progressMessage(output.progress) } };
-  const { backup, faults } = output;
-  return { response: { case: 'verdict', value: { backup: backupMessage(backup), faults: [...faults] } } };
-}
-
-function progressMessage({ step, done, total }: WorkProgress): MessageInitShape<typeof BackupProgressSchema> {
-  return { step, done: BigInt(done), total: BigInt(total) };
-}
+const verdictMessage = ({ backup, faults }: BackupVerdict) => ({
+  ...{ backup: backupMessage(backup), faults: [...faults] },
+});
 
 function backupMessage(facts: BackupFacts): MessageInitShape<typeof BackupSchema> {
   const { filings, lastFilingNo = '', orders, numberGaps, masterKeys } = facts;

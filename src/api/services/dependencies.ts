@@ -1,4 +1,4 @@
-import type { WorkProgress } from '../../domain/backup.ts';
+import type { BackupPlaces, RunBackup } from '../../domain/backup.ts';
 import type { Calendar } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -17,17 +17,9 @@ import type { Paging } from './paging.ts';
 
 /** Takes and verifies backups in a child process. */
 export interface BackupAccess {
-  /** Runs `artseal backup` with these words; yields its progress and its result. Throws RATE_LIMITED, BACKUP_FAILED. */
-  readonly run: <Result extends object>(
-    words: readonly string[],
-    signal: AbortSignal,
-  ) => AsyncIterable<{ readonly progress: WorkProgress } | Result>;
-  /** The paths that a caller names: `isLocal` for a user of the machine. They throw VALIDATION_FAILED. */
-  readonly places: {
-    newFile(file: string, isLocal: boolean): Promise<string>;
-    existingFile(file: string, isLocal: boolean): Promise<string>;
-    folder(into: string, isLocal: boolean): Promise<string>;
-  };
+  /** It also throws RATE_LIMITED, while another command runs. */
+  readonly run: RunBackup;
+  readonly places: BackupPlaces;
   /** How many backups a token must keep. */
   readonly keepMin: number;
 }

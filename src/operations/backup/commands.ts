@@ -1,16 +1,7 @@
 import { tmpdir } from 'node:os';
-import type { WorkProgress } from '../../domain/backup.ts';
+import type { RunBackup } from '../../domain/backup.ts';
 import { ApiError } from '../../domain/reason.ts';
 import type { ChildCommands } from '../child-commands.ts';
-
-/** What `artseal backup` prints with `--json --progress`. */
-export type BackupOutput<Result> = { readonly progress: WorkProgress } | Result;
-
-/** Runs a `artseal backup` command in a child process. Yields its progress and at last its result. */
-type RunBackup = <Result extends object>(
-  words: readonly string[],
-  signal: AbortSignal,
-) => AsyncIterable<BackupOutput<Result>>;
 
 /** Runs `artseal backup` commands on the data folder of a server, in child processes. */
 export interface BackupCommands {

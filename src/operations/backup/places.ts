@@ -1,16 +1,7 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import type { BackupPlaces } from '../../domain/backup.ts';
 import { ValidationError } from '../../domain/violation.ts';
-
-/** Finds the paths that callers of a server name for backups, and rejects those that they may not use. */
-export interface BackupPlaces {
-  /** The path of a new file. Throws VALIDATION_FAILED. */
-  newFile(file: string, isLocal: boolean): Promise<string>;
-  /** The path of a file to read. Throws VALIDATION_FAILED. */
-  existingFile(file: string, isLocal: boolean): Promise<string>;
-  /** The path of a folder to rotate in. Throws VALIDATION_FAILED. */
-  folder(into: string, isLocal: boolean): Promise<string>;
-}
 
 /** Names that a token may use. They lead out of no folder. */
 const namePattern = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,199}$/;
