@@ -26,8 +26,11 @@ import { buildInfo } from '../packaging/build-info.ts';
 import { FolderInUse } from '../store/sqlite/serving-lock.ts';
 import { UsageError } from './command.ts';
 
-/** How long a command waits until a server that starts or stops, or another command, has finished, in milliseconds. */
-const folderTimeoutMs = 10_000;
+/**
+ * How long a command waits until a server that starts or stops, or another command, has finished, in milliseconds. A server that
+ * stops waits 10 seconds for its calls.
+ */
+const folderTimeoutMs = 15_000;
 /** How soon it tries again, in milliseconds. */
 const retryMs = 50;
 /** How long a call may take, in milliseconds. Streams may take longer. */

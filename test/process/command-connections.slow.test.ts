@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { request } from 'node:http';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { makeAuthority } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
-import { send } from '../support/signed-request.ts';
+import { headersOf, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   assertOneLine,
@@ -85,6 +89,22 @@ test('a command waits for a server that starts', async (t) => {
   const { env, server } = await startSlowly(t);
   const [ready, key] = await Promise.all([whenReady(server), createKey(env)]);
   await assertAccepted(ready, key);
+});
+
+test('a command waits for a server that stops and waits for its calls', async (t) => {
+  const service = await serveIssued(t);
+  const { dataDir, platform, publicUrl } = service;
+  const target = '/api/v1/filing';
+  const headers = headersOf(platform, { target, body: '{}', headers: { Expect: '100-continue' } });
+  const unfinished = request(`${publicUrl}${target}`, { method: 'POST', headers }).on('error', () => {});
+  t.after(() => unfinished.destroy());
+  unfinished.flushHeaders();
+  await once(unfinished, 'continue');
+  const stopped = service.stop();
+  await eventually('the socket is closed', 60_000, () => !existsSync(join(dataDir, 'admin.sock')));
+  await createKey({ ARTSEAL_DATA_DIR: dataDir });
+  assert.match(service.stderr(), /the connections that are still open are cut off/);
+  assert.equal(await stopped, 0);
 });
 
 test('a command gives up on a server that hangs while it starts', async (t) => {
