@@ -14,6 +14,19 @@ function everySecond() {
   return { clock, count, loop };
 }
 
+/** The same, but each run ends when its step is resolved. */
+function stepping() {
+  const clock = createManualClock();
+  const steps: PromiseWithResolvers<void>[] = [];
+  const period = () => 1_000;
+  const loop = every(clock, period, () => {
+    const step = Promise.withResolvers<void>();
+    steps.push(step);
+    return step.promise;
+  });
+  return { clock, steps, loop };
+}
+
 describe('every', () => {
   test('runs at once and then every period', async () => {
     const { clock, count, loop } = everySecond();
@@ -45,17 +58,7 @@ describe('every', () => {
   });
 
   test('a wake during a run is followed by one more run at once', async () => {
-    const clock = createManualClock();
-    const steps: PromiseWithResolvers<void>[] = [];
-    const loop = every(
-      clock,
-      () => 1_000,
-      () => {
-        const step = Promise.withResolvers<void>();
-        steps.push(step);
-        return step.promise;
-      },
-    );
+    const { clock, steps, loop } = stepping();
     const first = loop.start();
     loop.wake();
     loop.wake();
@@ -71,17 +74,7 @@ describe('every', () => {
   });
 
   test('never has two runs at a time, and stop waits for the one in progress', async () => {
-    const clock = createManualClock();
-    const steps: PromiseWithResolvers<void>[] = [];
-    const loop = every(
-      clock,
-      () => 1_000,
-      () => {
-        const step = Promise.withResolvers<void>();
-        steps.push(step);
-        return step.promise;
-      },
-    );
+    const { clock, steps, loop } = stepping();
     const first = loop.start();
     clock.advance(2_500);
     assert.equal(steps.length, 1);
