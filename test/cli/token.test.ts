@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readConfig } from '../../src/config/config.ts';
-import { openRegistry } from '../../src/operations/registry.ts';
 import { runHere } from '../support/artseal.ts';
-import { tester } from '../support/audit-log.ts';
-import { createManualClock } from '../support/clock.ts';
 import { commandsOver, connections } from '../support/connections.ts';
 import { registryWithPlatform } from '../support/issued.ts';
-import { tokenTerms } from '../support/tokens.ts';
 
 const allScopes = ['read', 'file', 'escrow', 'webhook', 'link', 'operate'];
 
@@ -79,20 +74,4 @@ test('a token with wrong terms is not created', async (t) => {
     assert.ok(errors.startsWith(`${prefix}${error}`), errors);
   }
   assert.equal((await artseal.list('token list')).length, 1);
-});
-
-test('the list shows which tokens are expired or revoked', async (t) => {
-  const { env, artseal } = await registryWithPlatform(t);
-  const clock = createManualClock(Date.parse('2026-01-01T00:00:00Z'));
-  const { store, issuance } = await openRegistry(readConfig(env), 'EXISTING', { clock });
-  const expiresAtS = Math.floor(clock.nowMs() / 1000) + 60;
-  await issuance.issueToken(tokenTerms('gone', { expiresAtS }), tester);
-  const { stored } = await issuance.issueToken(tokenTerms('leaked', { expiresAtS }), tester);
-  await store.close();
-  await artseal.text(`token revoke ${stored.tokenId}`);
-  const list = await artseal.list('token list');
-  assert.deepEqual(
-    list.map(({ name, status }) => `${name} ${status}`),
-    ['operator VALID', 'gone EXPIRED', 'leaked REVOKED'],
-  );
 });
