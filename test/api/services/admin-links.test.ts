@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { transports } from '../../http/connect/transports.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -14,31 +14,30 @@ const operator = { ...operatorTerms('office'), scopes: ['operate'] as const };
 const { token, stored } = await service.issuance.issueToken(operator, tester);
 const actor = `token ${stored.tokenId} (office)`;
 
-for (const [name, transport] of Object.entries(transports))
-  test(`an operator lists and revokes links to evidence of any caller: ${name}`, async () => {
-    const { admin } = typedClients(transport(service.internalUrl, token));
-    const platform = await service.platform();
-    const { filingNo } = (await fileArtwork(service, platform)).json;
-    const target = `/api/v1/filing/${filingNo}/evidence/links`;
-    const { json } = await send(service.publicUrl, platform, { target, body: '{}' });
-    const { linkId } = json;
-    const { links, nextPageToken } = await admin.listAllLinks({ filingNo });
-    const [link = assert.fail(), ...more] = links;
-    assert.deepEqual(
-      [link.linkId, link.sequence, link.revokedAt, more, nextPageToken],
-      [linkId, 1, undefined, [], ''],
-    );
-    const revoked = await admin.revokeLink({ linkId, reason: 'leaked' });
-    assert.equal(revoked.filingNo, filingNo);
-    assert.deepEqual({ ...revoked.link, revokedAt: undefined }, { ...link, revokedAt: undefined });
-    assert.notEqual(revoked.link?.revokedAt, undefined);
-    assert.equal((await fetch(service.publicUrl + json.path)).status, 404);
-    assert.deepEqual((await admin.listAllLinks({ filingNo })).links, [revoked.link]);
-    const [entry] = (await admin.listAuditLog({ pageSize: 1 })).entries;
-    assert.deepEqual([entry?.actor, entry?.subject, entry?.reason], [actor, linkId, 'leaked']);
+test('an operator lists and revokes links to evidence of any caller', async () => {
+  const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
+  const platform = await service.platform();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  const target = `/api/v1/filing/${filingNo}/evidence/links`;
+  const { json } = await send(service.publicUrl, platform, { target, body: '{}' });
+  const { linkId } = json;
+  const { links, nextPageToken } = await admin.listAllLinks({ filingNo });
+  const [link = assert.fail(), ...more] = links;
+  assert.deepEqual(
+    [link.linkId, link.sequence, link.revokedAt, more, nextPageToken],
+    [linkId, 1, undefined, [], ''],
+  );
+  const revoked = await admin.revokeLink({ linkId, reason: 'leaked' });
+  assert.equal(revoked.filingNo, filingNo);
+  assert.deepEqual({ ...revoked.link, revokedAt: undefined }, { ...link, revokedAt: undefined });
+  assert.notEqual(revoked.link?.revokedAt, undefined);
+  assert.equal((await fetch(service.publicUrl + json.path)).status, 404);
+  assert.deepEqual((await admin.listAllLinks({ filingNo })).links, [revoked.link]);
+  const [entry] = (await admin.listAuditLog({ pageSize: 1 })).entries;
+  assert.deepEqual([entry?.actor, entry?.subject, entry?.reason], [actor, linkId, 'leaked']);
 
-    await typedError(admin.listAllLinks({ filingNo: 'AS-1999-000001' }), 'FILING_NOT_FOUND');
-    await typedError(admin.listAllLinks({ filingNo, pageSize: 101 }), 'VALIDATION_FAILED');
-    await typedError(admin.revokeLink({ linkId: 'el_0' }), 'LINK_NOT_FOUND');
-    await typedError(admin.revokeLink({ linkId, reason: 'x'.repeat(501) }), 'VALIDATION_FAILED');
-  });
+  await typedError(admin.listAllLinks({ filingNo: 'AS-1999-000001' }), 'FILING_NOT_FOUND');
+  await typedError(admin.listAllLinks({ filingNo, pageSize: 101 }), 'VALIDATION_FAILED');
+  await typedError(admin.revokeLink({ linkId: 'el_0' }), 'LINK_NOT_FOUND');
+  await typedError(admin.revokeLink({ linkId, reason: 'x'.repeat(501) }), 'VALIDATION_FAILED');
+});

@@ -4,7 +4,6 @@ import { toJson } from '@bufbuild/protobuf';
 import { Escrow_State } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { DecideOrderRequest_Decision as Decision, OrderSchema } from '../../../gen/artseal/v1/review_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
-import { transports } from '../../http/connect/transports.ts';
 import { tester } from '../../support/audit-log.ts';
 import { escrowIdIn, fileArtwork, getEscrow, openEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -58,52 +57,48 @@ const becomes = (escrowId: string, state: Escrow_State) =>
 const entriesOf = async (escrowId: string) =>
   (await admin.listAuditLog({ pageSize: 100 })).entries.filter(({ subject }) => subject === escrowId);
 
-for (const [name, transport] of Object.entries(transports)) {
-  test(`an order in review is listed, and a decision is carried out at once: ${name}`, async () => {
-    const client = typedClients(transport(service.internalUrl, token)).review;
-    const escrowId = await openInReview();
-    const inReview = async () =>
-      (await client.listOrders({ needsReview: true })).orders.find(
-        ({ escrow }) => escrow?.escrowId === escrowId,
-      );
-    const listed = (await inReview()) ?? assert.fail('it is not listed');
-    const asJson = toJson(OrderSchema, listed);
-    assert.partialDeepStrictEqual(asJson, {
-      escrow: { escrowId, state: 'UNPAID', caller: platform.caller, amount: '128000000', currency: 'CNY' },
-      underWay: [{ kind: 'FREEZE', status: 'SENT' }],
-    });
-    assert.match(listed.review ?? '', /128000000 CNY.*127999999 CNY/);
-    assert.match(listed.reference ?? '', /^sim-hold-/);
-
-    const { order } = await client.decideOrder({ escrowId, decision: RETURN, reason });
-    assert.equal(order?.review, undefined);
-    assert.partialDeepStrictEqual(toJson(OrderSchema, order ?? assert.fail('no order')), {
-      escrow: { escrowId, state: 'UNPAID', pending: 'REFUND' },
-      underWay: [
-        { kind: 'FREEZE', status: 'SENT' },
-        { kind: 'CANCEL', status: 'PREPARED' },
-      ],
-    });
-    await becomes(escrowId, CLOSED);
-    assert.equal(await inReview(), undefined);
+test('an order in review is listed, and a decision is carried out at once', async () => {
+  const escrowId = await openInReview();
+  const inReview = async () =>
+    (await review.listOrders({ needsReview: true })).orders.find(
+      ({ escrow }) => escrow?.escrowId === escrowId,
+    );
+  const listed = (await inReview()) ?? assert.fail('it is not listed');
+  const asJson = toJson(OrderSchema, listed);
+  assert.partialDeepStrictEqual(asJson, {
+    escrow: { escrowId, state: 'UNPAID', caller: platform.caller, amount: '128000000', currency: 'CNY' },
+    underWay: [{ kind: 'FREEZE', status: 'SENT' }],
   });
+  assert.match(listed.review ?? '', /128000000 CNY.*127999999 CNY/);
+  assert.match(listed.reference ?? '', /^sim-hold-/);
 
-  test(`an order is ended with evidence, and the audit log has it: ${name}`, async () => {
-    const client = typedClients(transport(service.internalUrl, token)).review;
-    const escrowId = await openInReview();
-    const { order } = await client.endOrder({ escrowId, end: RELEASED, evidence, reason });
-    assert.deepEqual([order?.escrow?.state, order?.review, order?.underWay], [RELEASED, undefined, []]);
-    const { history } = (await getEscrow(service, platform, escrowId)).json;
-    assert.partialDeepStrictEqual(history.at(-1), { state: 'RELEASED', byOperator: true });
-    const [entry] = await entriesOf(escrowId);
-    assert.partialDeepStrictEqual(entry, {
-      ...{ actor: `token ${stored.tokenId} (office)`, action: 'escrow resolve', reason },
-    });
-    assert.partialDeepStrictEqual(JSON.parse(entry?.after ?? ''), {
-      ...{ state: 'RELEASED', decision: 'END', evidence },
-    });
+  const { order } = await review.decideOrder({ escrowId, decision: RETURN, reason });
+  assert.equal(order?.review, undefined);
+  assert.partialDeepStrictEqual(toJson(OrderSchema, order ?? assert.fail('no order')), {
+    escrow: { escrowId, state: 'UNPAID', pending: 'REFUND' },
+    underWay: [
+      { kind: 'FREEZE', status: 'SENT' },
+      { kind: 'CANCEL', status: 'PREPARED' },
+    ],
   });
-}
+  await becomes(escrowId, CLOSED);
+  assert.equal(await inReview(), undefined);
+});
+
+test('an order is ended with evidence, and the audit log has it', async () => {
+  const escrowId = await openInReview();
+  const { order } = await review.endOrder({ escrowId, end: RELEASED, evidence, reason });
+  assert.deepEqual([order?.escrow?.state, order?.review, order?.underWay], [RELEASED, undefined, []]);
+  const { history } = (await getEscrow(service, platform, escrowId)).json;
+  assert.partialDeepStrictEqual(history.at(-1), { state: 'RELEASED', byOperator: true });
+  const [entry] = await entriesOf(escrowId);
+  assert.partialDeepStrictEqual(entry, {
+    ...{ actor: `token ${stored.tokenId} (office)`, action: 'escrow resolve', reason },
+  });
+  assert.partialDeepStrictEqual(JSON.parse(entry?.after ?? ''), {
+    ...{ state: 'RELEASED', decision: 'END', evidence },
+  });
+});
 
 test('an ended order is looked up once more', async () => {
   const escrowId = await openInReview();
@@ -114,15 +109,6 @@ test('an ended order is looked up once more', async () => {
   await eventually('it is looked up', 60_000, () => lookUps() > before);
   // The provider holds the money of an order that is CLOSED, and has to return it.
   await eventually('it is returned', 60_000, () => provider.statusOf(escrowId) === 'RETURNED');
-});
-
-test('LOOK_AGAIN looks an order up again, ACCEPT accepts what the provider holds', async () => {
-  const [corrected, accepted] = [await openInReview(), await openInReview()];
-  await review.decideOrder({ escrowId: accepted, decision: ACCEPT, reason });
-  await becomes(accepted, FROZEN);
-  provider.report();
-  await review.decideOrder({ escrowId: corrected, decision: LOOK_AGAIN, reason });
-  await becomes(corrected, FROZEN);
 });
 
 test('STOP puts an order that waits for the provider in review, and CLOSE closes it', async () => {
