@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
-import { type Commands, type Connection, commandsOver, connections } from '../support/connections.ts';
+import { type Connection, commandsOver, connections } from '../support/connections.ts';
 import { eventually } from '../support/eventually.ts';
 import { startService } from '../support/service.ts';
 import { openTestProvider, type Report } from '../support/simulator.ts';
@@ -31,15 +31,13 @@ async function withOrders(t: TestContext, connection: Connection, ...reports: re
   }
   await service.close();
   const artseal = await commandsOver(t, connection, options);
-  let served: Promise<Commands> | undefined;
   return {
     ...{ provider, platform, artseal, escrowIds, dataDir },
     /** Resolves when an order is in this state. The server of a stopped folder is started for that. */
     becomes: async (escrowId: string, state: string) => {
-      if (connection === 'a stopped folder') served ??= commandsOver(t, 'a running server', options);
-      const commands = (await served) ?? artseal;
+      await artseal.service();
       return eventually(`${escrowId} becomes ${state}`, 60_000, async () =>
-        (await commands.list(`escrow list --state ${state}`)).some((order) => order.escrowId === escrowId),
+        (await artseal.list(`escrow list --state ${state}`)).some((order) => order.escrowId === escrowId),
       );
     },
   };

@@ -31,6 +31,3 @@ export async function commandsOver(
   if (connection === 'a running server') return { ...artsealWith({ ARTSEAL_DATA_DIR: dataDir }), service };
   return { ...artsealWith({ ARTSEAL_TOKEN: await token(true) }, ['--url', internalUrl]), service };
 }
-
-/** The commands of `artsealWith`, and the service. */
-export type Commands = Awaited<ReturnType<typeof commandsOver>>;
