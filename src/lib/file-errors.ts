@@ -32,6 +32,7 @@ export function fileErrorText(error: unknown, path?: string): string | undefined
   const { code = '', path: named = path, syscall } = error as NodeJS.ErrnoException;
   if (named === undefined) return undefined;
   if (/^SQLITE_(CANTOPEN|READONLY|PERM)/.test(code)) return unusableText(named);
+  if (code === 'SQLITE_FULL') return noRoom(named);
   // The name of a folder that was to be made ends with random letters.
   return sentences[code]?.(syscall === 'mkdtemp' ? dirname(named) : named);
 }

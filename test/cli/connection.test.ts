@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import Sqlite from 'better-sqlite3';
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { artsealWith } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
@@ -101,6 +102,18 @@ test('a command calls no server in a folder that other users may change', async 
   assert.match(
     await artseal.errors(2, 'key list'),
     /may be changed by other users of this machine: chmod go-w/,
+  );
+});
+
+test('a full disk is reported with what to do', async (t) => {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  await issueInto(env.ARTSEAL_DATA_DIR, 0);
+  t.mock.method(Sqlite.prototype, 'exec', () => {
+    throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL');
+  });
+  assert.equal(
+    await artsealWith(env).errors(1, 'key list'),
+    `artseal: ${join(env.ARTSEAL_DATA_DIR, 'serving.lock')} cannot be written, since the disk is full: make room`,
   );
 });
 

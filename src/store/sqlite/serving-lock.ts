@@ -1,6 +1,7 @@
 import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { fileErrorText } from '../../lib/file-errors.ts';
 import { makePrivateFile, privateMode } from './durable-files.ts';
 import { isBusy } from './failure.ts';
 import { DatabaseError, servingLockName } from './location.ts';
@@ -48,7 +49,8 @@ export function tryServingLock(dataDir: string, timeoutMs = defaultTimeoutMs): S
   } catch (error) {
     lock.close();
     if (isBusy(error)) return undefined;
-    throw error;
+    const why = fileErrorText(error, file);
+    throw why === undefined ? error : new DatabaseError(why);
   }
   return { release: () => lock.close() };
 }
