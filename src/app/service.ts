@@ -2,12 +2,7 @@ import type { Logger } from 'pino';
 import { createDispatcher, type Dispatcher } from '../api/pipeline.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
-import type {
-  BackupAccess,
-  CheckFinding,
-  Reload,
-  ServiceDependencies,
-} from '../api/services/dependencies.ts';
+import type { ServiceDependencies } from '../api/services/dependencies.ts';
 import { createEscrowService } from '../api/services/escrow-service.ts';
 import { webhookMessage } from '../api/services/event-message.ts';
 import { createEventService } from '../api/services/event-service.ts';
@@ -19,10 +14,6 @@ import { createProvenanceService } from '../api/services/provenance-service.ts';
 import { createReviewService } from '../api/services/review-service.ts';
 import { createWebhookService } from '../api/services/webhook-service.ts';
 import type { WebhookSettings } from '../config/config.ts';
-import type { Calendar } from '../domain/calendar.ts';
-import type { Environment } from '../domain/caller.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { PartyRules } from '../domain/party.ts';
 import { createFeed, createPolls } from '../events/feed.ts';
 import { createAttempts } from '../events/webhooks/attempt.ts';
 import { createOutgoing } from '../events/webhooks/outgoing.ts';
@@ -35,7 +26,6 @@ import { createOpenReads, createTileReader } from '../evidence/log/tiles.ts';
 import { readLog } from '../evidence/log/verification.ts';
 import type { FilingClockWatch } from '../health/clock-part.ts';
 import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/open-routes.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
@@ -46,33 +36,31 @@ import { createRecovery } from '../payments/reconciliation/recovery.ts';
 import { executorOf, type Store, shares } from '../store/store.ts';
 
 /** What the service works with. */
-export interface ServiceParts {
+export interface ServiceParts
+  extends Pick<
+    ServiceDependencies,
+    | 'backups'
+    | 'calendar'
+    | 'check'
+    | 'clock'
+    | 'currency'
+    | 'environment'
+    | 'isRolledBack'
+    | 'keyRing'
+    | 'newInstructionId'
+    | 'partyRules'
+    | 'reload'
+  > {
   readonly store: Store;
-  readonly keyRing: KeyRing;
-  readonly environment: Environment;
   readonly provider: PaymentProvider;
-  /** How parties are registered at the provider; undefined if parties need no registration. */
-  readonly partyRules: PartyRules | undefined;
-  readonly clock: Clock;
-  readonly calendar: Calendar;
   readonly filingClock: Pick<FilingClockWatch, 'setByS' | 'refresh'>;
-  readonly reload: Reload;
-  /** Whether filings are rejected, because a witness finds the evidence log rolled back. */
-  readonly isRolledBack: () => boolean;
-  /** ISO 4217 code of all amounts. */
-  readonly currency: string;
   /** From 0 to 1. */
   readonly random: () => number;
-  /** Returns a unique id for an instruction. */
-  readonly newInstructionId: () => string;
   readonly limits: ReconciliationLimits;
   /** How webhook endpoints are reached. */
   readonly webhooks: WebhookSettings;
   /** What is published of the evidence log. */
   readonly publication: Pick<Signer, keyof Publication | 'refresh'>;
-  readonly backups: BackupAccess;
-  /** As `ServiceDependencies.check`. */
-  readonly check: (signal: AbortSignal) => AsyncIterable<CheckFinding>;
   readonly log: Logger;
 }
 

@@ -1,6 +1,6 @@
 import { CheckResponse_Level, MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
+import type { Finding } from '../domain/finding.ts';
 import { checkDeployment, settingsPart } from '../operations/check/deployment.ts';
-import type { Finding } from '../operations/check/finding.ts';
 import { systemClock } from '../operations/registry.ts';
 import { type Command, exitCodes } from './command.ts';
 import { clientOf, connectRemote } from './connection.ts';

@@ -5,9 +5,9 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import type { Finding } from '../../src/domain/finding.ts';
 import { utcTimestamp } from '../../src/domain/utc.ts';
 import { checkDeployment } from '../../src/operations/check/deployment.ts';
-import type { Finding } from '../../src/operations/check/finding.ts';
 import {
   addFurtherMigration,
   furtherSchema,

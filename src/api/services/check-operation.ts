@@ -2,13 +2,6 @@ import { CheckResponse_Level, type MaintenanceService } from '../../../gen/artse
 import { type Operations, parsed, streaming } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 
-const levels = {
-  ok: CheckResponse_Level.OK,
-  warning: CheckResponse_Level.WARNING,
-  fault: CheckResponse_Level.FAULT,
-  unchecked: CheckResponse_Level.UNCHECKED,
-} as const;
-
 /** The check of the deployment. A child process does it. */
 export function createCheckOperation({
   check,
@@ -17,7 +10,10 @@ export function createCheckOperation({
     check: streaming({
       parse: () => parsed([], () => undefined),
       run: async function* (_, { signal }) {
-        for await (const { level, part, text } of check(signal)) yield { level: levels[level], part, text };
+        for await (const { level: word, ...finding } of check(signal)) {
+          const level = CheckResponse_Level[word.toUpperCase() as Uppercase<typeof word>];
+          yield { ...finding, level };
+        }
       },
     }),
   };

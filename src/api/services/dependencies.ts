@@ -2,6 +2,7 @@ import type { BackupPlaces, RunBackup } from '../../domain/backup.ts';
 import type { Calendar } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { Clock } from '../../domain/clock.ts';
+import type { Finding } from '../../domain/finding.ts';
 import type { PartyRules } from '../../domain/party.ts';
 import type { Feed, Polls } from '../../events/feed.ts';
 import type { WebhookMessage } from '../../events/webhooks/attempt.ts';
@@ -38,14 +39,6 @@ export interface Part {
  * UNAVAILABLE while the server starts.
  */
 export type Reload = () => Promise<readonly Part[]>;
-
-/** What a check found about one part of the deployment. `unchecked` if another fault prevents the check. */
-export interface CheckFinding {
-  readonly level: 'ok' | 'warning' | 'fault' | 'unchecked';
-  readonly part: string;
-  /** A sentence without its full stop; for a warning or fault it says what to do. */
-  readonly text: string;
-}
 
 /** What the services work with; each takes what it needs. */
 export interface ServiceDependencies {
@@ -90,7 +83,7 @@ export interface ServiceDependencies {
   readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
   readonly backups: BackupAccess;
   /** Checks the deployment in a child process. Throws RATE_LIMITED. */
-  readonly check: (signal: AbortSignal) => AsyncIterable<CheckFinding>;
+  readonly check: (signal: AbortSignal) => AsyncIterable<Finding>;
   /** Called when endpoints or their deliveries may have changed. */
   readonly onWebhookChange: () => void;
   /** Called when a decision of an operator has made an order due. */

@@ -1,5 +1,5 @@
+import type { Finding } from '../../domain/finding.ts';
 import type { ChildCommands } from '../child-commands.ts';
-import type { Finding } from './finding.ts';
 
 /** Runs `artseal check` with the settings of a server in a child process. Throws RATE_LIMITED while another command runs there. */
 export async function* checkInChild(

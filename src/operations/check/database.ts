@@ -5,6 +5,7 @@ import { faultOf } from '../../config/settings.ts';
 import { createCalendar, yearOf } from '../../domain/calendar.ts';
 import { escrowSequenceMax } from '../../domain/escrow-id.ts';
 import { filingSequenceMax } from '../../domain/filing.ts';
+import type { Finding } from '../../domain/finding.ts';
 import { checkLogName, readAgreed } from '../../evidence/log/agreement.ts';
 import { requiredOrigin } from '../../evidence/log/origin.ts';
 import { createCheckpointFile } from '../../evidence/log/publication.ts';
@@ -17,7 +18,7 @@ import { databaseFile } from '../../store/sqlite/location.ts';
 import type { ReadTree } from '../../store/store.ts';
 import { firstOf } from '../backup/manifest.ts';
 import { findLostDatabase } from '../registry.ts';
-import { type Finding, findingsOf, messageOf } from './finding.ts';
+import { findingsOf, messageOf } from './finding.ts';
 import { bytesOfMiB } from './machine.ts';
 
 /** Checks the database, its evidence log, whether it was restored, and the numbers that are left. Returns what it holds. */

@@ -3,6 +3,7 @@ import { type Config, readServingConfig, settings, unknownSettings } from '../..
 import { readKeyRing } from '../../config/master-key.ts';
 import { ConfigError } from '../../config/settings.ts';
 import type { Clock } from '../../domain/clock.ts';
+import type { Finding } from '../../domain/finding.ts';
 import { reachProxy, trusting } from '../../events/webhooks/connect.ts';
 import { askAccess } from '../../health/provider-watch.ts';
 import type { KeyRing, MasterKeyId } from '../../keys/key-ring.ts';
@@ -19,7 +20,7 @@ import type { Content } from '../../store/sqlite/inspection.ts';
 import { findProblem, readStanding } from '../backup/standing.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
 import { checkDatabase } from './database.ts';
-import { type Finding, findingsOf, messageOf } from './finding.ts';
+import { findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
 

@@ -1,13 +1,5 @@
+import type { Finding } from '../../domain/finding.ts';
 import { errorText } from '../../lib/file-errors.ts';
-
-/** The result of a check of one part of a deployment. */
-export interface Finding {
-  /** `unchecked` if another fault prevents the check. */
-  readonly level: 'ok' | 'warning' | 'fault' | 'unchecked';
-  readonly part: string;
-  /** A sentence without its full stop; for a warning or fault it says what to do. */
-  readonly text: string;
-}
 
 /** Makes the findings of one part. */
 export function findingsOf(part: string): Record<Finding['level'], (text: string) => Finding> {

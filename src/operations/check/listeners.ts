@@ -1,11 +1,12 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { type Config, settings } from '../../config/config.ts';
+import type { Finding } from '../../domain/finding.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
 import { addressText, type ListenAddress } from '../../http/listen/address.ts';
 import { certificateAge, readTlsFiles, type TlsFiles } from '../../http/listen/tls-files.ts';
 import { isLoopback } from '../../lib/networks.ts';
-import { type Finding, findingsOf } from './finding.ts';
+import { findingsOf } from './finding.ts';
 
 /** Checks until when the certificates of the listeners with TLS are valid. */
 export function checkCertificates({ publicTls, internalTls }: Config, nowMs: number): Finding[] {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type Config, settings } from '../../config/config.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
+import type { Finding } from '../../domain/finding.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
 import { createClockPart } from '../../health/clock-part.ts';
 import { addressText, type ListenAddress, listen } from '../../http/listen/address.ts';
@@ -14,7 +15,7 @@ import { freeBytes } from '../../store/sqlite/durable-files.ts';
 import type { Content } from '../../store/sqlite/inspection.ts';
 import { confidentialFiles, trustedFiles } from '../registry.ts';
 import type { ServingRecord } from '../serving-record.ts';
-import { type Finding, findingsOf, messageOf } from './finding.ts';
+import { findingsOf, messageOf } from './finding.ts';
 
 /** Free disk below which there is a fault or a warning, in MiB. The write-ahead log takes 16 before a checkpoint. */
 const freeMiB = { fault: 64, warning: 1_024 } as const;
