@@ -99,18 +99,16 @@ async function openFolder(env: NodeJS.ProcessEnv, options: ConnectionOptions): P
 
 /** Connects to the admin socket; undefined if no process listens there. Throws FilesExposed. */
 async function connectToServer(dataDir: string, env: NodeJS.ProcessEnv): Promise<Connection | undefined> {
+  using opened = new DisposableStack();
+  const { path } = opened.use(openAdminSocket(dataDir));
+  if (!(await hasListener(path))) return undefined;
   // A user who may change the folder could listen there in place of the server.
   refuseChangeableByOthers([dataDir]);
-  const socket = openAdminSocket(dataDir);
-  const { path } = socket;
-  if (!(await hasListener(path))) {
-    socket[Symbol.dispose]();
-    return undefined;
-  }
+  const socket = opened.move();
   return {
     transport: openHttp2(http2Target(`unix:${path}`), asUser(env)),
     server: `the server of ${dataDir}`,
-    close: async () => socket[Symbol.dispose](),
+    close: async () => socket.dispose(),
   };
 }
 
