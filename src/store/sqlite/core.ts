@@ -133,7 +133,7 @@ export function openCore(options: StoreOptions) {
     takeEventNews: (looks: boolean) => readable(() => outbox.takeNews(looks)),
     /** Takes the serving lock. Throws DatabaseError if another process has it. */
     beginServing: (): void => {
-      lock ??= takeServingLock(options.dataDir);
+      lock ??= takeServingLock(options.dataDir, options.takeWithinMs);
       nonces.refresh();
     },
     /** Checks that the files are in their place. Returns what is wrong, for the operator, or undefined. */
