@@ -333,6 +333,8 @@ function reasonOf(error: ConnectError, { input }: DescMethod): ApiError | undefi
     return new ApiError('UNSUPPORTED_MEDIA_TYPE', error.rawMessage);
   }
   const reason = libraryReasons.get(error.code);
+  const [, bytesMax] = /larger than configured readMaxBytes (\d+)/.exec(error.rawMessage) ?? [];
+  if (reason && bytesMax) return new ApiError(reason, `The message must have at most ${bytesMax} bytes.`);
   // The rest of such a message is about the library's parser.
   const isUndecoded = error.rawMessage.startsWith('parse binary: ');
   const undecoded = `The message cannot be decoded: it must be ${input.typeName} in Protobuf, its texts in UTF-8.`;
