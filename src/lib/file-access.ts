@@ -27,7 +27,9 @@ export function changeableByOthers(paths: readonly string[], user = process.gete
   if (user === undefined) return [];
   return existing([...new Set(paths.flatMap(withTargetFolders))]).flatMap(({ path, uid, mode }) => {
     if (uid !== user && uid !== root)
-      return [`${path} belongs to the user with id ${uid}, who may change it: chown ${user} '${path}'`];
+      return [
+        `${path} belongs to the user with id ${uid}, who may change it: run artseal as that user, or chown ${user} '${path}'`,
+      ];
     if ((mode & writableByGroupOrOthers) !== 0)
       return [
         `${path} (mode ${modeText(mode)}) may be changed by other users of this machine: chmod go-w '${path}'`,

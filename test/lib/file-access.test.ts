@@ -109,7 +109,7 @@ test('any owner but this user and root is rejected', { skip: noUsers }, (t) => {
   if (me === root) chownSync(file, owner, -1);
   assert.throws(() => refuseChangeableByOthers([file], user), {
     name: 'FilesExposed',
-    message: `${file} belongs to the user with id ${owner}, who may change it: chown ${user} '${file}'.`,
+    message: `${file} belongs to the user with id ${owner}, who may change it: run artseal as that user, or chown ${user} '${file}'.`,
   });
   refuseChangeableByOthers([file], owner);
   refuseChangeableByOthers(['/'], owner);
