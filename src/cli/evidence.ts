@@ -58,7 +58,7 @@ const rotateKey: Action = {
 };
 
 const fork: Action = {
-  usage: 'evidence fork [--accept] [--reason TEXT]',
+  usage: 'evidence fork [--accept] [--reason TEXT] [--json]',
   details: [
     'For a registry that contradicts its published log, because it was restored from a backup or log-checkpoint is lost. Says what',
     'is wrong. With --accept the log continues under another name with a new key, and a leaf names the last checkpoint of the old',
@@ -66,7 +66,7 @@ const fork: Action = {
     'folder alone: stop the server before.',
     'Exit code 3 if there is something to do.',
   ],
-  run: reads(async ({ store, execute, keyRing, config, actor, print, words }) => {
+  run: reads(async ({ store, execute, keyRing, config, actor, show, words }) => {
     const by = actor();
     await store.beginServing();
     const file = createCheckpointFile(config.dataDir);
@@ -74,12 +74,11 @@ const fork: Action = {
     const dependencies = { execute, keyRing, file, ...named };
     const plan = await planFork(dependencies);
     if (plan === undefined) {
-      print('the database agrees with the published log: there is nothing to fork');
+      show({ result: 'AGREES' }, 'the database agrees with the published log: there is nothing to fork');
       return exitCodes.done;
     }
-    print(plan.why);
     const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
-    for (const line of described(plan, vkey)) print(line);
+    show(forkShown(plan, vkey), plan.why, ...described(plan, vkey));
     return vkey === undefined ? exitCodes.due : exitCodes.done;
   }),
 };
@@ -87,6 +86,13 @@ const fork: Action = {
 const numbersAgain =
   'CAREFUL: after this fork the database gives out numbers a second time. To skip them, take an artseal backup first, restore it\n' +
   'with --numbers-after into another folder, copy log-checkpoint there, and fork that one.';
+
+const forkShown = ({ previous, ...plan }: Fork, vkey: string | undefined) => ({
+  result: vkey === undefined ? 'PLANNED' : 'FORKED',
+  ...plan,
+  previous: previous && { origin: previous.origin, size: previous.size },
+  vkey,
+});
 
 function described(
   { previous, origin, keptAs, givesNumbersAgain }: Fork,

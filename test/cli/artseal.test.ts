@@ -5,7 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readWords } from '../../src/cli/command.ts';
+import { actionsOf, nameOf, partsOf, readWords } from '../../src/cli/command.ts';
+import { loadTasks } from '../../src/cli/commands.ts';
 import { helpFor } from '../../src/cli/help.ts';
 import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
@@ -437,4 +438,16 @@ test('an error names the file that is missing or cannot be used, and what to do'
     assert.ok(errors.join('\n').includes(error), errors.join('\n'));
     assert.doesNotMatch(errors.join('\n'), /\bE[A-Z]{4,}\b/);
   }
+});
+
+test('every command takes --json, except the server, health checks, clients of the public API and texts for people', async () => {
+  const commands = (await loadTasks()).flatMap(({ commands }) => [...commands.values()]);
+  const without = commands
+    .flatMap(actionsOf)
+    .filter((action) => !partsOf(action).some(({ name }) => name === 'json'))
+    .map(nameOf);
+  assert.deepEqual(without, [
+    ...['serve', 'ready', 'demo', 'call', 'sign'],
+    ...['help', 'completion bash', 'completion zsh', 'completion fish', 'licenses'],
+  ]);
 });

@@ -83,6 +83,7 @@ test('evidence fork works on the folder alone, and not beside a server', async (
     await artseal.text('evidence fork'),
     'the database agrees with the published log: there is nothing to fork',
   );
+  assert.deepEqual(await artseal.json('evidence fork'), { result: 'AGREES' });
   const served = await commandsOver(t, 'a running server', { dataDir });
   assert.match(
     await served.errors(1, 'evidence fork'),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { isNamedAfter, nextFork } from '../../../src/evidence/log/origin.ts';
-import { runHere } from '../../support/artseal.ts';
+import { artsealWith, runHere } from '../../support/artseal.ts';
 import { copyFolder } from '../../support/copy-folder.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -35,10 +35,15 @@ async function forked(
   const env = { ARTSEAL_DATA_DIR: dataDir, ...settings };
   const output = await runHere(['evidence', 'fork'], env);
   assert.deepEqual([output.code, output.errors], [3, []]);
+  const planned = await runHere(['evidence', 'fork', '--json'], env);
+  assert.deepEqual([planned.code, planned.errors], [3, []]);
+  const plan = JSON.parse(planned.printed.join('\n'));
+  assert.deepEqual([plan.result, plan.why, plan.vkey], ['PLANNED', output.printed[0], undefined]);
   const { code, errors, printed } = await runHere(['evidence', 'fork', '--accept'], env);
   assert.deepEqual([code, errors], [0, []]);
   const service = await startPublishing(t, { dataDir, env: settings });
   const current = service.publication.current();
+  assert.equal(current?.origin, plan.origin);
   assert.deepEqual(
     service.publication.verifierKeys(),
     printed.filter((line) => line.startsWith(`${current?.origin}+`)),
@@ -78,13 +83,17 @@ test('a backup of a fork that had published nothing is not signed, because the f
   const file = readFileSync(join(dataDir, 'log-checkpoint'));
   rmSync(join(dataDir, 'log-checkpoint'));
   const env = { ARTSEAL_DATA_DIR: dataDir };
-  const work = async (...words: string[]) => assert.deepEqual((await runHere(words, env)).errors, []);
-  await work('evidence', 'fork', '--accept');
-  await work('backup', backup);
+  const artseal = artsealWith(env);
+  const { why, vkey, ...fork } = await artseal.json('evidence fork --accept');
+  assert.match(why, /log-checkpoint is missing/);
+  assert.ok(vkey.startsWith(`${origin}/2+`), vkey);
+  const previous = { origin, size: 5 };
+  assert.deepEqual(fork, { result: 'FORKED', origin: `${origin}/2`, previous, givesNumbersAgain: false });
+  await artseal.text(`backup ${backup}`);
   const goingOn = await startPublishing(t, { dataDir });
   await goingOn.published(await goingOn.file(2));
   await goingOn.close();
-  await work('restore', backup, '--into', restored);
+  await artseal.text(`restore ${backup} --into ${restored}`);
   copyFileSync(join(dataDir, 'master-key'), join(restored, 'master-key'));
   const rejected = { name: 'EvidenceLogError', kind: 'FILE_MISSING' };
   await assert.rejects(startPublishing(t, { dataDir: restored }), rejected);
