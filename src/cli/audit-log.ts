@@ -15,10 +15,7 @@ export const auditLog: Command = {
   ...calls((session) => {
     const { client, showAll } = session;
     const since = sinceOf(session) ?? '';
-    return showAll(async (page) => {
-      const { entries, nextPageToken } = await client(AdminService).listAuditLog({ since, ...page });
-      return [entries, nextPageToken];
-    }, showEntry);
+    return showAll('entries', (page) => client(AdminService).listAuditLog({ since, ...page }), showEntry);
   }),
 };
 

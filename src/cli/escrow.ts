@@ -38,10 +38,7 @@ const list: Action = {
   ...calls(({ words, client, showAll }) => {
     const state = readFlag(words, 'state', oneOf(escrowStates)) ?? 'STATE_UNSPECIFIED';
     const selection = { state: Escrow_State[state], needsReview: words.has('review') };
-    return showAll(async (page) => {
-      const { orders, nextPageToken } = await client(ReviewService).listOrders({ ...selection, ...page });
-      return [orders, nextPageToken];
-    }, show);
+    return showAll('orders', (page) => client(ReviewService).listOrders({ ...selection, ...page }), show);
   }),
 };
 

@@ -119,11 +119,9 @@ const links: Action = {
   ...calls(({ client, words, showAll }) => {
     const filingNo = words.required('FILING_NO');
     return showAll(
-      async (page) => {
-        const { links, nextPageToken } = await client(AdminService).listAllLinks({ filingNo, ...page });
-        return [links, nextPageToken];
-      },
-      (link, session) => show(link, filingNo, session),
+      'links',
+      (page) => client(AdminService).listAllLinks({ filingNo, ...page }),
+      (link: EvidenceLink, session) => show(link, filingNo, session),
     );
   }),
 };

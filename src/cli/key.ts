@@ -35,12 +35,7 @@ const create: Action = {
 const list: Action = {
   usage: 'key list [--json]',
   details: ['Lists all keys, the oldest first.'],
-  ...calls(({ client, showAll }) =>
-    showAll(async (page) => {
-      const { keys, nextPageToken } = await client(AdminService).listKeys(page);
-      return [keys, nextPageToken];
-    }, show),
-  ),
+  ...calls(({ client, showAll }) => showAll('keys', (page) => client(AdminService).listKeys(page), show)),
 };
 
 const rotate: Action = {

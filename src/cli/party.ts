@@ -49,10 +49,7 @@ const list: Action = {
   ...calls(({ client, showAll, words }) => {
     const role = readFlag(words, 'role', parseRole) ?? Party_Role.ROLE_UNSPECIFIED;
     const filter = { caller: words.text('platform') ?? '', role };
-    return showAll(async (page) => {
-      const { parties, nextPageToken } = await client(AdminService).listParties({ ...filter, ...page });
-      return [parties, nextPageToken];
-    }, show);
+    return showAll('parties', (page) => client(AdminService).listParties({ ...filter, ...page }), show);
   }),
 };
 

@@ -7,16 +7,13 @@ import {
 } from '../../gen/artseal/v1/admin_pb.ts';
 import { type Action, type CommandGroup, fieldLines, UsageError, type Words } from './command.ts';
 import { limitsOf, quotaShown, tierChoice, tierOf } from './key.ts';
-import { type CallSession, calls, type ListPage, present, wordIn } from './session.ts';
+import { type CallSession, calls, present, wordIn } from './session.ts';
 
 const list: Action = {
   usage: 'platform list [--json]',
   details: ['Lists all platforms, the oldest first.'],
   ...calls(({ client, showAll }) =>
-    showAll(async (page) => {
-      const { platforms, nextPageToken } = await client(AdminService).listPlatforms(page);
-      return [platforms, nextPageToken];
-    }, show),
+    showAll('platforms', (page) => client(AdminService).listPlatforms(page), show),
   ),
 };
 
@@ -75,7 +72,7 @@ const usage: Action = {
     const { client, words } = session;
     if (words.has('csv') && words.has('json')) throw new UsageError('takes one of --csv, --json');
     let hasHead = words.has('json');
-    const listPage: ListPage<Usage> = async (page) => {
+    const listPage = async (page: object) => {
       const found = await client(AdminService).listUsage({ month: words.text('month') ?? '', ...page });
       if (!hasHead) session.print(words.has('csv') ? csvLine(usageColumns) : usageHead);
       hasHead = true;
@@ -83,9 +80,9 @@ const usage: Action = {
         ...shown(present(usage.platform)),
         ...countedOf(found.month, usage),
       }));
-      return [usages, found.nextPageToken];
+      return { ...found, usages };
     };
-    await session.showAll(listPage, showUsage);
+    await session.showAll('usages', listPage, showUsage);
   }),
 };
 

@@ -52,9 +52,10 @@ export interface CallSession {
   readonly reason: string;
   /** Prints a value: as JSON with `--json`, otherwise as lines of text. */
   show(value: object, ...text: readonly string[]): void;
-  /** Shows all items of a list, which is read page by page. */
-  showAll<Item>(
-    list: ListPage<Item>,
+  /** Shows all items of a list, which is read page by page; `name` is their member in a page. */
+  showAll<Name extends string, Item>(
+    name: Name,
+    read: ReadPage<Name, Item>,
     showItem: (item: Item, session: CallSession) => void,
   ): Promise<undefined>;
   print(line: string): void;
@@ -64,10 +65,10 @@ export interface CallSession {
 /** The part of a list request that selects a page. */
 type PageFields = { readonly pageSize: number; readonly pageToken: string };
 
-/** Reads a page of a list. */
-export type ListPage<Item> = (
+/** Reads a page of a list, whose items are the member `Name`. */
+type ReadPage<Name extends string, Item> = (
   page: PageFields,
-) => Promise<readonly [items: readonly Item[], nextPageToken: string]>;
+) => Promise<{ readonly nextPageToken: string } & { readonly [Items in Name]: readonly Item[] }>;
 
 /** An action that calls the service: of the server that runs on the data folder or at `--url`, or in this process. */
 export const calls = (
@@ -96,8 +97,8 @@ export async function withService<Result>(
     ...{ words, env, print, printError, reason: words.text('reason') ?? '' },
     client: (service) => clientOf(service, connection),
     show: (value, ...lines) => show(words, terminal, value, ...lines),
-    showAll: async (list, showItem) => {
-      for await (const item of itemsOf(list)) showItem(item, session);
+    showAll: async (name, read, showItem) => {
+      for await (const item of itemsOf(name, read)) showItem(item, session);
       return undefined;
     },
   };
@@ -120,12 +121,15 @@ export function wordIn(numbers: Readonly<Record<string, number>>, value: number)
 }
 
 /** Yields the items of all pages. */
-export async function* itemsOf<Item>(list: ListPage<Item>): AsyncGenerator<Item> {
+export async function* itemsOf<Name extends string, Item>(
+  name: Name,
+  read: ReadPage<Name, Item>,
+): AsyncGenerator<Item> {
   let pageToken = '';
   do {
-    const [items, next] = await list({ pageSize: pageSize.max, pageToken });
-    yield* items;
-    pageToken = next;
+    const page = await read({ pageSize: pageSize.max, pageToken });
+    yield* page[name];
+    pageToken = page.nextPageToken;
   } while (pageToken !== '');
 }
 

@@ -54,12 +54,7 @@ const create: Action = {
 const list: Action = {
   usage: 'token list [--json]',
   details: ['Lists all tokens with their status, scopes, platform and end.'],
-  ...calls(({ client, showAll }) =>
-    showAll(async (page) => {
-      const { tokens, nextPageToken } = await client(AdminService).listTokens(page);
-      return [tokens, nextPageToken];
-    }, show),
-  ),
+  ...calls(({ client, showAll }) => showAll('tokens', (page) => client(AdminService).listTokens(page), show)),
 };
 
 const revoke: Action = {

@@ -26,10 +26,7 @@ const list: Action = {
       status: Webhook_Status[readFlag(words, 'status', oneOf(webhookStatuses)) ?? 'STATUS_UNSPECIFIED'],
       failing: words.has('failing'),
     };
-    return showAll(async (page) => {
-      const { webhooks, nextPageToken } = await client(AdminService).listAllWebhooks({ ...filter, ...page });
-      return [webhooks, nextPageToken];
-    }, show);
+    return showAll('webhooks', (page) => client(AdminService).listAllWebhooks({ ...filter, ...page }), show);
   }),
 };
 
@@ -79,11 +76,10 @@ const deliveries: Action = {
     const status =
       Delivery_Status[readFlag(words, 'status', oneOf(deliveryStatuses)) ?? 'STATUS_UNSPECIFIED'];
     const limit = readFlag(words, 'limit', parseCount);
-    const all = itemsOf<Delivery>(async (page) => {
-      const request = { ...named(session), status, ...page };
-      const response = await client(WebhookService).listDeliveries(request);
-      return [response.deliveries, response.nextPageToken];
-    });
+    const filter = { ...named(session), status };
+    const all = itemsOf<'deliveries', Delivery>('deliveries', (page) =>
+      client(WebhookService).listDeliveries({ ...filter, ...page }),
+    );
     for await (const found of firstOf(all, limit)) {
       const delivery = deliveryShown(found);
       session.show(delivery, deliveryLine(delivery));
