@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createTypedTransport } from '../../../src/client/typed.ts';
-import { eventRetentionS } from '../../../src/domain/event.ts';
 import { fileOne } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -62,25 +61,6 @@ test('the events are those of the feed of their caller', async () => {
   assert.deepEqual(entries.at(-1)?.position, 111n);
 });
 
-test('a list begins with the first event since a time', async () => {
-  for (const [request, expected] of [
-    [{ since: '2026-11-21T12:30:00Z' }, [111n, 112n]],
-    [{ since: '2026-11-21T21:00:00+08:00', ...ofGallery }, [111n]],
-    [{ since: '2026-11-21T13:00:00.001Z' }, []],
-    [
-      { since: '2020-01-01T00:00:00Z', ...ofGallery },
-      [...Array(60).keys()].map((n) => BigInt(n + 1)).concat(111n),
-    ],
-  ] as const) {
-    const { entries, next } = await admin.listAllEvents(request);
-    assert.deepEqual(
-      entries.map(({ position }) => position),
-      expected,
-    );
-    if (expected.length === 0) assert.equal(next, 112n);
-  }
-});
-
 test('errors name the field that breaks a rule', async () => {
   for (const [request, message] of [
     [{ after: 113n }, /^after must not be above 112/],
@@ -93,27 +73,4 @@ test('errors name the field that breaks a rule', async () => {
     assert.match((await typedError(admin.listAllEvents(request), 'VALIDATION_FAILED')).message, message);
   const { message } = await typedError(admin.listAllEvents({ platform: 'nobody' }), 'NOT_FOUND');
   assert.match(message, /^platform names no platform/);
-});
-
-test('a cursor before expired events is rejected, a time is not', async (t) => {
-  const own = await startService(t, { clock: createManualClock(startMs) });
-  const { admin: office } = typedClients(createTypedTransport(own.internalUrl, await own.token(true)));
-  const { caller } = await own.platform();
-  const by = await own.execute({ kind: 'FindCaller', name: caller });
-  const laterMs = startMs + eventRetentionS * 1_000 + 86_400_000;
-  for (const atMs of [startMs, ...Array(3).fill(laterMs)])
-    await fileOne(own.store, by, {
-      atMs,
-      timestamp: new Date(atMs).toISOString().replace('.000Z', '+00:00'),
-    });
-  for (const platform of ['', caller]) {
-    await typedError(office.listAllEvents({ platform, after: 0n }), 'EVENTS_EXPIRED');
-    for (const since of ['', new Date(startMs).toISOString()]) {
-      const { entries } = await office.listAllEvents({ platform, since });
-      assert.deepEqual(
-        entries.map(({ position }) => position),
-        [2n, 3n, 4n],
-      );
-    }
-  }
 });

@@ -76,26 +76,6 @@ test('a rejected party names the fields that break a rule', async () => {
   assert.deepEqual(await partiesOf(caller), []);
 });
 
-test('parties are listed page by page, by platform and role', async () => {
-  const [gallery, other] = [await service.platform(), await service.platform()];
-  const { parties: before } = await admin.listParties({ pageSize: 100 });
-  const sellersBefore = before.filter(({ role }) => role === SELLER).length;
-  for (const partyId of ['a', 'b', 'c'])
-    for (const { caller } of [gallery, other]) await admin.addParty({ caller, ...buyer, partyId });
-  await admin.addParty({ caller: gallery.caller, ...seller });
-  const pages: string[][] = [];
-  let pageToken = '';
-  do {
-    const page = await admin.listParties({ pageSize: 2, pageToken, caller: gallery.caller, role: BUYER });
-    pages.push(page.parties.map(({ partyId }) => partyId));
-    pageToken = page.nextPageToken;
-  } while (pageToken !== '');
-  assert.deepEqual(pages, [['a', 'b'], ['c']]);
-  assert.equal((await admin.listParties({ pageSize: 100 })).parties.length, before.length + 7);
-  const sellers = await admin.listParties({ role: SELLER, pageSize: 100 });
-  assert.equal(sellers.parties.length, sellersBefore + 1);
-});
-
 test('an import registers all parties or none, and names every field that breaks a rule', async () => {
   const [gallery, other] = [await service.platform(), await service.platform()];
   const parties = [
