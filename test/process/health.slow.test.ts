@@ -137,7 +137,7 @@ test('commands name a path on a disk that is mounted read-only, and what to do',
   };
   const hint = 'is on a disk that is mounted read-only: mount it for writing, or name another place';
   const served = await onReadOnly(dataDir, ['serve'], {});
-  assertOneLine(served, 1, new RegExp(`${dataDir} ${hint}`));
+  assertOneLine(served, 1, new RegExp(`${dataDir}\\S* ${hint}`));
   const rotated = await onReadOnly(folder, ['backup', 'rotate', '--into', folder, '--keep', '2'], {});
   assertOneLine(rotated, 1, new RegExp(`${folder}\\S* ${hint}`));
   const checked = await onReadOnly(folder, ['check'], { ARTSEAL_BACKUP_DIR: folder });

@@ -40,6 +40,17 @@ function servedAlready(dataDir: string): FolderInUse {
 /** Takes the lock of a data folder; undefined if another process has it. */
 export function tryServingLock(dataDir: string, timeoutMs = defaultTimeoutMs): ServingLock | undefined {
   const file = join(dataDir, servingLockName);
+  try {
+    return lockFile(file, timeoutMs);
+  } catch (error) {
+    if (isBusy(error)) return undefined;
+    // Now: the thread of the store sends only the message of an error.
+    const why = fileErrorText(error, file);
+    throw why === undefined ? error : new DatabaseError(why);
+  }
+}
+
+function lockFile(file: string, timeoutMs: number): ServingLock {
   makePrivateFile(file);
   // Every user who can read the file can lock it.
   chmodSync(file, privateMode);
@@ -48,9 +59,7 @@ export function tryServingLock(dataDir: string, timeoutMs = defaultTimeoutMs): S
     lock.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     lock.close();
-    if (isBusy(error)) return undefined;
-    const why = fileErrorText(error, file);
-    throw why === undefined ? error : new DatabaseError(why);
+    throw error;
   }
   return { release: () => lock.close() };
 }
