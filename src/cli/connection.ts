@@ -224,8 +224,9 @@ export function clientOf<S extends DescService>(service: S, connect: () => Promi
 function explain(thrown: unknown, server: string): Error {
   const error = ConnectError.from(thrown);
   const [info] = error.findDetails(ErrorInfoSchema);
-  // A network error has a cause, which says enough.
-  const advice = error.cause === undefined ? `: see ${hangsPage}` : '';
+  // A network error has a cause, which says enough, unless the connection broke: then the call may have been carried out.
+  const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+  const advice = error.cause === undefined || code === 'ECONNRESET' ? `: see ${hangsPage}` : '';
   if (info === undefined) return new Error(`${server} does not answer (${error.rawMessage})${advice}`);
   if (error.code === Code.Unimplemented)
     return new Error(`${server} does not know this command: its version is not ${buildInfo.version}`);

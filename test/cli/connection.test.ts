@@ -11,6 +11,7 @@ import Sqlite from 'better-sqlite3';
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { artsealWith } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -93,6 +94,16 @@ test('a file that is no socket, or a socket that may not be used, is reported', 
   if (process.getuid?.() === 0) return;
   chmodSync(path, 0);
   assert.match(await artsealWith(env).errors(1, 'key list'), /this user may not use \S+admin\.sock: /);
+});
+
+test('a connection that breaks names the page, since the call may have been carried out', async (t) => {
+  const server = createServer((socket) => socket.resetAndDestroy());
+  const url = await listenLocally(t, server, () => {});
+  const artseal = artsealWith({ ARTSEAL_TOKEN: 'it_1' }, ['--url', url]);
+  assert.match(
+    await artseal.errors(1, create),
+    /ECONNRESET.*\): see docs\/operate\/incidents\/server-hangs\.md$/,
+  );
 });
 
 test('a command calls no server in a folder that other users may change', async (t) => {
