@@ -17,7 +17,6 @@ import { createHandlers } from './command-handlers.ts';
 import { charactersIn } from './costs.ts';
 import { watchCredentials } from './credentials.ts';
 import { createBeginning, deploymentSecret, openChecked } from './database.ts';
-import { databaseBytes } from './durable-files.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import {
   cannotWork,
@@ -39,7 +38,7 @@ import { databaseFile } from './location.ts';
 import { createNonces } from './nonces.ts';
 import type { Outbox } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
-import { rejectServed, type ServingLock, takeServingLock } from './serving-lock.ts';
+import { rejectServed, type ServingLock, takeExisting, takeServingLock } from './serving-lock.ts';
 import type { Database } from './statement.ts';
 
 /** The reply to a request: its result, or why it was not executed. */
@@ -151,13 +150,6 @@ export function openCore(options: StoreOptions) {
       lock?.release();
     },
   };
-}
-
-/** Takes the serving lock if the options say so and there is a database. Throws FolderInUse. */
-function takeExisting({ dataDir, takeWithinMs }: StoreOptions): ServingLock | undefined {
-  // The lock would prove that an empty database was lost.
-  if (takeWithinMs === undefined || databaseBytes(databaseFile(dataDir)) === 0) return undefined;
-  return takeServingLock(dataDir, takeWithinMs);
 }
 
 /** Opens the database. If that fails, releases the lock. */

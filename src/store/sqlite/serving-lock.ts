@@ -2,9 +2,10 @@ import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { fileErrorText } from '../../lib/file-errors.ts';
-import { makePrivateFile, privateMode } from './durable-files.ts';
+import type { StoreOptions } from '../store.ts';
+import { databaseBytes, makePrivateFile, privateMode } from './durable-files.ts';
 import { isBusy } from './failure.ts';
-import { DatabaseError, servingLockName } from './location.ts';
+import { DatabaseError, databaseFile, servingLockName } from './location.ts';
 
 /** How long a process waits for the lock by default, in milliseconds. `isServed` holds it far shorter. */
 const defaultTimeoutMs = 200;
@@ -19,6 +20,13 @@ export function takeServingLock(dataDir: string, timeoutMs?: number): ServingLoc
   const lock = tryServingLock(dataDir, timeoutMs);
   if (lock === undefined) throw servedAlready(dataDir);
   return lock;
+}
+
+/** Takes the lock if the options say so and there is a database. Throws FolderInUse. */
+export function takeExisting({ dataDir, takeWithinMs }: StoreOptions): ServingLock | undefined {
+  // The lock would prove that an empty database was lost.
+  if (takeWithinMs === undefined || databaseBytes(databaseFile(dataDir)) === 0) return undefined;
+  return takeServingLock(dataDir, takeWithinMs);
 }
 
 /** Throws DatabaseError if a process serves a data folder. */
