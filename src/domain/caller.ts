@@ -1,7 +1,7 @@
 import { filingSequenceMax } from './filing.ts';
 import type { ApiError } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import { rejectViolations, ValidationError, type Violation } from './violation.ts';
+import { checkRange, rejectViolations, ValidationError, type Violation } from './violation.ts';
 
 /** Rate and quota classes of platforms. */
 export type Tier = 'TRIAL' | 'STANDARD' | 'ENTERPRISE';
@@ -59,7 +59,7 @@ export type Environment = 'sandbox' | 'production';
 export const callerNameBounds: TextBounds = { min: 1, max: 128 };
 
 /** How long a rotated key works on, in seconds. */
-export const overlapS = { default: 86_400, max: 2_592_000 } as const;
+export const overlapS = { default: 86_400, min: 0, max: 2_592_000 } as const;
 
 /** The limits that the operator agreed with a platform. */
 export interface AgreedLimits {
@@ -145,17 +145,7 @@ function checkLimits({ tier, monthlyQuota, unlimited, filingCap = 1 }: AgreedLim
   if (monthlyQuota !== undefined && !(Number.isSafeInteger(monthlyQuota) && monthlyQuota >= 1)) {
     broken('monthlyQuota', quotaRules.outOfBounds);
   }
-  if (!(Number.isInteger(filingCap) && filingCap >= 1 && filingCap <= filingSequenceMax))
-    broken('filingCap', `must be an integer from 1 to ${filingSequenceMax}`);
-  return violations;
-}
-
-/** Checks how long a rotated key stays valid. */
-export function checkOverlap(seconds: number): Violation[] {
-  const allowed = Number.isInteger(seconds) && seconds >= 0 && seconds <= overlapS.max;
-  return allowed
-    ? []
-    : [{ field: 'overlapSeconds', rule: `must be whole seconds from 0 to ${overlapS.max}` }];
+  return [...violations, ...checkRange('filingCap', filingCap, { min: 1, max: filingSequenceMax })];
 }
 
 /** The monthly quota of a checked agreement; undefined is unlimited. */

@@ -8,6 +8,16 @@ export interface Violation {
   readonly rule: string;
 }
 
+/** Checks a whole number by its inclusive bounds. */
+export function checkRange(
+  field: string,
+  value: number,
+  { min, max }: { readonly min: number; readonly max: number },
+): Violation[] {
+  if (Number.isInteger(value) && value >= min && value <= max) return [];
+  return [{ field, rule: `must be an integer from ${min} to ${max}` }];
+}
+
 /** The rule of a text with a lone surrogate. The internal API checks it before its library replaces the surrogate. */
 export const wellFormedRule = 'must be well-formed Unicode: it has a lone surrogate';
 

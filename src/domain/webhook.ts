@@ -72,14 +72,7 @@ export const checkDescription = (description: string): Violation[] =>
   description === '' ? [] : checkText('description', description, { min: 0, max: descriptionMax });
 
 /** How long the previous secret stays valid after a rotation, in seconds. */
-export const secretOverlapS = { default: 86_400, max: 604_800 } as const;
-
-/** Checks how long the previous secret stays valid. */
-export function checkSecretOverlap(seconds: number): Violation[] {
-  const { max } = secretOverlapS;
-  if (seconds >= 0 && seconds <= max) return [];
-  return [{ field: 'overlapSeconds', rule: `must be 0 to ${max}` }];
-}
+export const secretOverlapS = { default: 86_400, min: 0, max: 604_800 } as const;
 
 const urlSealEnd = '/url';
 

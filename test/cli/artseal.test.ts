@@ -175,8 +175,8 @@ test('an error names the argument of the command line, and nothing changes', asy
       '--name is taken; rotate a key of that caller to issue another',
     ],
     [['token', 'create', '--name', 'platform-1'], '--name is taken by a platform'],
-    [['key', 'rotate', keyId, '--overlap', '2592001'], '--overlap must be whole seconds from 0 to 2592000'],
-    [['key', 'rotate', keyId, '--overlap', 'soon'], '--overlap must be whole seconds from 0 to 2592000'],
+    [['key', 'rotate', keyId, '--overlap', '2592001'], '--overlap must be an integer from 0 to 2592000'],
+    [['key', 'rotate', keyId, '--overlap', 'soon'], '--overlap must be an integer from 0 to 2592000'],
     [['key', 'revoke', keyId, '--reason', 'x'.repeat(501)], '--reason must have 1 to 500 characters'],
     [['platform', 'suspend', 'platform-1', '--reason', 'a\nb'], '--reason must have no control characters'],
     [

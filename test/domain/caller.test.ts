@@ -5,7 +5,6 @@ import {
   agreedQuota,
   checkAgreement,
   checkCallerName,
-  checkOverlap,
   rotate,
   statusAt,
   type Tier,
@@ -68,15 +67,6 @@ test('a caller has a name of 1 to 128 code points', () => {
   for (const name of ['', ' ', '🖌'.repeat(129), 'a\nb', '\ud800']) {
     assert.equal(checkCallerName(name)[0]?.field, 'name');
     assert.equal(checkAgreement({ ...agreement('TRIAL'), name })[0]?.field, 'name');
-  }
-});
-
-test('a rotated key stays valid for 0 seconds to 30 days', () => {
-  for (const seconds of [0, 1, 86_400, 2_592_000]) assert.deepEqual(checkOverlap(seconds), []);
-  for (const seconds of [-1, 2_592_001, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
-    const [violation] = checkOverlap(seconds);
-    assert.equal(violation?.field, 'overlapSeconds');
-    assert.match(violation.rule, /0 to 2592000/);
   }
 });
 

@@ -5,7 +5,7 @@ import {
   BackupService,
 } from '../../../gen/artseal/v1/backup_pb.ts';
 import type { BackupFacts, BackupOutput, BackupVerdict, Rotated } from '../../domain/backup.ts';
-import type { Violation } from '../../domain/violation.ts';
+import { checkRange, type Violation } from '../../domain/violation.ts';
 import { type Implementation, implement, parsed, streaming } from '../operation.ts';
 import type { Principal } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
@@ -28,7 +28,10 @@ export function createBackupService({ backups }: ServiceDependencies): Implement
     rotateBackups: streaming({
       parse: ({ into, keep, ifOlderThanSeconds: olderS }, principal) =>
         parsed(
-          [...checkKeep(keep, isLocal(principal) ? 1 : backups.keepMin), ...checkOlderThan(olderS)],
+          [
+            ...checkKeep(keep, isLocal(principal) ? 1 : backups.keepMin),
+            ...(olderS === undefined ? [] : checkRange('ifOlderThanSeconds', olderS, olderThanS)),
+          ],
           () => ({ into, keep, olderS }),
         ),
       run: async function* ({ into, keep, olderS }, { principal, signal }) {
@@ -61,12 +64,6 @@ function checkKeep(keep: number, min: number): Violation[] {
   if (keep >= min && keep <= keepMax) return [];
   const why = min > 1 ? ': a token cannot remove backups that ARTSEAL_BACKUP_KEEP keeps' : '';
   return [{ field: 'keep', rule: `must be an integer from ${min} to ${keepMax}${why}` }];
-}
-
-function checkOlderThan(seconds: number | undefined): Violation[] {
-  const { min, max } = olderThanS;
-  if (seconds === undefined || (seconds >= min && seconds <= max)) return [];
-  return [{ field: 'ifOlderThanSeconds', rule: `must be an integer from ${min} to ${max}` }];
 }
 
 /** The response with a step of a child, or with its result as the field `name`. */

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { EventService, type WatchEventsResponseSchema } from '../../../gen/artseal/v1/event_pb.ts';
 import { ApiError } from '../../domain/reason.ts';
-import { ValidationError, type Violation } from '../../domain/violation.ts';
+import { checkRange, ValidationError, type Violation } from '../../domain/violation.ts';
 import type { EventPage, EventsFrom, EventWithCaller } from '../../store/event-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import {
@@ -18,7 +18,7 @@ import type { ServiceDependencies } from './dependencies.ts';
 import { eventMessage } from './event-message.ts';
 
 /** How long a call may wait for an event, in seconds. */
-const waitSMax = 30;
+const waitS = { min: 0, max: 30 } as const;
 
 /** The longest silence on a stream before it sends its cursor, in milliseconds. */
 const heartbeatMs = 15_000;
@@ -79,7 +79,7 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
   return implement(EventService, 'read', {
     listEvents: operation({
       parse: ({ after, waitSeconds = 0 }) =>
-        parsed([...checkAfter(after), ...checkWait(waitSeconds)], () => {
+        parsed([...checkAfter(after), ...checkRange('waitSeconds', waitSeconds, waitS)], () => {
           return { after: numberOf(after), waitMs: waitSeconds * 1_000 };
         }),
       run: async ({ after, waitMs }, call) => {
@@ -138,12 +138,5 @@ export async function callerNamed(name: string, execute: Execute): Promise<numbe
 const numberOf = (after: bigint | undefined) => (after === undefined ? undefined : Number(after));
 
 /** Checks a cursor. */
-export function checkAfter(after = 0n): Violation[] {
-  if (after >= 0n && after <= BigInt(Number.MAX_SAFE_INTEGER)) return [];
-  return [{ field: 'after', rule: `must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}` }];
-}
-
-function checkWait(seconds: number): Violation[] {
-  if (seconds >= 0 && seconds <= waitSMax) return [];
-  return [{ field: 'waitSeconds', rule: `must be an integer from 0 to ${waitSMax}` }];
-}
+export const checkAfter = (after = 0n): Violation[] =>
+  checkRange('after', Number(after), { min: 0, max: Number.MAX_SAFE_INTEGER });

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type EvidenceLinkSchema, EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
 import { transfersMax } from '../../domain/provenance.ts';
-import type { Violation } from '../../domain/violation.ts';
+import { checkRange } from '../../domain/violation.ts';
 import { linkLifeS } from '../../keys/link-tokens.ts';
 import { mintLinkId } from '../../keys/mint.ts';
 import type { StoredLink } from '../../store/evidence-commands.ts';
@@ -11,8 +11,8 @@ import { actorOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
 
-/** The largest sequence of a record: the filing itself and its transfers. */
-const sequenceMax = 1 + transfersMax;
+/** The sequences of a record: the filing itself and its transfers. */
+const sequences = { min: 1, max: 1 + transfersMax } as const;
 
 /**
  * The operations of EvidenceService. A platform reads evidence of its own filings, an internal system of all. A link is public, so
@@ -29,7 +29,7 @@ export function createEvidenceService({
   return implement(EvidenceService, 'link', {
     getEvidence: operation({
       parse: ({ filingNo, sequence = 1 }, principal) =>
-        parsed(checkRange('sequence', sequence, 1, sequenceMax), () => {
+        parsed(checkRange('sequence', sequence, sequences), () => {
           return { filingNo, sequence, owner: ownerScope(principal) };
         }),
       run: async (named, call) => ({ bundle: await bundles.bundleOf(named, call.execute, call.pause) }),
@@ -37,8 +37,8 @@ export function createEvidenceService({
     createEvidenceLink: operation({
       parse: ({ filingNo, sequence = 1, expiresInSeconds = linkLifeS.default }, principal) => {
         const violations = [
-          ...checkRange('sequence', sequence, 1, sequenceMax),
-          ...checkRange('expiresInSeconds', expiresInSeconds, linkLifeS.min, linkLifeS.max),
+          ...checkRange('sequence', sequence, sequences),
+          ...checkRange('expiresInSeconds', expiresInSeconds, linkLifeS),
         ];
         const named = { filingNo, sequence, owner: ownerScope(principal) };
         return parsed(violations, () => ({ named, expiresInSeconds }));
@@ -80,10 +80,6 @@ export function linkMessage(
     ...{ linkId, sequence, createdAt: at(createdAtS), expiresAt: at(expiresAtS) },
     ...(revokedAtS !== null && { revokedAt: at(revokedAtS) }),
   };
-}
-
-function checkRange(field: string, value: number, min: number, max: number): Violation[] {
-  return value >= min && value <= max ? [] : [{ field, rule: `must be an integer from ${min} to ${max}` }];
 }
 
 /**

@@ -11,12 +11,12 @@ import { checkReason } from '../../domain/audit-entry.ts';
 import {
   type Agreement,
   checkAgreement,
-  checkOverlap,
   type KeyStatus,
   overlapS,
   statusAt,
   type Tier,
 } from '../../domain/caller.ts';
+import { checkRange } from '../../domain/violation.ts';
 import { createIssuance, type IssuedKey } from '../../keys/issuance.ts';
 import type { StoredKey } from '../../store/caller-commands.ts';
 import { type Call, type Operations, operation, parsed } from '../operation.ts';
@@ -62,7 +62,10 @@ export function createKeyOperations(
     }),
     rotateKey: operation({
       parse: ({ keyId, overlapSeconds = overlapS.default, reason }) => {
-        const violations = [...checkOverlap(overlapSeconds), ...checkReason(reason)];
+        const violations = [
+          ...checkRange('overlapSeconds', overlapSeconds, overlapS),
+          ...checkReason(reason),
+        ];
         return parsed(violations, () => ({ keyId, overlapSeconds, reason }));
       },
       run: async ({ keyId, overlapSeconds, reason }, call) =>

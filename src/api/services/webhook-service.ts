@@ -1,10 +1,9 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Webhook_Status, type WebhookSchema, WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
-import type { Violation } from '../../domain/violation.ts';
+import { checkRange, type Violation } from '../../domain/violation.ts';
 import {
   checkDescription,
   checkEventTypes,
-  checkSecretOverlap,
   everyType,
   secretOverlapS,
   typesIn,
@@ -125,7 +124,10 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
     }),
     rotateWebhookSecret: operation({
       parse: ({ webhookId, overlapSeconds = secretOverlapS.default }) =>
-        parsed(checkSecretOverlap(overlapSeconds), () => ({ webhookId, overlapSeconds })),
+        parsed(checkRange('overlapSeconds', overlapSeconds, secretOverlapS), () => ({
+          webhookId,
+          overlapSeconds,
+        })),
       run: async ({ webhookId, overlapSeconds }, call) => {
         const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
         const previousEndsAtS = nowS() + overlapSeconds;

@@ -136,7 +136,7 @@ const wrong: readonly (readonly [target: string, body: unknown, message: RegExp]
   ['', { url, eventTypes: ['*', 7] }, /^eventTypes has an item .*must be a string$/],
   ['', { url, eventTypes: 'filing.created' }, /^eventTypes must be/],
   ['', { url, description: 'x'.repeat(201) }, /^description must have/],
-  ['/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be 0 to 604800$/],
+  ['/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be an integer from 0 to 604800$/],
   ['/ID/redeliver', {}, /^sequence is required unless since/],
   ['/ID/redeliver', { sequence: 1, since: '2026-11-21T12:00:00Z' }, /^since must be left out/],
   ['/ID/redeliver', { sequence: 0 }, /^sequence must be from 1/],
