@@ -43,12 +43,10 @@ for (const connection of connections)
     keys.push(await artseal.json(`key rotate ${rotated.keyId}`));
     keys.push(await artseal.json(`key rotate ${ended.keyId} --overlap 0`));
     await artseal.text(`key revoke ${revoked.keyId}`);
-    for (const [line, error] of [
-      [`key resume ${revoked.keyId}`, /^artseal: VALIDATION_FAILED: KEY_ID names a key that is revoked/],
-      ['key suspend key_none', /^artseal: NOT_FOUND: .*See artseal key list$/],
-      [`key rotate ${rotated.keyId} --overlap 2592001`, /: --overlap must be an integer from 0 to 2592000$/],
-    ] as const)
-      assert.match(await artseal.errors(1, line), error);
+    assert.match(
+      await artseal.errors(1, `key resume ${revoked.keyId}`),
+      /^artseal: VALIDATION_FAILED: KEY_ID names a key that is revoked/,
+    );
 
     const list = await artseal.list('key list');
     assert.deepEqual(

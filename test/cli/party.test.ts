@@ -20,11 +20,15 @@ const account = ['--provider-ids', 'account=acct_1'];
 const buyer = (name: string) => ({ customer: `cus_${name}`, paymentMethod: `pm_${name}` });
 
 /** A registry with platform-1 and platform-2, and `artseal party` over a connection. */
-async function deployment(t: TestContext, env = atStripe, connection: Connection = 'a stopped folder') {
+async function deployment(t: TestContext, connection: Connection = 'a stopped folder') {
   const folder = temporaryFolder(t);
   const dataDir = join(folder, 'data');
   await issueInto(dataDir, 2);
-  const artseal = await commandsOver(t, connection, { env, dataDir, provider: openTestProvider(t) });
+  const artseal = await commandsOver(t, connection, {
+    env: atStripe,
+    dataDir,
+    provider: openTestProvider(t),
+  });
   const file = join(folder, 'parties.json');
   const importOf = (content: object | string, ...words: readonly string[]) => {
     writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
@@ -47,7 +51,7 @@ async function deployment(t: TestContext, env = atStripe, connection: Connection
 
 for (const connection of connections)
   test(`over ${connection}: parties are added, replaced, imported, listed and removed`, async (t) => {
-    const { artseal, imported, listed } = await deployment(t, atStripe, connection);
+    const { artseal, imported, listed } = await deployment(t, connection);
     const named = ['--platform', 'platform-1', '--role', 'buyer', '--id', '买方 1'];
     const add = (ids: string) => artseal.text(['party', 'add', ...named, '--provider-ids', ids]);
     assert.equal(
@@ -112,17 +116,6 @@ test('an error names the arguments of the command line', async (t) => {
     [['add', ...seller.slice(0, 5), 'x'.repeat(129), ...account], 1, '--id must have 1 to 128 characters'],
   ] as const)
     assert.match(await artseal.errors(code, ['party', ...words]), new RegExp(message));
-  assert.deepEqual(await listed(), []);
-});
-
-test('the simulated provider needs no registered parties', async (t) => {
-  const { artseal, rejected, listed } = await deployment(t, {
-    ...atStripe,
-    ARTSEAL_PAYMENT_PROVIDER: 'simulated',
-  });
-  const added = await artseal.errors(1, ['party', 'add', ...seller, ...account]);
-  for (const error of [added, ...(await rejected({ platforms: {} }))])
-    assert.match(error, /needs no registered parties$/);
   assert.deepEqual(await listed(), []);
 });
 
