@@ -7,7 +7,7 @@ import { deleteWebhook } from '../../store/webhook-requests.ts';
 import { type Call, type Operations, operation, parsed } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { checkWord, wordOf } from './enum-words.ts';
+import { checkRequiredWord, checkWord, wordOf } from './enum-words.ts';
 import { callerNamed } from './event-service.ts';
 import { listing } from './paging.ts';
 import { checkWhich, createRedelivery } from './webhook-deliveries.ts';
@@ -44,8 +44,7 @@ export function createWebhookOperations(
     setWebhookStatus: operation({
       parse: (request) => {
         const status = wordOf(webhookStatuses, Webhook_Status, request.status);
-        const rule = `must be ${webhookStatuses.join(' or ')}`;
-        const violations = status === undefined ? [{ field: 'status', rule }] : [];
+        const violations = checkRequiredWord('status', webhookStatuses, Webhook_Status, request.status);
         return parsed([...violations, ...checkReason(request.reason)], () => ({ request, status }));
       },
       run: async ({ request, status }, call) => {
