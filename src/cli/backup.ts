@@ -55,7 +55,7 @@ const take: Action = {
     const facts = await withProgress(words, terminal, (progress, signal) =>
       byServerOrHere(words, terminal, {
         byServer: async ({ createBackup }) =>
-          factsOfMessage(await resultOf(createBackup({ file }, endingWith(signal)), progress)),
+          factsOfMessage(await resultOf(createBackup({ file }, { signal }), progress)),
         here: async () => {
           const dataDir = readTrustedFolder(terminal);
           const target = await placesOf(terminal).newFile(file, true);
@@ -88,7 +88,7 @@ const rotate: Action = {
           const age = everyMs === undefined ? {} : { ifOlderThanSeconds: everyMs / 1_000 };
           const request = { into, keep, ...age };
           const { file, takenAt, isNew, removed, broken } = await resultOf(
-            rotateBackups(request, endingWith(signal)),
+            rotateBackups(request, { signal }),
             progress,
           );
           return { file, takenAt, isNew, removed, broken };
@@ -123,7 +123,7 @@ const verify: Action = {
     const verdict = await withProgress(words, terminal, (progress, signal) =>
       byServerOrHere<BackupVerdict>(words, terminal, {
         byServer: async ({ verifyBackup }) => {
-          const { backup, faults } = await resultOf(verifyBackup({ file }, endingWith(signal)), progress);
+          const { backup, faults } = await resultOf(verifyBackup({ file }, { signal }), progress);
           return { backup: factsOfMessage(present(backup)), faults };
         },
         here: async () => {
@@ -182,9 +182,6 @@ async function byServerOrHere<T>(words: Words, { env }: Terminal, ways: Ways<T>)
     await connection.close();
   }
 }
-
-/** The options of a stream that lasts until its end or until a signal is aborted. */
-const endingWith = (signal: AbortSignal) => ({ signal, timeoutMs: 0 });
 
 interface AnyResponse {
   readonly case: string | undefined;

@@ -37,8 +37,7 @@ export const check: Command = {
 async function* findingsOfServer(url: string, env: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
   const connection = connectRemote(url, env);
   try {
-    // It may take longer than other calls.
-    const findings = clientOf(MaintenanceService, async () => connection).check({}, { timeoutMs: 0 });
+    const findings = clientOf(MaintenanceService, async () => connection).check({});
     for await (const { level, part, text } of findings)
       yield { level: wordIn(CheckResponse_Level, level).toLowerCase() as Finding['level'], part, text };
   } finally {

@@ -4,6 +4,7 @@ import { userInfo } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { DescService } from '@bufbuild/protobuf';
 import {
+  type CallOptions,
   type Client,
   Code,
   ConnectError,
@@ -33,7 +34,7 @@ import { UsageError } from './command.ts';
 const folderTimeoutMs = 15_000;
 /** How soon it tries again, in milliseconds. */
 const retryMs = 50;
-/** How long a call may take, in milliseconds. Streams may take longer. */
+/** How long a call may take, in milliseconds. Streams have no limit. */
 const callTimeoutMs = 30_000;
 /** How often a call asks the server whether it is still there, in milliseconds. */
 const pingIntervalMs = 10_000;
@@ -206,8 +207,8 @@ export function clientOf<S extends DescService>(service: S, connect: () => Promi
     const { response, server } = await call(name, args);
     return Promise.resolve(response).catch((error) => Promise.reject(explain(error, server)));
   }
-  async function* stream(name: string, args: readonly unknown[]) {
-    const { response, server } = await call(name, args);
+  async function* stream(name: string, [request, options]: readonly unknown[]) {
+    const { response, server } = await call(name, [request, { timeoutMs: 0, ...(options as CallOptions) }]);
     try {
       yield* response as AsyncIterable<unknown>;
     } catch (error) {
