@@ -52,6 +52,7 @@ export async function measureNeighbours(
   const dataDir = join(dir, 'neighbours');
   const { platforms, token } = await issueInto(dataDir, neighbours + 1);
   const [busy, ...others] = platforms as [IssuedPlatform, ...IssuedPlatform[]];
+  await fill(dataDir, busy, events);
   const service = await startService('service', ownProject, dataDir, {
     credentials: { keys: platforms, token },
   });
@@ -61,9 +62,6 @@ export async function measureNeighbours(
   try {
     const { webhook } = await call('POST', '/api/v1/webhooks', { url: 'https://hooks.invalid/' });
     const path = `/api/v1/webhooks/${webhook.webhookId}`;
-    await call('PATCH', path, { status: 'DISABLED' });
-    await fill(dataDir, busy, events);
-    await call('PATCH', path, { status: 'ENABLED' });
     const since = new Date(Date.now() - 86_400_000).toISOString();
     const by = { port: service.ports.public, platform: busy };
     const works: Record<string, BusyWork> = {
@@ -139,7 +137,7 @@ function percentile(ms: readonly number[], share: number): number {
 const line = (what: string, ms: readonly number[]): string =>
   `  ${what.padEnd(42)} p50 ${percentile(ms, 0.5).toFixed(1)} ms   p99 ${percentile(ms, 0.99).toFixed(1)} ms`;
 
-/** Has a platform file large works, beside the service. */
+/** Files large works of a platform, before the service starts. */
 async function fill(dataDir: string, { caller: name }: IssuedPlatform, filings: number): Promise<void> {
   const { store } = await openRegistry(readConfig({ ARTSEAL_DATA_DIR: dataDir }), 'EXISTING');
   const execute = executorOf(store);

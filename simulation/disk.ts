@@ -55,10 +55,10 @@ export function createDisk(): Disk {
 
 /** Creates the database in a folder. The dice determine its secret, and so the escrow ids. */
 export function prepareDatabase(options: StoreOptions, dice: Dice): void {
-  const database = openDatabase(options);
+  const { database, close } = openDatabase(options);
   const secret = Buffer.from(Array.from({ length: 32 }, () => dice.below(256)));
   database.update(deployment).set({ secret }).run();
-  database.$client.close();
+  close();
 }
 
 function isWritable(folder: string): boolean {

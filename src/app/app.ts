@@ -16,16 +16,15 @@ import type { BackupSchedule } from '../operations/backup/schedule.ts';
 import { watchBackups } from '../operations/backup/standing.ts';
 import { checkPlainListeners } from '../operations/check/listeners.ts';
 import { openForServing, type Registry, systemClock } from '../operations/registry.ts';
-import { createServingRecordPublisher, type ServingRecordPublisher } from '../operations/serving-record.ts';
+import { removeServingRecord, writeServingRecord } from '../operations/serving-record.ts';
 import type { Snapshot } from '../telemetry/metrics/definition.ts';
 import { createMetricsListener } from '../telemetry/metrics/metrics-listener.ts';
 import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
 import { createScrape } from '../telemetry/metrics/scrape.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { type CallParts, createListeners, type ListenerAddresses, listenAt } from './listeners.ts';
-import { listenForRefreshes } from './refresh-socket.ts';
 import { createReload } from './reload.ts';
-import { type Core, isDamaged, openCore, type Simulated, type Start } from './start.ts';
+import { type Core, openCore, type Simulated, type Start } from './start.ts';
 
 /** How long the start waits for the provider to check the credentials, in milliseconds. */
 const providerTimeoutMs = 1_000;
@@ -68,8 +67,9 @@ export async function startApp(
   const assembly = await assemble(start, core);
   const { readiness, tls, metricsAddress } = assembly;
   const addresses = await openListeners(start, core, assembly);
-  const serving = await joinCommands(start, core, { ...addresses, metricsAddress });
-  reload = createReload(start, registry, tls, serving);
+  const { publicAddress, internalAddress } = addresses;
+  const publish = publishRecord(start, core, [publicAddress, internalAddress, metricsAddress]);
+  reload = createReload(start, registry, tls, publish);
   const running = opened.move();
   return {
     ...{ ...registry, ...addresses, metricsAddress, publication: core.publication },
@@ -130,33 +130,21 @@ async function openListeners(
   return addresses;
 }
 
-/** Lets commands find this process and have it read what they change. */
-async function joinCommands(
-  { config: { dataDir }, log, clock, opened }: Start,
-  { store, registry, filingClock, publication, service }: Core,
-  {
-    publicAddress,
-    internalAddress,
-    metricsAddress,
-  }: Pick<App, 'publicAddress' | 'internalAddress' | 'metricsAddress'>,
-): Promise<ServingRecordPublisher> {
-  const bound = [publicAddress, internalAddress, metricsAddress];
-  const addresses = bound.filter((address) => address !== undefined);
-  const serving = createServingRecordPublisher({
-    ...{ dataDir, keyRing: registry.keyRing, addresses, clock, log },
-  });
-  const refresh = async () => {
-    await store.refresh();
-    await Promise.all([filingClock.refresh(), publication.refresh(), service.refresh()]);
-  };
-  opened.defer(await listenForRefreshes(dataDir, refresh, log));
+/** Says in the serving record that this process serves the folder, and at which addresses. */
+function publishRecord(
+  { config: { dataDir }, log, opened }: Start,
+  { store, registry: { keyRing } }: Core,
+  addresses: readonly (string | undefined)[],
+): () => void {
   opened.defer(() => {
-    if (!isDamaged(store)) serving.retract();
+    // With damage it stays, and the next start checks the whole database.
+    if (store.storageErrors().damage === undefined) removeServingRecord(dataDir);
   });
-  serving.publish();
-  // A command that found neither the socket nor the record did not wait.
-  await refresh();
-  return serving;
+  const bound = addresses.filter((address) => address !== undefined);
+  const publish = () =>
+    writeServingRecord(dataDir, { addresses: bound, masterKeys: keyRing.masterKeys }, log);
+  publish();
+  return publish;
 }
 
 /** Creates the readiness of all parts. After `drain` the server is not ready any more. */

@@ -33,10 +33,9 @@ export async function openInProcess(
 ): Promise<InProcess> {
   await using opened = new AsyncDisposableStack();
   const clock = systemClock;
-  const registry = await openRegistry(config, 'EXISTING', { ...options, isExclusive: true });
+  const registry = await openRegistry(config, 'EXISTING', options);
   const { store, execute, keyRing } = registry;
   opened.defer(() => store.close());
-  await store.beginServing();
   const { environment, currency, dataDir, webhooks } = config;
   const { parties, open } = config.provider;
   const provider = await open(config.providerSettings, { dataDir, clock });

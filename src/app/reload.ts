@@ -7,26 +7,27 @@ import type { TlsListeners } from '../http/listen/tls-listeners.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import type { Registry } from '../operations/registry.ts';
-import type { ServingRecordPublisher } from '../operations/serving-record.ts';
 import type { Start } from './start.ts';
 
-/** Returns a reload that runs once at a time. Calls that wait for the same run share it. It logs what it returns. */
+/**
+ * Returns a reload that runs once at a time. Calls that wait for the same run share it. It logs what it returns, and calls
+ * `publish` when there are other master keys.
+ */
 export function createReload(
   { config, clock, log }: Start,
   registry: Registry,
   tls: TlsListeners,
-  serving: ServingRecordPublisher,
+  publish: () => void,
 ): Reload {
   let running: Promise<unknown> = Promise.resolve();
   let waiting: Promise<readonly Part[]> | undefined;
 
-  /** Uses the new keys if every secret opens with them, and publishes them to commands. Returns their names. */
+  /** Uses the new keys if every secret opens with them. Returns their names. */
   async function replaceKeys(source: MasterKeySource): Promise<string[]> {
     const next = readKeyRing(source);
     await checkSealedSecrets(registry.execute, next, Math.floor(clock.nowMs() / 1000));
-    serving.retract();
     registry.keyRing.replace(next);
-    serving.publish();
+    publish();
     return next.masterKeys.map(({ name }) => name);
   }
 

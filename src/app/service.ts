@@ -73,8 +73,6 @@ export interface Service {
   readonly sharedEvidence: SharedEvidence;
   /** Starts to reconcile orders, including those of an earlier process, and to send webhooks. */
   start(): Promise<void>;
-  /** Reads now what commands changed of webhooks. */
-  refresh(): Promise<void>;
   /** Ends the calls that wait for events. */
   endWaiting(): void;
   /** The number of calls that wait for events. */
@@ -155,7 +153,6 @@ export function createService(parts: ServiceParts): Service {
       await recovery.start();
       await sender.start();
     },
-    refresh: () => sender.look(),
     endWaiting: feed.end,
     waitingCalls: polls.waiting,
     sending: () => sender.metrics(),

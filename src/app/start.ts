@@ -20,7 +20,6 @@ import { createBackupPlaces } from '../operations/backup/places.ts';
 import { checkInChild } from '../operations/check/child.ts';
 import { createChildCommands } from '../operations/child-commands.ts';
 import { confidentialFiles, type Registry } from '../operations/registry.ts';
-import { removeServingRecord } from '../operations/serving-record.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
 import type { Notifications } from '../payments/reconciliation/notifications.ts';
@@ -113,7 +112,7 @@ export function backupAccess({ backups, variables }: Config, { run }: BackupComm
   return { run, places: createBackupPlaces(backups.folder, serviceFolders), keepMin: backups.keep };
 }
 
-/** Takes the store over from an earlier process, and lets no other one serve it. Returns the traced store. */
+/** Takes the store over from an earlier process. Returns the traced store. */
 async function beginServing(
   { config, log, clock, traces, opened }: Start,
   registry: Registry,
@@ -130,18 +129,9 @@ async function beginServing(
       { ms },
       'the database was not closed when it was served last, or was found damaged: it was checked, and it is sound',
     );
-  await store.beginServing();
-  // Not before: it may be the record of another process that serves.
-  removeServingRecord(config.dataDir);
-  opened.defer(() => {
-    if (!isDamaged(store)) removeServingRecord(config.dataDir);
-  });
   await registry.execute({ kind: 'UseProvider', name: config.provider.name });
   return store;
 }
-
-/** Whether damage was found in the store. Then the serving record stays, and the next start checks the whole database. */
-export const isDamaged = (store: Store): boolean => store.storageErrors().damage !== undefined;
 
 /** Signs the evidence log and its growth, with witnesses and time stamps if the settings name any. Closing signs once more. */
 async function publishLog(

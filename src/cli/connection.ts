@@ -18,13 +18,15 @@ import { userHeader } from '../api/authentication.ts';
 import { type ClientTls, http2Target } from '../client/typed.ts';
 import { clientVariables, readConfig, readDataDir } from '../config/config.ts';
 import { isSecure } from '../domain/address.ts';
+import { type Actor, checkReason } from '../domain/audit-entry.ts';
 import { ApiError, type Reason, reasons } from '../domain/reason.ts';
-import { ValidationError } from '../domain/violation.ts';
+import { rejectViolations, ValidationError } from '../domain/violation.ts';
 import { openAdminSocket } from '../http/listen/admin-socket.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
+import { shownName } from '../lib/strict-json.ts';
 import type { RegistryOptions } from '../operations/registry.ts';
 import { buildInfo } from '../packaging/build-info.ts';
-import { FolderInUse } from '../store/sqlite/serving-lock.ts';
+import { FolderInUse } from '../store/sqlite/folder-lock.ts';
 import { UsageError } from './command.ts';
 
 /**
@@ -191,6 +193,13 @@ export function userName({ SUDO_USER }: NodeJS.ProcessEnv): string {
     // In a container a user may have no name.
     return String(process.getuid?.() ?? 'unknown');
   }
+}
+
+/** The user of `userName` as the audit log names them, for a change that is made without a call. Throws VALIDATION_FAILED. */
+export function localActor(env: NodeJS.ProcessEnv, reason: string | undefined): Actor {
+  rejectViolations(checkReason(reason ?? ''));
+  const actor = `local:${shownName(userName(env))}`;
+  return { actor, atS: Math.floor(Date.now() / 1_000), reason };
 }
 
 /**

@@ -84,8 +84,7 @@ export const upgrade: Command = {
 };
 
 function described(plan: UpgradePlan): string[] {
-  const { database, schema, newSchema, migrations, copy, neededBytes, freeBytes, estimatedS, isServed } =
-    plan;
+  const { database, schema, newSchema, migrations, copy, neededBytes, freeBytes, estimatedS, isInUse } = plan;
   if (migrations.length === 0) return [`${database} has schema ${schema}: there is nothing to do`];
   const room = freeBytes < neededBytes ? 'NOT ENOUGH: make room first' : 'enough';
   return [
@@ -94,7 +93,7 @@ function described(plan: UpgradePlan): string[] {
     `copy from before: ${copy}`,
     `disk: ${megabytes(neededBytes)} needed, ${megabytes(freeBytes)} free: ${room}`,
     `time: about ${estimatedS} s without service`,
-    ...(isServed ? ['a server runs on it: stop it first'] : []),
+    ...(isInUse ? ['an artseal uses it, a server or a command: stop it first'] : []),
   ];
 }
 

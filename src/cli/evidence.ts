@@ -1,11 +1,14 @@
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
 import type { EvidenceLink } from '../../gen/artseal/v1/evidence_pb.ts';
 import { MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
+import { readConfig } from '../config/config.ts';
 import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
 import { madeUpOrigin } from '../evidence/log/origin.ts';
 import { createCheckpointFile } from '../evidence/log/publication.ts';
-import { type Action, type CommandGroup, exitCodes, readDuration } from './command.ts';
-import { type CallSession, calls, present, reads } from './session.ts';
+import { openRegistry } from '../operations/registry.ts';
+import { type Action, type CommandGroup, exitCodes, readDuration, show } from './command.ts';
+import { localActor } from './connection.ts';
+import { type CallSession, calls, present, warnOfUnknown } from './session.ts';
 
 const noKey = 'the evidence log has no key yet: the first artseal serve creates it';
 const announce =
@@ -66,21 +69,28 @@ const fork: Action = {
     'folder alone: stop the server before.',
     'Exit code 3 if there is something to do.',
   ],
-  run: reads(async ({ store, execute, keyRing, config, actor, show, words }) => {
-    const by = actor();
-    await store.beginServing();
-    const file = createCheckpointFile(config.dataDir);
-    const named = { origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) };
-    const dependencies = { execute, keyRing, file, ...named };
-    const plan = await planFork(dependencies);
-    if (plan === undefined) {
-      show({ result: 'AGREES' }, 'the database agrees with the published log: there is nothing to fork');
-      return exitCodes.done;
+  run: async (words, terminal) => {
+    warnOfUnknown(terminal);
+    const config = readConfig(terminal.env);
+    const by = localActor(terminal.env, words.text('reason'));
+    const { store, execute, keyRing } = await openRegistry(config, 'EXISTING');
+    try {
+      const file = createCheckpointFile(config.dataDir);
+      const named = { origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) };
+      const dependencies = { execute, keyRing, file, ...named };
+      const plan = await planFork(dependencies);
+      if (plan === undefined) {
+        const sound = 'the database agrees with the published log: there is nothing to fork';
+        show(words, terminal, { result: 'AGREES' }, sound);
+        return exitCodes.done;
+      }
+      const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
+      show(words, terminal, forkShown(plan, vkey), plan.why, ...described(plan, vkey));
+      return vkey === undefined ? exitCodes.due : exitCodes.done;
+    } finally {
+      await store.close();
     }
-    const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
-    show(forkShown(plan, vkey), plan.why, ...described(plan, vkey));
-    return vkey === undefined ? exitCodes.due : exitCodes.done;
-  }),
+  },
 };
 
 const numbersAgain =
@@ -121,7 +131,7 @@ const links: Action = {
     return showAll(
       'links',
       (page) => client(AdminService).listAllLinks({ filingNo, ...page }),
-      (link: EvidenceLink, session) => show(link, filingNo, session),
+      (link: EvidenceLink, session) => showLink(link, filingNo, session),
     );
   }),
 };
@@ -132,12 +142,12 @@ const revokeLink: Action = {
   ...calls(async (session) => {
     const request = { linkId: session.words.required('LINK_ID'), reason: session.reason };
     const { link, filingNo } = await session.client(AdminService).revokeLink(request);
-    show(present(link), filingNo, session);
+    showLink(present(link), filingNo, session);
     return undefined;
   }),
 };
 
-function show(link: EvidenceLink, filingNo: string, session: CallSession): void {
+function showLink(link: EvidenceLink, filingNo: string, session: CallSession): void {
   const { linkId, sequence, createdAt, expiresAt, revokedAt = null } = link;
   const end = revokedAt === null ? `expires ${expiresAt}` : `revoked ${revokedAt}`;
   const line = [linkId, `${filingNo}/${sequence}`, `created ${createdAt}`, end].join('  ');

@@ -9,7 +9,7 @@ import { ensureRuntimeFlags, keepHeapSmall } from '../packaging/runtime.ts';
 import { createLogOutput, type LogOutput, textOfLine } from '../telemetry/log-output.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { type Command, printable, type Terminal } from './command.ts';
-import { userActor } from './session.ts';
+import { localActor } from './connection.ts';
 
 /** The longest that log lines are buffered, in milliseconds. */
 const logEveryMs = 250;
@@ -151,7 +151,7 @@ async function welcome(
   { dataDir, provider }: Config,
   { env, print }: Terminal,
 ) {
-  const by = userActor(env, 'first start of a sandbox');
+  const by = localActor(env, 'first start of a sandbox');
   if (!(await issueSandboxCredentials(app, dataDir, by))) return;
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');

@@ -3,7 +3,7 @@ import type { Violation } from './violation.ts';
 
 /** Who makes an audited change, when and why. */
 export interface Actor {
-  /** `token tok_… (name)`, `user name (uid)` of the machine, or `platform name`. */
+  /** `token tok_… (name)`, `local:name` for a user of the machine, or `platform name`. */
   readonly actor: string;
   /** Unix seconds. */
   readonly atS: number;

@@ -17,15 +17,14 @@ interface ListenerState {
 
 export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'after'>) {
   const listeners = new Set<ListenerState>();
-  /** Callers with events that no listener was woken for; undefined for all callers. */
-  const changed = new Set<number | undefined>();
+  /** Callers with events that no listener was woken for. */
+  const changed = new Set<number>();
   let isPaused = false;
   let isEnded = false;
 
   function wake(): void {
-    const isAll = changed.has(undefined);
     for (const listener of listeners) {
-      if (listener.callerId !== undefined && !isAll && !changed.has(listener.callerId)) continue;
+      if (listener.callerId !== undefined && !changed.has(listener.callerId)) continue;
       listener.hasEvents = true;
       listener.wake();
     }
@@ -39,7 +38,7 @@ export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'a
 
   const stopListening = store.onEvents((callerIds) => {
     if (listeners.size === 0) return;
-    for (const callerId of callerIds ?? [undefined]) changed.add(callerId);
+    for (const callerId of callerIds) changed.add(callerId);
     if (!isPaused) wake();
   });
 

@@ -16,12 +16,11 @@ import {
   databaseFile,
   databaseFiles,
   findLost,
-  servingLockName,
   unfinishedRestoreName,
   withSqliteFiles,
 } from '../store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from '../store/store.ts';
-import { isServingRecordThere, servingRecordName } from './serving-record.ts';
+import { removeServingRecord, servingRecordName } from './serving-record.ts';
 
 /** The parts that work on the database, without a listener, as commands need them. */
 export interface Registry {
@@ -75,31 +74,26 @@ export function confidentialFiles(config: Config): string[] {
 /** Options of `openRegistry` that few callers need. */
 export interface RegistryOptions {
   readonly clock?: Clock | undefined;
-  readonly isServing?: boolean;
-  /** Whether the store works in this thread; by default that of a serving process has its own. */
+  /** Whether the store works in this thread; true by default. */
   readonly isStoreInThisThread?: boolean | undefined;
-  /** Whether no other process may use it; true for a serving process. */
-  readonly isExclusive?: boolean;
   /** Whether it is opened although there may be secrets that no master key opens. */
   readonly isMasterKeyLost?: boolean;
 }
 
-/** How long a store in a thread of its own waits for a command that works on the folder, in milliseconds. */
-const takeInThreadMs = 10_000;
-/** The same for a store in this thread, which does nothing else meanwhile. */
-const takeHereMs = 200;
+/** How long a store in a thread of its own waits for a command that uses the folder, in milliseconds. */
+const lockTimeoutMs = 10_000;
 
 /** Opens the registry for a serving process. Throws ConfigError, and what `openRegistry` throws. */
 export async function openForServing(
   config: Config,
-  { clock, isStoreInThisThread }: Pick<RegistryOptions, 'clock' | 'isStoreInThisThread'> = {},
+  { clock, isStoreInThisThread = false }: Pick<RegistryOptions, 'clock' | 'isStoreInThisThread'> = {},
 ): Promise<Registry> {
   const faults = faultsForServing(config);
   if (faults.length > 0) throw new ConfigError(faults);
   await refuseWithoutOrigin(config);
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  return openRegistry(config, opening, { clock, isServing: true, isStoreInThisThread });
+  return openRegistry(config, opening, { clock, isStoreInThisThread });
 }
 
 /**
@@ -129,26 +123,21 @@ export async function missingOrigin({
 export async function openRegistry(
   config: Config,
   opening: StoreOptions['opening'],
-  {
-    clock = systemClock,
-    isServing = false,
-    isExclusive = isServing,
-    isStoreInThisThread = !isServing,
-    isMasterKeyLost = false,
-  }: RegistryOptions = {},
+  { clock = systemClock, isStoreInThisThread = true, isMasterKeyLost = false }: RegistryOptions = {},
 ): Promise<Registry> {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
-  const wasCutOff = isServing && isServingRecordThere(dataDir);
   const options = {
-    ...{ dataDir, environment, currency, opening, serving: isServing, wasCutOff, madeLater },
-    ...(isExclusive && { takeWithinMs: isStoreInThisThread ? takeHereMs : takeInThreadMs }),
+    ...{ dataDir, environment, currency, opening, openMark: servingRecordName, madeLater },
+    ...(!isStoreInThisThread && { lockTimeoutMs }),
   };
   const store = await openStore(options, isStoreInThisThread);
   try {
     const execute = executorOf(store);
     const isEmpty = !(await execute({ kind: 'HasCallers' }));
     const keyRing = createReplaceableKeyRing(openKeyRing(config.masterKeys, isEmpty));
+    // That of a process that crashed: what it left was checked.
+    removeServingRecord(dataDir);
     if (!isMasterKeyLost) await checkSealedSecrets(execute, keyRing, Math.floor(clock.nowMs() / 1000));
     return {
       store,
@@ -169,15 +158,15 @@ export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<
   const { environment, currency, dataDir } = config;
   const { openDatabase } = await import('../store/sqlite/database.ts');
   const options = { dataDir, environment, currency, opening: 'EXISTING', madeLater } as const;
-  openDatabase(options, { keepsCopy }).$client.close();
+  openDatabase(options, { keepsCopy }).close();
 }
 
 /** Says which file shows that the database of a data folder is lost; undefined if it exists, or never did. */
 export function findLostDatabase(dataDir: string): string | undefined {
-  return findLost(databaseFile(dataDir), [...madeLater, servingLockName]);
+  return findLost(databaseFile(dataDir), madeLater);
 }
 
-/** Opens the store. In its own thread, neither the disk nor another process blocks the listeners. */
+/** Opens the store. In its own thread, the disk does not block the listeners. */
 async function openStore(options: StoreOptions, isInThisThread: boolean): Promise<Store> {
   // Loaded when needed: a store with its own thread loads its driver there.
   if (isInThisThread) {

@@ -28,24 +28,18 @@ import type { WebhookCommands } from './webhook-commands.ts';
  * After UNAVAILABLE a request may or may not have taken effect. Submitted again with the same Idempotency-Key, it takes
  * effect once. The message says so if the engine knows that nothing was stored.
  *
- * Several processes may open the same store, and each sees what the others made durable. One at a time serves calls.
+ * An engine may serve several processes. On SQLite, one process at a time opens a store.
  */
 export interface Store {
   /**
    * Runs a request: all of it, or nothing. Rejects with ApiError UNAVAILABLE if the store cannot take or keep it: disk full,
-   * locked by another process, overloaded, closed. Any other rejection is an internal error: the effect left nothing, but
-   * the admission may have been kept.
+   * overloaded, closed. Any other rejection is an internal error: the effect left nothing, but the admission may have been kept.
    */
   execute<K extends Kind>(request: StoreRequest<K>): Promise<Executed<K>>;
-  /** Finds a key in memory. Changes by this process are visible at once, those by other processes within a second. */
+  /** Finds a key in memory. A change by this process is visible when its request resolves. */
   findKey(apiKey: string): StoredKey | undefined;
   /** Finds a token that is not revoked, by its SHA-256, likewise. The token may have expired. */
   findToken(sha256: Uint8Array): StoredToken | undefined;
-  /**
-   * Loads what other processes changed. Once it resolves, `findKey` and `findToken` return, and listeners have heard of,
-   * everything that was durable before the call.
-   */
-  refresh(): Promise<void>;
   /**
    * Derives a 32-byte key for a purpose. It is the same in every process of the deployment and after every restart, and is
    * independent of the keys for other purposes.
@@ -55,8 +49,6 @@ export interface Store {
   readonly checkedMs: number | undefined;
   /** The upgrade that opening made; undefined if the schema was current. */
   readonly upgrade: SchemaUpgrade | undefined;
-  /** Makes this process the one that serves calls, until it closes the store. Throws if another process serves. */
-  beginServing(): Promise<void>;
   /**
    * Why the store cannot be used at present, for the operator: its files were moved or deleted, for example. At most a
    * second old; undefined if it can be used. While there is a fault, every request is rejected with UNAVAILABLE.
@@ -66,10 +58,7 @@ export interface Store {
   storageErrors(): StorageErrors;
   /** Calls back on a new storage error, before the request that met it is rejected. Returns the function that unsubscribes. */
   onStorageError(listener: () => void): () => void;
-  /**
-   * Calls back when events are durable: those of this process after each transaction that wrote some, those of other
-   * processes within a second. Returns the function that unsubscribes.
-   */
+  /** Calls back after each transaction that wrote events. Returns the function that unsubscribes. */
   onEvents(listener: EventListener): () => void;
   /** The number of requests that have been submitted and not resolved. */
   requestsInFlight(): number;
@@ -87,12 +76,12 @@ export interface SchemaUpgrade {
   readonly toSchema: number;
 }
 
-/** Receives the ids of the callers that have new events; undefined if any caller may have some. */
-export type EventListener = (callerIds: readonly number[] | undefined) => void;
+/** Receives the ids of the callers that have new events. */
+export type EventListener = (callerIds: readonly number[]) => void;
 
 /** Errors of the disk and damage of stored data. The texts are for the operator. */
 export interface StorageErrors {
-  /** How many reads and writes failed because the disk is full, read-only or broken. A lock of another process does not count. */
+  /** How many reads and writes failed because the disk is full, read-only or broken. */
   readonly failures: number;
   readonly lastFailure: string | undefined;
   /** The first damage that was found in stored data. Damaged data is never returned. */
@@ -295,15 +284,10 @@ export interface StoreOptions {
   readonly currency: string;
   /** EXISTING: it must exist. NEW: it must not exist and is created. EITHER: it is created if it does not exist. */
   readonly opening: 'EXISTING' | 'NEW' | 'EITHER';
-  /** Whether this process is going to serve calls. Opening then fails at once if another process is known to serve. */
-  readonly serving?: boolean;
-  /**
-   * Takes the store before it is opened, if it exists, so that no other process changes it until it is closed. The number says how
-   * long to wait for another process that has taken it, in milliseconds; the thread of the store does nothing else meanwhile.
-   */
-  readonly takeWithinMs?: number;
-  /** Whether the process that served before is known to have crashed. Opening then checks all stored data. */
-  readonly wasCutOff?: boolean;
+  /** How long opening waits for a process that uses the store, in milliseconds. Its thread does nothing else meanwhile. */
+  readonly lockTimeoutMs?: number;
+  /** Name of a file that a process leaves if it crashes. If it is there, opening checks all stored data. */
+  readonly openMark?: string;
   /**
    * Names of files that are only created next to a complete store. If one exists without the store, the store was lost, and
    * opening does not create a new one.

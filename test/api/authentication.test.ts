@@ -251,12 +251,11 @@ function statementsOf(t: TestContext, work: () => unknown): number {
   return mocks.reduce((sum, mock) => sum + mock.callCount(), 0);
 }
 
-test('an unknown API key takes as many statements as a known one', (t) => {
+test('neither a known nor an unknown API key takes a statement', (t) => {
   assert.equal(store.findKey(known.apiKey)?.keyId, known.keyId);
-  const [ofKnown, ...ofOthers] = [known.apiKey, 'ak_unknown', 'ak_unknown', 'ak_other', known.apiKey].map(
-    (apiKey) => statementsOf(t, () => store.findKey(apiKey)),
-  );
-  // Each lookup asks at most whether another process changed a key.
-  assert.ok(ofKnown !== undefined && ofKnown <= 1);
-  for (const ofOther of ofOthers) assert.equal(ofOther, ofKnown);
+  for (const apiKey of [known.apiKey, 'ak_unknown', 'ak_unknown', known.apiKey])
+    assert.equal(
+      statementsOf(t, () => store.findKey(apiKey)),
+      0,
+    );
 });

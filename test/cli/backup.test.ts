@@ -189,9 +189,9 @@ test('a terminal shows the progress of a backup, and clears it afterwards', asyn
   }
 });
 
-test('upgrade --check says that a server runs on the database', async (t) => {
+test('upgrade --check says that a server uses the database', async (t) => {
   const { dataDir } = await startService(t);
   addFurtherMigration(t);
   const { stdout } = await run(['upgrade', '--check'], { ARTSEAL_DATA_DIR: dataDir });
-  assert.match(stdout, /a server runs on it: stop it first/);
+  assert.match(stdout, /an artseal uses it, a server or a command: stop it first/);
 });

@@ -124,7 +124,7 @@ test('a full disk is reported with what to do', async (t) => {
   });
   assert.equal(
     await artsealWith(env).errors(1, 'key list'),
-    `artseal: ${join(env.ARTSEAL_DATA_DIR, 'serving.lock')} cannot be written, since the disk is full: make room`,
+    `artseal: ${join(env.ARTSEAL_DATA_DIR, 'artseal.lock')} cannot be written, since the disk is full: make room`,
   );
 });
 

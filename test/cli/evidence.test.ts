@@ -87,7 +87,7 @@ test('evidence fork works on the folder alone, and not beside a server', async (
   const served = await commandsOver(t, 'a running server', { dataDir });
   assert.match(
     await served.errors(1, 'evidence fork'),
-    /^artseal: another artseal serves .* already, or a command works on it: stop it/,
+    /^artseal: another artseal uses .*, a server or a command: wait until it ends or stop it/,
   );
   assert.match(await served.errors(2, 'evidence fork --url http://127.0.0.1:1'), /takes no --url/);
 });

@@ -54,7 +54,7 @@ test('a production does not start without a database, and starts with the one th
   assert.match(made, new RegExp(`^created ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
   assert.match(made, /master key of-2026/);
   assert.doesNotMatch(made, /before artseal serve/);
-  assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
+  assert.deepEqual(readdirSync(dataDir), ['artseal.db', 'artseal.lock']);
   assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
   const stamps = read(dataDir, 'SELECT environment, currency FROM deployment');
   assert.deepEqual(stamps, { environment: 'production', currency: 'EUR' });
@@ -142,14 +142,22 @@ test('init makes no database beside a file that only a lost database can have le
   const artseal = artsealWith(env);
   await artseal.text('init');
   rmSync(join(dataDir, 'artseal.db'));
-  const own = ['sandbox-credentials.json', 'simulated-provider.db', 'log-checkpoint', 'log-verified'];
-  for (const proof of [...own, 'serving.lock']) {
+  for (const proof of [
+    'sandbox-credentials.json',
+    'simulated-provider.db',
+    'log-checkpoint',
+    'log-verified',
+  ]) {
     writeFileSync(join(dataDir, proof), '', { mode: 0o600 });
     const message = new RegExp(`artseal\\.db is missing, but ${proof} is there`);
     assert.match(await artseal.errors(1, 'init'), message);
     rmSync(join(dataDir, proof));
   }
-  assert.deepEqual(readdirSync(dataDir), ['master-key'], 'a master key may be older than the database');
+  assert.deepEqual(
+    readdirSync(dataDir),
+    ['artseal.lock', 'master-key'],
+    'both may be older than the database',
+  );
   await artseal.text('init');
 });
 
@@ -160,11 +168,15 @@ test('a command that works on a database makes none', async (t) => {
   assert.ok(!existsSync(env.ARTSEAL_DATA_DIR));
 });
 
-test('neither init nor a second serve touches the folder of a running server', async (t) => {
+test('neither init, upgrade nor a second serve touches the folder of a running server', async (t) => {
   const { dataDir } = await startService(t);
   const env = { ARTSEAL_DATA_DIR: dataDir };
+  const artseal = artsealWith(env);
+  const inUse =
+    /another artseal uses .*, a server or a command: wait until it ends or stop it, or use another folder/;
+  assert.match(await artseal.errors(1, 'upgrade'), inUse);
   renameSync(join(dataDir, 'artseal.db'), `${dataDir}.away`);
-  assert.match(await artsealWith(env).errors(1, 'init'), /another artseal serves/);
-  await assert.rejects(serve(t, env), /another artseal serves/);
+  assert.match(await artseal.errors(1, 'init'), inUse);
+  await assert.rejects(serve(t, env), inUse);
   renameSync(`${dataDir}.away`, join(dataDir, 'artseal.db'));
 });

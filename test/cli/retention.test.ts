@@ -140,7 +140,7 @@ test('a purge names the copy of an upgrade, which still has the erased texts', a
   await store.close();
   const file = join(dataDir, 'artseal.db');
   addFurtherMigration(t);
-  openDatabase({ dataDir, ...sandbox }).$client.close();
+  openDatabase({ dataDir, ...sandbox }).close();
   const copy = copyBefore(file, presentSchema);
   const printed = await purge(env, '--erase');
   assert.ok(printed.includes(`${copy}, a copy of an upgrade, has the erased texts: remove it`));

@@ -115,15 +115,14 @@ test('any owner but this user and root is rejected', { skip: noUsers }, (t) => {
   refuseChangeableByOthers(['/'], owner);
 });
 
-test('the lock of the serving process is readable by this user alone, an old one too', {
+test('the lock of a data folder is readable by this user alone, an old one too', {
   skip: noUsers,
 }, async (t) => {
   const dataDir = temporaryFolder(t);
-  const lock = join(dataDir, 'serving.lock');
+  const lock = join(dataDir, 'artseal.lock');
   for (const change of [() => {}, () => chmodSync(lock, 0o644)]) {
     change();
     const store = createSqliteStore({ dataDir, ...sandbox });
-    await store.beginServing();
     assert.equal(statSync(lock).mode & 0o777, 0o600);
     await store.close();
   }

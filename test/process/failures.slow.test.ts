@@ -220,7 +220,7 @@ for (const words of serveAndList) {
     const dataDir = temporaryFolder(t);
     await issueInto(dataDir, 1);
     const others = [
-      ...['artseal.db-wal', 'artseal.db-shm', 'artseal.db-journal', 'serving.lock', 'serving.lock-journal'],
+      ...['artseal.db-wal', 'artseal.db-shm', 'artseal.db-journal', 'artseal.lock', 'artseal.lock-journal'],
       ...['serving.json', 'log-verified', 'simulated-provider.db', 'simulated-provider.db-wal'],
     ];
     for (const name of others) writeFileSync(join(dataDir, name), '');

@@ -49,7 +49,7 @@ test('the first start of a sandbox makes credentials that work, keeps them secre
     for (const [place, action] of ['token create', 'key create'].entries()) {
       const entry = log.json.entries[place];
       assert.deepEqual([entry.action, entry.reason], [action, 'first start of a sandbox']);
-      assert.match(entry.actor, /^user \S+ \(\d+\)$/);
+      assert.match(entry.actor, /^local:\S+$/);
     }
   });
 

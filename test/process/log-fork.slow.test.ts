@@ -27,7 +27,7 @@ test('the log of an older database is forked once an operator accepts it, and th
   const first = await served(1);
   const beside = await fork();
   assert.equal(beside.code, 1);
-  assert.match(beside.stderr, /another artseal serves/);
+  assert.match(beside.stderr, /another artseal uses/);
   assert.equal(await first.stop(), 0, first.stderr());
   const sound = await fork('--accept');
   assert.deepEqual([sound.code, sound.stderr], [0, '']);

@@ -5,7 +5,6 @@ import { is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import * as schema from '../../src/store/sqlite/schema.ts';
-import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { copyBefore, type Migration, migrations } from '../../src/store/sqlite/upgrade.ts';
 import { copyFolder } from '../support/copy-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -41,7 +40,7 @@ export function upgradeFurther(dataDir: string, sql = ''): void {
 /** The platform that has filings in an earlier database. */
 export const gallery = { callerId: 1, caller: 'gallery' };
 
-/** Makes a database with a platform and two filings of it, which a server has served; then adds the further migration. */
+/** Makes a database with a platform and two filings of it; then adds the further migration. */
 export async function makeEarlierDatabase(t: TestContext) {
   original ??= createEarlierDatabase(temporaryFolder(t));
   const { from, filings } = await original;
@@ -60,6 +59,5 @@ async function createEarlierDatabase(from: string) {
   await addPlatform(store, gallery.caller);
   const filings = [await fileOne(store, gallery), await fileOne(store, gallery)];
   await store.close();
-  takeServingLock(from).release();
   return { from, filings };
 }

@@ -138,13 +138,12 @@ test('a database that has to exist is not created, nor is its folder', async (t)
   assert.throws(open, none);
   writeFileSync(join(dataDir, 'artseal.db'), '');
   assert.throws(open, none, 'as an interrupted creation leaves it');
-  assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
+  assert.deepEqual(readdirSync(dataDir), ['artseal.db', 'artseal.lock']);
 });
 
 test('a database that has to be new is created once', async (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
   const open = () => createSqliteStore({ dataDir, ...sandbox, opening: 'NEW' });
-  const first = open();
-  t.after(() => first.close());
+  await open().close();
   assert.throws(open, { name: 'DatabaseError', message: /artseal\.db is there already/ });
 });

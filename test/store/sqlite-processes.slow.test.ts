@@ -35,7 +35,7 @@ async function printedBy(child: ChildProcess & { stdout: NodeJS.ReadableStream }
 const numbers = (count: number) =>
   Array.from({ length: count }, (_, place) => `AS-2026-${String(place + 1).padStart(6, '0')}`);
 
-test('processes that make and use the same stores at once share one sequence of numbers', async (t) => {
+test('processes that make and use the same stores take turns, and share one sequence of numbers', async (t) => {
   const folders = Array.from({ length: 6 }, () => join(temporaryFolder(t), 'new', 'folder'));
   const beginMs = Date.now() + startUpMs;
   const children = ['one', 'two', 'three'].map((name) => fileInAChild(t, name, 8, beginMs, folders));

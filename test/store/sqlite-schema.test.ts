@@ -20,8 +20,9 @@ import { openRaw } from './raw-database.ts';
 const tables = Object.values(schema).filter((value) => is(value, SQLiteTable));
 
 function openMigrated(t: TestContext) {
-  const { $client: client } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
-  t.after(() => client.close());
+  const { database, close } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(close);
+  const { $client: client } = database;
   return { client, list: (query: string) => client.prepare(query).pluck().all() };
 }
 

@@ -6,10 +6,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { type ApiErrorData, ValidationError } from '../../src/domain/violation.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { lockFolder } from '../../src/store/sqlite/folder-lock.ts';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
-import { FolderInUse, takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import { type Command, perform } from '../../src/store/store.ts';
+import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, isAdmitted, nowS, recordSent, refused, sandbox, toFile } from './promises/fixtures.ts';
 import { openRaw } from './raw-database.ts';
@@ -30,7 +31,6 @@ test('when the thread ends, requests under way and all later ones are rejected w
   await worker.terminate();
   await Promise.all(underWay);
   await refused(store.execute({}), 'UNAVAILABLE');
-  await refused(store.beginServing(), 'UNAVAILABLE');
   assert.match((await store.lost).message, /thread of the store ended with 1/);
   await store.close();
   await refused(store.execute({}), 'UNAVAILABLE');
@@ -40,11 +40,13 @@ test('a batch after which the thread fails is rejected with UNAVAILABLE, and the
   const { store, dataDir } = await openWithThread(t);
   const gallery = await addPlatform(store, 'Gallery One');
   const other = openRaw(t, dataDir);
-  // The thread reads credentials after a batch if another process has written.
+  // The thread reads the tokens after a batch that may have changed some.
   other.exec('ALTER TABLE service_token RENAME TO lost');
-  await refused(perform(store, toFile(gallery)), 'UNAVAILABLE');
+  const { keyId } = gallery;
+  const suspending = { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' } as const;
+  await refused(perform(store, suspending), 'UNAVAILABLE');
   assert.match((await store.lost).message, /no such table: service_token/);
-  assert.equal(other.prepare('SELECT count(*) FROM filing').pluck().get(), 1);
+  assert.equal(other.prepare('SELECT status FROM api_key').pluck().get(), 'SUSPENDED');
 });
 
 test('a write that waits for the lock of another process does not block this thread', async (t) => {
@@ -76,7 +78,6 @@ test('a closed store is not lost, and its thread has ended', async (t) => {
     }),
   );
   assert.equal(await isLost, false);
-  await refused(store.beginServing(), 'UNAVAILABLE');
 });
 
 test('a store closes although its thread ends meanwhile', async (t) => {
@@ -92,39 +93,29 @@ test('the thread rejects a database with the message of the engine', async (t) =
   const dataDir = temporaryFolder(t);
   const first = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => first.close());
-  await first.beginServing();
-  const served = { dataDir, ...sandbox, serving: true };
-  const here = await errorOf(async () => createSqliteStore(served));
-  const there = await errorOf(() => openThreadedStore(served));
+  const here = await errorOf(async () => createSqliteStore({ dataDir, ...sandbox }));
+  const there = await errorOf(() => openThreadedStore({ dataDir, ...sandbox }));
   for (const error of [here, there]) assert.ok(error instanceof DatabaseError, `${error}`);
   assert.equal(there.message, here.message);
-  const second = await openThreadedStore({ dataDir, ...sandbox });
-  t.after(() => second.close());
-  await assert.rejects(second.beginServing(), DatabaseError);
-  await second.execute({});
 });
 
-test('a store that is to be taken is taken before it is opened, and awaits who has it', async (t) => {
+test('a store waits for the process that uses its folder', async (t) => {
   const dataDir = temporaryFolder(t);
-  await createSqliteStore({ dataDir, ...sandbox }).close();
-  const lock = takeServingLock(dataDir);
-  const opening = openThreadedStore({ dataDir, ...sandbox, serving: true, takeWithinMs: 60_000 });
-  await assert.rejects(openThreadedStore({ dataDir, ...sandbox, takeWithinMs: 0 }), DatabaseError);
+  const lock = lockFolder(dataDir);
+  const opening = openThreadedStore({ dataDir, ...sandbox, lockTimeoutMs: 60_000 });
+  await assert.rejects(openThreadedStore({ dataDir, ...sandbox }), DatabaseError);
   lock.release();
-  const store = await opening;
-  t.after(() => store.close());
-  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, takeWithinMs: 0 }), FolderInUse);
+  await (await opening).close();
 });
 
-test('a store that is to be taken and cannot be opened is free again', async (t) => {
+test('a store that cannot be opened leaves its folder free', async (t) => {
   const dataDir = temporaryFolder(t);
-  const taken = { dataDir, ...sandbox, takeWithinMs: 0 };
-  assert.throws(() => createSqliteStore({ ...taken, opening: 'EXISTING' }), /no database/);
-  // It leaves no lock, which would prove that a database was lost.
+  const options = { dataDir, ...sandbox };
+  assert.throws(() => createSqliteStore({ ...options, opening: 'EXISTING' }), /no database/);
   assert.deepEqual(readdirSync(dataDir), []);
-  await createSqliteStore(taken).close();
-  assert.throws(() => createSqliteStore({ ...taken, currency: 'USD' }), /ARTSEAL_CURRENCY/);
-  await createSqliteStore(taken).close();
+  await createSqliteStore(options).close();
+  assert.throws(() => createSqliteStore({ ...options, currency: 'USD' }), /ARTSEAL_CURRENCY/);
+  await createSqliteStore(options).close();
 });
 
 test('rejections and errors come back from the thread with all their fields', async (t) => {

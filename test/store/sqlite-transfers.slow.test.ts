@@ -19,10 +19,12 @@ import {
 
 test('a filing has at most 10,000 transfers, not counting refunds', async (t) => {
   const dataDir = temporaryFolder(t);
+  const before = await openStore(t, sqliteInThisThread, dataDir);
+  const by = await addPlatform(before, 'gallery');
+  const [filingNo, other] = [await fileOne(before, by), await fileOne(before, by)];
+  await before.close();
+  writeTransfers(dataDir, filingNo, 9_999);
   const store = await openStore(t, sqliteInThisThread, dataDir);
-  const by = await addPlatform(store, 'gallery');
-  const [filingNo, other] = [await fileOne(store, by), await fileOne(store, by)];
-  await writeTransfers(dataDir, filingNo, 9_999);
   const refunded = await frozen(store, by, filingNo);
   await resolved(store, by, refunded.escrowId, 'REFUND');
   const { escrowId } = await frozen(store, by, filingNo);

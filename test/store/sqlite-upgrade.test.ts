@@ -5,9 +5,9 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { FolderInUse, lockFolder } from '../../src/store/sqlite/folder-lock.ts';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
-import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { copyBefore, planUpgrade, rejectWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -100,23 +100,17 @@ test('the copies of the last two upgrades are kept, and none of a later schema',
   ]);
 });
 
-test('a database that another process serves is not upgraded', async (t) => {
+test('a database that another process uses is not upgraded', async (t) => {
   const { dataDir, file } = await makeEarlierDatabase(t);
   const before = contentOf(file);
-  const lock = takeServingLock(dataDir);
-  assert.throws(() => open(t, dataDir), {
-    name: 'DatabaseError',
-    message: new RegExp(
-      `schema ${presentSchema}\\), and another artseal serves it: use the commands of that version, or stop it`,
-    ),
-  });
-  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, serving: true }), DatabaseError);
+  const lock = lockFolder(dataDir);
+  assert.throws(() => open(t, dataDir), FolderInUse);
   assert.deepEqual(contentOf(file), before);
-  assert.equal(planUpgrade(dataDir).isServed, true);
+  assert.equal(planUpgrade(dataDir).isInUse, true);
   lock.release();
   await upgrade(t, dataDir);
   assert.equal(contentOf(file).version, furtherSchema);
-  takeServingLock(dataDir).release();
+  assert.equal(planUpgrade(dataDir).isInUse, false);
 });
 
 test('a database of another environment or currency is not upgraded', async (t) => {
@@ -162,7 +156,7 @@ test('a plan says what an upgrade does, and changes nothing', async (t) => {
     newSchema: furtherSchema,
     migrations: [further.name],
     copy,
-    isServed: false,
+    isInUse: false,
   });
   assert.ok(plan.neededBytes >= 2 * bytes.length && plan.freeBytes > 0 && plan.estimatedS >= 1);
   assert.deepEqual(readFileSync(file), bytes);
@@ -177,7 +171,7 @@ test('an upgrade needs room for the copy, unless it makes none', async (t) => {
   );
   const older = copyBefore(file, 0);
   writeFileSync(older, '');
-  openDatabase({ dataDir, ...sandbox }, { keepsCopy: false }).$client.close();
+  openDatabase({ dataDir, ...sandbox }, { keepsCopy: false }).close();
   assert.equal(contentOf(file).version, furtherSchema);
   assert.ok(!existsSync(copy));
   assert.ok(!existsSync(older), 'older copies are removed');
@@ -197,7 +191,7 @@ test('a migration that fails leaves the database as it was', async (t) => {
   assert.throws(() => openDatabase({ dataDir, ...sandbox }));
   assert.deepEqual(contentOf(file), before);
   change(`ALTER TABLE ${last} DROP further`);
-  openDatabase({ dataDir, ...sandbox }).$client.close();
+  openDatabase({ dataDir, ...sandbox }).close();
   assert.equal(contentOf(file).version, furtherSchema);
 });
 

@@ -26,7 +26,6 @@ import { providerPromises } from './promises/providers.ts';
 import { quotaPromises } from './promises/quotas.ts';
 import { releasedPromises } from './promises/released.ts';
 import { retentionPromises } from './promises/retention.ts';
-import { servingPromises } from './promises/serving.ts';
 import { type StoreTests, storeTests } from './promises/tests.ts';
 import { webhookPromises } from './promises/webhooks.ts';
 
@@ -57,7 +56,6 @@ const parts = {
   metrics: metricPromises,
   webhooks: webhookPromises,
   deliveries: deliveryPromises,
-  serving: servingPromises,
   events: eventPromises,
   durability: durabilityPromises,
 } as const satisfies Record<string, (tests: StoreTests) => void>;

@@ -1384,7 +1384,7 @@ export type AuditEntry = Message<"artseal.v1.AuditEntry"> & {
   at: string;
 
   /**
-   * Who made it: `token tok_… (name)` over RPC, `user name (uid)` on the command line.
+   * Who made it: `token tok_… (name)` over RPC, `local:name` for a user of the machine.
    *
    * @generated from field: string actor = 3;
    */

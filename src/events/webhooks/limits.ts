@@ -31,7 +31,7 @@ export const sendingLimits = {
   claimPauseMs: 100,
   /** The longest timer: deliveries are due by the wall clock, which the operator may set. */
   timerMaxMs: 60_000,
-  /** How often all endpoints are listed, to find what another process changed. */
+  /** How often all endpoints are listed. */
   listEveryMs: 5_000,
   /** How long results are collected before they are recorded, and how many one store request records. */
   batchMs: 50,

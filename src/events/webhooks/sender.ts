@@ -63,7 +63,7 @@ export class Sender {
   readonly #throttle: ReturnType<typeof createThrottle>;
   readonly #store: StoreBackoff;
   readonly #results: ReturnType<typeof createDeliveryResults>;
-  /** Lists all endpoints again and again, to find what another process changed. */
+  /** Lists all endpoints again and again: a listing may have failed. */
   readonly #listing: Repetition;
   readonly #counts = { delivered: 0, failed: 0, disabled: 0 };
   /** Endpoints that need a claim, in the order in which they requested it. */
@@ -150,9 +150,8 @@ export class Sender {
     this.#run();
   }
 
-  #onEvents(callerIds: readonly number[] | undefined): void {
-    const changed = callerIds === undefined ? [this.#queues.all()] : callerIds.map(this.#queues.ofCaller);
-    for (const queue of changed.flatMap((some) => [...some])) {
+  #onEvents(callerIds: readonly number[]): void {
+    for (const queue of callerIds.flatMap((callerId) => [...this.#queues.ofCaller(callerId)])) {
       if (queue.mayHaveMore) continue;
       queue.mayHaveMore = true;
       this.#plan(queue);

@@ -99,7 +99,7 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
   }
 
   async function writeMark(): Promise<void> {
-    // Another process may have appended something wrong, which a mark would hide from the next start.
+    // Somebody may have changed the file, which a mark would hide from the next start.
     conclude(await execute({ kind: 'VerifyLog', leaves: leavesAtOnce }));
     if (!isVerified) return;
     const { size, saved } = await execute({ kind: 'SaveLogIndex' });

@@ -6,7 +6,7 @@ import { yearOfFiling } from '../../domain/filing.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
 import { openDatabase } from '../../store/sqlite/database.ts';
 import { existingFolder, freeBytes, megabytes, syncFile } from '../../store/sqlite/durable-files.ts';
-import { databaseName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
+import { databaseName, folderLockName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
 import { type NumberGap, recordRestoration } from '../../store/sqlite/restorations.ts';
 import { logCheckpoint } from '../../store/sqlite/schema.ts';
 import { BackupError, type Manifest, type Progress } from './manifest.ts';
@@ -62,6 +62,7 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
     progress('restoring', 0, 0);
     const noted = note(work, manifest, years, order);
     for (const name of readdirSync(work).sort(databaseLast)) {
+      if (name === folderLockName) continue;
       syncFile(join(work, name));
       // If the database is on disk, so are the other files.
       if (name === databaseName) syncFolder(into);
@@ -118,9 +119,9 @@ function note(
   years: readonly number[],
   { nowMs, numbersAfter, random }: RestoreOrder,
 ): Omit<Restored, 'manifest'> {
-  const database = openDatabase(
+  const { database, close } = openDatabase(
     { dataDir: work, opening: 'EXISTING', environment: environment as Environment, currency },
-    { takesLock: false, keepsCopy: false },
+    { keepsCopy: false },
   );
   try {
     const gaps = recordRestoration(database, {
@@ -133,7 +134,7 @@ function note(
     return { gaps, isPublished: database.select().from(logCheckpoint).limit(1).get() !== undefined };
   } finally {
     // The last connection writes the log into the database.
-    database.$client.close();
+    close();
   }
 }
 

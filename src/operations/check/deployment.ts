@@ -70,8 +70,8 @@ async function findServing(
 ): Promise<{ readonly finding: Finding; readonly record?: ServingRecord | undefined }> {
   const { ok, warning, unchecked } = findingsOf('serving');
   try {
-    const { isServed } = await import('../../store/sqlite/serving-lock.ts');
-    if (!isServed(dataDir)) return { finding: ok('no process serves this folder') };
+    const { isInUse } = await import('../../store/sqlite/folder-lock.ts');
+    if (!isInUse(dataDir)) return { finding: ok('no process serves this folder') };
   } catch (error) {
     return { finding: unchecked(`whether a process serves this folder cannot be seen: ${messageOf(error)}`) };
   }

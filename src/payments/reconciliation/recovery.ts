@@ -47,7 +47,7 @@ export function createRecovery(dependencies: RecoveryDependencies) {
   };
 }
 
-/** Recovers the orders that are due. It polls, because a notification, another process and time can make an order due. */
+/** Recovers the orders that are due. It polls, because time makes orders due. */
 function pollDue({ execute, reconciler, clock, limits, log }: RecoveryDependencies): Repetition {
   /** Orders that have not failed have slots of their own, so that none of them waits for an order that failed before. */
   const queues = [false, true].map((hasFailed) => ({

@@ -3,10 +3,8 @@ import Sqlite from 'better-sqlite3';
 import type { PaymentOrder } from '../provider.ts';
 import type { Hold } from './hold.ts';
 
-/** How long opening waits for another process, in milliseconds. */
-const openingTimeoutMs = 2_000;
-/** How long a write waits for another process, in milliseconds: it blocks the event loop. */
-const writingTimeoutMs = 20;
+/** How long a write waits for a tool that has the file open, in milliseconds: it blocks the event loop. */
+const timeoutMs = 20;
 
 const schema = `
 CREATE TABLE IF NOT EXISTS hold (
@@ -28,13 +26,12 @@ export type Books = ReturnType<typeof openBooks>;
 export function openBooks(file: string) {
   // SQLite gives its log files the mode of the database: only the owner can read them.
   if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
-  const connection = new Sqlite(file, { timeout: openingTimeoutMs });
+  const connection = new Sqlite(file, { timeout: timeoutMs });
   try {
     connection.pragma('journal_mode = WAL');
     connection.pragma('synchronous = FULL');
     connection.pragma('trusted_schema = OFF');
-    connection.transaction(() => connection.exec(schema)).immediate();
-    connection.pragma(`busy_timeout = ${writingTimeoutMs}`);
+    connection.exec(schema);
     return createBooks(connection);
   } catch (error) {
     connection.close();

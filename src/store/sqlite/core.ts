@@ -16,7 +16,7 @@ import type {
 import { createHandlers } from './command-handlers.ts';
 import { charactersIn } from './costs.ts';
 import { watchCredentials } from './credentials.ts';
-import { createBeginning, deploymentSecret, openChecked } from './database.ts';
+import { deploymentSecret, openChecked } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import {
   cannotWork,
@@ -38,7 +38,6 @@ import { databaseFile } from './location.ts';
 import { createNonces } from './nonces.ts';
 import type { Outbox } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
-import { rejectServed, type ServingLock, takeExisting, takeServingLock } from './serving-lock.ts';
 import type { Database } from './statement.ts';
 
 /** The reply to a request: its result, or why it was not executed. */
@@ -60,19 +59,28 @@ export type Core = ReturnType<typeof openCore>;
 
 /**
  * Opens the synchronous core of the engine: one connection in WAL mode with `synchronous=FULL`, and one transaction for each batch
- * of requests. Throws DatabaseError.
+ * of requests. Throws FolderInUse and DatabaseError.
  */
 export function openCore(options: StoreOptions) {
-  let lock = takeExisting(options);
-  // Before the database is checked, which may take minutes.
-  if (lock === undefined && (options.serving || options.opening === 'NEW')) rejectServed(options.dataDir);
-  const { database, checkedMs, upgrade } = openReleasing(lock, options);
+  const opened = openChecked(options);
+  try {
+    return createCore(options, opened);
+  } catch (error) {
+    opened.close();
+    throw error;
+  }
+}
+
+function createCore(
+  options: StoreOptions,
+  { database, close, checkedMs, upgrade }: ReturnType<typeof openChecked>,
+) {
   const { $client: client } = database;
   const files = watchFiles(databaseFile(options.dataDir));
   const incidents = createIncidents();
   const singly = createRequests(database, incidents);
-  const { nonces, outbox, changesCredentials } = singly;
-  const transactions = createTransactions(client, options.serving === true, files, singly);
+  const { outbox, changesCredentials } = singly;
+  const transactions = createTransactions(client, files, singly);
   const attempt = createBatchExecution(client, files, incidents, transactions, singly.writes);
   const credentials = watchCredentials(database);
   /** Whether the write-ahead log may hold erased texts. */
@@ -128,38 +136,19 @@ export function openCore(options: StoreOptions) {
      * their requests are rejected.
      */
     changedCredentials: () => readable(() => credentials.changed()),
-    /** As `Outbox.takeNews`; undefined as well if it cannot be read. */
-    takeEventNews: (looks: boolean) => readable(() => outbox.takeNews(looks)),
-    /** Takes the serving lock. Throws DatabaseError if another process has it. */
-    beginServing: (): void => {
-      lock ??= takeServingLock(options.dataDir, options.takeWithinMs);
-      nonces.refresh();
-    },
+    takeEventNews: outbox.takeNews,
     /** Checks that the files are in their place. Returns what is wrong, for the operator, or undefined. */
     findFault: () => files.look(),
     /** As `Store.storageErrors`; the same object until there is another error. */
     storageErrors: incidents.storageErrors,
     metrics: (): Omit<StoreMetrics, 'requestsInFlight'> => ({
       ...transactions.metrics(),
-      nonces: nonces.count(),
+      nonces: singly.nonces.count(),
       incidents: incidents.counts(),
       files: readFileMetrics(databaseFile(options.dataDir)),
     }),
-    close: (): void => {
-      client.close();
-      lock?.release();
-    },
+    close,
   };
-}
-
-/** Opens the database. If that fails, releases the lock. */
-function openReleasing(lock: ServingLock | undefined, options: StoreOptions) {
-  try {
-    return openChecked(options, { takesLock: lock === undefined });
-  } catch (error) {
-    lock?.release();
-    throw error;
-  }
 }
 
 type Requests = ReturnType<typeof createRequests>;
@@ -167,11 +156,10 @@ type Requests = ReturnType<typeof createRequests>;
 /** Runs transactions of several requests, and measures those that write. */
 function createTransactions(
   client: Database['$client'],
-  isServing: boolean,
   files: FileWatch,
   { nonces, log, outbox, execute }: Requests,
 ) {
-  const beginWriting = createBeginning(client, isServing);
+  const beginWriting = client.prepare('BEGIN IMMEDIATE');
   const beginReading = client.prepare('BEGIN');
   const commit = client.prepare('COMMIT');
   const transactionRequests = createDistribution(requestBounds);
@@ -192,7 +180,7 @@ function createTransactions(
   }
 
   function transact(requests: readonly StoreRequest[], isWriting: boolean): readonly Reply[] {
-    if (isWriting) beginWriting();
+    if (isWriting) beginWriting.run();
     else beginReading.run();
     try {
       const replies = executeSome(requests);

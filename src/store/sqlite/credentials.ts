@@ -10,7 +10,7 @@ export interface Credentials {
   readonly tokens: readonly (StoredToken & { readonly sha256: Uint8Array })[];
 }
 
-/** Detects changes of a database's credentials. Every commit of another connection counts as one. */
+/** Detects changes of a database's credentials. */
 export function watchCredentials(database: Database) {
   const keys = prepareMapped(
     database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)),
@@ -23,21 +23,17 @@ export function watchCredentials(database: Database) {
       .leftJoin(tokenPlatform, eq(tokenPlatform.id, serviceToken.platformId))
       .where(isNull(serviceToken.revokedAtS)),
   );
-  const dataVersion = database.$client.prepare('PRAGMA data_version').pluck();
-  let seenVersion: unknown;
   let isTouched = true;
   return {
     /** Returns the credentials if they may have changed since the last call. */
     changed: (): Credentials | undefined => {
-      const version = dataVersion.get();
-      if (version === seenVersion && !isTouched) return undefined;
+      if (!isTouched) return undefined;
       const credentials = { keys: keys.all(), tokens: tokens.all() };
       // Set only now, so that a failed read is repeated.
-      seenVersion = version;
       isTouched = false;
       return credentials;
     },
-    /** This connection may have changed them. */
+    /** They may have changed. */
     touch: (): void => {
       isTouched = true;
     },

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type { SchemaUpgrade, StoreOptions } from '../store.ts';
 import { makePrivateFile } from './durable-files.ts';
-import { isBusy } from './failure.ts';
-import { cannotUse, DatabaseError, databaseFile, findLost, servingLockName } from './location.ts';
+import { type FolderLock, lockFolder } from './folder-lock.ts';
+import { cannotUse, DatabaseError, databaseFile, findLost } from './location.ts';
 import { deployment } from './schema.ts';
 import type { Database } from './statement.ts';
 import { beginUpgrade, migrate, schemaOf, type UpgradeRules } from './upgrade.ts';
@@ -15,10 +15,8 @@ import { beginUpgrade, migrate, schemaOf, type UpgradeRules } from './upgrade.ts
 /** The environment and currency that a database is bound to. */
 type Binding = Pick<StoreOptions, 'environment' | 'currency'>;
 
-/** How long a write waits for another process, in milliseconds. `artseal key` locks the file for a far shorter time. */
-export const busyTimeoutMs = 2_000;
-/** The same for the serving process, whose callers wait as well. */
-const servingBusyTimeoutMs = 250;
+/** How long a connection waits for the lock of another one, in milliseconds. Only tools of SQLite hold it long. */
+export const busyTimeoutMs = 250;
 /** Pages of 4 KiB in the write-ahead log before SQLite writes them into the database. */
 const checkpointPages = 4_000;
 /** The size to which SQLite cuts the log file after a checkpoint, in bytes: a long reader lets it grow. */
@@ -26,31 +24,49 @@ const keptLogBytes = 33_554_432;
 /** Page cache, in KiB. Most pages are written in order and not read again, and the system caches the file as well. */
 const cacheKiB = 4_096;
 
+/** The database of a data folder that no other process uses. */
+export interface OpenedDatabase {
+  readonly database: Database;
+  /** Lets other processes use the folder. */
+  close(): void;
+}
+
+/** Reads an existing database. `isCutOff` says whether the last process that used it did not close it. */
+type Inspect = (client: Sqlite.Database, isCutOff: boolean) => void;
+
 /**
- * Opens the database in a data folder: creates it if `opening` allows that, binds it, and migrates it under the serving lock
- * after a copy was made. `inspect` reads an existing database before anything in it is changed, and may throw. Throws
- * DatabaseError.
+ * Locks a data folder and opens its database: creates it if `opening` allows that, binds it, and migrates it after a copy was
+ * made. `inspect` reads an existing database before anything in it is changed, and may throw. Throws FolderInUse and DatabaseError.
  */
 export function openDatabase(
-  { dataDir, opening, environment, currency, madeLater = [] }: StoreOptions,
+  options: StoreOptions,
   rules: Partial<UpgradeRules> = {},
-  inspect: (client: Sqlite.Database) => void = () => {},
-): Database {
+  inspect: Inspect = () => {},
+): OpenedDatabase {
+  const { dataDir, opening, environment, currency, madeLater = [] } = options;
   const file = databaseFile(dataDir);
   const binding = { environment, currency };
+  let lock: FolderLock | undefined;
   try {
-    // The serving lock is created when serving begins, on a complete database.
-    const lost = findLost(file, [...madeLater, servingLockName]);
+    if (opening !== 'EXISTING') createFolder(dirname(file));
+    else if (!existsSync(file)) throw new DatabaseError(findLost(file, madeLater) ?? missing(file, binding));
+    lock = lockFolder(dirname(file), options.lockTimeoutMs);
+    const lost = findLost(file, madeLater);
     if (lost !== undefined) throw new DatabaseError(lost);
-    if (opening === 'EXISTING') {
-      if (!existsSync(file)) throw missing(file, binding);
-    } else {
-      createFolder(dirname(file));
-      // SQLite gives its log files the mode of the database.
-      makePrivateFile(file);
-    }
-    return openFile(file, opening, binding, rules, inspect);
+    // SQLite gives its log files the mode of the database.
+    if (opening !== 'EXISTING') makePrivateFile(file);
+    const isCutOff = wasCutOff(options);
+    const database = openFile(file, opening, binding, rules, (client) => inspect(client, isCutOff));
+    const { release } = lock;
+    return {
+      database,
+      close: () => {
+        database.$client.close();
+        release();
+      },
+    };
   } catch (error) {
+    lock?.release();
     if (error instanceof DatabaseError || !(error instanceof Error && 'code' in error)) throw error;
     if (error.code === 'SQLITE_CORRUPT') throw damaged(file, error.message);
     throw cannotUse(file, error);
@@ -68,7 +84,7 @@ function openFile(
   try {
     // A file without a schema is left of an interrupted creation.
     const isMade = schemaOf(client) > 0;
-    if (!isMade && opening === 'EXISTING') throw missing(file, binding);
+    if (!isMade && opening === 'EXISTING') throw new DatabaseError(missing(file, binding));
     if (isMade && opening === 'NEW') throw alreadyThere(file);
     client.pragma('journal_mode = WAL');
     client.pragma('synchronous = FULL');
@@ -82,7 +98,7 @@ function openFile(
     const database = drizzle({ client });
     if (isMade) inspect(client);
     if (isMade) checkBinding(client, binding);
-    using upgrade = beginUpgrade(client, rules);
+    const upgrade = beginUpgrade(client, rules);
     client
       .transaction(() => {
         upgrade?.keepCopy();
@@ -98,11 +114,9 @@ function openFile(
   }
 }
 
-function missing(file: string, { environment }: Binding): DatabaseError {
+function missing(file: string, { environment }: Binding): string {
   const make = environment === 'sandbox' ? 'run artseal init or start artseal serve' : 'run artseal init';
-  return new DatabaseError(
-    `there is no database in ${dirname(file)}: ${make}, or set ARTSEAL_DATA_DIR to the folder of one.`,
-  );
+  return `there is no database in ${dirname(file)}: ${make}, or set ARTSEAL_DATA_DIR to the folder of one.`;
 }
 
 function alreadyThere(file: string): DatabaseError {
@@ -152,58 +166,31 @@ function createFolder(folder: string): void {
   }
 }
 
-/** Opens the database, and checks it if the last process that served it did not close it. */
-export function openChecked(options: StoreOptions, rules: Partial<UpgradeRules> = {}) {
-  const isCutOff = options.serving === true && wasCutOff(options);
+/** Opens the database, and checks it if the last process that used it did not close it. */
+export function openChecked(options: StoreOptions) {
   let checkedMs: number | undefined;
   let fromSchema: number | undefined;
-  const database = openDatabase(options, rules, (client) => {
+  const opened = openDatabase(options, {}, (client, isCutOff) => {
     fromSchema = schemaOf(client);
     if (isCutOff) checkedMs = rejectDamaged(client);
   });
-  const toSchema = schemaOf(database.$client);
+  const toSchema = schemaOf(opened.database.$client);
   const upgrade: SchemaUpgrade | undefined =
     fromSchema === undefined || fromSchema === toSchema ? undefined : { fromSchema, toSchema };
-  return { database, checkedMs, upgrade };
-}
-
-/**
- * Returns a function that begins a transaction that writes. After one timeout because another process holds the write lock,
- * it fails at once until that process releases the lock.
- */
-export function createBeginning(client: Sqlite.Database, isServing: boolean): () => void {
-  const begin = client.prepare('BEGIN IMMEDIATE');
-  /** Whether the last attempt found the write lock held. */
-  let isHeld = false;
-  const waitFor = (ms: number) => client.pragma(`busy_timeout = ${ms}`);
-  const timeoutMs = isServing ? servingBusyTimeoutMs : busyTimeoutMs;
-  waitFor(timeoutMs);
-  return () => {
-    try {
-      begin.run();
-    } catch (error) {
-      if (!isHeld && isBusy(error)) {
-        isHeld = true;
-        waitFor(0);
-      }
-      throw error;
-    }
-    if (!isHeld) return;
-    isHeld = false;
-    waitFor(timeoutMs);
-  };
+  return { ...opened, checkedMs, upgrade };
 }
 
 /** Damages that a message lists, at most. */
 const damagesMax = 3;
 
 /**
- * Whether the last process that served a database did not close it, as after kill -9 or a power failure. SQLite removes the log when
+ * Whether the last process that used a database did not close it, as after kill -9 or a power failure. SQLite removes the log when
  * it closes a database.
  */
-export function wasCutOff({ dataDir, wasCutOff: isKnown = false }: StoreOptions): boolean {
+function wasCutOff({ dataDir, openMark }: StoreOptions): boolean {
   const log = statSync(`${databaseFile(dataDir)}-wal`, { throwIfNoEntry: false });
-  return isKnown || (log !== undefined && log.size > 0);
+  if (log !== undefined && log.size > 0) return true;
+  return openMark !== undefined && existsSync(join(dataDir, openMark));
 }
 
 /** The faults that SQLite finds in a database, at most `max`. */

@@ -38,18 +38,18 @@ function createTreeHandlers(tree: VerifiedTree, leaves: Leaves): Handlers<'GetTr
     rootOf(subtreesOf({ start: 0, end: size }).flatMap((subtree) => leaves.findHashes(subtree, 1)));
   return {
     GetTree: reads(() => {
-      const size = newestSize(tree);
+      const size = loadedSize(tree);
       return { size, root: rootAt(size) };
     }),
     GetRoot: reads(({ size }) =>
-      size > newestSize(tree) ? undefined : { root: rootAt(size), stored: storedRootAt(size) },
+      size > loadedSize(tree) ? undefined : { root: rootAt(size), stored: storedRootAt(size) },
     ),
   };
 }
 
-/** The size of the tree, with the leaves that another process appended. */
-function newestSize(tree: VerifiedTree): number {
-  tree.catchUp();
+/** The size of the tree, which is read before. */
+function loadedSize(tree: VerifiedTree): number {
+  tree.load();
   return tree.size();
 }
 
@@ -71,7 +71,7 @@ export function createEvidenceHandlers(
   incidents: Incidents,
 ): Handlers<keyof EvidenceCommands> {
   const { tree, index } = log;
-  const size = () => newestSize(tree);
+  const size = () => loadedSize(tree);
   const hashOf = hashIn(tree);
   const clock = createLogClock(database, log, dated);
   const findRecord = createRecordReads(database, check);
@@ -97,7 +97,7 @@ export function createEvidenceHandlers(
   return {
     ...createTreeHandlers(tree, leaves),
     VerifyLog: reads(({ leaves: max, saved }) => {
-      tree.catchUp();
+      tree.load();
       if (saved !== undefined) index.load(saved);
       index.scan(max);
       return { verified: index.scanned(), size: tree.size(), faults: index.faults() };

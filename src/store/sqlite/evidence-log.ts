@@ -10,13 +10,13 @@ import {
   saltBytes,
   timeOfLeaf,
 } from '../../domain/leaf.ts';
-import { appendLeaf, emptyTree, leafHash, type TreeHead } from '../../domain/merkle.ts';
-import { type Incidents, RecordDamaged } from './failure.ts';
+import { appendLeaf, leafHash, type TreeHead } from '../../domain/merkle.ts';
+import { type Incidents, isConstraintFailure, RecordDamaged } from './failure.ts';
 import { createLeaves, type Leaves, type StoredLeaf } from './leaves.ts';
 import { createLogIndex, type LogIndex, type NotedLeaf } from './log-index.ts';
 import { logEvent } from './schema.ts';
 import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
-import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
+import { createVerifiedTree, damagedTree, type VerifiedTree } from './verified-tree.ts';
 
 /**
  * Appends to the evidence log, inside the transaction that stores the records of the leaves. A command appends leaves; the core
@@ -102,9 +102,7 @@ export function createEvidenceLog(
   let newestFiling: string | undefined;
   /** The same, without the command that runs now. */
   let newestKept: string | undefined;
-  const tables = readTables(database, leaves, tree, () => {
-    newestFiling = newestKept = undefined;
-  });
+  const tables = readTables(database, leaves, tree);
 
   const known = (): Known => pending.at(-1)?.known ?? tables.current();
   const size = () => tables.current().tree.size + pending.length;
@@ -145,10 +143,7 @@ export function createEvidenceLog(
       pushLogEvent(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
     },
     newestS: () => known().newestS,
-    newestFiling: () => {
-      tables.current();
-      return newestFiling;
-    },
+    newestFiling: () => newestFiling,
     events: () => known().events,
     keep: () => {
       kept = pending.length;
@@ -162,7 +157,7 @@ export function createEvidenceLog(
       if (pending.length === 0) return;
       const { tree: before } = tables.current();
       const { head, stored } = grow(before, pending);
-      leaves.append(before.size, stored);
+      appendTo(leaves, before.size, stored, incidents);
       for (const { completed } of stored) tree.append(completed);
       for (const [place, { event, noted }] of pending.entries()) {
         const leafIndex = before.size + place;
@@ -188,21 +183,21 @@ export function createEvidenceLog(
   };
 }
 
-/** The tables of the log as this process knows them. `onOthers` is called when another process has appended to them. */
-function readTables(database: Database, leaves: Leaves, tree: VerifiedTree, onOthers: () => void) {
+/** The tables of the log, which are read once. */
+function readTables(database: Database, leaves: Leaves, tree: VerifiedTree) {
   const selectEvents = prepareRaw<{ events: number }>(
     database,
     database
       .select({ events: sql<number>`coalesce(max(${logEvent.sequence}), 0)`.as('events') })
       .from(logEvent),
   );
-  let written: Written = { tree: emptyTree, events: 0, newestS: undefined };
+  /** Undefined until they are read. */
+  let written: Written | undefined;
   /** The same, as of the last transaction that was committed. */
-  let durable = written;
-  /** Whether this transaction has read the leaves of other processes. */
-  let isCurrent = false;
+  let durable: Written | undefined;
 
   function read(): Written {
+    tree.load();
     const head = tree.head();
     const { size } = head;
     const [last] = size === 0 ? [] : leaves.dataFrom(size - 1, 1);
@@ -217,13 +212,7 @@ function readTables(database: Database, leaves: Leaves, tree: VerifiedTree, onOt
 
   return {
     current: (): Written => {
-      if (isCurrent) return written;
-      tree.catchUp();
-      if (tree.size() !== written.tree.size) {
-        written = read();
-        onOthers();
-      }
-      isCurrent = true;
+      written ??= read();
       return written;
     },
     written: (next: Written) => {
@@ -231,11 +220,9 @@ function readTables(database: Database, leaves: Leaves, tree: VerifiedTree, onOt
     },
     committed: () => {
       durable = written;
-      isCurrent = false;
     },
     rolledBack: () => {
       written = durable;
-      isCurrent = false;
     },
   };
 }
@@ -252,6 +239,23 @@ function grow(
     return { data, completed: appended.completed };
   });
   return { head, stored };
+}
+
+/** Appends leaves to the first `size` leaves of the table. Throws RecordDamaged if these are not its last ones. */
+function appendTo(
+  leaves: Leaves,
+  size: number,
+  stored: readonly StoredLeaf[],
+  incidents: Incidents | undefined,
+): void {
+  try {
+    leaves.append(size, stored);
+  } catch (error) {
+    if (!isConstraintFailure(error)) throw error;
+    // Somebody changed the table: this process alone appends to it.
+    incidents?.count('damagedRecords');
+    throw damagedTree(`leaf ${size} cannot follow its last one`);
+  }
 }
 
 /** Draws salts. */

@@ -28,10 +28,10 @@ export class RecordDamaged extends Error {}
 const damagedMessage =
   'The stored record does not match the evidence log, so it is not returned. The operator has to restore it.';
 
-/** SQLite result codes for faults of the machine: disk, memory, or a lock of another process. */
+/** SQLite result codes for faults of the machine: disk, memory, or a lock of a tool that has the file open. */
 const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
 
-/** Whether an error comes from the machine: its disk, its memory, or another process that locks the database. */
+/** Whether an error comes from the machine: its disk, its memory, or a tool that locks the database. */
 export function isMachineFault(error: unknown): error is Error {
   return error instanceof DatabaseFileReplaced || machineFaults.test(codeOf(error));
 }
@@ -41,9 +41,14 @@ export function isDamage(error: unknown): error is Error {
   return /^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error));
 }
 
-/** Whether an error says that another process locks the database. */
+/** Whether an error says that another connection locks the file. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith('SQLITE_BUSY');
+}
+
+/** Whether an error says that a row breaks a rule of its table. */
+export function isConstraintFailure(error: unknown): boolean {
+  return codeOf(error).startsWith('SQLITE_CONSTRAINT');
 }
 
 /** The failure of a batch because of the machine. */

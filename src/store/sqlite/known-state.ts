@@ -28,7 +28,7 @@ export function createKnownState() {
         keys = new Map(credentials.keys.map((key) => [key.apiKey, key]));
         tokens = new Map(credentials.tokens.map((token) => [nameOf(token.sha256), token]));
       }
-      if (events !== undefined) ofEvents.notify(events === 'ANYBODY' ? undefined : events);
+      if (events !== undefined) ofEvents.notify(events);
       if (storageErrors === errors) return;
       errors = storageErrors;
       ofErrors.notify();

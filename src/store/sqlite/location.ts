@@ -12,13 +12,14 @@ export function cannotUse(file: string, error: Error): DatabaseError {
   const rule =
     'ARTSEAL_DATA_DIR must name a folder that this user can write, with the database of Artseal or none';
   const why = fileErrorText(error, file) ?? error.message;
+  if ('code' in error && error.code === 'SQLITE_FULL') return new DatabaseError(why);
   return new DatabaseError(`${file} cannot be used: ${why}; ${rule}.`);
 }
 
 /** The database in its folder. */
 export const databaseName = 'artseal.db';
-/** The file that the serving process locks. */
-export const servingLockName = 'serving.lock';
+/** The file that the process locks which uses the folder. */
+export const folderLockName = 'artseal.lock';
 
 /** The folder in a data folder where a backup is unpacked. It is removed once the database is in its place. */
 export const unfinishedRestoreName = 'restore.partial';
@@ -33,9 +34,9 @@ export function withSqliteFiles(file: string): string[] {
   return ['', '-journal', '-wal', '-shm'].map((suffix) => `${file}${suffix}`);
 }
 
-/** A data folder with the files of its database and of the serving lock, whether they exist or not. */
+/** A data folder with the files of its database and of its lock, whether they exist or not. */
 export function databaseFiles(dataDir: string): string[] {
-  const files = [databaseFile(dataDir), join(resolve(dataDir), servingLockName)];
+  const files = [databaseFile(dataDir), join(resolve(dataDir), folderLockName)];
   return [dataDir, ...files.flatMap(withSqliteFiles)];
 }
 

@@ -71,7 +71,7 @@ export function faultsInLog(file: string): readonly string[] {
   }
 }
 
-/** The same for an open database. Call it in a transaction if other processes write to it. */
+/** The same for an open database. Call it in a transaction if a server may write to it. */
 export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
   const leafFrom = client.prepare<[number], LeafRow>(selectLeaf);
   const { roots: published, faults: faultsInNotes } = publishedIn(client);

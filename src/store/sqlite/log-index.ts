@@ -96,10 +96,8 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
 
   /** Reads all leaves that were not read yet. */
   function complete(): Contents {
-    if (tree.size() === 0 || scanned < tree.size()) {
-      tree.catchUp();
-      scan(Number.POSITIVE_INFINITY);
-    }
+    if (tree.size() === 0) tree.load();
+    if (scanned < tree.size()) scan(Number.POSITIVE_INFINITY);
     return contents;
   }
 

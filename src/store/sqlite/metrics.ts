@@ -165,7 +165,6 @@ function prepareOpenInstructions(database: Database): () => OpenInstructions[] {
 function createOrderCounts(
   database: Database,
 ): (nowMs: number) => Pick<RegistryMetrics, 'settledOrders' | 'openOrders'> {
-  const dataVersion = database.$client.prepare<[], number>('PRAGMA data_version').pluck();
   const lastId = database.$client.prepare<[], number>('SELECT coalesce(max(id), 0) FROM escrow').pluck();
   const firstOf = prepareRaw<{ id: number }>(
     database,
@@ -200,14 +199,12 @@ function createOrderCounts(
     after < through ? countOf({ state, after, through }) : 0;
 
   /** The counts of the orders through this id, none of which is open. */
-  let settled = { version: dataVersion.get(), through: 0, counts: emptyCounts() };
+  let settled = { through: 0, counts: emptyCounts() };
 
   /** Counts the orders in final states. `firstOpen` is the oldest open order. */
   function settledOrders(firstOpen: number, last: number): Record<FinalState, number> {
-    const version = dataVersion.get();
-    // Another process may have deleted some, and counted orders may have been rolled back with their batch.
-    if (version !== settled.version || settled.through >= firstOpen)
-      settled = { version, through: 0, counts: emptyCounts() };
+    // Counted orders may have been rolled back with their batch.
+    if (settled.through >= firstOpen) settled = { through: 0, counts: emptyCounts() };
     const through = firstOpen - 1;
     for (const state of finalStates) settled.counts[state] += rowsOf(state, settled.through, through);
     settled.through = through;

@@ -1,4 +1,4 @@
-import { asc, gt, lt, sql } from 'drizzle-orm';
+import { asc, lt, sql } from 'drizzle-orm';
 import { sha256 } from '../../domain/sha256.ts';
 import { type NonceClaim, nonceRetentionS } from '../store.ts';
 import { createFingerprintTable, type Fingerprint, type FingerprintTable } from './fingerprints.ts';
@@ -13,8 +13,6 @@ const sweptWithEach = 2;
  * disk, almost every nonce would write a page of its own.
  */
 interface Nonces {
-  /** Reads what other connections spent, so that the first `spend` need not. */
-  refresh(): void;
   /**
    * Spends a nonce at `nowS`; false if it is spent already. Deletes nonces that have expired by `sweepAtS`. Both are Unix seconds.
    */
@@ -31,13 +29,11 @@ interface Nonces {
 
 /** The spent nonces of a database. */
 export function createNonces(database: Database): Nonces {
-  const dataVersion = database.$client.prepare('PRAGMA data_version').pluck();
-  const selectAfter = prepareRaw<{ id: number; entries: Buffer }>(
+  const selectAll = prepareRaw<{ id: number; entries: Buffer }>(
     database,
     database
       .select({ id: spentNonces.id, entries: spentNonces.entries })
       .from(spentNonces)
-      .where(gt(spentNonces.id, sql.placeholder('id')))
       .orderBy(asc(spentNonces.id)),
   );
   const insert = prepareRaw(database, database.insert(spentNonces).values(placeholdersFor(spentNonces)));
@@ -50,13 +46,11 @@ export function createNonces(database: Database): Nonces {
   );
   /** When each nonce was spent, in seconds, by the window of that time. */
   const remembered = new Map<number, FingerprintTable>();
-  let seenVersion: unknown;
-  /** The last row that was read. */
+  /** The last row. */
   let lastId = 0;
   let oldestWindow = 0;
   /** What this transaction spends, by key and nonce. */
   const spending = new Map<string, SpentNonce>();
-  let isFresh = false;
   let rowsWritten = 0;
 
   function remember({ fingerprint, atS }: SpentNonce): void {
@@ -78,23 +72,14 @@ export function createNonces(database: Database): Nonces {
     });
   }
 
-  function refresh(): void {
-    const version = dataVersion.get();
-    if (version === seenVersion) return;
-    for (const { id, entries } of selectAfter.iterate({ id: lastId })) {
-      readEntries(entries).forEach(remember);
-      lastId = id;
-    }
-    seenVersion = version;
+  for (const { id, entries } of selectAll.iterate({})) {
+    readEntries(entries).forEach(remember);
+    lastId = id;
   }
 
   return {
-    refresh,
     count: () => remembered.values().reduce((sum, table) => sum + table.size(), 0),
     spend: ({ keyId, nonce }, nowS, sweepAtS) => {
-      // Only for a request with a nonce: the others would hold the write lock for the time of reading.
-      if (!isFresh) refresh();
-      isFresh = true;
       const name = `${keyId} ${nonce}`;
       const spent = { fingerprint: nonceFingerprint(name), atS: nowS };
       if (spending.has(name) || isRemembered(spent)) return false;
@@ -120,7 +105,6 @@ export function createNonces(database: Database): Nonces {
 
   function end(): void {
     spending.clear();
-    isFresh = false;
     rowsWritten = 0;
   }
 }

@@ -19,12 +19,8 @@ const sweptPerWrite = 2;
 /** Callers whose heads are kept in memory, at most. */
 const headsMax = 10_000;
 
-/** Caller ids that `takeNews` returns, at most. For more it returns ANYBODY. */
-const newsMax = 1_000;
-
-/** The events that a transaction wrote: positions after `before` up to `to`. */
+/** The events that a transaction wrote: positions up to `to`. */
 interface Written {
-  readonly before: number;
   readonly to: number;
   readonly callers: readonly number[];
 }
@@ -59,19 +55,19 @@ export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notA
   let written: Written | undefined;
   /** Callers with committed events that `takeNews` has not returned yet. */
   const news = new Set<number>();
-  /** Heads of callers as of `known`. */
+  /** Heads of callers. */
   const heads = new Map<number, Head>();
-  /** The position up to which the callers of events are known. */
-  let known = headOf(everybody).position;
+  /** The position of the newest event. */
+  let newestPosition = headOf(everybody).position;
 
-  /** Numbers the pending events from `before` on; returns their lines and callers. */
-  function numbered(before: number): { readonly lines: string[]; readonly callers: ReadonlySet<number> } {
-    if (before !== known || heads.size > headsMax) heads.clear();
+  /** Numbers the pending events; returns their lines and callers. */
+  function numbered(): { readonly lines: string[]; readonly callers: ReadonlySet<number> } {
+    if (heads.size > headsMax) heads.clear();
     const callers = new Set<number>();
     const lines = pending.map((event, index) => {
       const { callerId } = event;
       const head = heads.get(callerId) ?? headOf(callerId);
-      const [sequence, position] = [head.sequence + 1, before + 1 + index];
+      const [sequence, position] = [head.sequence + 1, newestPosition + 1 + index];
       if (sequence % eventsPerMark === 0) insertMark.run({ callerId, sequence, position });
       heads.set(callerId, { sequence, position });
       callers.add(callerId);
@@ -96,30 +92,28 @@ export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notA
     write: (): void => {
       const newest = pending.at(-1);
       if (newest === undefined) return;
-      const before = headOf(everybody).position;
-      const { lines, callers } = numbered(before);
+      const { lines, callers } = numbered();
       const newestAtS = Math.floor(newest.atMs / 1_000);
       for (let index = 0; index < lines.length; index += eventsPerRow) {
         const shared = lines.slice(index, index + eventsPerRow);
-        const first = before + 1 + index;
+        const first = newestPosition + 1 + index;
         insertRow.run({ id: first + shared.length - 1, first, newestAtS, lines: shared.join('\n') });
       }
-      const newestPosition = before + lines.length;
+      const to = newestPosition + lines.length;
       for (const callerId of callers) {
         const { sequence, position } = heads.get(callerId) ?? headOf(callerId);
         writeHead.run(callerId, sequence, position);
       }
-      writeHead.run(everybody, newestPosition, newestPosition);
+      writeHead.run(everybody, to, to);
       sweep(clock.notAfter(newestAtS) - eventRetentionS);
-      written = { before, to: newestPosition, callers: [...callers] };
+      written = { to, callers: [...callers] };
       pending.length = 0;
       kept = 0;
     },
     committed: (): void => {
       if (written === undefined) return;
       for (const callerId of written.callers) news.add(callerId);
-      // If not, another process wrote events in between. takeNews(true) finds them.
-      if (written.before === known) known = written.to;
+      newestPosition = written.to;
       written = undefined;
     },
     rolledBack: (): void => {
@@ -128,19 +122,12 @@ export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notA
       written = undefined;
       heads.clear();
     },
-    /**
-     * Returns the ids of callers with events committed since the last call; undefined if there are none, `ANYBODY` if another
-     * process wrote some. It looks for those of other processes only if `looks` is true.
-     */
-    takeNews: (looks: boolean): readonly number[] | 'ANYBODY' | undefined => {
-      const position = looks ? headOf(everybody).position : known;
-      const isOfOthers = position !== known || news.size > newsMax;
-      if (position !== known) heads.clear();
-      known = position;
-      if (!isOfOthers && news.size === 0) return undefined;
+    /** Returns the ids of callers with events committed since the last call; undefined if there are none. */
+    takeNews: (): readonly number[] | undefined => {
+      if (news.size === 0) return undefined;
       const callers = [...news];
       news.clear();
-      return isOfOthers ? 'ANYBODY' : callers;
+      return callers;
     },
   };
 }

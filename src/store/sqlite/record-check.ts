@@ -22,10 +22,11 @@ export function createRecordCheck(
   leaves: Leaves,
   incidents: Incidents,
 ) {
-  /** Throws unless `isSo`, also after reading what another process appended. */
+  /** Throws unless `isSo`. */
   function require(isSo: () => boolean, filingNo: string, what: string): void {
     if (isSo()) return;
-    tree.catchUp();
+    // Nothing may have read the tree before.
+    tree.load();
     if (isSo()) return;
     incidents.count('damagedRecords');
     throw new RecordDamaged(

@@ -1,23 +1,23 @@
 import Sqlite from 'better-sqlite3';
 import { busyTimeoutMs } from './database.ts';
+import { isInUse, lockFolder } from './folder-lock.ts';
 import { databaseFile } from './location.ts';
-import { tryServingLock } from './serving-lock.ts';
 
 /**
  * Whether erased texts were removed from the files of a database:
  * - REWRITTEN: it was rewritten, and its log is empty.
- * - SERVED: a process serves it, so it is as it was.
+ * - SERVED: a process uses it, so it is as it was.
  * - READ: it was rewritten, but its log has the former content, because another process reads that.
  */
 type Rewriting = 'REWRITTEN' | 'SERVED' | 'READ';
 
 /**
- * Rewrites the database of a data folder if no process serves it. SQLite copies rows within the file as pages fill, so an unused
+ * Rewrites the database of a data folder if no process uses it. SQLite copies rows within the file as pages fill, so an unused
  * part may hold a former row. Needs free space of the database's size.
  */
 export function rewriteDatabase(dataDir: string): Rewriting {
-  const lock = tryServingLock(dataDir);
-  if (lock === undefined) return 'SERVED';
+  if (isInUse(dataDir)) return 'SERVED';
+  const lock = lockFolder(dataDir);
   try {
     return rewrite(dataDir) ? 'REWRITTEN' : 'READ';
   } finally {

@@ -80,7 +80,7 @@ export const numberSequence = sqliteTable(
 export const auditEntry = sqliteTable('audit_entry', {
   id: integer().primaryKey(),
   atS: integer('at_s').notNull(),
-  /** Who: `token tok_… (name)`, or `user name (uid)` of the machine. */
+  /** Who: `token tok_… (name)`, or `local:name` for a user of the machine. */
   actor: text().notNull(),
   /** What was done: `key.suspend`. */
   action: text().notNull(),

@@ -9,9 +9,9 @@ import { DatabaseError, databaseFile } from './location.ts';
 /** A request to the thread of the store. The thread responds in the order of the requests. */
 export type WorkerRequest =
   | { readonly kind: 'EXECUTE'; readonly batch: readonly StoreRequest[] }
-  | { readonly kind: 'BEGIN_SERVING' | 'REFRESH' | 'READ_METRICS' | 'CLOSE' };
+  | { readonly kind: 'READ_METRICS' | 'CLOSE' };
 
-/** A message of the thread: the response to a request, or OPENED once and CHANGED when something has changed. */
+/** A message of the thread: the response to a request, or OPENED once and CHANGED when there is another fault. */
 export type WorkerResponse =
   | ({ readonly kind: 'EXECUTED'; readonly replies: readonly Reply[] } & News)
   | { readonly kind: 'DONE' }
@@ -19,14 +19,14 @@ export type WorkerResponse =
   /** The class of a DatabaseError is lost on the way. */
   | { readonly kind: 'FAILED'; readonly error: Error; readonly isDatabaseError: boolean }
   | ({ readonly kind: 'OPENED' } & Pick<Core, 'secret' | 'checkedMs' | 'upgrade'> & News & Fault)
-  | ({ readonly kind: 'CHANGED' } & News & Fault);
+  | ({ readonly kind: 'CHANGED' } & Fault);
 
 /** What is wrong with the files. */
 interface Fault {
   readonly fault: string | undefined;
 }
 
-/** How often the thread checks for credentials and events of other processes, and that the files are in their place. */
+/** How often the thread checks that the files are in their place. */
 const checkEveryMs = 250;
 
 // Loaded after module-resolution.ts, which it needs.
@@ -60,16 +60,15 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
   send({ kind: 'OPENED', secret, checkedMs, upgrade, credentials, fault });
   const check = () => {
     const found = core.findFault();
-    const { credentials, events, storageErrors } = news(true);
-    if (found === fault && [credentials, events, storageErrors].every((each) => each === undefined)) return;
+    if (found === fault) return;
     fault = found;
-    send({ kind: 'CHANGED', credentials, fault, storageErrors, events });
+    send({ kind: 'CHANGED', fault });
   };
   const timer = setInterval(check, checkEveryMs);
   port.on('message', (request: WorkerRequest) => {
     // An error here ends the thread, because nobody knows what was stored.
     if (request.kind === 'EXECUTE')
-      return send({ kind: 'EXECUTED', replies: core.executeBatch(request.batch), ...news(false) });
+      return send({ kind: 'EXECUTED', replies: core.executeBatch(request.batch), ...news() });
     try {
       send(respond(request));
     } catch (error) {
@@ -78,9 +77,9 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
     if (request.kind === 'CLOSE') port.close();
   });
 
-  /** What was not sent before. `looks` is whether it includes events of other processes. */
-  function news(looks: boolean): News {
-    const events = core.takeEventNews(looks);
+  /** What was not sent before. */
+  function news(): News {
+    const events = core.takeEventNews();
     const credentials = core.changedCredentials();
     const errors = core.storageErrors();
     const storageErrors = errors === sentErrors ? undefined : errors;
@@ -90,12 +89,6 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
 
   function respond({ kind }: Exclude<WorkerRequest, { kind: 'EXECUTE' }>): WorkerResponse {
     switch (kind) {
-      case 'BEGIN_SERVING':
-        core.beginServing();
-        return { kind: 'DONE' };
-      case 'REFRESH':
-        check();
-        return { kind: 'DONE' };
       case 'READ_METRICS':
         return { kind: 'METRICS', metrics: core.metrics() };
       case 'CLOSE':

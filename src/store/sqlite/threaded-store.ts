@@ -19,8 +19,7 @@ interface PendingRequest {
 }
 
 /**
- * Opens the store on SQLite in a thread of its own, so that commits, checkpoints and locks of other processes do not block
- * this thread. Throws DatabaseError.
+ * Opens the store on SQLite in a thread of its own, so that commits and checkpoints do not block this thread. Throws DatabaseError.
  */
 export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   // For heaps created from now on, so for the thread alone; flags of the process override resourceLimits. Objects of the thread
@@ -47,15 +46,9 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   return {
     execute,
     ...methods,
-    refresh: async () => {
-      await send({ kind: 'REFRESH' });
-    },
     keyFor: (purpose) => derivedKey(secret, purpose),
     checkedMs,
     upgrade,
-    beginServing: async () => {
-      await send({ kind: 'BEGIN_SERVING' });
-    },
     findFault: () => fault,
     requestsInFlight: inFlight,
     metrics: async () => {

@@ -4,9 +4,9 @@ import Sqlite from 'better-sqlite3';
 import { syncFolder } from '../../lib/replace-file.ts';
 import { readPackaged } from '../../packaging/packaged-files.ts';
 import { databaseBytes, freeBytes, makePrivateFile, megabytes, syncFile } from './durable-files.ts';
+import { isInUse } from './folder-lock.ts';
 import { cannotUse, DatabaseError, databaseFile } from './location.ts';
 import type { oldestVersion } from './schema.ts';
-import { isServed, tryServingLock } from './serving-lock.ts';
 
 const folder = 'src/store/sqlite/migrations';
 
@@ -58,7 +58,6 @@ function migrationsFor(client: Sqlite.Database): readonly Migration[] {
 /** Applies the missing migrations. The caller begins the transaction. */
 export function migrate(client: Sqlite.Database): void {
   const due = migrationsFor(client);
-  // Only if it changes: other processes take any write for a change of what they have read.
   if (due.length === 0) return;
   for (const { sql } of due) client.exec(sql);
   client.pragma(`user_version = ${schemaOf(client) + due.length}`);
@@ -66,8 +65,6 @@ export function migrate(client: Sqlite.Database): void {
 
 /** How a database is upgraded to the schema of this version. */
 export interface UpgradeRules {
-  /** Whether the serving lock is held meanwhile; true by default. False only for a folder that no other process knows. */
-  readonly takesLock: boolean;
   /** Whether a copy is made before; true by default. */
   readonly keepsCopy: boolean;
 }
@@ -126,8 +123,8 @@ export function planUpgrade(dataDir: string) {
       freeBytes: freeBytes(dirname(database)),
       /** A rough estimate for an ordinary machine, in seconds. */
       estimatedS: Math.ceil(neededBytes / bytesPerS),
-      /** Whether a process serves it. That process must be stopped before. */
-      isServed: isServed(dataDir),
+      /** Whether a process uses it. That process must be stopped before. */
+      isInUse: isInUse(dataDir),
     };
   } catch (error) {
     throw error instanceof Sqlite.SqliteError ? cannotUse(database, error) : error;
@@ -139,29 +136,15 @@ export function planUpgrade(dataDir: string) {
 /** Free bytes that the copy and the migration of a database need. */
 const roomFor = (database: string): number => databaseBytes(database) * roomFactor;
 
-/**
- * Begins the upgrade of an open database: takes the serving lock if a migration is due. Returns the steps around the migration, and
- * releases the lock when they are disposed of; undefined if none is due. Throws DatabaseError if another process serves the database.
- */
-export function beginUpgrade(
-  client: Sqlite.Database,
-  { takesLock = true, keepsCopy = true }: Partial<UpgradeRules>,
-) {
+/** Begins the upgrade of an open database. Returns the steps around the migration; undefined if none is due. Throws DatabaseError. */
+export function beginUpgrade(client: Sqlite.Database, { keepsCopy = true }: Partial<UpgradeRules>) {
   const database = client.name;
   const schema = schemaOf(client);
   if (schema === 0 || migrationsFor(client).length === 0) return undefined;
-  const lock = takesLock ? tryServingLock(dirname(database)) : undefined;
-  if (takesLock && lock === undefined) {
-    throw new DatabaseError(
-      `${database} is of an older version (schema ${schema}), and another artseal serves it: ` +
-        'use the commands of that version, or stop it, run artseal upgrade, and start this version.',
-    );
-  }
   return {
-    /** Makes the copy. Call it in the transaction that migrates, so that the copy has all writes of other processes. */
+    /** Makes the copy. */
     keepCopy: () => {
-      // Another process may have upgraded it since.
-      if (keepsCopy && schemaOf(client) === schema) makeCopy(client, schema);
+      if (keepsCopy) makeCopy(client, schema);
     },
     /** Removes the copies of older upgrades; all of them if this upgrade makes none. */
     dropOldCopies: () => {
@@ -171,7 +154,6 @@ export function beginUpgrade(
       const kept = keepsCopy ? earlier.slice(0, copiesKept) : [];
       for (const copy of copies) if (!kept.includes(copy)) rmSync(copy.file);
     },
-    [Symbol.dispose]: () => lock?.release(),
   };
 }
 

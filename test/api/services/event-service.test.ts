@@ -132,19 +132,6 @@ test('a call waits until there is an event of its caller', async (t) => {
   assert.deepEqual([events.map((event) => event.filingNo), next], [[filingNo], 1n]);
 });
 
-test('a call that waits reads again after another process wrote events, and waits on', async (t) => {
-  const { clock, dataDir, other, file, list } = await openService(t);
-  const { answer, waits } = list({ waitSeconds: 30 });
-  await waits();
-  const elsewhere = createSqliteStore({ dataDir, ...sandbox });
-  await fileOne(elsewhere, other);
-  await elsewhere.close();
-  await waits();
-  const filingNo = await file();
-  clock.advance(wakeEveryMs);
-  assert.equal((await answer).events[0]?.filingNo, filingNo);
-});
-
 test('a call that waits returns no events when its time is over', async (t) => {
   const { clock, file, list } = await openService(t);
   await file();

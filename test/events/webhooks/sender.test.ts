@@ -307,7 +307,7 @@ test('changes of endpoints take effect at once', async (t) => {
   );
 });
 
-test('changes by another process take effect with the next listing', async (t) => {
+test('changes that were not reported to the sender take effect with the next listing', async (t) => {
   const { store, gallery, webhook, arrivals, until, url } = await openAll(t, {
     limits: { listEveryMs: 5_000 },
   });

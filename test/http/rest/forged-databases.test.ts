@@ -221,7 +221,7 @@ test('a forgery in the database of a running service is noticed by what depends 
   });
 });
 
-test('the next start finds a leaf that another process appended with a wrong hash', async (t) => {
+test('the next start finds leaves that were appended to the file of a running server', async (t) => {
   const dataDir = copyOfRegistry(t);
   const service = await startOn(t, dataDir);
   forgeIn(join(dataDir, 'artseal.db'), (client) => {
@@ -232,6 +232,7 @@ test('the next start finds a leaf that another process appended with a wrong has
   });
   await perform(service.store, { kind: 'GetTree' });
   await perform(service.store, { kind: 'GetProvenance', filingNo: 'AS-2026-999999' });
+  assert.equal(await isDamaged(service, toFileNow), true);
   await service.close();
   assert.match(
     await faultsOf(await startOn(t, dataDir)),

@@ -226,7 +226,7 @@ test('a backup with any other file name is rejected, so that no file leaves the 
     [['artseal.db', '/tmp/escaped']],
     [['artseal.db', 'restore.partial/../../escaped']],
     [['artseal.db', 'artseal.db-wal']],
-    [['artseal.db', 'serving.lock']],
+    [['artseal.db', 'artseal.lock']],
     [['artseal.db', 'artseal.db']],
     [['simulated-provider.db']],
     [['artseal.db', 'master-key'], ['artseal.db']],

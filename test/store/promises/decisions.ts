@@ -163,17 +163,6 @@ export function decisionPromises({ test }: StoreTests): void {
     assert.deepEqual(accepted, { status: 'ABSENT', amount: undefined, currency: undefined });
   });
 
-  test('the serving process sees a decision of another process', async (serving) => {
-    const command = await serving.openAgain();
-    await serving.beginServing();
-    const by = serving.gallery;
-    const { escrowId } = await serving.frozen(by);
-    await serving.stopped(escrowId);
-    await command.perform(toDecide(escrowId, 'RETURN', { nowMs: 1_000 }));
-    assert.deepEqual(await serving.due(1_000, 9_000), [escrowId]);
-    assert.partialDeepStrictEqual((await serving.caseOf(escrowId)).open, [{ kind: 'REFUND' }]);
-  });
-
   test('cases are listed newest first, by state and by need of a review', async (store) => {
     const all: { escrowId: string; state: EscrowState; needsReview: boolean }[] = [];
     for (const needsReview of [true, false, true]) {

@@ -102,4 +102,15 @@ export function durabilityPromises({ test }: StoreTests): void {
     await closed;
     assert.deepEqual((await (await store.openAgain()).filingPages()).flat(), await late);
   });
+
+  test('keyFor returns the same key whenever the folder is opened, and no other key', async (store) => {
+    const key = store.keyFor('a');
+    assert.equal(key.length, 32);
+    await store.close();
+    const later = await store.openAgain();
+    assert.deepEqual(later.keyFor('a'), key);
+    assert.notDeepEqual(later.keyFor('b'), key);
+    const elsewhere = await store.createAnother();
+    assert.notDeepEqual(elsewhere.keyFor('a'), key);
+  });
 }

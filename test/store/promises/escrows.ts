@@ -132,16 +132,6 @@ export function escrowPromises({ test }: StoreTests): void {
     }
   });
 
-  test('two open stores open one order for a filing at a time', async (one) => {
-    const by = one.gallery;
-    const other = await one.openAgain();
-    const { filingNo, escrowId } = await one.opened(by);
-    await refused(other.opened(by, filingNo), 'ESCROW_ACTIVE');
-    await one.settled(escrowId, { to: 'CLOSED' });
-    await other.opened(by, filingNo);
-    await refused(one.opened(by, filingNo), 'ESCROW_ACTIVE');
-  });
-
   test('escrow ids never repeat and do not reveal the next one', async (store) => {
     const filed = await Promise.all(Array.from({ length: 50 }, () => store.perform(toFile(store.gallery))));
     const orders = await Promise.all(filed.map(({ filingNo }) => store.opened(store.gallery, filingNo)));

@@ -146,12 +146,15 @@ export function evidencePromises({ test }: StoreTests): void {
     assert.equal(await isThere('el_new'), true);
   });
 
-  test('two open stores append to one log', async (one) => {
-    const other = await one.openAgain();
-    for (const store of [one, other, one, one, other]) await store.fileOne(one.gallery);
-    const leaves = await one.allLeaves();
-    assert.equal(leaves.length, 6);
-    assert.deepEqual(await other.allLeaves(), await one.allLeaves());
+  test('a store that is opened again continues the log', async (before) => {
+    for (let filed = 0; filed < 3; filed += 1) await before.fileOne(before.gallery);
+    const leaves = await before.allLeaves();
+    await before.close();
+    const after = await before.openAgain();
+    for (let filed = 0; filed < 2; filed += 1) await after.fileOne(before.gallery);
+    const all = await after.allLeaves();
+    assert.equal(all.length, 6);
+    assert.deepEqual(all.slice(0, leaves.length), leaves);
   });
 
   test('subtrees, leaves and proofs outside the tree are undefined', async (store) => {

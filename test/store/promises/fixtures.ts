@@ -83,12 +83,6 @@ export async function openOrder(test: Cleanup, engine: StoreEngine, state: Escro
   return { ...opened, ...(await orderIn(opened.store, opened.by, state)) };
 }
 
-/** Opens two stores in one folder. */
-export async function openPair(test: Cleanup, engine: StoreEngine): Promise<readonly [Store, Store]> {
-  const dataDir = temporaryFolder(test);
-  return [await openStore(test, engine, dataDir), await openStore(test, engine, dataDir)];
-}
-
 /** Records that the provider did not respond about an order, which had so many notifications when it was asked. */
 export async function unanswered(store: Store, escrowId: string, lookUpAtMs: number, notificationCount = 0) {
   await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount });

@@ -199,7 +199,6 @@ export function idempotencyPromises({ test }: StoreTests): void {
     await store.close();
     const again = await store.openAgain();
     for (const each of [crashed, again]) {
-      await each.beginServing();
       const repeated = await each.execute(underKey(1, 'filed', toFile(by)));
       assert.deepEqual(repeated.outcome, { ...outcome, isReplay: true });
       assert.equal(replyOf(await each.execute(underKey(1, 'refused', toFile(by)))), 'ESCROW_ACTIVE again');

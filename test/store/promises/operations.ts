@@ -143,6 +143,7 @@ export function operationPromises({ test }: StoreTests): void {
     const reused = { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' };
     assert.deepEqual((await store.execute(another)).outcome, reused);
     await store.resolved(by, order.escrowId, 'REFUND');
+    await store.close();
     assert.partialDeepStrictEqual(
       await repeat(await store.openAgain()),
       replayOf({ instructionId, order: { state: 'REFUNDED' } }),

@@ -34,7 +34,7 @@ export type TestStore = Store &
     ): Promise<Extract<CommandResult<K>, { readonly kind: 'DONE' }>>;
     /** Creates a store in another folder. */
     createAnother(): Promise<Store>;
-    /** Opens its folder, too: as another process does, or after it has closed. */
+    /** Opens its folder again, after it has closed. */
     openAgain(): Promise<TestStore>;
     /** Opens a copy of its folder as a crash would leave it: at this moment, or a copy of `crashCopy`. */
     openCrashed(copy?: string): Promise<TestStore>;
