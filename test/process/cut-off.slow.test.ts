@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
+import { artsealWith } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { serveIssued } from '../support/issued.ts';
 import { startService } from '../support/service.ts';
@@ -32,6 +33,16 @@ test('a database is checked before the listeners open after kill -9, and not aft
   );
 });
 
+test('a command checks the database after kill -9 as well, so the next start need not', async (t) => {
+  const dataDir = await served(t, 'SIGKILL');
+  const record = join(dataDir, 'serving.json');
+  assert.ok(existsSync(record));
+  await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).list('key list');
+  assert.ok(!existsSync(record));
+  const { logLines } = await startService(t, { dataDir });
+  assert.ok(!logLines.some((line) => checked.test(line)));
+});
+
 test('a damaged database is rejected after kill -9, with the message of SQLite and what to do', async (t) => {
   const dataDir = await served(t, 'SIGKILL');
   const file = join(dataDir, 'artseal.db');
@@ -46,6 +57,8 @@ test('a damaged database is rejected after kill -9, with the message of SQLite a
   const disk = openSync(file, 'r+');
   writeSync(disk, Buffer.alloc(pageBytes, 0xa5), 0, pageBytes, (page - 1) * pageBytes);
   closeSync(disk);
+  const damaged = await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).errors(1, 'key list');
+  assert.match(damaged, /artseal\.db is damaged: /);
   for (const isStoreInThisThread of [true, false]) {
     await assert.rejects(startService(t, { dataDir, isStoreInThisThread }), (error) => {
       assert.ok(error instanceof DatabaseError, `${error}`);
