@@ -56,6 +56,7 @@ const ifKnown =
 /** What to do about an evidence log that may have been published further than the backup. */
 const forkFirst = (into: string): string[] => [
   'the evidence log was published, and serve rejects a registry that lacks published leaves: stop the server that you replace,',
-  `copy its log-checkpoint into ${into} if it is readable, then run ARTSEAL_DATA_DIR=${into} artseal evidence fork: it says`,
-  'what is wrong, and with --accept begins a new log that names the last checkpoint',
+  `and copy its log-checkpoint into ${into} if it is readable. If artseal check then prints a fault for the evidence log, run`,
+  `ARTSEAL_DATA_DIR=${into} artseal evidence fork: it says what is wrong, and with --accept begins a new log that names the last`,
+  'checkpoint',
 ];

@@ -30,6 +30,11 @@ test('check changes nothing beside a running server, nor after kill -9', { timeo
   assert.ok(database.equals(readFileSync(join(dataDir, 'artseal.db'))));
   assert.equal((await fileArtwork(service, platform)).status, 200);
 
+  service.child.kill('SIGSTOP');
+  const hanging = await runBounded(t, ['check'], env);
+  assert.equal(hanging.code, 1);
+  assert.match(hanging.stdout, /^fault +serving +the process \d+ .*, but does not respond: see .*server-hangs\.md$/m);
+
   assert.equal(await service.stop('SIGKILL'), null);
   // SQLite writes the index of the log, -shm, when it is read.
   const contents = () =>

@@ -1,4 +1,6 @@
 import { existsSync } from 'node:fs';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectSocket } from 'node:net';
 import { type Config, readServingConfig, settings, unknownSettings } from '../../config/config.ts';
 import { readKeyRing } from '../../config/master-key.ts';
 import { ConfigError } from '../../config/settings.ts';
@@ -6,6 +8,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Finding } from '../../domain/finding.ts';
 import { reachProxy, trusting } from '../../events/webhooks/connect.ts';
 import { askAccess } from '../../health/provider-watch.ts';
+import { openAdminSocket } from '../../http/listen/admin-socket.ts';
 import type { KeyRing, MasterKeyId } from '../../keys/key-ring.ts';
 import {
   countSeals,
@@ -26,6 +29,9 @@ import { checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts'
 
 /** Timeout of the webhook proxy, in milliseconds. */
 const proxyMs = 3_000;
+
+/** Time that the serving process has to answer a ping, in milliseconds. */
+const pingMs = 5_000;
 
 /** The part whose faults end the check. */
 export const settingsPart = 'settings';
@@ -68,7 +74,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
 async function findServing(
   dataDir: string,
 ): Promise<{ readonly finding: Finding; readonly record?: ServingRecord | undefined }> {
-  const { ok, warning, unchecked } = findingsOf('serving');
+  const { ok, warning, fault, unchecked } = findingsOf('serving');
   try {
     const { isInUse } = await import('../../store/sqlite/folder-lock.ts');
     if (!isInUse(dataDir)) return { finding: ok('no process serves this folder') };
@@ -76,16 +82,35 @@ async function findServing(
     return { finding: unchecked(`whether a process serves this folder cannot be seen: ${messageOf(error)}`) };
   }
   const record = readServingRecord(dataDir);
-  return record === undefined
-    ? {
-        finding: warning(
-          'a process serves this folder that has not published its id: it is starting, or is an older version',
-        ),
-      }
-    : {
-        finding: ok(`the process ${record.pid} serves this folder at ${record.addresses.join(' and ')}`),
-        record,
-      };
+  if (record === undefined) {
+    const text =
+      'a process serves this folder that has not published its id: it is starting, or is an older version';
+    return { finding: warning(text) };
+  }
+  const serves = `the process ${record.pid} serves this folder at ${record.addresses.join(' and ')}`;
+  return {
+    finding: (await hangs(dataDir))
+      ? fault(`${serves}, but does not respond: see docs/operate/incidents/server-hangs.md`)
+      : ok(serves),
+    record,
+  };
+}
+
+/** Whether the server of the folder accepts a connection to its admin socket, but answers no ping in time. */
+async function hangs(dataDir: string): Promise<boolean> {
+  using socket = openAdminSocket(dataDir);
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const session = connectHttp2('http://localhost', { createConnection: () => connectSocket(socket.path) });
+  const timeout = setTimeout(resolve, pingMs, true);
+  session.once('error', () => resolve(false));
+  session.once('connect', () => session.ping(() => resolve(false)));
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timeout);
+    session.on('error', () => {});
+    session.destroy();
+  }
 }
 
 function* checkMasterKeys(
