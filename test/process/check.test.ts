@@ -33,7 +33,10 @@ test('check changes nothing beside a running server, nor after kill -9', { timeo
   service.child.kill('SIGSTOP');
   const hanging = await runBounded(t, ['check'], env);
   assert.equal(hanging.code, 1);
-  assert.match(hanging.stdout, /^fault +serving +the process \d+ .*, but does not respond: see .*server-hangs\.md$/m);
+  assert.match(
+    hanging.stdout,
+    /^fault +serving +the process \d+ .*, but does not respond: see .*server-hangs\.md$/m,
+  );
 
   assert.equal(await service.stop('SIGKILL'), null);
   // SQLite writes the index of the log, -shm, when it is read.

@@ -6,17 +6,17 @@ import { storeMetrics } from './store-metrics.ts';
 export const metrics: readonly MetricDefinition[] = [
   {
     name: 'artseal_build_info',
-    help: 'Version and commit of the running program; always 1.',
+    help: 'Version and commit; always 1.',
     type: 'gauge',
     labels: ['version', 'commit'],
     read: ({ build: { version, commit = 'unknown' } }) => [{ labels: { version, commit }, value: 1 }],
   },
-  gauge('artseal_ready', 'Whether the server is ready, as /readyz reports.', ({ readiness }) =>
+  gauge('artseal_ready', 'Whether the server is ready.', ({ readiness }) =>
     Object.values(readiness).every(Boolean) ? 1 : 0,
   ),
   {
     name: 'artseal_ready_part',
-    help: 'Whether each part of readiness is ready.',
+    help: 'Whether each part is ready.',
     type: 'gauge',
     labels: ['part'],
     read: ({ readiness }) =>
@@ -24,7 +24,7 @@ export const metrics: readonly MetricDefinition[] = [
   },
   {
     name: 'artseal_calls_total',
-    help: 'Calls that ended, by listener, operation and reason; OK for success, CANCELLED if the client gave up.',
+    help: 'Calls that ended; OK for success, CANCELLED if the client gave up.',
     type: 'counter',
     labels: ['listener', 'operation', 'reason'],
     read: ({ calls }) =>
@@ -46,7 +46,7 @@ export const metrics: readonly MetricDefinition[] = [
   },
   {
     name: 'artseal_connections_cut_off_total',
-    help: 'Connections that the server closed because the client read nothing (stalled), all calls held too much memory (memory), or the client sent too many requests ahead (requests).',
+    help: 'Connections closed because the client read nothing (stalled) or sent too many requests ahead (requests), or all calls held too much memory (memory).',
     type: 'counter',
     labels: ['reason'],
     read: ({ cutOffs }) => each('reason', cutOffs),
@@ -75,7 +75,7 @@ export const metrics: readonly MetricDefinition[] = [
   },
   gauge(
     'artseal_payment_provider_reached',
-    'Whether the provider answered the last credential check, which runs every half minute.',
+    'Whether the provider answered the last credential check.',
     ({ access: { isReached } }) => (isReached === undefined ? undefined : Number(isReached)),
   ),
   gauge(
@@ -84,11 +84,7 @@ export const metrics: readonly MetricDefinition[] = [
     ({ access: { credentials } }) =>
       credentials === undefined ? undefined : Number(credentials === 'REJECTED'),
   ),
-  gauge(
-    'artseal_event_polls_waiting',
-    'Calls of GET /api/v1/events and ListEvents that wait for an event.',
-    ({ feed }) => feed.polls,
-  ),
+  gauge('artseal_event_polls_waiting', 'Calls that wait for an event.', ({ feed }) => feed.polls),
   gauge('artseal_event_streams', 'Open streams of WatchEvents.', ({ feed }) => feed.streams),
   {
     name: 'artseal_webhook_attempts_total',
@@ -152,7 +148,7 @@ export const metrics: readonly MetricDefinition[] = [
   ),
   gauge(
     'artseal_evidence_log_rolled_back',
-    'Witnesses that report a rollback: the log does not extend what they cosigned.',
+    'Witnesses that report a rollback.',
     ({ evidenceLog }) => evidenceLog.rolledBack,
   ),
   gauge(

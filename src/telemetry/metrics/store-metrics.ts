@@ -13,12 +13,12 @@ const ageNames = [...orderAgesS.map((ageS) => `under_${spanName(ageS)}`), `over_
 export const storeMetrics: readonly MetricDefinition[] = [
   gauge(
     'artseal_store_up',
-    'Whether the store reported its metrics in time; if not, all metrics of the store and of orders are missing.',
+    'Whether the store reported in time; if not, the metrics of store and orders are missing.',
     ({ store, registry }) => (store === undefined || registry === undefined ? 0 : 1),
   ),
   gauge(
     'artseal_store_requests_in_flight',
-    'Requests that the store has accepted and not finished.',
+    'Requests that the store has not finished.',
     ({ store }) => store?.requestsInFlight,
   ),
   histogram(
@@ -28,7 +28,7 @@ export const storeMetrics: readonly MetricDefinition[] = [
   ),
   histogram(
     'artseal_store_transaction_duration_seconds',
-    'Write transactions, from begin to the end of the commit.',
+    'Write transactions with their commit.',
     ({ store }) => store?.transactionSeconds,
   ),
   histogram(
@@ -55,12 +55,12 @@ export const storeMetrics: readonly MetricDefinition[] = [
   ),
   counter(
     'artseal_damaged_record_reads_total',
-    'Reads of records that differ from the evidence log, or of damaged parts of the database; none was returned.',
+    'Reads of changed records or damaged parts of the database; none was returned.',
     ({ store }) => store?.incidents.damagedRecords,
   ),
   {
     name: 'artseal_numbers_left',
-    help: 'Numbers of this year that are not yet assigned.',
+    help: 'Numbers left this year.',
     type: 'gauge',
     labels: ['kind'],
     read: ({ registry }) =>
@@ -71,14 +71,14 @@ export const storeMetrics: readonly MetricDefinition[] = [
   },
   {
     name: 'artseal_numbers_limit',
-    help: 'Numbers that one year has.',
+    help: 'Numbers of a year.',
     type: 'gauge',
     labels: ['kind'],
     read: () => each('kind', { filing: filingSequenceMax, escrow: escrowSequenceMax }),
   },
   gauge(
     'artseal_filing_cap_used_ratio',
-    'Largest share of its yearly filing cap that a platform has used; 0 if no platform has a cap.',
+    'Largest used share of a filing cap; 0 if there is none.',
     ({ registry }) =>
       registry && (registry.nearestCap ? registry.nearestCap.filings / registry.nearestCap.cap : 0),
   ),
@@ -112,7 +112,7 @@ export const storeMetrics: readonly MetricDefinition[] = [
   ),
   gauge(
     'artseal_escrow_holds_ending',
-    'FROZEN orders whose hold lapses within a day; the money then returns to the buyer.',
+    'FROZEN orders whose hold lapses within a day.',
     ({ registry }) => registry?.holdsEnding,
   ),
   {
@@ -128,12 +128,12 @@ export const storeMetrics: readonly MetricDefinition[] = [
   },
   gauge(
     'artseal_escrow_unanswered_attempts',
-    'Consecutive attempts that the provider did not answer, over all orders with an open instruction.',
+    'Consecutive attempts that the provider did not answer, over all open orders.',
     ({ registry }) => registry && sum(registry.openInstructions.map((each) => each.failedAttempts)),
   ),
   gauge(
     'artseal_escrow_oldest_unanswered_seconds',
-    'Age of the oldest instruction that was sent and not answered; 0 if there is none.',
+    'Age of the oldest unanswered instruction; 0 if there is none.',
     ({ registry, nowMs }) => {
       const unanswered = registry?.openInstructions.filter(({ status }) => status === 'UNKNOWN');
       return unanswered && Math.max(0, ...unanswered.map((each) => secondsSince(each.oldestAtMs, nowMs)));
@@ -141,7 +141,7 @@ export const storeMetrics: readonly MetricDefinition[] = [
   ),
   gauge(
     'artseal_escrow_lookup_delay_seconds',
-    'How long the next order has been due for a lookup at the provider; 0 if none is due.',
+    'How long the next lookup at the provider has been due; 0 if none is.',
     ({ registry, nowMs }) => registry && secondsSince(registry.nextLookUpAtMs ?? nowMs, nowMs),
   ),
   counter(
@@ -151,7 +151,7 @@ export const storeMetrics: readonly MetricDefinition[] = [
   ),
   {
     name: 'artseal_webhook_endpoints',
-    help: 'Webhook endpoints by state: healthy or failing by the last delivery, or disabled.',
+    help: 'Webhook endpoints: healthy or failing by the last delivery, or disabled.',
     type: 'gauge',
     labels: ['state'],
     read: ({ registry: { webhooks } = {} }) =>
@@ -163,13 +163,13 @@ export const storeMetrics: readonly MetricDefinition[] = [
   },
   gauge(
     'artseal_webhook_longest_failing_seconds',
-    'How long the longest failing endpoint has failed; it is disabled after five days. 0 if none fails.',
+    'How long the longest failing endpoint has failed; 0 if none fails.',
     ({ registry, nowMs }) =>
       registry && secondsSince((registry.webhooks.failingSinceS ?? nowMs / 1_000) * 1_000, nowMs),
   ),
   {
     name: 'artseal_webhook_deliveries',
-    help: 'Undelivered events among the first 10000: pending ones are being sent or retried, waiting ones follow them.',
+    help: 'Undelivered events among the first 10000: pending ones are being sent or retried, waiting ones follow.',
     type: 'gauge',
     labels: ['status'],
     read: ({ registry: { webhooks } = {} }) =>
