@@ -28,7 +28,8 @@ export function lockFolder(dataDir: string, timeoutMs = defaultTimeoutMs): Folde
       throw new FolderInUse(
         `another artseal uses ${dataDir}, a server or a command: wait until it ends or stop it, or use another folder.`,
       );
-    throw cannotUse(file, error as Error);
+    // The error of an addon that cannot be loaded has no code, and says what to do.
+    throw error instanceof Error && 'code' in error ? cannotUse(file, error) : error;
   }
 }
 
