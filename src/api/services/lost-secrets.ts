@@ -55,70 +55,55 @@ export async function replaceLostSecrets(dependencies: IssuanceDependencies, by:
 async function* lostSecrets(
   dependencies: IssuanceDependencies,
   by: Actor,
-  replaced: Replaced,
+  { apiKeys, webhooks, logKeys }: Replaced,
 ): AsyncIterable<() => Promise<unknown>> {
   const { execute, keyRing } = dependencies;
+  const { rotateKey } = createIssuance(dependencies);
   const isLost = (sealed: readonly SealedKey[]) => findUnopened(sealed, keyRing, by.atS).length > 0;
+
+  async function replaceKey({ keyId: replacedKeyId, caller }: StoredKey) {
+    const { key, apiSecret } = await rotateKey(replacedKeyId, 0, by);
+    apiKeys.push({ caller, replacedKeyId, keyId: key.keyId, apiKey: key.apiKey, apiSecret });
+  }
+
+  /** Disables a webhook whose URL is lost, and leaves it the origin of that URL: its owner must set it again. */
+  async function replaceWebhook(
+    { webhookId, caller, origin }: StoredWebhook,
+    isUrlLost: boolean,
+    isSecretLost: boolean,
+  ) {
+    const named = { webhookId, owner: undefined, by };
+    if (isUrlLost) {
+      const change = { url: sealUrl(keyRing, webhookId, origin), status: 'DISABLED' } as const;
+      await execute({ kind: 'ChangeWebhook', ...named, change });
+    }
+    const secret = isSecretLost ? newWebhookSecret() : '';
+    if (isSecretLost) {
+      const sealedSecret = keyRing.seal(secret, webhookId);
+      await execute({ kind: 'RotateWebhookSecret', ...named, sealedSecret, previousEndsAtS: by.atS });
+    }
+    webhooks.push({ caller, webhookId, secret, lostUrl: isUrlLost ? origin : '' });
+  }
+
+  /** Adds one key to the log and ends all others. */
+  async function replaceLogKeys(origin: string, lost: readonly SealedKey[]) {
+    const key = mintLogKey(origin, keyRing, by.atS);
+    // First: after a crash between the two the log has a key that signs.
+    await execute({ kind: 'RotateLogKey', by, key, endsAtS: by.atS });
+    for (const { keyId } of lost) {
+      await execute({ kind: 'EndLogKey', vkey: keyId, atS: by.atS });
+      logKeys.push({ replacedVkey: keyId, vkey: key.vkey });
+    }
+  }
+
   for await (const key of allOf((page) => execute({ kind: 'ListKeys', page })))
-    if (isLost([key])) yield () => replaceKey(key, dependencies, by, replaced);
+    if (isLost([key])) yield () => replaceKey(key);
   for await (const webhook of allOf((page) => execute({ kind: 'ListWebhooks', owner: undefined, page }))) {
-    const [isUrlLost, isSecretLost] = [
-      isLost(sealedWebhookUrl(webhook)),
-      isLost(sealedWebhookSecrets(webhook)),
-    ];
-    if (isUrlLost || isSecretLost)
-      yield () => replaceWebhook(webhook, { isUrlLost, isSecretLost }, dependencies, by, replaced);
+    const isUrlLost = isLost(sealedWebhookUrl(webhook));
+    const isSecretLost = isLost(sealedWebhookSecrets(webhook));
+    if (isUrlLost || isSecretLost) yield () => replaceWebhook(webhook, isUrlLost, isSecretLost);
   }
   const { origin, ...log } = await execute({ kind: 'GetLog' });
   const lost = findUnopened(sealedLogKeys(log), keyRing, by.atS);
-  if (origin !== undefined && lost.length > 0)
-    yield () => replaceLogKeys(origin, lost, dependencies, by, replaced);
-}
-
-async function replaceKey(
-  { keyId: replacedKeyId, caller }: StoredKey,
-  dependencies: IssuanceDependencies,
-  by: Actor,
-  { apiKeys }: Replaced,
-): Promise<void> {
-  const { key, apiSecret } = await createIssuance(dependencies).rotateKey(replacedKeyId, 0, by);
-  apiKeys.push({ caller, replacedKeyId, keyId: key.keyId, apiKey: key.apiKey, apiSecret });
-}
-
-/** Disables a webhook whose URL is lost, and leaves it the origin of that URL: its owner must set it again. */
-async function replaceWebhook(
-  { webhookId, caller, origin }: StoredWebhook,
-  { isUrlLost, isSecretLost }: { readonly isUrlLost: boolean; readonly isSecretLost: boolean },
-  { execute, keyRing }: IssuanceDependencies,
-  by: Actor,
-  { webhooks }: Replaced,
-): Promise<void> {
-  const named = { webhookId, owner: undefined, by };
-  if (isUrlLost) {
-    const change = { url: sealUrl(keyRing, webhookId, origin), status: 'DISABLED' } as const;
-    await execute({ kind: 'ChangeWebhook', ...named, change });
-  }
-  const secret = isSecretLost ? newWebhookSecret() : '';
-  if (isSecretLost) {
-    const sealedSecret = keyRing.seal(secret, webhookId);
-    await execute({ kind: 'RotateWebhookSecret', ...named, sealedSecret, previousEndsAtS: by.atS });
-  }
-  webhooks.push({ caller, webhookId, secret, lostUrl: isUrlLost ? origin : '' });
-}
-
-/** Adds one key to the log and ends all others. */
-async function replaceLogKeys(
-  origin: string,
-  lost: readonly SealedKey[],
-  { execute, keyRing }: IssuanceDependencies,
-  by: Actor,
-  { logKeys }: Replaced,
-): Promise<void> {
-  const key = mintLogKey(origin, keyRing, by.atS);
-  // First: after a crash between the two the log has a key that signs.
-  await execute({ kind: 'RotateLogKey', by, key, endsAtS: by.atS });
-  for (const { keyId } of lost) {
-    await execute({ kind: 'EndLogKey', vkey: keyId, atS: by.atS });
-    logKeys.push({ replacedVkey: keyId, vkey: key.vkey });
-  }
+  if (origin !== undefined && lost.length > 0) yield () => replaceLogKeys(origin, lost);
 }

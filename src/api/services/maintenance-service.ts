@@ -1,9 +1,19 @@
-import { MaintenanceService, ReloadResponse_Part_Result } from '../../../gen/artseal/v1/maintenance_pb.ts';
+import {
+  CheckResponse_Level,
+  MaintenanceService,
+  ReloadResponse_Part_Result,
+} from '../../../gen/artseal/v1/maintenance_pb.ts';
 import { checkReason } from '../../domain/audit-entry.ts';
 import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
-import { type Implementation, implement, type Operations, operation, parsed } from '../operation.ts';
+import {
+  type Implementation,
+  implement,
+  type Operations,
+  operation,
+  parsed,
+  streaming,
+} from '../operation.ts';
 import { actorOf } from '../principal.ts';
-import { createCheckOperation } from './check-operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { createLogKeyOperations } from './log-key-operations.ts';
 import { createRetentionOperations } from './retention-operations.ts';
@@ -11,13 +21,21 @@ import { createSecretOperations } from './secret-operations.ts';
 
 /** MaintenanceService, for operators. */
 export function createMaintenanceService(dependencies: ServiceDependencies): Implementation {
-  const { reload } = dependencies;
+  const { check, reload } = dependencies;
   return implement(MaintenanceService, 'operate', {
     ...createClockOperations(dependencies),
     ...createRetentionOperations(dependencies),
     ...createSecretOperations(dependencies),
     ...createLogKeyOperations(dependencies),
-    ...createCheckOperation(dependencies),
+    check: streaming({
+      parse: () => parsed([], () => undefined),
+      run: async function* (_, { signal }) {
+        for await (const { level: word, ...finding } of check(signal)) {
+          const level = CheckResponse_Level[word.toUpperCase() as Uppercase<typeof word>];
+          yield { ...finding, level };
+        }
+      },
+    }),
     reload: operation({
       parse: () => parsed([], () => undefined),
       run: async (_, call) => {
