@@ -10,7 +10,6 @@ import { createTypedTransport } from '../../../src/client/typed.ts';
 import { unavailable } from '../../../src/domain/reason.ts';
 import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import type { Execute } from '../../../src/store/store.ts';
-import { transports } from '../../http/connect/transports.ts';
 import { acceptClock, painting, time } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
@@ -41,32 +40,29 @@ async function started(t: Pick<TestContext, 'after'>, { env, ...options }: Servi
   /** The newest entries of an action. */
   const audited = async (action: string) =>
     (await clients.admin.listAuditLog({ pageSize: 100 })).entries.filter((entry) => entry.action === action);
-  return { clock, service, token, actor, audited, ...clients };
+  return { clock, service, actor, audited, ...clients };
 }
 
 const shared = await started(fileScope);
 const keyed = (key: string) => ({ headers: { 'Idempotency-Key': key } });
 
-for (const [name, transport] of Object.entries(transports)) {
-  test(`every call is served: ${name}`, async () => {
-    const { service, token } = shared;
-    const { maintenance } = typedClients(transport(service.internalUrl, token));
-    assert.equal((await maintenance.getClock({})).fault, '');
-    assert.equal((await maintenance.acceptClock({})).accepted, '2026-11-21T20:00:00+08:00');
-    assert.deepEqual((await maintenance.countExpired({})).years, []);
-    assert.deepEqual((await maintenance.eraseExpired({})).years, []);
-    assert.equal((await maintenance.reencryptSecrets({})).masterKey, 'main');
-    assert.deepEqual((await maintenance.rotateSecrets({})).apiKeys, []);
-    const { key } = await maintenance.rotateLogKey({ overlapSeconds: 0 });
-    assert.deepEqual((await maintenance.listLogKeys({})).keys, [key]);
-    assert.equal((await maintenance.reload({})).parts.length, 1);
-    const { message } = await typedError(
-      maintenance.rotateLogKey({ signsInSeconds: -1, overlapSeconds: 366 * dayS + 1 }),
-      'VALIDATION_FAILED',
-    );
-    assert.match(message, /^signsInSeconds must be 0 to 31622400; overlapSeconds must be 0 to 31622400/);
-  });
-}
+test('every call is served', async () => {
+  const { maintenance } = shared;
+  assert.equal((await maintenance.getClock({})).fault, '');
+  assert.equal((await maintenance.acceptClock({})).accepted, '2026-11-21T20:00:00+08:00');
+  assert.deepEqual((await maintenance.countExpired({})).years, []);
+  assert.deepEqual((await maintenance.eraseExpired({})).years, []);
+  assert.equal((await maintenance.reencryptSecrets({})).masterKey, 'main');
+  assert.deepEqual((await maintenance.rotateSecrets({})).apiKeys, []);
+  const { key } = await maintenance.rotateLogKey({ overlapSeconds: 0 });
+  assert.deepEqual((await maintenance.listLogKeys({})).keys, [key]);
+  assert.equal((await maintenance.reload({})).parts.length, 1);
+  const { message } = await typedError(
+    maintenance.rotateLogKey({ signsInSeconds: -1, overlapSeconds: 366 * dayS + 1 }),
+    'VALIDATION_FAILED',
+  );
+  assert.match(message, /^signsInSeconds must be 0 to 31622400; overlapSeconds must be 0 to 31622400/);
+});
 
 test('a reason that is too long changes nothing', async () => {
   const { maintenance, admin } = shared;
