@@ -1,4 +1,5 @@
 import { AdminService, type AuditEntry } from '../../gen/artseal/v1/admin_pb.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import type { Command } from './command.ts';
 import { type CallSession, calls, sinceOf } from './session.ts';
 
@@ -32,12 +33,18 @@ type Members = Readonly<Record<string, unknown>>;
 
 const membersOf = (json: string): Members | undefined => (json === '' ? undefined : JSON.parse(json));
 
-/** The members that differ: `status "ACTIVE" → "REVOKED"`. */
+/** The members that differ: `status "ACTIVE" → "REVOKED"`. Times in Unix seconds, `…AtS`, are shown as timestamps. */
 function changesText(before: Members = {}, after: Members = {}): string {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return names
-    .map((name) => [name, JSON.stringify(before[name]), JSON.stringify(after[name])] as const)
+    .map((name) => [name.replace(/AtS$/, 'At'), valueText(name, before), valueText(name, after)] as const)
     .filter(([, old, now]) => old !== now)
     .map(([name, old, now]) => (old === undefined ? `${name} ${now}` : `${name} ${old} → ${now ?? 'none'}`))
     .join(', ');
+}
+
+function valueText(name: string, { [name]: value }: Members): string | undefined {
+  return name.endsWith('AtS') && typeof value === 'number'
+    ? utcTimestamp(value * 1_000)
+    : JSON.stringify(value);
 }

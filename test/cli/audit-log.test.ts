@@ -33,6 +33,12 @@ for (const connection of connections)
     assert.ok(line.endsWith(ending), line);
   });
 
+test('the times in a change are printed as timestamps', async (t) => {
+  const { artseal } = await registryOfAlice(t);
+  await artseal.text('token create --name ledger --scopes read --expires 2099-01-01T00:00:00Z');
+  assert.match(await artseal.text('audit-log'), /, expiresAt 2099-01-01T00:00:00Z, revokedAt null {2}by /);
+});
+
 test('an actor whose name has line breaks is printed on one line', async (t) => {
   const { env, keyId, entries } = await registryOfAlice(t);
   const forging = { SUDO_USER: 'mallory\n2026-11-21  key resume\u001b[2J', SUDO_UID: '0\u202e' };
