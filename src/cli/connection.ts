@@ -237,6 +237,10 @@ function explain(thrown: unknown, server: string): Error {
   // A network error has a cause, which says enough, unless the connection broke: then the call may have been carried out.
   const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
   const advice = error.cause === undefined || code === 'ECONNRESET' ? `: see ${hangsPage}` : '';
+  if (info === undefined && ['ERR_HTTP2_ERROR', 'ERR_SSL_WRONG_VERSION_NUMBER'].includes(code ?? ''))
+    return new Error(
+      `${server} is not an internal API: check the port, and that the URL begins with https:// only if it has TLS (${code})`,
+    );
   if (info === undefined) return new Error(`${server} does not answer (${error.rawMessage})${advice}`);
   if (error.code === Code.Unimplemented)
     return new Error(`${server} does not know this command: its version is not ${buildInfo.version}`);

@@ -37,7 +37,7 @@ test('the admin socket of a folder with a long path is used', async (t) => {
 });
 
 test('a remote command needs a URL and a token that the server knows', async (t) => {
-  const { internalUrl } = await startService(t);
+  const { internalUrl, publicUrl } = await startService(t);
   for (const [env, url, code, message] of [
     [
       {},
@@ -62,6 +62,9 @@ test('a remote command needs a URL and a token that the server knows', async (t)
       1,
       /^artseal: http:\/\/127\.0\.0\.1:1 does not answer \(.*ECONNREFUSED/,
     ],
+    ...[publicUrl, internalUrl.replace('http:', 'https:')].map(
+      (wrong) => [{ ARTSEAL_TOKEN: 'it_1' }, wrong, 1, /is not an internal API: check the port/] as const,
+    ),
   ] as const)
     assert.match(await artsealWith(env, ['--url', url]).errors(code, 'key list'), message);
 });
