@@ -1612,7 +1612,7 @@ export const Token_Scope = {
   LINK: 5,
 
   /**
-   * Everything that operators do, also issue tokens with any scope.
+   * Everything that operators do, including issuing tokens with any scope.
    *
    * @generated from enum value: OPERATE = 6;
    */
@@ -1897,7 +1897,7 @@ export const ListAllEventsResponseSchema: GenMessage<ListAllEventsResponse> = /*
   messageDesc(file_artseal_v1_admin, 49);
 
 /**
- * An event, and whose it is.
+ * An event and its owner.
  *
  * @generated from message artseal.v1.ListAllEventsResponse.Entry
  */
@@ -2093,14 +2093,14 @@ export type RedeliverEventsRequest = Message<"artseal.v1.RedeliverEventsRequest"
   webhookId: string;
 
   /**
-   * The event with this sequence, whatever the status of its delivery. Give either this or `since`.
+   * Sends the event with this sequence, even if it was delivered. Give either this or `since`.
    *
    * @generated from field: optional int64 sequence = 2;
    */
   sequence?: bigint | undefined;
 
   /**
-   * RFC 3339, at most 30 days ago: all events of the endpoint's types from this time on that were not delivered.
+   * Sends all undelivered events of the endpoint's types from this time on. RFC 3339, at most 30 days ago.
    *
    * @generated from field: optional string since = 3;
    */
@@ -2244,7 +2244,8 @@ export const RevokeLinkResponseSchema: GenMessage<RevokeLinkResponse> = /*@__PUR
 /**
  * Manages platforms, their API keys, the tokens of internal systems, the ids of buyers and sellers at the payment provider,
  * and the events, webhooks and links to evidence of all callers.
- * Every method needs a token with the scope operate, and returns PERMISSION_DENIED without it.
+ * Every method needs the scope operate, and returns PERMISSION_DENIED without it. Commands on the
+ * machine of the server have it without a token.
  *
  * @generated from service artseal.v1.AdminService
  */

@@ -13,27 +13,27 @@ export const file_artseal_v1_backup: GenFile = /*@__PURE__*/
   fileDesc("ChdhcnRzZWFsL3YxL2JhY2t1cC5wcm90bxIKYXJ0c2VhbC52MSI7Cg5CYWNrdXBQcm9ncmVzcxIMCgRzdGVwGAEgASgJEgwKBGRvbmUYAiABKAMSDQoFdG90YWwYAyABKAMixAMKBkJhY2t1cBIMCgRmaWxlGAEgASgJEhMKC2Vudmlyb25tZW50GAIgASgJEhAKCGN1cnJlbmN5GAMgASgJEhAKCHRha2VuX2F0GAQgASgJEg8KB2FydHNlYWwYBSABKAkSDgoGc2NoZW1hGAYgASgFEg8KB2ZpbGluZ3MYByABKAMSFgoObGFzdF9maWxpbmdfbm8YCCABKAkSDgoGb3JkZXJzGAkgASgDEjEKC251bWJlcl9nYXBzGAogAygLMhwuYXJ0c2VhbC52MS5CYWNrdXAuTnVtYmVyR2FwEhMKC21hc3Rlcl9rZXlzGAsgAygJEhkKEWhvbGRzX21hc3Rlcl9rZXlzGAwgASgIGrUBCglOdW1iZXJHYXASLwoEa2luZBgBIAEoDjIhLmFydHNlYWwudjEuQmFja3VwLk51bWJlckdhcC5LaW5kEgwKBHllYXIYAiABKAUSDQoFYWZ0ZXIYAyABKAUSDwoHdGhyb3VnaBgEIAEoBRITCgtyZXN0b3JlZF9hdBgFIAEoCSI0CgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIKCgZGSUxJTkcQARIKCgZFU0NST1cQAiIjChNDcmVhdGVCYWNrdXBSZXF1ZXN0EgwKBGZpbGUYASABKAkieAoUQ3JlYXRlQmFja3VwUmVzcG9uc2USLgoIcHJvZ3Jlc3MYASABKAsyGi5hcnRzZWFsLnYxLkJhY2t1cFByb2dyZXNzSAASJAoGYmFja3VwGAIgASgLMhIuYXJ0c2VhbC52MS5CYWNrdXBIAEIKCghyZXNwb25zZSJwChRSb3RhdGVCYWNrdXBzUmVxdWVzdBIMCgRpbnRvGAEgASgJEgwKBGtlZXAYAiABKAUSIgoVaWZfb2xkZXJfdGhhbl9zZWNvbmRzGAMgASgFSACIAQFCGAoWX2lmX29sZGVyX3RoYW5fc2Vjb25kcyLwAQoVUm90YXRlQmFja3Vwc1Jlc3BvbnNlEi4KCHByb2dyZXNzGAEgASgLMhouYXJ0c2VhbC52MS5CYWNrdXBQcm9ncmVzc0gAEj4KCHJvdGF0aW9uGAIgASgLMiouYXJ0c2VhbC52MS5Sb3RhdGVCYWNrdXBzUmVzcG9uc2UuUm90YXRpb25IABpbCghSb3RhdGlvbhIMCgRmaWxlGAEgASgJEhAKCHRha2VuX2F0GAIgASgJEg4KBmlzX25ldxgDIAEoCBIPCgdyZW1vdmVkGAQgAygJEg4KBmJyb2tlbhgFIAMoCUIKCghyZXNwb25zZSIjChNWZXJpZnlCYWNrdXBSZXF1ZXN0EgwKBGZpbGUYASABKAkizgEKFFZlcmlmeUJhY2t1cFJlc3BvbnNlEi4KCHByb2dyZXNzGAEgASgLMhouYXJ0c2VhbC52MS5CYWNrdXBQcm9ncmVzc0gAEjsKB3ZlcmRpY3QYAiABKAsyKC5hcnRzZWFsLnYxLlZlcmlmeUJhY2t1cFJlc3BvbnNlLlZlcmRpY3RIABo9CgdWZXJkaWN0EiIKBmJhY2t1cBgBIAEoCzISLmFydHNlYWwudjEuQmFja3VwEg4KBmZhdWx0cxgCIAMoCUIKCghyZXNwb25zZTKgAgoNQmFja3VwU2VydmljZRJYCgxDcmVhdGVCYWNrdXASHy5hcnRzZWFsLnYxLkNyZWF0ZUJhY2t1cFJlcXVlc3QaIC5hcnRzZWFsLnYxLkNyZWF0ZUJhY2t1cFJlc3BvbnNlIgOQAgIwARJbCg1Sb3RhdGVCYWNrdXBzEiAuYXJ0c2VhbC52MS5Sb3RhdGVCYWNrdXBzUmVxdWVzdBohLmFydHNlYWwudjEuUm90YXRlQmFja3Vwc1Jlc3BvbnNlIgOQAgIwARJYCgxWZXJpZnlCYWNrdXASHy5hcnRzZWFsLnYxLlZlcmlmeUJhY2t1cFJlcXVlc3QaIC5hcnRzZWFsLnYxLlZlcmlmeUJhY2t1cFJlc3BvbnNlIgOQAgEwAUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
 
 /**
- * How far the work is.
+ * The progress of the work.
  *
  * @generated from message artseal.v1.BackupProgress
  */
 export type BackupProgress = Message<"artseal.v1.BackupProgress"> & {
   /**
-   * What is done now, such as `copying artseal.db`.
+   * The current step, such as `copying artseal.db`.
    *
    * @generated from field: string step = 1;
    */
   step: string;
 
   /**
-   * Bytes that are done.
+   * Bytes done in this step.
    *
    * @generated from field: int64 done = 2;
    */
   done: bigint;
 
   /**
-   * Bytes in all; 0 if the step has no count.
+   * All bytes of this step; 0 if they are not counted.
    *
    * @generated from field: int64 total = 3;
    */
@@ -125,7 +125,7 @@ export type Backup = Message<"artseal.v1.Backup"> & {
   masterKeys: string[];
 
   /**
-   * Whether they are in it. Those of a production never are.
+   * Whether the backup contains these master keys. A backup of a production never does.
    *
    * @generated from field: bool holds_master_keys = 12;
    */
@@ -156,14 +156,14 @@ export type Backup_NumberGap = Message<"artseal.v1.Backup.NumberGap"> & {
   year: number;
 
   /**
-   * The number before the first skipped one.
+   * The last number before the gap.
    *
    * @generated from field: int32 after = 3;
    */
   after: number;
 
   /**
-   * The last skipped one.
+   * The last skipped number.
    *
    * @generated from field: int32 through = 4;
    */
@@ -185,7 +185,7 @@ export const Backup_NumberGapSchema: GenMessage<Backup_NumberGap> = /*@__PURE__*
   messageDesc(file_artseal_v1_backup, 1, 0);
 
 /**
- * What the numbers are of.
+ * What is numbered.
  *
  * @generated from enum artseal.v1.Backup.NumberGap.Kind
  */
@@ -207,7 +207,7 @@ export const Backup_NumberGap_Kind = {
 } as const;
 
 /**
- * What the numbers are of.
+ * What is numbered.
  *
  * @generated from enum artseal.v1.Backup.NumberGap.Kind
  */
@@ -288,7 +288,8 @@ export type RotateBackupsRequest = Message<"artseal.v1.RotateBackupsRequest"> & 
   keep: number;
 
   /**
-   * Takes none if the last attempt succeeded and its backup is younger: 60 to 1,728,000; absent to take one always.
+   * If the last attempt succeeded and its backup is younger than this, the server takes none: 60 to 1,728,000. If absent, it
+   * always takes one.
    *
    * @generated from field: optional int32 if_older_than_seconds = 3;
    */
@@ -368,7 +369,7 @@ export type RotateBackupsResponse_Rotation = Message<"artseal.v1.RotateBackupsRe
   removed: string[];
 
   /**
-   * Names of files that are incomplete backups. A person has to look at them.
+   * Names of incomplete backups in the folder. An operator has to look at them.
    *
    * @generated from field: repeated string broken = 5;
    */
@@ -460,9 +461,9 @@ export const VerifyBackupResponse_VerdictSchema: GenMessage<VerifyBackupResponse
 
 /**
  * Takes and verifies backups on the machine of the server, in a process of their own. The streams send the progress, and the
- * result in their last message. A client that ends its call stops the work, which then removes its unfinished files. A server
- * runs one backup, verification or check at a time; the next one is rejected with RATE_LIMITED. Set no deadline: the server ends
- * the call after a minute at the latest if it has one. Idempotency-Key has no effect.
+ * result in their last message. If the client cancels the call, the work stops and removes its unfinished files. A server runs
+ * one backup, verification or check at a time, and rejects others with RATE_LIMITED. Set no deadline: the server shortens a
+ * longer one to a minute. Idempotency-Key has no effect.
  * Every method needs the scope operate. A token can only name files in the folder of ARTSEAL_BACKUP_DIR; a user of the
  * machine, over its Unix socket, can name any absolute path that the server may use.
  *

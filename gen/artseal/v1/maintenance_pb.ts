@@ -37,7 +37,7 @@ export type GetClockResponse = Message<"artseal.v1.GetClockResponse"> & {
   clock: string;
 
   /**
-   * The time of the newest record, likewise; empty if there is none.
+   * The time of the newest record, in the same form; empty if there is none.
    *
    * @generated from field: string newest_record = 2;
    */
@@ -89,7 +89,7 @@ export type AcceptClockResponse = Message<"artseal.v1.AcceptClockResponse"> & {
   accepted: string;
 
   /**
-   * The time of the newest record before, likewise; empty if there was none.
+   * The time of the newest record before the call, in the same form; empty if there was none.
    *
    * @generated from field: string newest_record = 2;
    */
@@ -168,7 +168,7 @@ export const CountExpiredRequestSchema: GenMessage<CountExpiredRequest> = /*@__P
  */
 export type CountExpiredResponse = Message<"artseal.v1.CountExpiredResponse"> & {
   /**
-   * What this call counted, oldest first. A year may go on in the next call.
+   * What this call counted, oldest first. The next call may count more of the last year.
    *
    * @generated from field: repeated artseal.v1.ExpiredYear years = 1;
    */
@@ -227,7 +227,7 @@ export const EraseExpiredRequestSchema: GenMessage<EraseExpiredRequest> = /*@__P
  */
 export type EraseExpiredResponse = Message<"artseal.v1.EraseExpiredResponse"> & {
   /**
-   * What this call erased, oldest first. A year may go on in the next call.
+   * What this call erased, oldest first. The next call may erase more of the last year.
    *
    * @generated from field: repeated artseal.v1.ExpiredYear years = 1;
    */
@@ -249,7 +249,7 @@ export const EraseExpiredResponseSchema: GenMessage<EraseExpiredResponse> = /*@_
   messageDesc(file_artseal_v1_maintenance, 8);
 
 /**
- * Secrets that are encrypted with the same master key.
+ * How many secrets a master key encrypts.
  *
  * @generated from message artseal.v1.MasterKeyUse
  */
@@ -267,7 +267,7 @@ export type MasterKeyUse = Message<"artseal.v1.MasterKeyUse"> & {
   secrets: number;
 
   /**
-   * Those of them that are in use, not of ended keys.
+   * How many of them are in use. Secrets of ended keys are not.
    *
    * @generated from field: int32 needed = 3;
    */
@@ -305,7 +305,7 @@ export const ReencryptSecretsRequestSchema: GenMessage<ReencryptSecretsRequest> 
  */
 export type ReencryptSecretsResponse = Message<"artseal.v1.ReencryptSecretsResponse"> & {
   /**
-   * Name of the master key that all secrets are now encrypted with, except those of ended keys whose master key is gone.
+   * Name of the master key that now encrypts all secrets, except secrets of ended keys whose own master key is lost.
    *
    * @generated from field: string master_key = 1;
    */
@@ -319,14 +319,14 @@ export type ReencryptSecretsResponse = Message<"artseal.v1.ReencryptSecretsRespo
   reencrypted: number;
 
   /**
-   * Before this call, by name of the master key.
+   * The secrets of each master key before this call.
    *
    * @generated from field: repeated artseal.v1.MasterKeyUse before = 3;
    */
   before: MasterKeyUse[];
 
   /**
-   * After it.
+   * The secrets of each master key after this call.
    *
    * @generated from field: repeated artseal.v1.MasterKeyUse after = 4;
    */
@@ -386,7 +386,7 @@ export type RotateSecretsResponse = Message<"artseal.v1.RotateSecretsResponse"> 
   logKeys: RotateSecretsResponse_LogKey[];
 
   /**
-   * Whether another call has to look for more.
+   * Whether there may be more: then repeat the call.
    *
    * @generated from field: bool has_more = 4;
    */
@@ -444,7 +444,7 @@ export const RotateSecretsResponse_ApiKeySchema: GenMessage<RotateSecretsRespons
   messageDesc(file_artseal_v1_maintenance, 13, 0);
 
 /**
- * A webhook of which a secret or the URL was lost.
+ * A webhook that has lost a secret or its URL.
  *
  * @generated from message artseal.v1.RotateSecretsResponse.Webhook
  */
@@ -484,7 +484,7 @@ export const RotateSecretsResponse_WebhookSchema: GenMessage<RotateSecretsRespon
   messageDesc(file_artseal_v1_maintenance, 13, 1);
 
 /**
- * A replaced key of the evidence log. Several may be replaced by the same.
+ * A replaced key of the evidence log. One new key may replace several.
  *
  * @generated from message artseal.v1.RotateSecretsResponse.LogKey
  */
@@ -600,8 +600,8 @@ export type RotateLogKeyRequest = Message<"artseal.v1.RotateLogKeyRequest"> & {
   signsInSeconds: number;
 
   /**
-   * How long the earlier keys sign besides the new one, in seconds: 0 to 31,622,400, 0 if an old key has leaked. The default is
-   * 2,592,000.
+   * How long the earlier keys sign besides the new one, in seconds: 0 to 31,622,400, by default 2,592,000. Use 0 if an old key
+   * has leaked.
    *
    * @generated from field: optional int32 overlap_seconds = 2;
    */
@@ -634,7 +634,7 @@ export type RotateLogKeyResponse = Message<"artseal.v1.RotateLogKeyResponse"> & 
   key?: LogKey | undefined;
 
   /**
-   * When the earlier keys stop to sign, unless they stop before. RFC 3339, whole seconds, in the business time zone.
+   * When the earlier keys stop signing; a key that has an earlier end keeps it. RFC 3339, whole seconds, in the business time zone.
    *
    * @generated from field: string others_end_at = 2;
    */
@@ -666,7 +666,7 @@ export const ReloadRequestSchema: GenMessage<ReloadRequest> = /*@__PURE__*/
  */
 export type ReloadResponse = Message<"artseal.v1.ReloadResponse"> & {
   /**
-   * Empty if no server runs, and a command works on the data folder alone.
+   * Empty if no server runs, because the command has then opened the data folder itself.
    *
    * @generated from field: repeated artseal.v1.ReloadResponse.Part parts = 1;
    */
@@ -681,7 +681,7 @@ export const ReloadResponseSchema: GenMessage<ReloadResponse> = /*@__PURE__*/
   messageDesc(file_artseal_v1_maintenance, 20);
 
 /**
- * Something that a server can read again.
+ * Something that a server can reload.
  *
  * @generated from message artseal.v1.ReloadResponse.Part
  */
@@ -699,7 +699,7 @@ export type ReloadResponse_Part = Message<"artseal.v1.ReloadResponse.Part"> & {
   result: ReloadResponse_Part_Result;
 
   /**
-   * Of RELOADED, the names of the master keys, or when the certificate expires. Otherwise why.
+   * If RELOADED, the names of the master keys, or when the certificate expires. Otherwise the reason.
    *
    * @generated from field: string detail = 3;
    */
@@ -791,7 +791,7 @@ export type CheckResponse = Message<"artseal.v1.CheckResponse"> & {
   part: string;
 
   /**
-   * A sentence without its full stop. That of a warning or fault says what to do.
+   * What was found, without a full stop. A warning or fault also says what to do.
    *
    * @generated from field: string text = 3;
    */
@@ -855,7 +855,8 @@ export const CheckResponse_LevelSchema: GenEnum<CheckResponse_Level> = /*@__PURE
 /**
  * Maintains a deployment: its clock, the secrets that its master keys encrypt, the keys of its evidence log, and the erasure of
  * filings whose retention period is over. A change is effective in the running server before the response is sent.
- * Every method needs a token with the scope operate, and returns PERMISSION_DENIED without it.
+ * Every method needs the scope operate, and returns PERMISSION_DENIED without it. Commands on the
+ * machine of the server have it without a token.
  *
  * @generated from service artseal.v1.MaintenanceService
  */
@@ -872,7 +873,7 @@ export const MaintenanceService: GenService<{
   },
   /**
    * Accepts the clock for filings although it is before the newest record, far ahead of it, or was set by more than a day. Check
-   * the clock twice first: filings keep wrong times. The evidence log records it publicly.
+   * the clock twice first: the time of a filing can never be corrected. The public evidence log records the call.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.MaintenanceService.AcceptClock
@@ -884,7 +885,7 @@ export const MaintenanceService: GenService<{
   },
   /**
    * Counts some of the filings that EraseExpired would erase, oldest first: those without open order whose records are all more
-   * than five years old. Age is counted up to the newest filing. Call it with next_page_token to count the rest.
+   * than five years old at the time of the newest filing. Call it with next_page_token to count the rest.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.MaintenanceService.CountExpired
@@ -896,8 +897,9 @@ export const MaintenanceService: GenService<{
   },
   /**
    * Erases the texts, prices, hashes and salts of some of these filings for good, oldest first. Numbers, times and the evidence
-   * log stay, and every proof stays valid. Call it with next_page_token to erase the rest; each call makes other writes wait only
-   * shortly. Unused parts of the database file may hold erased texts until it is rewritten, and backups until they are deleted.
+   * log stay, and every proof stays valid. Call it with next_page_token to erase the rest; each call delays other writes only
+   * briefly. Unused parts of the database file may hold erased texts until the file is rewritten. Backups hold them until they are
+   * deleted.
    * Reasons: VALIDATION_FAILED, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.MaintenanceService.EraseExpired
@@ -921,10 +923,10 @@ export const MaintenanceService: GenService<{
     output: typeof ReencryptSecretsResponseSchema;
   },
   /**
-   * Replaces some of the secrets that no master key opens, because one is lost. A server starts only with master keys that open
-   * all secrets in use, so that there is nothing to replace; artseal secrets rotate works without a server. Repeat the call until
-   * has_more is false. The new secrets are only in this response: a repeated call, also one with the same Idempotency-Key, replaces
-   * only what is still lost.
+   * Replaces some of the secrets that no master key can decrypt, because a master key is lost. A running server usually finds
+   * none, because it starts only with master keys that decrypt all secrets in use: stop it and run artseal secrets rotate. Repeat
+   * the call until has_more is false. Only this response has the new secrets: a repeated call, also one with the same
+   * Idempotency-Key, replaces only what is still lost.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.MaintenanceService.RotateSecrets
@@ -946,8 +948,8 @@ export const MaintenanceService: GenService<{
     output: typeof ListLogKeysResponseSchema;
   },
   /**
-   * Adds a key to the evidence log, and ends the earlier ones after an overlap. Then their seeds are erased. At most four keys sign
-   * at the same time.
+   * Adds a key to the evidence log, and ends the earlier keys after an overlap. Then the server erases their seeds. At most four
+   * keys sign at the same time.
    * Reasons: VALIDATION_FAILED, NOT_FOUND if the log was never served and has no key.
    *
    * @generated from rpc artseal.v1.MaintenanceService.RotateLogKey
@@ -972,9 +974,9 @@ export const MaintenanceService: GenService<{
   },
   /**
    * Checks the deployment part by part, with the settings that the server started with, and changes nothing. It runs in a process
-   * of its own and reads the whole database once, which takes long for a large one. A client that ends its call stops it. Set no
-   * deadline: the server ends a call with one after a minute at the latest. A server runs one backup, verification or check at a
-   * time; the next one is rejected with RATE_LIMITED.
+   * of its own and reads the whole database once, which takes long for a large one. If the client cancels the call, the check stops.
+   * Set no deadline: the server shortens a longer one to a minute. A server runs one backup, verification or check at a time, and
+   * rejects others with RATE_LIMITED.
    * Reasons: RATE_LIMITED, UNAVAILABLE.
    *
    * @generated from rpc artseal.v1.MaintenanceService.Check

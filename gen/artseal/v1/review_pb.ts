@@ -35,7 +35,7 @@ export type Order = Message<"artseal.v1.Order"> & {
   review?: string | undefined;
 
   /**
-   * The payment provider's own name for the hold; absent if it is not known.
+   * The payment provider's id of the hold; absent if it is not known.
    *
    * @generated from field: optional string reference = 3;
    */
@@ -113,7 +113,7 @@ export const Order_OpenInstruction_Kind = {
   REFUND: 3,
 
   /**
-   * Make no hold, or end the one that was made.
+   * Cancel the hold, also one that is not made yet.
    *
    * @generated from enum value: CANCEL = 4;
    */
@@ -291,15 +291,15 @@ export const DecideOrderRequest_Decision = {
   LOOK_AGAIN: 1,
 
   /**
-   * Accepts the status of the provider of an order that waits for a person.
+   * Accepts the provider's status of an order that waits for a person.
    *
    * @generated from enum value: ACCEPT = 2;
    */
   ACCEPT: 2,
 
   /**
-   * Makes the provider return what it holds for an order that waits for a person, also in place of a release that did
-   * not arrive.
+   * Makes the provider return what it holds for an order that waits for a person. It can replace a release that did not
+   * arrive.
    *
    * @generated from enum value: RETURN = 3;
    */
@@ -362,15 +362,15 @@ export type EndOrderRequest = Message<"artseal.v1.EndOrderRequest"> & {
   escrowId: string;
 
   /**
-   * RELEASED if the seller was paid, REFUNDED if the buyer has the money, CLOSED if nothing was held. For an ended order
-   * that waits for a person, its state.
+   * RELEASED if the seller was paid, REFUNDED if the buyer has the money, CLOSED if nothing was held. If the order has
+   * ended already and waits for a person, give its current state.
    *
    * @generated from field: artseal.v1.Escrow.State end = 2;
    */
   end: Escrow_State;
 
   /**
-   * SHA-256 of the file that proves it: 64 lower-case hex digits, for the audit log.
+   * SHA-256 of the file that proves this end, for the audit log: 64 lower-case hex digits.
    *
    * @generated from field: string evidence = 3;
    */
@@ -411,7 +411,8 @@ export const EndOrderResponseSchema: GenMessage<EndOrderResponse> = /*@__PURE__*
 /**
  * Lists escrow orders for operators, and takes their decisions about orders that wait for a person or the payment
  * provider. A decision is stored with an entry in the audit log, and the running server carries it out at once.
- * Every method needs a token with the scope operate, and returns PERMISSION_DENIED without it.
+ * Every method needs the scope operate, and returns PERMISSION_DENIED without it. Commands on the
+ * machine of the server have it without a token.
  *
  * @generated from service artseal.v1.ReviewService
  */
@@ -428,7 +429,7 @@ export const ReviewService: GenService<{
     output: typeof ListOrdersResponseSchema;
   },
   /**
-   * Decides about an order. If the decision does not fit its state, ESCROW_STATE_CONFLICT says why.
+   * Decides about an order. If the state of the order does not allow the decision, ESCROW_STATE_CONFLICT says why.
    * Reasons: VALIDATION_FAILED, ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT.
    *
    * @generated from rpc artseal.v1.ReviewService.DecideOrder
@@ -439,9 +440,10 @@ export const ReviewService: GenService<{
     output: typeof DecideOrderResponseSchema;
   },
   /**
-   * Ends an order without the payment provider, which never responds again, for example because the account is gone.
-   * The provider gets no further instruction, except to return money that it turns out to hold for a CLOSED order. The
-   * history of the order marks the state as decided by an operator, and RELEASED adds the TRANSFER record.
+   * Ends an order without the payment provider. Use it if the provider will never respond again, for example because the
+   * account was closed. The provider gets no further instruction, unless it turns out to hold money for a CLOSED order:
+   * then the server makes it return the money. The history of the order marks the state as decided by an operator. RELEASED
+   * adds the TRANSFER record.
    * Reasons: VALIDATION_FAILED, ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.ReviewService.EndOrder
