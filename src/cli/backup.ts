@@ -33,7 +33,7 @@ import { present } from './session.ts';
 const common: CommonFlags = {
   usage: '[--offline-copy] [--url URL] [--progress] [--json]',
   details: [
-    'The server that runs on ARTSEAL_DATA_DIR does the work and uses the files. If none runs, the command does it itself.',
+    'The server that runs on ARTSEAL_DATA_DIR reads and writes the files. If none runs, the command does it itself.',
     '--offline-copy  does it without the server, from a snapshot of the database: for a server that hangs, or files that it may not use.',
     '--url https://HOST:PORT is the internal API of a remote server. FILE and DIR are then names in its ARTSEAL_BACKUP_DIR; the DIR',
     '. is that folder itself. It needs a token with the scope operate in ARTSEAL_TOKEN.',
@@ -72,9 +72,9 @@ const take: Action = {
 const rotate: Action = {
   usage: 'backup rotate --into DIR --keep N [--if-older-than PERIOD]',
   details: [
-    'Takes a backup into a folder, verifies it, and then removes the oldest of its earlier backups, except the newest N.',
+    'Takes a backup into DIR, verifies it, and then removes old backups of rotations, so that the newest N stay.',
     'If the new backup is damaged, it removes none and exits with 1. artseal check and the metrics report the result.',
-    '--if-older-than 24h  takes none if the last attempt succeeded and its backup is younger.',
+    '--if-older-than 24h  takes no backup if the last attempt succeeded and its backup is younger.',
     'serve does the same regularly if ARTSEAL_BACKUP_DIR is set.',
   ],
   common,
@@ -115,7 +115,7 @@ const verify: Action = {
   usage: 'backup verify FILE',
   details: [
     'Checks every byte: checksums, databases, the evidence hash of every filing, and the evidence log with its records.',
-    'Exit code 1 if something is wrong. Unpacks the backup into the TMPDIR of the process that does it meanwhile.',
+    'Exit code 1 if something is wrong. Needs space in TMPDIR to unpack the backup; if the server does it, in that of the server.',
   ],
   common,
   run: async (words, terminal) => {

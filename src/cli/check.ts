@@ -12,7 +12,7 @@ export const check: Command = {
   summary:
     'check the deployment: settings, files, disk, database, evidence log, keys, provider, TLS, backups',
   details: [
-    'Prints a line for each part: ok, warning, fault or unchecked, the part, and what is found or what to do.',
+    'Prints a line for each part: its level (ok, warning, fault or unchecked), its name, and what was found or what to do.',
     'Changes nothing. The server may run, hang or be stopped. Reads the whole database once, which takes long for a large one.',
     '--url https://HOST:PORT is the internal API of a remote server, which then checks itself. It needs a token with the scope operate',
     'in ARTSEAL_TOKEN.',

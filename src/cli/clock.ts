@@ -27,7 +27,7 @@ const accept: Action = {
   usage: 'clock accept [--reason TEXT] [--json]',
   details: [
     'Accepts the wall clock for filings although it is before the newest record, far ahead of it, or was set by more than a',
-    'day. Check the clock twice first: filings keep wrong times. The evidence log records it publicly. The server may run.',
+    'day. Check the clock twice first: the time of a filing cannot be corrected. The public evidence log records it.',
   ],
   ...calls(async ({ client, reason, show }) => {
     const { accepted, newestRecord } = await client(MaintenanceService).acceptClock({ reason });
@@ -41,5 +41,5 @@ const accept: Action = {
 export const clock: CommandGroup = {
   summary: 'show or accept the clock that dates filings',
   actions: [show, accept],
-  details: ['Whether the clock was set while the server ran, only a running server knows.'],
+  details: ['Only a running server knows whether the clock was set while it ran.'],
 };

@@ -18,7 +18,7 @@ export const events: Command = {
     '--platform  lists the events of one platform or internal system.',
     '--since     begins at a day (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration ago (90m, 12h, 7d).',
     '--after     begins after a position; with --platform, after a sequence.',
-    '--limit     lists at most so many.',
+    '--limit     lists at most N events.',
     'artseal webhooks deliveries lists their deliveries to a webhook.',
   ],
   ...calls(async (session) => {

@@ -63,10 +63,10 @@ const rotateKey: Action = {
 const fork: Action = {
   usage: 'evidence fork [--accept] [--reason TEXT] [--json]',
   details: [
-    'For a registry that contradicts its published log, because it was restored from a backup or log-checkpoint is lost. Says what',
-    'is wrong. With --accept the log continues under another name with a new key, and a leaf names the last checkpoint of the old',
-    'log. First try to put the right database or file back: everybody who checks the log sees a fork. It works on the data',
-    'folder alone: stop the server before.',
+    'Repairs a registry that contradicts its published log, for example after a restore or if log-checkpoint is lost. Without',
+    '--accept it only says what is wrong. With --accept the log continues under another name with a new key, and a leaf names the',
+    'last checkpoint of the old log. First try to put the right database or file back: everybody who checks the log sees a fork.',
+    'Stop the server first: the command opens the data folder itself, and takes no --url.',
     'Exit code 3 if there is something to do.',
   ],
   run: async (words, terminal) => {
@@ -123,9 +123,7 @@ function described(
 
 const links: Action = {
   usage: 'evidence links FILING_NO [--json]',
-  details: [
-    'Lists the unexpired links to the evidence of a filing, the newest first, without their secrets.',
-  ],
+  details: ['Lists the unexpired links to the evidence of a filing, the newest first, without their tokens.'],
   ...calls(({ client, words, showAll }) => {
     const filingNo = words.required('FILING_NO');
     return showAll(

@@ -71,7 +71,7 @@ const importing: Action = {
     '  {"platforms": {"NAME": {"buyers": {"ID": {"MEMBER": "VALUE"}}, "sellers": {"ID": {"MEMBER": "VALUE"}}}}}',
     '--platform NAME  reads {"buyers": …, "sellers": …}, all of one platform.',
     '--dry-run        only says what would change and what is wrong.',
-    `A file has at most ${partiesPerImportMax} parties, since a running server waits until they are written.`,
+    `A file has at most ${partiesPerImportMax} parties, because other writes wait until they are stored.`,
   ],
   ...calls(async ({ client, words, reason, show, printError }) => {
     const name = words.required('FILE');

@@ -15,7 +15,8 @@ export const reload: Command = {
   summary: 'have the running server read its master keys and certificates again',
   details: [
     'Does what SIGHUP does, and shows what the server uses now: the names of the master keys, and when certificates expire. All',
-    'other settings change only with a restart. If a file cannot be used, nothing changes, and the exit code is 1.',
+    'other settings change only with a restart. If a file cannot be used, what was in use stays, and the exit code is 1. If no',
+    'server runs, there is nothing to reload: the exit code is 1, too.',
   ],
   ...calls(async ({ client, show }) => {
     const { parts } = await client(MaintenanceService).reload({});

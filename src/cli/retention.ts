@@ -13,7 +13,7 @@ const purge: Action = {
     `Counts the filings without open order whose records are all more than ${retentionYears} years old. --erase erases their texts, prices,`,
     'hashes and salts for good. Numbers, times and the evidence log stay, and every proof stays valid.',
     'Age is counted up to the newest filing. If nothing was filed for long, run artseal clock accept before.',
-    'The server may run. If it is stopped, the file is also rewritten, so that unused parts of it keep nothing.',
+    'The server may run. If it is stopped, the file is also rewritten, so that no unused part of it holds erased texts.',
     'If the command is interrupted, run it again: it continues. Backups keep erased texts until they are removed.',
   ],
   common: callFlags,

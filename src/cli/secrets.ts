@@ -34,7 +34,7 @@ const rotate: Action = {
   details: [
     'For a lost master key. Replaces each API key whose secret cannot be opened, and shows the new secret once. Replaces the',
     'secrets of webhooks likewise, and disables the webhooks: their URLs are lost, and their owners must set them again. Stop the',
-    'server before: a running server still has the lost master key, so that there is nothing to replace.',
+    'server first: a running server still has the lost master key, and finds nothing to replace.',
   ],
   ...calls(
     async ({ client, reason, show, print, words }) => {

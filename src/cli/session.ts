@@ -15,9 +15,9 @@ import {
 export const callFlags: CommonFlags = {
   usage: '[--url URL]',
   details: [
-    'Without --url the command calls the server that runs on ARTSEAL_DATA_DIR. If none runs, it does the work itself.',
+    'Without --url, the command calls the server that runs on ARTSEAL_DATA_DIR. If none runs, it opens that folder itself.',
     '--url https://HOST:PORT is the internal API of a remote server. It needs a token with the scope operate in ARTSEAL_TOKEN.',
-    'ARTSEAL_CLIENT_CA_FILE, ARTSEAL_CLIENT_CERT_FILE and ARTSEAL_CLIENT_KEY_FILE are for its TLS.',
+    'ARTSEAL_CLIENT_CA_FILE, ARTSEAL_CLIENT_CERT_FILE and ARTSEAL_CLIENT_KEY_FILE name PEM files for its TLS.',
   ],
 };
 

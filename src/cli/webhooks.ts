@@ -69,7 +69,7 @@ const deliveries: Action = {
   usage: `webhooks deliveries WEBHOOK_ID [--status ${deliveryStatuses.join('|')}] [--limit N] [--json]`,
   details: [
     'Lists the deliveries of the last 30 days, the newest event first: status, attempts, and the first 512 bytes of the last',
-    'response. WAITING waits for an earlier event of the same resource. Events that are not claimed yet are not listed.',
+    'response. WAITING waits for an earlier event of the same resource. Events that are not queued yet are not listed.',
   ],
   ...calls(async (session) => {
     const { words, client } = session;
