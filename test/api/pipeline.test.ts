@@ -33,6 +33,7 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { sandbox } from '../store/promises/fixtures.ts';
 import { createManualClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
+import { implementOnly } from '../support/implement-only.ts';
 import { apiError } from '../support/rejected.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { ledger } from '../support/tokens.ts';
@@ -64,7 +65,7 @@ function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') 
     return { filingNo, author: 'Qi Baishi' };
   };
   const getProvenance = operation({ parse, run, ...over });
-  const dispatcher = createDispatcher([implement(ProvenanceService, scope, { getProvenance })]);
+  const dispatcher = createDispatcher([implementOnly(ProvenanceService, scope, { getProvenance })]);
   const request = create(GetProvenanceRequestSchema, { filingNo: 'AS-2026-000001' });
   return {
     runs: () => runs,
@@ -172,7 +173,7 @@ const eventOperations = {
 };
 
 test('the responses of a stream become messages, one by one', async () => {
-  const { stream } = createDispatcher([implement(EventService, 'read', eventOperations)]);
+  const { stream } = createDispatcher([implementOnly(EventService, 'read', eventOperations)]);
   const call = { principal: service, execute, signal: new AbortController().signal };
   const { watchEvents } = EventService.method;
   const answers = await Array.fromAsync(
@@ -305,7 +306,7 @@ test('calls that wait for another party do not count as running', {
       run: () => assert.fail('Nobody watches.'),
     }),
   };
-  const dispatcher = createDispatcher([implement(EventService, 'read', { listEvents, watchEvents })]);
+  const dispatcher = createDispatcher([implementOnly(EventService, 'read', { listEvents, watchEvents })]);
   const { identified: call } = await openCalls(t, dispatcher, Promise.resolve());
   const waits = Array.from({ length: callsUnderWayMax }, () => call(EventService.method.listEvents));
   await eventually('all of them to wait', 60_000, () => waiting === callsUnderWayMax);

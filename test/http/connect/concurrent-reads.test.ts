@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
-import { implement, operation, parsed } from '../../../src/api/operation.ts';
+import { operation, parsed } from '../../../src/api/operation.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { eventually } from '../../support/eventually.ts';
+import { implementOnly } from '../../support/implement-only.ts';
 import { ledger } from '../../support/tokens.ts';
 import { typedClients } from '../../support/typed-clients.ts';
 import { openOperations } from './bare-listener.ts';
@@ -20,7 +21,7 @@ test('64 reads of a caller run at the same time, and those that wait do not dela
       return {};
     },
   });
-  const { baseUrl } = await openOperations(t, implement(ProvenanceService, 'read', { getProvenance }), {
+  const { baseUrl } = await openOperations(t, implementOnly(ProvenanceService, 'read', { getProvenance }), {
     identify: (header) => ({ ...ledger, caller: String(header('authorization')) }),
   });
   const read = (token: string) =>

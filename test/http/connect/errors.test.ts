@@ -11,7 +11,7 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from '../../../gen/google/rpc/error_details_pb.ts';
-import { implement, operation, parsed } from '../../../src/api/operation.ts';
+import { operation, parsed } from '../../../src/api/operation.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { ApiError, type Reason, reasons, toApiError, unavailable } from '../../../src/domain/reason.ts';
 import { ValidationError } from '../../../src/domain/violation.ts';
@@ -19,6 +19,7 @@ import { toConnectError } from '../../../src/http/connect/errors.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
+import { implementOnly } from '../../support/implement-only.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { bearer, errorOf, typedClients, typedError } from '../../support/typed-clients.ts';
@@ -39,7 +40,7 @@ async function openListener(t: TestContext, { run, stored = async () => {} }: Wo
     await stored();
     return { outcome: { kind: 'DONE', result: undefined as never, isReplay: false } };
   };
-  const implementation = implement(ProvenanceService, 'read', { getProvenance });
+  const implementation = implementOnly(ProvenanceService, 'read', { getProvenance });
   const { baseUrl, logLines } = await openOperations(t, implementation, { execute });
   /** The log line of a call. */
   const logged = (requestId: string) =>

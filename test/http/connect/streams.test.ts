@@ -6,13 +6,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type CallOptions, type Client, createClient, type Transport } from '@connectrpc/connect';
 import { EventService, type WatchEventsResponse } from '../../../gen/artseal/v1/event_pb.ts';
 import { streamsMax } from '../../../src/api/concurrency-limit.ts';
-import { implement, operation, parsed, type StreamCall, streaming } from '../../../src/api/operation.ts';
+import { operation, parsed, type StreamCall, streaming } from '../../../src/api/operation.ts';
 import type { ServicePrincipal } from '../../../src/api/principal.ts';
 import { ApiError } from '../../../src/domain/reason.ts';
 import type { Identify } from '../../../src/http/connect/typed-calls.ts';
 import { fileArtwork, openEscrow, refundEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
+import { implementOnly } from '../../support/implement-only.ts';
 import { createRandom } from '../../support/random.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
@@ -42,7 +43,7 @@ async function openListener(t: TestContext, run: Operation, stalledMs?: number) 
     }
   };
   const parse = () => parsed([], () => undefined);
-  const implementation = implement(EventService, 'read', {
+  const implementation = implementOnly(EventService, 'read', {
     listEvents: operation({ parse, run: async () => ({}) }),
     watchEvents: streaming({ parse, run: (_input, call) => counted(call) }),
   });
