@@ -66,7 +66,10 @@ export function scopesOf(principal: Principal): readonly Scope[] {
 export function callerOf({ principal }: { readonly principal: Principal }): CallerRef {
   const { kind, callerId, caller } = principal;
   if (kind !== 'local') return { callerId, caller };
-  throw new ApiError('PERMISSION_DENIED', 'A local operator owns nothing: make this call with a token.');
+  throw new ApiError(
+    'PERMISSION_DENIED',
+    'A command without a token owns nothing: make this call with a token.',
+  );
 }
 
 function actorName(principal: Principal): string {

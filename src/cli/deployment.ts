@@ -51,9 +51,9 @@ export const upgrade: Command = {
   usage: 'upgrade [--check] [--without-copy] [--json]',
   summary: 'upgrade the database to this version, as serve does',
   details: [
-    '--check         only says what an upgrade does. Exit code 3 if there is something to do, 0 if not.',
-    '--without-copy  makes no copy of the database: only with a backup elsewhere.',
-    'Stop the server before.',
+    '--check         only says what an upgrade would do. Exit code 3 if there is something to do, 0 if not.',
+    '--without-copy  makes no copy of the database. Use it only if you have a backup.',
+    'Stop the server first.',
   ],
   run: async (words, terminal) => {
     const { env } = terminal;
@@ -93,7 +93,7 @@ function described(plan: UpgradePlan): string[] {
     `copy from before: ${copy}`,
     `disk: ${megabytes(neededBytes)} needed, ${megabytes(freeBytes)} free: ${room}`,
     `time: about ${estimatedS} s without service`,
-    ...(isInUse ? ['an artseal uses it, a server or a command: stop it first'] : []),
+    ...(isInUse ? ['a server or another command uses the database: stop it first'] : []),
   ];
 }
 

@@ -193,5 +193,5 @@ test('upgrade --check says that a server uses the database', async (t) => {
   const { dataDir } = await startService(t);
   addFurtherMigration(t);
   const { stdout } = await run(['upgrade', '--check'], { ARTSEAL_DATA_DIR: dataDir });
-  assert.match(stdout, /an artseal uses it, a server or a command: stop it first/);
+  assert.match(stdout, /a server or another command uses the database: stop it first/);
 });

@@ -123,7 +123,7 @@ test('check of a running service names the process that serves', async (t) => {
   for (const broken of ['null', `{"pid":${process.pid}}`]) {
     writeFileSync(join(service.dataDir, 'serving.json'), broken);
     const { of: now } = await check(env);
-    assert.match(now('serving').join(), /^warning: a process serves this folder that has not/);
+    assert.match(now('serving').join(), /^warning: a process serves this folder, but has not/);
   }
 });
 

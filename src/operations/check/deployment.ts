@@ -84,7 +84,7 @@ async function findServing(
   const record = readServingRecord(dataDir);
   if (record === undefined) {
     const text =
-      'a process serves this folder that has not published its id: it is starting, or is an older version';
+      'a process serves this folder, but has not published its id: it is starting, or is an older version';
     return { finding: warning(text) };
   }
   const serves = `the process ${record.pid} serves this folder at ${record.addresses.join(' and ')}`;
@@ -143,7 +143,7 @@ function* checkMasterKeys(
   if (unopened.length === 0) yield ok(uses(keyRing, keys, nowS));
   const isKnown = JSON.stringify(serving?.masterKeys) === JSON.stringify(keyRing.masterKeys);
   if (serving !== undefined && !isKnown)
-    yield warning(`the serving process has other master keys than these settings: run artseal reload`);
+    yield warning(`the server uses other master keys than these settings: run artseal reload`);
 }
 
 /** Says what each master key is needed for. */
