@@ -15,6 +15,7 @@ const service = await startService(fileScope, { clock, env: { ARTSEAL_TIME_ZONE:
 const { token: operator, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
 const clientsOf = (token: string) => typedClients(createTypedTransport(service.internalUrl, token));
 const { admin } = clientsOf(operator);
+const { caller: gallery } = await service.platform();
 
 /** The newest entries of the audit log. */
 const audited = async (pageSize: number) =>
@@ -81,9 +82,9 @@ const broken: readonly (readonly [fields: string, request: object])[] = [
   ['name', { name: '' }],
   ['scopes', { scopes: [Token_Scope.SCOPE_UNSPECIFIED] }],
   ['scopes', { scopes: [READ, 9] }],
-  ['scopes', { scopes: [OPERATE], platform: 'platform-1' }],
+  ['scopes', { scopes: [OPERATE], platform: gallery }],
   ['platform', { platform: 'nobody' }],
-  ['name', { name: 'platform-1' }],
+  ['name', { name: gallery }],
   ['expiresAt', { expiresAt: '2026-11-21T12:00:00Z' }],
   ['expiresAt', { expiresAt: 'soon' }],
   ['expiresAt', { expiresAt: '2026-13-01T00:00:00Z' }],
