@@ -19,7 +19,7 @@ import {
   presentSchema,
   upgradeFurther,
 } from './further-migration.ts';
-import { fileOne, sandbox } from './promises/fixtures.ts';
+import { crashCopy, fileOne, sandbox } from './promises/fixtures.ts';
 
 /** Opens a database, which upgrades it. */
 function open(t: TestContext, dataDir: string) {
@@ -161,6 +161,14 @@ test('a plan says what an upgrade does, and changes nothing', async (t) => {
   assert.ok(plan.neededBytes >= 2 * bytes.length && plan.freeBytes > 0 && plan.estimatedS >= 1);
   assert.deepEqual(readFileSync(file), bytes);
   assert.ok(!existsSync(copy));
+});
+
+test('a plan leaves the log of a killed process, so the next start still checks the database', async (t) => {
+  const dataDir = temporaryFolder(t);
+  open(t, dataDir);
+  const killed = crashCopy(t, dataDir);
+  planUpgrade(killed);
+  assert.notEqual(open(t, killed).checkedMs, undefined);
 });
 
 test('an upgrade needs room for the copy, unless it makes none', async (t) => {

@@ -105,7 +105,9 @@ export function copiesOf(database: string): readonly UpgradeCopy[] {
 export function planUpgrade(dataDir: string) {
   const database = databaseFile(dataDir);
   if (!existsSync(database)) throw new DatabaseError(`there is no database in ${dirname(database)}.`);
-  const client = new Sqlite(database, { fileMustExist: true });
+  // A connection that may write would remove the log when it closes, and the next start would not check the database.
+  const readonly = existsSync(`${database}-wal`);
+  const client = new Sqlite(database, { readonly, fileMustExist: true });
   try {
     client.pragma('query_only = ON');
     const due = migrationsFor(client);
