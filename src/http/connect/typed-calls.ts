@@ -97,6 +97,11 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   const router = createConnectRouter(routerOptions);
   serveMethods(router, dependencies);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  // Read once: reading an option takes as long as a call.
+  const options = router.handlers.map(
+    ({ method }) => [method, getOption(method, message_bytes_max)] as const,
+  );
+  const largeMessages = new Map<DescMethod, number>(options.filter(([, bytes]) => bytes > 0));
 
   /** Returns the caller. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED, PERMISSION_DENIED. */
   function identify(
@@ -110,7 +115,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     if (principal.kind === 'service') event.tokenId = principal.tokenId;
     // Here, because a message may be large.
     dependencies.calls.checkScope(principal, method);
-    open.hold(getOption(method, message_bytes_max));
+    const bytes = largeMessages.get(method);
+    if (bytes !== undefined) open.hold(bytes);
     return principal.caller;
   }
 
