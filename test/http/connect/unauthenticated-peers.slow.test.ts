@@ -21,7 +21,7 @@ import { connectOverHttp1 } from './transports.ts';
 /** Memory that clients without a token may keep alive, in bytes. */
 const heldBytesMax = 64 * 1_048_576;
 /** Largest growth of the process, in bytes: includes garbage, and memory that is free again. */
-const grownBytesMax = 2 * heldBytesMax;
+const grownBytesMax = 3 * heldBytesMax;
 const peers = 200;
 
 const { internalUrl: baseUrl, token, weigh } = await startWeighedService(fileScope);
