@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { pino } from 'pino';
 import { identifyLocal, userHeader } from '../api/authentication.ts';
 import { createCalls } from '../api/pipeline.ts';
@@ -9,12 +8,10 @@ import { createCheckpointFile } from '../evidence/log/publication.ts';
 import { createSigner } from '../evidence/log/signer.ts';
 import { createInMemoryTransport } from '../http/connect/typed-calls.ts';
 import { createBackupCommands } from '../operations/backup/commands.ts';
-import { checkInChild } from '../operations/check/child.ts';
 import { createChildCommands } from '../operations/child-commands.ts';
 import { openRegistry, type RegistryOptions, systemClock } from '../operations/registry.ts';
-import { reconciliationLimits } from '../payments/reconciliation/limits.ts';
 import { createService } from './service.ts';
-import { backupAccess } from './start.ts';
+import { configuredParts } from './start.ts';
 
 /** The services of a data folder in this process. Other processes cannot use the folder until it is closed. */
 export interface InProcess {
@@ -36,16 +33,16 @@ export async function openInProcess(
   const registry = await openRegistry(config, 'EXISTING', options);
   const { store, execute, keyRing } = registry;
   opened.defer(() => store.close());
-  const { environment, currency, dataDir, webhooks } = config;
-  const { parties, open } = config.provider;
-  const provider = await open(config.providerSettings, { dataDir, clock });
+  const { dataDir } = config;
+  const provider = await config.provider.open(config.providerSettings, { dataDir, clock });
   opened.defer(() => provider.close());
   const calendar = createCalendar(config.timeZone);
   const log = pino({ level: 'silent' });
   const commands = createChildCommands();
   opened.defer(commands.stop);
   const service = createService({
-    ...{ store, keyRing, clock, calendar, provider, log, environment, currency, webhooks },
+    ...{ store, keyRing, clock, calendar, provider, log },
+    ...configuredParts(config, commands, createBackupCommands(commands, dataDir)),
     publication: createSigner({
       ...{ execute, keyRing, clock, log, origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) },
       file: createCheckpointFile(dataDir),
@@ -53,12 +50,6 @@ export async function openInProcess(
     filingClock: { setByS: () => 0, refresh: async () => {} },
     isRolledBack: () => false,
     reload: async () => [],
-    partyRules: parties,
-    random: Math.random,
-    newInstructionId: randomUUIDv7,
-    backups: backupAccess(config, createBackupCommands(commands, dataDir)),
-    check: (signal) => checkInChild(commands, config.variables, signal),
-    limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs },
   });
   opened.defer(service.stop);
   const { dispatcher } = service;

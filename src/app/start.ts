@@ -18,7 +18,7 @@ import { readableByOthers } from '../lib/file-access.ts';
 import { type BackupCommands, createBackupCommands } from '../operations/backup/commands.ts';
 import { createBackupPlaces } from '../operations/backup/places.ts';
 import { checkInChild } from '../operations/check/child.ts';
-import { createChildCommands } from '../operations/child-commands.ts';
+import { type ChildCommands, createChildCommands } from '../operations/child-commands.ts';
 import { confidentialFiles, type Registry } from '../operations/registry.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
@@ -89,15 +89,7 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
     ...{ store, keyRing, clock, calendar, publication, provider, log },
     ...{ filingClock, reload },
     isRolledBack: () => findRollback() !== undefined,
-    environment: config.environment,
-    partyRules: config.provider.parties,
-    currency: config.currency,
-    random: Math.random,
-    newInstructionId: randomUUIDv7,
-    webhooks: config.webhooks,
-    backups: backupAccess(config, backups),
-    check: (signal) => checkInChild(commands, config.variables, signal),
-    limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...start.simulated.limits },
+    ...configuredParts(config, commands, backups, start.simulated.limits),
   });
   opened.defer(service.stop);
   notifications = service.notifications;
@@ -105,8 +97,28 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
   return { store, registry, calendar, publication, service, backups, ...health };
 }
 
+/** What a service takes from the settings, whether it has listeners or not. */
+export function configuredParts(
+  config: Config,
+  commands: ChildCommands,
+  backups: BackupCommands,
+  limits: Simulated['limits'] = {},
+) {
+  return {
+    environment: config.environment,
+    partyRules: config.provider.parties,
+    currency: config.currency,
+    random: Math.random,
+    newInstructionId: randomUUIDv7,
+    webhooks: config.webhooks,
+    backups: backupAccess(config, backups),
+    check: (signal: AbortSignal) => checkInChild(commands, config.variables, signal),
+    limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...limits },
+  };
+}
+
 /** Which backups callers may take. */
-export function backupAccess({ backups, variables }: Config, { run }: BackupCommands): BackupAccess {
+function backupAccess({ backups, variables }: Config, { run }: BackupCommands): BackupAccess {
   // systemd sets it to the folders of StateDirectory=.
   const serviceFolders = variables.STATE_DIRECTORY?.split(':');
   return { run, places: createBackupPlaces(backups.folder, serviceFolders), keepMin: backups.keep };
