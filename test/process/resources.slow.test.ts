@@ -6,16 +6,14 @@ import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { serveIssued } from '../support/issued.ts';
-import { rawAnswer } from '../support/raw-http.ts';
 import { artwork } from '../support/samples.ts';
-import { headersOf, send } from '../support/signed-request.ts';
+import { send } from '../support/signed-request.ts';
 import { typedCall } from '../support/typed-json.ts';
 import type { WatchedService } from '../support/watched-command.ts';
 
 const noProc = statSync('/proc/self/fd', { throwIfNoEntry: false }) === undefined;
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
-type Served = Awaited<ReturnType<typeof serveIssued>>;
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
@@ -83,66 +81,6 @@ test('closed connections leave no files open', { skip: noProc, timeout: 300_000 
       await eventually('their files are closed', timeoutMs, () => openFiles(service) < before + 10);
     });
   }
-});
-
-/** Makes requests that are let in and that are not; their ids. */
-async function requestsOfAllKinds(service: Served) {
-  const { publicUrl, internalUrl, platform, token } = service;
-  const target = '/api/v1/provenance/no-such-number';
-  const rest = [
-    await send(publicUrl, platform, {
-      ...filing,
-      nonce: 'the-nonce-sent',
-      headers: { 'Idempotency-Key': 'the-idempotency-key' },
-    }),
-    await send(publicUrl, platform, { target }),
-    await send(publicUrl, platform, { target, nonce: 'the-nonce-sent' }),
-    await send(publicUrl, { ...platform, apiSecret: 'the-wrong-secret' }, filing),
-    await send(publicUrl, platform, { target: '/the/unknown/route?the=query' }),
-    await send(publicUrl, platform, { ...filing, body: '{"the-odd-member":"the-odd-value"}' }),
-    await rawAnswer(publicUrl, 'this is the-garbled-request\r\n\r\n'),
-  ];
-  const typed = [
-    await typedCall(internalUrl, token, 'FilingService/ListFilings', {}),
-    await typedCall(internalUrl, token, 'FilingService/GetFiling', { filingNo: 'the-number-asked' }),
-    await typedCall(internalUrl, 'it_sandbox_the-wrong-token', 'FilingService/ListFilings', {}),
-  ];
-  return [...rest.map(({ headers }) => headers['x-request-id']), ...typed.map(({ requestId }) => requestId)];
-}
-
-test('the log is one JSON line a request, without secrets', { timeout: 300_000 }, async (t) => {
-  const service = await serveIssued(t, { ARTSEAL_LOG_LEVEL: 'trace' });
-  const { platform, token } = service;
-  const requestIds = await requestsOfAllKinds(service);
-  assert.equal(await service.stop(), 0);
-  const log = service.stderr();
-  const lines = log
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-
-  await t.test('each request has one line, with the request id of its response', () => {
-    const logged = lines.flatMap(({ requestId }) => (requestId === undefined ? [] : [requestId]));
-    assert.deepEqual(logged.toSorted(), requestIds.toSorted());
-  });
-
-  await t.test('a line has caller, operation and result', () => {
-    const [first] = lines.filter(({ requestId }) => requestId === requestIds[0]);
-    assert.equal(first.caller, platform.caller);
-    assert.match(first.operation, /FilingService\/CreateFiling/);
-    assert.equal(first.status, 200);
-  });
-
-  await t.test('no secret, token, signature, nonce or body is in it', () => {
-    const signed = headersOf(platform, { ...filing, nonce: 'the-nonce-sent' })['X-Signature'];
-    assert.equal(typeof signed, 'string');
-    const bodies = [artwork.author, artwork.material, 'the-odd-value'];
-    const secrets = [platform.apiSecret, token, 'the-wrong-token', 'the-wrong-secret', 'the-nonce-sent'];
-    for (const kept of [...secrets, ...bodies, 'the-idempotency-key', 'the-garbled-request']) {
-      assert.equal(log.includes(kept), false, `${kept} is in the log`);
-    }
-    assert.doesNotMatch(log, /\b[0-9a-f]{64}\b/);
-  });
 });
 
 test('a silent log is silent, and a misspelt setting is warned of by its name alone', {

@@ -35,7 +35,8 @@ test('each call leaves one log line with its result, and nothing confidential', 
 
   const call = async (target: string, body: string, more: { apiSecret?: string; nonce?: string } = {}) => {
     const { apiSecret = platform.apiSecret, nonce = newNonce() } = more;
-    const headers = headersOf({ ...platform, apiSecret }, { target, body, nonce });
+    const key = { 'Idempotency-Key': `marked-key-${nonce}` };
+    const headers = headersOf({ ...platform, apiSecret }, { target, body, nonce, headers: key });
     confidential.add(nonce).add(String(headers['X-Signature'])).add(apiSecret);
     const signed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
     const answer = await send(service.publicUrl, platform, { target, body, headers: signed });
