@@ -42,53 +42,22 @@ export interface StreamCall {
   readonly signal: AbortSignal;
 }
 
-/** The input parsed from a message, or the violations in it. */
-export type Parsed<Input> =
-  | { readonly input: Input; readonly violations?: never }
-  | { readonly violations: readonly Violation[]; readonly input?: never };
-
-/** The input that `make` returns, if there is no violation. */
-export function parsed<Input>(violations: readonly Violation[], make: () => Input): Parsed<Input> {
-  return violations.length > 0 ? { violations } : { input: make() };
+/** The first step of an operation. */
+interface Checked<I extends DescMessage> {
+  /** Returns the rules that a message breaks; none by default. */
+  check?(message: MessageShape<I>, principal: Principal): readonly Violation[];
 }
 
-/** The two steps of an operation. `run` throws ApiError, or rejects with it. */
-interface Steps<I extends DescMessage, Input, CallOf, Response> {
-  /** Parses and validates a message. */
-  parse(message: MessageShape<I>, principal: Principal): Parsed<Input>;
-  /** Runs the call. */
-  run(input: Input, call: CallOf): Response;
+/** An operation that returns one message. `run` takes a checked message. It throws ApiError, or rejects with it. */
+export interface UnaryOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage>
+  extends Checked<I> {
+  run(message: MessageShape<I>, call: Call): Promise<MessageInitShape<O>>;
 }
 
-/** An operation that returns one message, whatever its input is. */
-export interface AnyOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage>
-  extends Steps<I, never, Call, Promise<MessageInitShape<O>>> {
-  readonly kind: DescMethodUnary['methodKind'];
-}
-
-/** An operation that returns a stream of messages, whatever its input is. */
-export interface AnyStreamingOperation<
-  I extends DescMessage = DescMessage,
-  O extends DescMessage = DescMessage,
-> extends Steps<I, never, StreamCall, AsyncIterable<MessageInitShape<O>>> {
-  readonly kind: DescMethodServerStreaming['methodKind'];
-}
-
-/** Makes an operation that returns one message. */
-export function operation<I extends DescMessage, O extends DescMessage, Input>(
-  steps: Steps<I, Input, Call, Promise<MessageInitShape<O>>>,
-): AnyOperation<I, O> {
-  return { kind: 'unary', ...(steps as Steps<I, never, Call, Promise<MessageInitShape<O>>>) };
-}
-
-/** Makes an operation that returns a stream of messages. */
-export function streaming<I extends DescMessage, O extends DescMessage, Input>(
-  steps: Steps<I, Input, StreamCall, AsyncIterable<MessageInitShape<O>>>,
-): AnyStreamingOperation<I, O> {
-  return {
-    kind: 'server_streaming',
-    ...(steps as Steps<I, never, StreamCall, AsyncIterable<MessageInitShape<O>>>),
-  };
+/** An operation that returns a stream of messages. */
+export interface StreamingOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage>
+  extends Checked<I> {
+  run(message: MessageShape<I>, call: StreamCall): AsyncIterable<MessageInitShape<O>>;
 }
 
 /** The message of a call and its violations. A field with a violation keeps its default. */
@@ -105,9 +74,9 @@ export function operationName({ parent, name }: DescMethod): string {
 /** An operation for each RPC of a service. */
 export type Operations<S extends DescService> = {
   readonly [Name in keyof S['method']]: S['method'][Name] extends DescMethodUnary<infer I, infer O>
-    ? AnyOperation<I, O>
+    ? UnaryOperation<I, O>
     : S['method'][Name] extends DescMethodServerStreaming<infer I, infer O>
-      ? AnyStreamingOperation<I, O>
+      ? StreamingOperation<I, O>
       : never;
 };
 
@@ -116,24 +85,21 @@ export interface Implementation {
   readonly service: DescService;
   /** The scope that writing calls need; `scopeNeeded` derives that of reading calls. */
   readonly scope: Scope;
-  readonly operations: ReadonlyMap<DescMethod, AnyOperation | AnyStreamingOperation>;
+  readonly operations: ReadonlyMap<DescMethod, UnaryOperation | StreamingOperation>;
 }
 
-/** Pairs a service with its operations. Throws if a method has none of its kind. */
+/** Pairs a service with its operations. Throws if a method that streams may not be repeated. */
 export function implement<S extends DescService>(
   service: S,
   scope: Scope,
   operations: Operations<S>,
 ): Implementation {
-  const entries = service.methods.map((method): [DescMethod, AnyOperation | AnyStreamingOperation] => {
-    const found = (operations as Record<string, AnyOperation | AnyStreamingOperation | undefined>)[
-      method.localName
-    ];
-    if (found === undefined || found.kind !== method.methodKind)
-      throw new Error(`${method} has no operation of its kind.`);
+  const found = operations as Readonly<Record<string, UnaryOperation | StreamingOperation>>;
+  const entries = service.methods.flatMap((method) => {
     if (isStreaming(method) && !mayRepeat(method))
       throw new Error(`${method} streams, so it must have NO_SIDE_EFFECTS or IDEMPOTENT.`);
-    return [method, found];
+    const operation = found[method.localName];
+    return operation === undefined ? [] : [[method, operation] as const];
   });
   return { service, scope, operations: new Map(entries) };
 }

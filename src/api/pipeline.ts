@@ -38,14 +38,14 @@ import {
 import { type RequestEvent, setCaller } from './call-observer.ts';
 import { createStreamLimit } from './concurrency-limit.ts';
 import {
-  type AnyOperation,
-  type AnyStreamingOperation,
   type Call,
   type Implementation,
   isWriting,
   operationName,
   type Reading,
   type StreamCall,
+  type StreamingOperation,
+  type UnaryOperation,
 } from './operation.ts';
 import { type Principal, scopesOf, type TypedPrincipal } from './principal.ts';
 
@@ -357,10 +357,9 @@ export function createDispatcher(implementations: readonly Implementation[]) {
       call: Call,
       violations?: readonly Violation[],
     ): Promise<Message> => {
-      const operation = allowed(method, call.principal);
-      if (operation.kind !== 'unary') throw new Error(`${method} is a stream.`);
-      const input = inputOf(operation, message, call.principal, violations);
-      return create(method.output, await operation.run(input, call));
+      const operation = allowed(method, call.principal) as UnaryOperation;
+      refuseInvalid(operation, message, call.principal, violations);
+      return create(method.output, await operation.run(message, call));
     },
     /** Calls the operation of a streaming method. Iterating throws as `invoke` does. */
     stream: async function* (
@@ -368,25 +367,22 @@ export function createDispatcher(implementations: readonly Implementation[]) {
       message: Message,
       call: StreamCall,
     ): AsyncGenerator<Message, void> {
-      const operation = allowed(method, call.principal);
-      if (operation.kind !== 'server_streaming') throw new Error(`${method} is no stream.`);
-      const input = inputOf(operation, message, call.principal);
-      for await (const response of operation.run(input, call)) yield create(method.output, response);
+      const operation = allowed(method, call.principal) as StreamingOperation;
+      refuseInvalid(operation, message, call.principal);
+      for await (const response of operation.run(message, call)) yield create(method.output, response);
     },
   };
 }
 
-/** Parses a message. Throws VALIDATION_FAILED. */
-function inputOf(
-  operation: AnyOperation | AnyStreamingOperation,
+/** Throws VALIDATION_FAILED for a message that breaks a rule. */
+function refuseInvalid(
+  operation: UnaryOperation | StreamingOperation,
   message: Message,
   principal: Principal,
   before: readonly Violation[] = [],
-): never {
-  const { input, violations = [] } = operation.parse(message, principal);
-  // The message names one violation of each field, the first. The reader's come first: they describe what the caller sent.
-  rejectViolations([...before, ...violations]);
-  return input as never;
+): void {
+  // The error names one violation of each field, the first. The reader's come first: they describe what the caller sent.
+  rejectViolations([...before, ...(operation.check?.(message, principal) ?? [])]);
 }
 
 /** Throws PERMISSION_DENIED. */

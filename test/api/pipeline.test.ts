@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { create, type DescMethodUnary } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
 import {
   EventService,
   type WatchEventsRequest,
@@ -15,7 +14,7 @@ import {
   GetProvenanceResponseSchema,
   ProvenanceService,
 } from '../../gen/artseal/v1/provenance_pb.ts';
-import { type Call, implement, operation, parsed, streaming } from '../../src/api/operation.ts';
+import { implement, type StreamingOperation, type UnaryOperation } from '../../src/api/operation.ts';
 import {
   type CallResult,
   createCalls,
@@ -39,9 +38,10 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { ledger } from '../support/tokens.ts';
 
 const { getProvenance: method } = ProvenanceService.method;
-type ProvenanceOperation = Parameters<
-  typeof operation<typeof GetProvenanceRequestSchema, typeof GetProvenanceResponseSchema, string>
->[0];
+type ProvenanceOperation = UnaryOperation<
+  typeof GetProvenanceRequestSchema,
+  typeof GetProvenanceResponseSchema
+>;
 
 const platform: Principal = {
   kind: 'platform',
@@ -59,12 +59,11 @@ const admit = () => assert.fail('The first command admits the call.');
 /** Invokes one operation that counts how often it ran. */
 function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') {
   let runs = 0;
-  const parse: ProvenanceOperation['parse'] = ({ filingNo }) => ({ input: filingNo });
-  const run: ProvenanceOperation['run'] = async (filingNo) => {
+  const run: ProvenanceOperation['run'] = async ({ filingNo }) => {
     runs += 1;
     return { filingNo, author: 'Qi Baishi' };
   };
-  const getProvenance = operation({ parse, run, ...over });
+  const getProvenance = { run, ...over };
   const dispatcher = createDispatcher([implementOnly(ProvenanceService, scope, { getProvenance })]);
   const request = create(GetProvenanceRequestSchema, { filingNo: 'AS-2026-000001' });
   return {
@@ -80,14 +79,14 @@ function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') 
 }
 
 /** An operation that returns an empty message. */
-const empty = operation({ parse: () => parsed([], () => undefined), run: async () => ({}) });
+const empty: UnaryOperation = { run: async () => ({}) };
 
 const broken = (field: string, rule: string): Violation => ({ field, rule });
 
-test('an operation gets its input and the call, and its response becomes a message', async () => {
+test('an operation gets its message and the call, and its response becomes a message', async () => {
   const seen: unknown[] = [];
   const { invoke } = dispatching({
-    run: async (filingNo, call) => {
+    run: async ({ filingNo }, call) => {
       seen.push(filingNo, call.execute, call.principal);
       return { filingNo, retentionYears: 5 };
     },
@@ -102,7 +101,7 @@ test('an operation gets its input and the call, and its response becomes a messa
 
 test("violations of the reader and of the operation are reported together, the reader's first", async () => {
   const { invoke, runs } = dispatching({
-    parse: () => ({ violations: [broken('price', 'is required'), broken('era', 'is x')] }),
+    check: () => [broken('price', 'is required'), broken('era', 'is x')],
   });
   const sent = [broken('colour', 'is not part of this request'), broken('size', 'must be a string')];
   await assert.rejects(
@@ -123,9 +122,9 @@ test('a violation of the reader alone prevents the operation from running', asyn
   assert.equal(runs(), 1);
 });
 
-test('only operators may call an operation for operators; for others its request is not parsed', async () => {
-  const parse = () => assert.fail('The request of somebody who may not ask was parsed.');
-  const { invoke, runs } = dispatching({ parse }, 'operate');
+test('only operators may call an operation for operators; for others its request is not checked', async () => {
+  const check = () => assert.fail('The request of somebody who may not ask was checked.');
+  const { invoke, runs } = dispatching({ check }, 'operate');
   for (const principal of [platform, service]) {
     await assert.rejects(invoke(principal, [broken('x', 'is unknown')]), apiError('PERMISSION_DENIED'));
   }
@@ -149,27 +148,17 @@ test('an error of an operation is thrown as it is', async () => {
   await assert.rejects(invoke(), (thrown) => thrown === error);
 });
 
-test('a service cannot be implemented without each of its methods', () => {
-  for (const { localName: missing } of EscrowService.methods) {
-    const others = EscrowService.methods.filter(({ localName }) => localName !== missing);
-    const operations = Object.fromEntries(others.map(({ localName }) => [localName, empty]));
-    assert.throws(() => implement(EscrowService, 'read', operations as never), {
-      message: /has no operation/,
-    });
-  }
-});
-
 /** The operations of EventService; the second returns a stream. */
 const eventOperations = {
   listEvents: empty,
-  watchEvents: streaming({
-    parse: ({ after = 0n }: WatchEventsRequest) =>
-      parsed(after < 0n ? [broken('after', 'must not be below 0')] : [], () => after),
-    run: async function* (after: bigint) {
+  watchEvents: {
+    check: ({ after = 0n }: WatchEventsRequest) =>
+      after < 0n ? [broken('after', 'must not be below 0')] : [],
+    run: async function* ({ after = 0n }: WatchEventsRequest) {
       yield { next: after };
       yield { next: after + 1n };
     },
-  }),
+  },
 };
 
 test('the responses of a stream become messages, one by one', async () => {
@@ -203,19 +192,6 @@ test('a method that streams must do no harm if it is repeated', () => {
   };
   assert.throws(implementing(IDEMPOTENCY_UNKNOWN), /must have NO_SIDE_EFFECTS or IDEMPOTENT/);
   for (const idempotency of [NO_SIDE_EFFECTS, IDEMPOTENT]) assert.doesNotThrow(implementing(idempotency));
-});
-
-test('a method needs an operation of its kind', () => {
-  const { listEvents, watchEvents } = eventOperations;
-  const swapped = [
-    { listEvents, watchEvents: empty },
-    { listEvents: watchEvents, watchEvents },
-  ];
-  for (const operations of swapped) {
-    assert.throws(() => implement(EventService, 'read', operations as never), {
-      message: /has no operation of its kind/,
-    });
-  }
 });
 
 /** The largest number of running calls. */
@@ -290,22 +266,16 @@ test('calls that wait for another party do not count as running', {
 }, async (t) => {
   const over = Promise.withResolvers<void>();
   let waiting = 0;
-  const { listEvents, watchEvents } = {
-    listEvents: operation({
-      parse: () => parsed([], () => undefined),
-      run: async (_input, call: Call) => {
-        await call.pause(() => {
-          waiting += 1;
-          return over.promise;
-        });
-        return {};
-      },
-    }),
-    watchEvents: streaming({
-      parse: () => parsed([], () => undefined),
-      run: () => assert.fail('Nobody watches.'),
-    }),
+  const listEvents: UnaryOperation = {
+    run: async (_, call) => {
+      await call.pause(() => {
+        waiting += 1;
+        return over.promise;
+      });
+      return {};
+    },
   };
+  const watchEvents: StreamingOperation = { run: () => assert.fail('Nobody watches.') };
   const dispatcher = createDispatcher([implementOnly(EventService, 'read', { listEvents, watchEvents })]);
   const { identified: call } = await openCalls(t, dispatcher, Promise.resolve());
   const waits = Array.from({ length: callsUnderWayMax }, () => call(EventService.method.listEvents));

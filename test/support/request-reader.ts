@@ -15,7 +15,7 @@ export function requestReader(service: DescService, { operations }: Pick<Impleme
     const parsedTarget = parseRequestTarget(target);
     const route = findRoute(routes, verb, parsedTarget);
     const { message, violations } = route.read(parsedTarget, Buffer.from(body));
-    const more = operations.get(route.method)?.parse(message, ledger).violations ?? [];
+    const more = operations.get(route.method)?.check?.(message, ledger) ?? [];
     rejectViolations([...violations, ...more]);
     return message;
   };

@@ -1,6 +1,6 @@
 import type { AdminService } from '../../../gen/artseal/v1/admin_pb.ts';
 import { checkReason } from '../../domain/audit-entry.ts';
-import { type Operations, operation, parsed } from '../operation.ts';
+import type { Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { linkMessage } from './evidence-service.ts';
@@ -20,14 +20,14 @@ export function createLinkOperations({
       },
       respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
     }),
-    revokeLink: operation({
-      parse: (request) => parsed(checkReason(request.reason), () => request),
+    revokeLink: {
+      check: ({ reason }) => checkReason(reason),
       run: async ({ linkId, reason }, call) => {
         const named = { linkId, filingNo: undefined, owner: undefined };
         const by = actorOf(call, clock, reason);
         const link = await call.execute({ kind: 'RevokeLink', by, ...named });
         return { link: linkMessage(link, timestamp), filingNo: link.filingNo };
       },
-    }),
+    },
   };
 }

@@ -8,7 +8,7 @@ import {
   type PlatformSchema,
   type UpdatePlatformRequest,
 } from '../../../gen/artseal/v1/admin_pb.ts';
-import { type AuditEntry, checkReason } from '../../domain/audit-entry.ts';
+import type { AuditEntry } from '../../domain/audit-entry.ts';
 import { checkMonth, checkSince, instantOf, yearOf } from '../../domain/calendar.ts';
 import {
   type AgreementChange,
@@ -18,20 +18,14 @@ import {
 } from '../../domain/caller.ts';
 import type { Platform, PlatformUsage } from '../../store/caller-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
+import { type Call, type Implementation, implement } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import { createEventOperations } from './admin-events.ts';
 import { createLinkOperations } from './admin-links.ts';
 import { createWebhookOperations } from './admin-webhooks.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import {
-  createKeyOperations,
-  numberOf,
-  parseReasoned,
-  quotaField,
-  type Reasoned,
-  tierOf,
-} from './key-operations.ts';
+import { numberOf } from './event-service.ts';
+import { checkReasoned, createKeyOperations, quotaField, type Reasoned, tierOf } from './key-operations.ts';
 import { listing } from './paging.ts';
 import { createPartyOperations } from './party-operations.ts';
 import { createTokenOperations } from './token-operations.ts';
@@ -43,7 +37,7 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
   const byOf = (call: Call, { reason }: Reasoned) => actorOf(call, clock, reason);
 
   const settingPlatform = (status: PlatformStatus) => ({
-    parse: parseReasoned<{ readonly caller: string }>,
+    check: checkReasoned,
     run: async (request: Reasoned & { readonly caller: string }, call: Call) => {
       const [by, { caller: name }] = [byOf(call, request), request];
       const changed = await call.execute({ kind: 'SetPlatformStatus', by, name, status });
@@ -65,20 +59,21 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
       find: (_, page, { execute }) => execute({ kind: 'ListPlatforms', page }),
       respond: ({ items }) => ({ platforms: items.map(platformMessage) }),
     }),
-    getPlatform: operation({
-      parse: ({ caller }) => parsed([], () => caller),
-      run: async (name, { execute }) => ({ platform: platformMessage(await platformOf(execute, name)) }),
-    }),
-    updatePlatform: operation({
-      parse: (request) => parsed(checkReason(request.reason), () => request),
+    getPlatform: {
+      run: async ({ caller }, { execute }) => ({
+        platform: platformMessage(await platformOf(execute, caller)),
+      }),
+    },
+    updatePlatform: {
+      check: checkReasoned,
       run: async (request, call) => {
         const [by, change, name] = [byOf(call, request), toChange(request), request.caller];
         const changed = await call.execute({ kind: 'ChangeAgreement', by, name, change });
         return { platform: platformMessage(changed) };
       },
-    }),
-    suspendPlatform: operation(settingPlatform('SUSPENDED')),
-    resumePlatform: operation(settingPlatform('ACTIVE')),
+    },
+    suspendPlatform: settingPlatform('SUSPENDED'),
+    resumePlatform: settingPlatform('ACTIVE'),
     listUsage: listing(paging, {
       check: ({ month }) => checkMonthOrNow(month),
       find: async (request, page, { execute }) => {
@@ -87,8 +82,8 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
       },
       respond: ({ items, month }) => ({ month, usages: items.map(usageMessage) }),
     }),
-    getUsage: operation({
-      parse: (request) => parsed(checkMonthOrNow(request.month), () => request),
+    getUsage: {
+      check: ({ month }) => checkMonthOrNow(month),
       run: async (request, { execute }) => {
         const { callerId, caller, monthlyQuota } = await platformOf(execute, request.caller);
         const month = monthOf(request);
@@ -103,7 +98,7 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
           ...remainingField(monthlyQuota, calls),
         };
       },
-    }),
+    },
     listAuditLog: listing(paging, {
       check: ({ since }) => checkSince(since),
       find: ({ since }, page, { execute }) => {

@@ -4,7 +4,7 @@ import { checkReason } from '../../domain/audit-entry.ts';
 import { webhookStatuses } from '../../domain/webhook.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
-import { type Call, type Operations, operation, parsed } from '../operation.ts';
+import type { Call, Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkRequiredWord, checkWord, wordOf } from './enum-words.ts';
@@ -41,30 +41,30 @@ export function createWebhookOperations(
       },
       respond: ({ items }) => ({ webhooks: items.map(shown) }),
     }),
-    setWebhookStatus: operation({
-      parse: (request) => {
+    setWebhookStatus: {
+      check: ({ status, reason }) => [
+        ...checkRequiredWord('status', webhookStatuses, Webhook_Status, status),
+        ...checkReason(reason),
+      ],
+      run: async (request, call) => {
         const status = wordOf(webhookStatuses, Webhook_Status, request.status);
-        const violations = checkRequiredWord('status', webhookStatuses, Webhook_Status, request.status);
-        return parsed([...violations, ...checkReason(request.reason)], () => ({ request, status }));
-      },
-      run: async ({ request, status }, call) => {
         const change = { kind: 'ChangeWebhook', ...named(call, request), change: { status } } as const;
         const changed = await call.execute(change);
         onWebhookChange();
         return { webhook: shown(changed) };
       },
-    }),
-    removeWebhook: operation({
-      parse: (request) => parsed(checkReason(request.reason), () => request),
+    },
+    removeWebhook: {
+      check: ({ reason }) => checkReason(reason),
       run: async (request, call) => {
         await deleteWebhook(call.execute, named(call, request), call.executeNext);
         onWebhookChange();
         return {};
       },
-    }),
-    redeliverEvents: operation({
-      parse: (request) => parsed([...checkWhich(request), ...checkReason(request.reason)], () => request),
+    },
+    redeliverEvents: {
+      check: (request) => [...checkWhich(request), ...checkReason(request.reason)],
       run: (request, call) => redeliver(named(call, request), request, call),
-    }),
+    },
   };
 }

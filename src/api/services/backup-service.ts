@@ -6,7 +6,7 @@ import {
 } from '../../../gen/artseal/v1/backup_pb.ts';
 import type { BackupFacts, BackupOutput, BackupVerdict, Rotated } from '../../domain/backup.ts';
 import { checkRange, type Violation } from '../../domain/violation.ts';
-import { type Implementation, implement, parsed, streaming } from '../operation.ts';
+import { type Implementation, implement } from '../operation.ts';
 import type { Principal } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 
@@ -17,39 +17,35 @@ const olderThanS = { min: 60, max: 1_728_000 } as const;
 /** The operations of BackupService. A child process does the work. */
 export function createBackupService({ backups }: ServiceDependencies): Implementation {
   return implement(BackupService, 'operate', {
-    createBackup: streaming({
-      parse: ({ file }) => parsed(checkGiven('file', file), () => file),
-      run: async function* (name, { principal, signal }) {
-        const file = await backups.places.newFile(name, isLocal(principal));
+    createBackup: {
+      check: ({ file }) => checkGiven('file', file),
+      run: async function* (request, { principal, signal }) {
+        const file = await backups.places.newFile(request.file, isLocal(principal));
         for await (const output of backups.run<BackupFacts>([file], signal))
           yield responseOf(output, 'backup', backupMessage);
       },
-    }),
-    rotateBackups: streaming({
-      parse: ({ into, keep, ifOlderThanSeconds: olderS }, principal) =>
-        parsed(
-          [
-            ...checkKeep(keep, isLocal(principal) ? 1 : backups.keepMin),
-            ...(olderS === undefined ? [] : checkRange('ifOlderThanSeconds', olderS, olderThanS)),
-          ],
-          () => ({ into, keep, olderS }),
-        ),
-      run: async function* ({ into, keep, olderS }, { principal, signal }) {
+    },
+    rotateBackups: {
+      check: ({ keep, ifOlderThanSeconds: olderS }, principal) => [
+        ...checkKeep(keep, isLocal(principal) ? 1 : backups.keepMin),
+        ...(olderS === undefined ? [] : checkRange('ifOlderThanSeconds', olderS, olderThanS)),
+      ],
+      run: async function* ({ into, keep, ifOlderThanSeconds: olderS }, { principal, signal }) {
         const folder = await backups.places.folder(into, isLocal(principal));
         const unlessYoung = olderS === undefined ? [] : ['--if-older-than', `${olderS}s`];
         const words = ['rotate', '--into', folder, '--keep', String(keep), ...unlessYoung];
         for await (const output of backups.run<Rotated>(words, signal))
           yield responseOf(output, 'rotation', rotationMessage);
       },
-    }),
-    verifyBackup: streaming({
-      parse: ({ file }) => parsed(checkGiven('file', file), () => file),
-      run: async function* (name, { principal, signal }) {
-        const file = await backups.places.existingFile(name, isLocal(principal));
+    },
+    verifyBackup: {
+      check: ({ file }) => checkGiven('file', file),
+      run: async function* (request, { principal, signal }) {
+        const file = await backups.places.existingFile(request.file, isLocal(principal));
         for await (const output of backups.run<BackupVerdict>(['verify', file], signal))
           yield responseOf(output, 'verdict', verdictMessage);
       },
-    }),
+    },
   });
 }
 

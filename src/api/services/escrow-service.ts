@@ -22,7 +22,7 @@ import { membersOf } from '../../domain/party.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { paymentPending } from '../../payments/reconciliation/reconciler.ts';
 import type { Instruction } from '../../store/escrow-commands.ts';
-import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
+import { type Call, type Implementation, implement } from '../operation.ts';
 import { callerOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
@@ -55,8 +55,7 @@ export function createEscrowService(dependencies: ServiceDependencies): Implemen
   }
 
   const resolving = (resolution: 'RELEASE' | 'REFUND') => ({
-    parse: ({ escrowId }: { readonly escrowId: string }) => parsed([], () => escrowId),
-    run: async (escrowId: string, call: Call) => {
+    run: async ({ escrowId }: { readonly escrowId: string }, call: Call) => {
       const owner = ownerScope(call.principal);
       const work = workFor(call);
       const prepared = await call.execute({
@@ -67,13 +66,10 @@ export function createEscrowService(dependencies: ServiceDependencies): Implemen
   });
 
   return implement(EscrowService, 'escrow', {
-    createEscrow: operation({
-      parse: ({ filingNo, type, amount, buyerId, sellerId }) => {
-        const terms = { filingNo, amount, buyerId, sellerId };
-        const violations = checkTerms({ ...terms, type: typeOf(type) });
-        return parsed(violations, () => ({ ...terms, type: 'GUARANTEE' as const }));
-      },
-      run: async (terms, call) => {
+    createEscrow: {
+      check: ({ type, ...terms }) => checkTerms({ ...terms, type: typeOf(type) }),
+      run: async ({ filingNo, buyerId, sellerId, ...request }, call) => {
+        const terms = { filingNo, type: 'GUARANTEE', amount: request.amount, buyerId, sellerId } as const;
         const [owner, work] = [ownerScope(call.principal), workFor(call)];
         // The store rejects them: a replay has to continue its order, whatever the provider checks now.
         const violations = provider.check({ ...terms, currency });
@@ -90,15 +86,14 @@ export function createEscrowService(dependencies: ServiceDependencies): Implemen
           nextAction: toNextAction(nextAction, timestamp),
         };
       },
-    }),
-    getEscrow: operation({
-      parse: ({ escrowId }) => parsed([], () => escrowId),
-      run: async (escrowId, call) => {
+    },
+    getEscrow: {
+      run: async ({ escrowId }, call) => {
         const order = await call.execute({ kind: 'GetEscrow', escrowId, owner: ownerScope(call.principal) });
         if (order === undefined) throw escrowNotFound();
         return { escrow: shown(order) };
       },
-    }),
+    },
     listEscrows: listing(paging, {
       check: ({ state, filingNo }) => [
         ...checkWord('state', escrowStates, Escrow_State, state),
@@ -111,8 +106,8 @@ export function createEscrowService(dependencies: ServiceDependencies): Implemen
       },
       respond: ({ items }) => ({ escrows: items.map(shown) }),
     }),
-    releaseEscrow: operation(resolving('RELEASE')),
-    refundEscrow: operation(resolving('REFUND')),
+    releaseEscrow: resolving('RELEASE'),
+    refundEscrow: resolving('REFUND'),
   });
 }
 

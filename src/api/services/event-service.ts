@@ -4,15 +4,7 @@ import { ApiError } from '../../domain/reason.ts';
 import { checkRange, ValidationError, type Violation } from '../../domain/violation.ts';
 import type { EventPage, EventsFrom, EventWithCaller } from '../../store/event-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import {
-  type Call,
-  type Implementation,
-  implement,
-  operation,
-  parsed,
-  type StreamCall,
-  streaming,
-} from '../operation.ts';
+import { type Call, type Implementation, implement, type StreamCall } from '../operation.ts';
 import { ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { eventMessage } from './event-message.ts';
@@ -77,27 +69,28 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
   }
 
   return implement(EventService, 'read', {
-    listEvents: operation({
-      parse: ({ after, waitSeconds = 0 }) =>
-        parsed([...checkAfter(after), ...checkRange('waitSeconds', waitSeconds, waitS)], () => {
-          return { after: numberOf(after), waitMs: waitSeconds * 1_000 };
-        }),
-      run: async ({ after, waitMs }, call) => {
+    listEvents: {
+      check: ({ after, waitSeconds = 0 }) => [
+        ...checkAfter(after),
+        ...checkRange('waitSeconds', waitSeconds, waitS),
+      ],
+      run: async ({ waitSeconds = 0, ...request }, call) => {
         const { callerId } = call.principal;
+        const after = numberOf(request.after);
         const { events, next } =
-          waitMs === 0
+          waitSeconds === 0
             ? await readEvents({ callerId, after }, call.execute)
-            : await waitForEvents(callerId, after, waitMs, call);
+            : await waitForEvents(callerId, after, waitSeconds * 1_000, call);
         return { events: events.map((event) => eventMessage(event, making)), next: BigInt(next) };
       },
-    }),
-    watchEvents: streaming({
-      parse: ({ platform, after }) => parsed(checkAfter(after), () => ({ platform, after: numberOf(after) })),
+    },
+    watchEvents: {
+      check: ({ after }) => checkAfter(after),
       run: async function* ({ platform, after }, call) {
         const callerId = await callerWatched(platform, call);
-        yield* watch({ callerId, after }, call);
+        yield* watch({ callerId, after: numberOf(after) }, call);
       },
-    }),
+    },
   });
 }
 
@@ -135,7 +128,8 @@ export async function callerNamed(name: string, execute: Execute): Promise<numbe
   }
 }
 
-const numberOf = (after: bigint | undefined) => (after === undefined ? undefined : Number(after));
+/** An optional number of a message. */
+export const numberOf = (value: bigint | undefined) => (value === undefined ? undefined : Number(value));
 
 /** Checks a cursor. */
 export const checkAfter = (after = 0n): Violation[] =>

@@ -6,7 +6,7 @@ import { linkLifeS } from '../../keys/link-tokens.ts';
 import { mintLinkId } from '../../keys/mint.ts';
 import type { StoredLink } from '../../store/evidence-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { type Implementation, implement, operation, parsed } from '../operation.ts';
+import { type Implementation, implement } from '../operation.ts';
 import { actorOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
@@ -27,23 +27,20 @@ export function createEvidenceService({
   paging,
 }: ServiceDependencies): Implementation {
   return implement(EvidenceService, 'link', {
-    getEvidence: operation({
-      parse: ({ filingNo, sequence = 1 }, principal) =>
-        parsed(checkRange('sequence', sequence, sequences), () => {
-          return { filingNo, sequence, owner: ownerScope(principal) };
-        }),
-      run: async (named, call) => ({ bundle: await bundles.bundleOf(named, call.execute, call.pause) }),
-    }),
-    createEvidenceLink: operation({
-      parse: ({ filingNo, sequence = 1, expiresInSeconds = linkLifeS.default }, principal) => {
-        const violations = [
-          ...checkRange('sequence', sequence, sequences),
-          ...checkRange('expiresInSeconds', expiresInSeconds, linkLifeS),
-        ];
+    getEvidence: {
+      check: ({ sequence = 1 }) => checkRange('sequence', sequence, sequences),
+      run: async ({ filingNo, sequence = 1 }, { principal, execute, pause }) => {
         const named = { filingNo, sequence, owner: ownerScope(principal) };
-        return parsed(violations, () => ({ named, expiresInSeconds }));
+        return { bundle: await bundles.bundleOf(named, execute, pause) };
       },
-      run: async ({ named, expiresInSeconds }, call) => {
+    },
+    createEvidenceLink: {
+      check: ({ sequence = 1, expiresInSeconds = linkLifeS.default }) => [
+        ...checkRange('sequence', sequence, sequences),
+        ...checkRange('expiresInSeconds', expiresInSeconds, linkLifeS),
+      ],
+      run: async ({ filingNo, sequence = 1, expiresInSeconds = linkLifeS.default }, call) => {
+        const named = { filingNo, sequence, owner: ownerScope(call.principal) };
         const by = actorOf(call, clock);
         const { callerId } = call.principal;
         const [linkId, expiresAtS] = [mintLinkId(), by.atS + expiresInSeconds];
@@ -51,7 +48,7 @@ export function createEvidenceService({
         const link = { linkId, path, expiresAt: timestamp(expiresAtS * 1000) };
         return await call.execute({ kind: 'ShareRecord', ...named, by, callerId, link, expiresAtS });
       },
-    }),
+    },
     listEvidenceLinks: listing(paging, {
       find: ({ filingNo }, page, { execute, principal }) => {
         const [owner, nowS] = [ownerScope(principal), Math.floor(clock.nowMs() / 1000)];
@@ -59,14 +56,13 @@ export function createEvidenceService({
       },
       respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
     }),
-    revokeEvidenceLink: operation({
-      parse: ({ filingNo, linkId }, principal) =>
-        parsed([], () => ({ filingNo, linkId, owner: ownerScope(principal) })),
-      run: async (named, call) => {
+    revokeEvidenceLink: {
+      run: async ({ filingNo, linkId }, call) => {
+        const named = { filingNo, linkId, owner: ownerScope(call.principal) };
         await call.execute({ kind: 'RevokeLink', by: actorOf(call, clock), ...named });
         return {};
       },
-    }),
+    },
   });
 }
 

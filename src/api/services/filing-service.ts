@@ -9,7 +9,7 @@ import {
 } from '../../domain/filing.ts';
 import { apiErrorData, type Violation } from '../../domain/violation.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
-import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
+import { type Call, type Implementation, implement } from '../operation.ts';
 import { callerOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
@@ -30,10 +30,10 @@ export function createFilingService({
   }
   const shown = (filing: Filing) => toMessage(filing, currency);
   return implement(FilingService, 'file', {
-    createFiling: operation({
-      parse: ({ $typeName, $unknown, ...artwork }) =>
-        parsed(checkArtwork(artwork), () => ({ ...artwork, price: artwork.price ?? 0n })),
-      run: async (artwork, call) => {
+    createFiling: {
+      check: checkArtwork,
+      run: async ({ $typeName, $unknown, ...request }, call) => {
+        const artwork = { ...request, price: request.price ?? 0n };
         const at = now();
         const file = { kind: 'FileArtwork', artwork, at, by: callerOf(call), cap: capOf(call, at) } as const;
         // Rejected in the store, so that a replay gets the earlier response.
@@ -43,15 +43,14 @@ export function createFilingService({
         const { filingNo, hash, timestamp } = filed;
         return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };
       },
-    }),
-    getFiling: operation({
-      parse: ({ filingNo }) => parsed([], () => filingNo),
-      run: async (filingNo, call) => {
+    },
+    getFiling: {
+      run: async ({ filingNo }, call) => {
         const filing = await call.execute({ kind: 'GetFiling', filingNo, owner: ownerScope(call.principal) });
         if (filing === undefined) throw filingNotFound();
         return { filing: shown(filing) };
       },
-    }),
+    },
     listFilings: listing(paging, {
       check: ({ year }) => checkYear(year),
       find: ({ year }, page, call) => {

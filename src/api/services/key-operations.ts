@@ -19,10 +19,11 @@ import {
 import { checkRange } from '../../domain/violation.ts';
 import { createIssuance, type IssuedKey } from '../../keys/issuance.ts';
 import type { StoredKey } from '../../store/caller-commands.ts';
-import { type Call, type Operations, operation, parsed } from '../operation.ts';
+import type { Call, Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { wordOf } from './enum-words.ts';
+import { numberOf } from './event-service.ts';
 import { listing } from './paging.ts';
 
 /** The operations of AdminService for the API keys of platforms. */
@@ -39,7 +40,7 @@ export function createKeyOperations(
   const byOf = (call: Call, { reason }: Reasoned) => actorOf(call, clock, reason);
 
   const settingKey = (status: KeyStatus) => ({
-    parse: parseReasoned<{ readonly keyId: string }>,
+    check: checkReasoned,
     run: async (request: Reasoned & { readonly keyId: string }, call: Call) => {
       const [by, { keyId }] = [byOf(call, request), request];
       return { key: shown(await call.execute({ kind: 'SetKeyStatus', by, keyId, status })) };
@@ -47,33 +48,26 @@ export function createKeyOperations(
   });
 
   return {
-    createKey: operation({
-      parse: (request) => {
-        const agreement = toAgreement(request);
-        const violations = [...checkAgreement(agreement), ...checkReason(request.reason)];
-        return parsed(violations, () => ({ agreement, request }));
-      },
-      run: async ({ agreement, request }, call) =>
-        issued(await issuanceOf(call).issueKey(agreement, byOf(call, request))),
-    }),
+    createKey: {
+      check: (request) => [...checkAgreement(toAgreement(request)), ...checkReasoned(request)],
+      run: async (request, call) =>
+        issued(await issuanceOf(call).issueKey(toAgreement(request), byOf(call, request))),
+    },
     listKeys: listing(paging, {
       find: (_, page, { execute }) => execute({ kind: 'ListKeys', page }),
       respond: ({ items }) => ({ keys: items.map(shown) }),
     }),
-    rotateKey: operation({
-      parse: ({ keyId, overlapSeconds = overlapS.default, reason }) => {
-        const violations = [
-          ...checkRange('overlapSeconds', overlapSeconds, overlapS),
-          ...checkReason(reason),
-        ];
-        return parsed(violations, () => ({ keyId, overlapSeconds, reason }));
-      },
-      run: async ({ keyId, overlapSeconds, reason }, call) =>
+    rotateKey: {
+      check: ({ overlapSeconds = overlapS.default, reason }) => [
+        ...checkRange('overlapSeconds', overlapSeconds, overlapS),
+        ...checkReason(reason),
+      ],
+      run: async ({ keyId, overlapSeconds = overlapS.default, reason }, call) =>
         issued(await issuanceOf(call).rotateKey(keyId, overlapSeconds, byOf(call, { reason }))),
-    }),
-    suspendKey: operation(settingKey('SUSPENDED')),
-    resumeKey: operation(settingKey('ACTIVE')),
-    revokeKey: operation(settingKey('REVOKED')),
+    },
+    suspendKey: settingKey('SUSPENDED'),
+    resumeKey: settingKey('ACTIVE'),
+    revokeKey: settingKey('REVOKED'),
   };
 }
 
@@ -82,16 +76,13 @@ export interface Reasoned {
   readonly reason: string;
 }
 
-/** Parses a change that takes a reason. */
-export const parseReasoned = <R>(request: Reasoned & R) => parsed(checkReason(request.reason), () => request);
+/** Checks the reason of a change. */
+export const checkReasoned = ({ reason }: Reasoned) => checkReason(reason);
 
 function toAgreement({ name, tier, monthlyQuota, unlimited, filingCap }: CreateKeyRequest): Agreement {
   const [quota, cap] = [numberOf(monthlyQuota), numberOf(filingCap)];
   return { name, tier: tierOf(tier), monthlyQuota: quota, unlimited, filingCap: cap };
 }
-
-/** An optional number of a message. */
-export const numberOf = (value: bigint | undefined) => (value === undefined ? undefined : Number(value));
 
 const tierNames: readonly Tier[] = ['TRIAL', 'STANDARD', 'ENTERPRISE'];
 

@@ -5,7 +5,7 @@ import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
 import { hasEnded, isAhead, mintLogKey, signsAt } from '../../evidence/log/signing-keys.ts';
 import type { LogKey } from '../../store/log-commands.ts';
-import { type Operations, operation, parsed } from '../operation.ts';
+import type { Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 
@@ -26,8 +26,7 @@ export function createLogKeyOperations({
   const shown = (key: LogKey) => keyMessage(key, signsAt(key, nowS()), timestamp);
 
   return {
-    listLogKeys: operation({
-      parse: () => parsed([], () => undefined),
+    listLogKeys: {
       run: async (_, { execute }) => {
         const { keys } = await execute({ kind: 'GetLog' });
         const atS = nowS();
@@ -36,17 +35,14 @@ export function createLogKeyOperations({
         const sorted = live.toSorted((one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)));
         return { keys: sorted.map(shown) };
       },
-    }),
-    rotateLogKey: operation({
-      parse: ({ signsInSeconds, overlapSeconds = overlapDefaultS, reason }) => {
-        const violations = [
-          ...checkDelay('signsInSeconds', signsInSeconds),
-          ...checkDelay('overlapSeconds', overlapSeconds),
-          ...checkReason(reason),
-        ];
-        return parsed(violations, () => ({ signsInSeconds, overlapSeconds, reason }));
-      },
-      run: async ({ signsInSeconds, overlapSeconds, reason }, call) => {
+    },
+    rotateLogKey: {
+      check: ({ signsInSeconds, overlapSeconds = overlapDefaultS, reason }) => [
+        ...checkDelay('signsInSeconds', signsInSeconds),
+        ...checkDelay('overlapSeconds', overlapSeconds),
+        ...checkReason(reason),
+      ],
+      run: async ({ signsInSeconds, overlapSeconds = overlapDefaultS, reason }, call) => {
         const by = actorOf(call, clock, reason);
         const { origin } = await executeApart({ kind: 'GetLog' });
         if (origin === undefined)
@@ -65,7 +61,7 @@ export function createLogKeyOperations({
         const added = keys.find(({ vkey }) => vkey === rotated.vkey);
         return { ...(added && { key: shown(added) }), othersEndAt: timestamp(rotated.endsAtS * 1_000) };
       },
-    }),
+    },
   };
 }
 

@@ -5,14 +5,7 @@ import {
 } from '../../../gen/artseal/v1/maintenance_pb.ts';
 import { checkReason } from '../../domain/audit-entry.ts';
 import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
-import {
-  type Implementation,
-  implement,
-  type Operations,
-  operation,
-  parsed,
-  streaming,
-} from '../operation.ts';
+import { type Implementation, implement, type Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { createLogKeyOperations } from './log-key-operations.ts';
@@ -27,23 +20,21 @@ export function createMaintenanceService(dependencies: ServiceDependencies): Imp
     ...createRetentionOperations(dependencies),
     ...createSecretOperations(dependencies),
     ...createLogKeyOperations(dependencies),
-    check: streaming({
-      parse: () => parsed([], () => undefined),
+    check: {
       run: async function* (_, { signal }) {
         for await (const { level: word, ...finding } of check(signal)) {
           const level = CheckResponse_Level[word.toUpperCase() as Uppercase<typeof word>];
           yield { ...finding, level };
         }
       },
-    }),
-    reload: operation({
-      parse: () => parsed([], () => undefined),
+    },
+    reload: {
       run: async (_, call) => {
         await call.admit();
         const parts = await reload();
         return { parts: parts.map((part) => ({ ...part, result: ReloadResponse_Part_Result[part.result] })) };
       },
-    }),
+    },
   });
 }
 
@@ -55,8 +46,7 @@ function createClockOperations({
 }: ServiceDependencies): Pick<Operations<typeof MaintenanceService>, 'getClock' | 'acceptClock'> {
   const at = (atS: number | undefined) => (atS === undefined ? '' : timestamp(atS * 1_000));
   return {
-    getClock: operation({
-      parse: () => parsed([], () => undefined),
+    getClock: {
       run: async (_, { execute }) => {
         const { newestS, datedS } = await execute({ kind: 'ReadLogClock' });
         // Read after the store, so that no stored time is newer.
@@ -64,15 +54,15 @@ function createClockOperations({
         const fault = findClockFault({ nowS, newestS, datedS, setByS: clockSetByS() });
         return { clock: at(nowS), newestRecord: at(newestS), fault: fault ? clockFaultText(fault) : '' };
       },
-    }),
-    acceptClock: operation({
-      parse: ({ reason }) => parsed(checkReason(reason), () => reason),
-      run: async (reason, call) => {
+    },
+    acceptClock: {
+      check: ({ reason }) => checkReason(reason),
+      run: async ({ reason }, call) => {
         const by = actorOf(call, clock, reason);
         const { acceptedS, newestS } = await call.execute({ kind: 'AcceptClock', by });
         await refreshFilingClock();
         return { accepted: at(acceptedS), newestRecord: at(newestS) };
       },
-    }),
+    },
   };
 }

@@ -4,7 +4,7 @@ import type { Violation } from '../../domain/violation.ts';
 import { sealText, unsealText } from '../../keys/seal.ts';
 import type { CallerRef } from '../../store/filing-commands.ts';
 import type { Page, PageQuery } from '../../store/paging.ts';
-import { type AnyOperation, type Call, operation, parsed } from '../operation.ts';
+import type { Call, UnaryOperation } from '../operation.ts';
 
 /** Items of a page, of any list. */
 export const pageSize = { default: 50, max: 100 } as const;
@@ -83,19 +83,15 @@ export function listing<
 >(
   paging: Paging,
   { check = () => [], find, respond }: Listing<Request, Found, MessageInitShape<O>>,
-): AnyOperation<GenMessage<Request>, O> {
-  return operation({
-    parse: (message, principal) => {
-      const request = message as Request;
-      const violations = [...paging.check(request, principal), ...check(request)];
-      return parsed(violations, () => ({ page: paging.query(request, principal), request }));
-    },
-    run: async ({ page, request }, call) => {
-      const found = await find(request, page, call);
+): UnaryOperation<GenMessage<Request>, O> {
+  return {
+    check: (request, principal) => [...paging.check(request, principal), ...check(request)],
+    run: async (request, call) => {
+      const found = await find(request, paging.query(request, call.principal), call);
       const nextPageToken = paging.token(found, request, call.principal);
       return { ...respond(found, request, call), nextPageToken };
     },
-  });
+  };
 }
 
 /** What a token is bound to. */

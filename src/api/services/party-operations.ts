@@ -20,7 +20,7 @@ import {
 } from '../../domain/party.ts';
 import type { Violation } from '../../domain/violation.ts';
 import type { Party } from '../../store/party-commands.ts';
-import { type Operations, operation, parsed } from '../operation.ts';
+import type { Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { wordOf } from './enum-words.ts';
@@ -38,42 +38,39 @@ export function createPartyOperations({
 > {
   const shown = (party: Party) => partyMessage(party, timestamp);
   return {
-    addParty: operation({
-      parse: (request) => {
-        const { violations, party } = readParty(request, partyRules);
-        return parsed([...violations, ...checkReason(request.reason)], () => ({ party, request }));
+    addParty: {
+      check: (request) => [
+        ...checkParty(partyOf(request, partyRules), partyRules),
+        ...checkReason(request.reason),
+      ],
+      run: async (request, call) => {
+        const by = actorOf(call, clock, request.reason);
+        const party = partyOf(request, partyRules) as NewParty;
+        return { party: shown(await call.execute({ kind: 'AddParty', by, caller: request.caller, party })) };
       },
-      run: async ({ party, request: { caller, reason } }, call) => {
-        const by = actorOf(call, clock, reason);
-        return { party: shown(await call.execute({ kind: 'AddParty', by, caller, party })) };
+    },
+    removeParty: {
+      check: ({ role, reason }) => [...checkRole(roleOf(role)), ...checkReason(reason)],
+      run: async ({ caller, partyId, ...request }, call) => {
+        const by = actorOf(call, clock, request.reason);
+        const role = roleOf(request.role) as PartyRole;
+        return { party: shown(await call.execute({ kind: 'RemoveParty', by, caller, role, partyId })) };
       },
-    }),
-    removeParty: operation({
-      parse: ({ caller, role: word, partyId, reason }) => {
-        const role = roleOf(word);
-        const violations = [...checkRole(role), ...checkReason(reason)];
-        return parsed(violations, () => ({ caller, role: role as PartyRole, partyId, reason }));
-      },
-      run: async ({ reason, ...named }, call) => {
-        const by = actorOf(call, clock, reason);
-        return { party: shown(await call.execute({ kind: 'RemoveParty', by, ...named })) };
-      },
-    }),
+    },
     listParties: listing(paging, {
       check: ({ role }) => (role === Party_Role.ROLE_UNSPECIFIED ? [] : checkRole(roleOf(role))),
       find: ({ caller, role }, page, { execute }) =>
         execute({ kind: 'ListParties', filter: { caller: caller || undefined, role: roleOf(role) }, page }),
       respond: ({ items }) => ({ parties: items.map(shown) }),
     }),
-    importParties: operation({
-      // The count first: a message has room for a million parties.
-      parse: (request) =>
-        parsed(checkImport(request.parties, partyRules), () => readParties(request, partyRules)),
-      run: async ({ reason, ...given }, call) => {
-        const by = actorOf(call, clock, reason);
-        return call.execute({ kind: 'ImportParties', by, ...given });
+    importParties: {
+      // Only the count: a message has room for a million parties. The store returns the other violations with its own.
+      check: ({ parties }) => checkImport(parties, partyRules),
+      run: async (request, call) => {
+        const by = actorOf(call, clock, request.reason);
+        return call.execute({ kind: 'ImportParties', by, ...readParties(request, partyRules) });
       },
-    }),
+    },
   };
 }
 
@@ -84,29 +81,28 @@ function readParties(
 ) {
   const read = messages.map((message, index) => {
     const at = (field: string) => `parties[${index}].${field}`;
-    const { violations, party } = readParty(message, rules);
+    const party = partyOf(message, rules);
     return {
-      party: { ...party, caller: message.caller },
+      party: { ...(party as NewParty), caller: message.caller },
       caller: { caller: message.caller, field: at('caller') },
-      violations: violations.map(({ field, rule }) => ({ field: at(field), rule })),
+      violations: checkParty(party, rules).map(({ field, rule }) => ({ field: at(field), rule })),
     };
   });
   const parties = read.map(({ party }) => party);
   const callers = read.map(({ caller }) => caller);
   const faults = read.flatMap((one) => one.violations);
   const violations = [...checkReason(reason), ...faults, ...repeated(parties)];
-  return { parties, callers, violations, isTrial, reason };
+  return { parties, callers, violations, isTrial };
 }
 
-/** Reads and checks a party, including its role. */
-function readParty(
-  { role, partyId, providerIds }: Pick<AddPartyRequest, 'role' | 'partyId' | 'providerIds'>,
+/** The party of a message; its role is undefined if it is unknown. */
+function partyOf(
+  { role: number, partyId, providerIds }: Pick<AddPartyRequest, 'role' | 'partyId' | 'providerIds'>,
   rules: PartyRules | undefined,
-): { readonly party: NewParty; readonly violations: readonly Violation[] } {
-  const known = roleOf(role);
-  const members = known === undefined ? [] : Object.keys(rules?.[known] ?? {});
-  const party = { role: known, partyId, providerIds: withNames(providerIds, members) };
-  return { party: party as NewParty, violations: checkParty(party, rules) };
+) {
+  const role = roleOf(number);
+  const members = role === undefined ? [] : Object.keys(rules?.[role] ?? {});
+  return { role, partyId, providerIds: withNames(providerIds, members) };
 }
 
 /** Provider ids with the name of the only one, which may be left empty. */

@@ -3,8 +3,8 @@ import type { ExpiredYearSchema, MaintenanceService } from '../../../gen/artseal
 import { checkReason } from '../../domain/audit-entry.ts';
 import { yearOfFiling } from '../../domain/filing.ts';
 import { type ExpiredFiling, erasedPerRequestMax } from '../../store/operator-commands.ts';
-import { type Operations, operation, parsed } from '../operation.ts';
-import { actorOf, type Principal } from '../principal.ts';
+import type { Operations } from '../operation.ts';
+import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 
 /** The operations of MaintenanceService on filings whose retention period is over. */
@@ -19,12 +19,10 @@ export function createRetentionOperations({
   const pageFrom = (from: number | undefined) => ({ from, size: erasedPerRequestMax });
 
   return {
-    countExpired: operation({
-      parse: (message, principal: Principal) => {
+    countExpired: {
+      check: (message, principal) => paging.check(whole(message), principal),
+      run: async (message, call) => {
         const request = whole(message);
-        return parsed(paging.check(request, principal), () => request);
-      },
-      run: async (request, call) => {
         const page = pageFrom(paging.query(request, call.principal).from);
         const nowS = Math.floor(clock.nowMs() / 1_000);
         const found = await call.execute({ kind: 'ListExpired', nowS, page });
@@ -34,14 +32,14 @@ export function createRetentionOperations({
           nextPageToken: paging.token(found, request, call.principal),
         };
       },
-    }),
-    eraseExpired: operation({
-      parse: (message, principal: Principal) => {
+    },
+    eraseExpired: {
+      check: (message, principal) => [
+        ...paging.check(whole(message), principal),
+        ...checkReason(message.reason),
+      ],
+      run: async (message, call) => {
         const request = whole(message);
-        const violations = [...paging.check(request, principal), ...checkReason(request.reason)];
-        return parsed(violations, () => request);
-      },
-      run: async (request, call) => {
         const by = actorOf(call, clock, request.reason);
         const { from } = paging.query(request, call.principal);
         const listed = await executeApart({ kind: 'ListExpired', nowS: by.atS, page: pageFrom(from) });
@@ -55,7 +53,7 @@ export function createRetentionOperations({
           nextPageToken: paging.token({ items: [], next }, request, call.principal),
         };
       },
-    }),
+    },
   };
 }
 

@@ -13,7 +13,7 @@ import { type Decision, type OrderEnd, orderEnds } from '../../domain/resolution
 import { checkText } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violation.ts';
 import type { EscrowCase } from '../../store/reconciliation-commands.ts';
-import { type Implementation, implement, operation, parsed } from '../operation.ts';
+import { type Implementation, implement } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkRequiredWord, checkWord, wordOf } from './enum-words.ts';
@@ -46,16 +46,13 @@ export function createReviewService(dependencies: ServiceDependencies): Implemen
       },
       respond: ({ items }) => ({ orders: items.map(shown) }),
     }),
-    decideOrder: operation({
-      parse: ({ escrowId, decision: number, reason }) => {
-        const decision = wordOf(decisions, Decisions, number);
-        const violations = [
-          ...checkRequiredWord('decision', decisions, Decisions, number),
-          ...checkText('reason', reason, reasonBounds),
-        ];
-        return parsed(violations, () => ({ escrowId, decision: decision as Decision | 'CLOSE', reason }));
-      },
-      run: async ({ escrowId, decision, reason }, call) => {
+    decideOrder: {
+      check: ({ decision, reason }) => [
+        ...checkRequiredWord('decision', decisions, Decisions, decision),
+        ...checkText('reason', reason, reasonBounds),
+      ],
+      run: async ({ escrowId, decision: number, reason }, call) => {
+        const decision = wordOf(decisions, Decisions, number) as Decision | 'CLOSE';
         const [by, at] = [actorOf(call, clock, reason), now()];
         if (decision === 'CLOSE')
           return decided(await call.execute({ kind: 'CloseOrder', by, escrowId, at }));
@@ -63,23 +60,20 @@ export function createReviewService(dependencies: ServiceDependencies): Implemen
         const deciding = { by, escrowId, decision, instructionId, nowMs: at.atMs };
         return decided(await call.execute({ kind: 'Decide', ...deciding }));
       },
-    }),
-    endOrder: operation({
-      parse: ({ escrowId, end: number, evidence, reason }) => {
-        const end = wordOf(orderEnds, Escrow_State, number);
-        const violations = [
-          ...checkRequiredWord('end', orderEnds, Escrow_State, number),
-          ...checkEvidence(evidence),
-          ...checkText('reason', reason, reasonBounds),
-        ];
-        return parsed(violations, () => ({ escrowId, end: end as OrderEnd, evidence, reason }));
-      },
-      run: async ({ reason, ...ending }, call) => {
+    },
+    endOrder: {
+      check: ({ end, evidence, reason }) => [
+        ...checkRequiredWord('end', orderEnds, Escrow_State, end),
+        ...checkEvidence(evidence),
+        ...checkText('reason', reason, reasonBounds),
+      ],
+      run: async ({ escrowId, evidence, ...request }, call) => {
         await readLog();
-        const by = actorOf(call, clock, reason);
-        return decided(await call.execute({ kind: 'EndOrder', by, ...ending, at: now() }));
+        const by = actorOf(call, clock, request.reason);
+        const end = wordOf(orderEnds, Escrow_State, request.end) as OrderEnd;
+        return decided(await call.execute({ kind: 'EndOrder', by, escrowId, end, evidence, at: now() }));
       },
-    }),
+    },
   });
 }
 

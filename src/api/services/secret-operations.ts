@@ -2,7 +2,7 @@ import type { MaintenanceService } from '../../../gen/artseal/v1/maintenance_pb.
 import { checkReason } from '../../domain/audit-entry.ts';
 import { countSeals, reencryptSecrets, sealedKeys } from '../../keys/sealed-secrets.ts';
 import type { Execute } from '../../store/store.ts';
-import { type Operations, operation, parsed } from '../operation.ts';
+import type { Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { replaceLostSecrets } from './lost-secrets.ts';
@@ -19,9 +19,9 @@ export function createSecretOperations(
   }
 
   return {
-    reencryptSecrets: operation({
-      parse: ({ reason }) => parsed(checkReason(reason), () => reason),
-      run: async (reason, call) => {
+    reencryptSecrets: {
+      check: ({ reason }) => checkReason(reason),
+      run: async ({ reason }, call) => {
         await call.admit();
         const [{ name: masterKey }, ...others] = keyRing.masterKeys;
         const before = await usesIn(call.execute);
@@ -33,10 +33,10 @@ export function createSecretOperations(
         const unusedMasterKeys = unused.map(({ name }) => name);
         return { masterKey, reencrypted, before: [...before], after: [...after], unusedMasterKeys };
       },
-    }),
-    rotateSecrets: operation({
-      parse: ({ reason }) => parsed(checkReason(reason), () => reason),
-      run: async (reason, call) => {
+    },
+    rotateSecrets: {
+      check: ({ reason }) => checkReason(reason),
+      run: async ({ reason }, call) => {
         await call.admit();
         const by = actorOf(call, clock, reason);
         const replaced = await replaceLostSecrets({ ...dependencies, execute: call.execute }, by);
@@ -44,6 +44,6 @@ export function createSecretOperations(
         await refreshLogKeys();
         return replaced;
       },
-    }),
+    },
   };
 }

@@ -19,7 +19,7 @@ import {
 } from '../../domain/token.ts';
 import { createIssuance } from '../../keys/issuance.ts';
 import type { StoredToken } from '../../store/caller-commands.ts';
-import { type Operations, operation, parsed } from '../operation.ts';
+import type { Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
@@ -33,33 +33,30 @@ export function createTokenOperations(
   const shown = (token: StoredToken) => tokenMessage(token, tokenStatusAt(token, nowS()), timestamp);
 
   return {
-    createToken: operation({
-      parse: (request) => {
-        const terms = termsOf(request);
-        const violations = [
-          ...checkTokenTerms(terms, nowS()),
-          ...checkExpiry(request.expiresAt),
-          ...checkReason(request.reason),
-        ];
-        return parsed(violations, () => ({ terms, reason: request.reason }));
-      },
-      run: async ({ terms, reason }, call) => {
+    createToken: {
+      check: (request) => [
+        ...checkTokenTerms(termsOf(request), nowS()),
+        ...checkExpiry(request.expiresAt),
+        ...checkReason(request.reason),
+      ],
+      run: async (request, call) => {
         const issuance = createIssuance({ ...dependencies, execute: call.execute });
-        const { stored, token: text } = await issuance.issueToken(terms, actorOf(call, clock, reason));
+        const by = actorOf(call, clock, request.reason);
+        const { stored, token: text } = await issuance.issueToken(termsOf(request), by);
         return { token: shown(stored), text };
       },
-    }),
+    },
     listTokens: listing(paging, {
       find: (_, page, { execute }) => execute({ kind: 'ListTokens', page }),
       respond: ({ items }) => ({ tokens: items.map(shown) }),
     }),
-    revokeToken: operation({
-      parse: (request) => parsed(checkReason(request.reason), () => request),
+    revokeToken: {
+      check: ({ reason }) => checkReason(reason),
       run: async ({ tokenId, reason }, call) => {
         const by = actorOf(call, clock, reason);
         return { token: shown(await call.execute({ kind: 'RevokeToken', by, tokenId })) };
       },
-    }),
+    },
   };
 }
 

@@ -20,7 +20,7 @@ import type {
 } from '../../store/webhook-commands.ts';
 import { redeliver } from '../../store/webhook-requests.ts';
 import { createConcurrencyLimit, type Steps, withinLimit } from '../concurrency-limit.ts';
-import { type Call, type Operations, operation, parsed } from '../operation.ts';
+import type { Call, Operations } from '../operation.ts';
 import { actorOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
@@ -62,10 +62,10 @@ export function createDeliveryOperations(
         deliveries: items.map((delivery) => deliveryMessage(delivery, idKey, timestamp)),
       }),
     }),
-    redeliver: operation({
-      parse: (request) => parsed(checkWhich(request), () => request),
+    redeliver: {
+      check: checkWhich,
       run: (request, call) => redeliver(changedBy(call, request.webhookId, clock), request, call),
-    }),
+    },
   };
 }
 

@@ -15,7 +15,7 @@ import { mintWebhookId } from '../../keys/mint.ts';
 import { openUrl, sealUrl } from '../../keys/webhook-urls.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
-import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
+import { type Call, type Implementation, implement } from '../operation.ts';
 import { callerOf, ownerScope } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
@@ -76,59 +76,57 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
   };
 
   return implement(WebhookService, 'webhook', {
-    createWebhook: operation({
-      parse: ({ url, eventTypes: words, description }) => {
-        const violations = [...checkUrl(url), ...checkEventTypes(words), ...checkDescription(description)];
-        return parsed(violations, () => ({ url, eventTypes: filterOf(words), description }));
-      },
-      run: async ({ url, ...given }, call) => {
+    createWebhook: {
+      check: ({ url, eventTypes, description }) => [
+        ...checkUrl(url),
+        ...checkEventTypes(eventTypes),
+        ...checkDescription(description),
+      ],
+      run: async ({ url, eventTypes, description }, call) => {
         const webhookId = mintWebhookId();
         const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
         const sealed = { sealedSecret, ...sealUrl(keyRing, webhookId, url) };
+        const given = { eventTypes: filterOf(eventTypes), description };
         const webhook = { ...given, ...sealed, webhookId, createdAtS: nowS() };
         const { callerId: owner } = callerOf(call);
         return issued(await call.execute({ kind: 'AddWebhook', owner, webhook }), call);
       },
-    }),
+    },
     listWebhooks: listing(paging, {
       find: (_, page, call) =>
         call.execute({ kind: 'ListWebhooks', owner: ownerScope(call.principal), page }),
       respond: ({ items }, _, call) => ({ webhooks: items.map((webhook) => readBy(call, webhook)) }),
     }),
-    getWebhook: operation({
-      parse: parseId,
-      run: async (webhookId, call) => {
+    getWebhook: {
+      run: async ({ webhookId }, call) => {
         const found = await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhookId) });
         return { webhook: readBy(call, found) };
       },
-    }),
-    updateWebhook: operation({
-      parse: ({ webhookId, url, eventTypes: words, description, status }) => {
-        const violations = [
-          ...(url === undefined ? [] : checkUrl(url)),
-          ...checkEventTypes(words),
-          ...checkDescription(description ?? ''),
-          ...checkWord('status', webhookStatuses, Webhook_Status, status),
-        ];
-        const eventTypes = words.length === 0 ? undefined : (filterOf(words) ?? ('ALL' as const));
-        const change = { eventTypes, description, status: wordOf(webhookStatuses, Webhook_Status, status) };
-        return parsed(violations, () => ({ webhookId, url, change }));
-      },
-      run: async ({ webhookId, url: given, change }, call) => {
-        const url = given === undefined ? undefined : sealUrl(keyRing, webhookId, given);
+    },
+    updateWebhook: {
+      check: ({ url, eventTypes, description = '', status }) => [
+        ...(url === undefined ? [] : checkUrl(url)),
+        ...checkEventTypes(eventTypes),
+        ...checkDescription(description),
+        ...checkWord('status', webhookStatuses, Webhook_Status, status),
+      ],
+      run: async ({ webhookId, url, eventTypes, description, status }, call) => {
+        const change = {
+          url: url === undefined ? undefined : sealUrl(keyRing, webhookId, url),
+          eventTypes: eventTypes.length === 0 ? undefined : (filterOf(eventTypes) ?? ('ALL' as const)),
+          description,
+          status: wordOf(webhookStatuses, Webhook_Status, status),
+        };
         const webhook = await call.execute({
-          ...{ kind: 'ChangeWebhook', ...changedBy(call, webhookId, clock), change: { url, ...change } },
+          ...{ kind: 'ChangeWebhook', ...changedBy(call, webhookId, clock), change },
         });
         return changed(webhook, call);
       },
-    }),
-    rotateWebhookSecret: operation({
-      parse: ({ webhookId, overlapSeconds = secretOverlapS.default }) =>
-        parsed(checkRange('overlapSeconds', overlapSeconds, secretOverlapS), () => ({
-          webhookId,
-          overlapSeconds,
-        })),
-      run: async ({ webhookId, overlapSeconds }, call) => {
+    },
+    rotateWebhookSecret: {
+      check: ({ overlapSeconds = secretOverlapS.default }) =>
+        checkRange('overlapSeconds', overlapSeconds, secretOverlapS),
+      run: async ({ webhookId, overlapSeconds = secretOverlapS.default }, call) => {
         const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
         const previousEndsAtS = nowS() + overlapSeconds;
         const rotated = await call.execute({
@@ -137,24 +135,20 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
         });
         return issued(rotated, call);
       },
-    }),
-    deleteWebhook: operation({
-      parse: parseId,
-      run: async (webhookId, call) => {
+    },
+    deleteWebhook: {
+      run: async ({ webhookId }, call) => {
         await deleteWebhook(call.execute, changedBy(call, webhookId, clock), call.executeNext);
         onWebhookChange();
         return {};
       },
-    }),
-    testWebhook: operation({
-      parse: parseId,
-      run: (webhookId, call) => test(nameOf(call, webhookId), call),
-    }),
+    },
+    testWebhook: {
+      run: ({ webhookId }, call) => test(nameOf(call, webhookId), call),
+    },
     ...createDeliveryOperations(dependencies),
   });
 }
-
-const parseId = ({ webhookId }: { readonly webhookId: string }) => parsed([], () => webhookId);
 
 /** The filter of checked words. */
 const filterOf = (words: readonly string[]) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
-import { operation, parsed } from '../../../src/api/operation.ts';
+import type { UnaryOperation } from '../../../src/api/operation.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { eventually } from '../../support/eventually.ts';
 import { implementOnly } from '../../support/implement-only.ts';
@@ -13,14 +13,13 @@ import { openOperations } from './bare-listener.ts';
 test('64 reads of a caller run at the same time, and those that wait do not delay another caller', async (t) => {
   const started: string[] = [];
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
-  const getProvenance = operation({
-    parse: () => parsed([], () => undefined),
+  const getProvenance: UnaryOperation = {
     run: async (_, { principal }) => {
       started.push(principal.caller);
       await finished;
       return {};
     },
-  });
+  };
   const { baseUrl } = await openOperations(t, implementOnly(ProvenanceService, 'read', { getProvenance }), {
     identify: (header) => ({ ...ledger, caller: String(header('authorization')) }),
   });

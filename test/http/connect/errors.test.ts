@@ -11,7 +11,6 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from '../../../gen/google/rpc/error_details_pb.ts';
-import { operation, parsed } from '../../../src/api/operation.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { ApiError, type Reason, reasons, toApiError, unavailable } from '../../../src/domain/reason.ts';
 import { ValidationError } from '../../../src/domain/violation.ts';
@@ -35,12 +34,11 @@ interface Work {
 
 /** The listener and the pipeline with one operation; the store only waits for `stored`. */
 async function openListener(t: TestContext, { run, stored = async () => {} }: Work) {
-  const getProvenance = operation({ parse: () => parsed([], () => undefined), run });
   const execute: Store['execute'] = async () => {
     await stored();
     return { outcome: { kind: 'DONE', result: undefined as never, isReplay: false } };
   };
-  const implementation = implementOnly(ProvenanceService, 'read', { getProvenance });
+  const implementation = implementOnly(ProvenanceService, 'read', { getProvenance: { run } });
   const { baseUrl, logLines } = await openOperations(t, implementation, { execute });
   /** The log line of a call. */
   const logged = (requestId: string) =>

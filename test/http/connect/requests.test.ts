@@ -41,7 +41,7 @@ const operation =
 
 function readFiling(body: string | Uint8Array): MessageShape<typeof CreateFilingRequestSchema> {
   const message = read(CreateFilingRequestSchema, body);
-  rejectViolations(operation.parse(message, internal).violations ?? []);
+  rejectViolations(operation.check?.(message, internal) ?? []);
   return message;
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type CallOptions, type Client, createClient, type Transport } from '@connectrpc/connect';
 import { EventService, type WatchEventsResponse } from '../../../gen/artseal/v1/event_pb.ts';
 import { streamsMax } from '../../../src/api/concurrency-limit.ts';
-import { operation, parsed, type StreamCall, streaming } from '../../../src/api/operation.ts';
+import type { StreamCall } from '../../../src/api/operation.ts';
 import type { ServicePrincipal } from '../../../src/api/principal.ts';
 import { ApiError } from '../../../src/domain/reason.ts';
 import type { Identify } from '../../../src/http/connect/typed-calls.ts';
@@ -42,10 +42,9 @@ async function openListener(t: TestContext, run: Operation, stalledMs?: number) 
       watched.open -= 1;
     }
   };
-  const parse = () => parsed([], () => undefined);
   const implementation = implementOnly(EventService, 'read', {
-    listEvents: operation({ parse, run: async () => ({}) }),
-    watchEvents: streaming({ parse, run: (_input, call) => counted(call) }),
+    listEvents: { run: async () => ({}) },
+    watchEvents: { run: (_, call) => counted(call) },
   });
   const draining = new AbortController();
   const ended = new Set<string>();
