@@ -7,7 +7,7 @@ import type { Calls } from '../api/pipeline.ts';
 import { settings } from '../config/config.ts';
 import type { Readiness } from '../health/readiness.ts';
 import { createInternalListener } from '../http/connect/internal-listener.ts';
-import { createTypedCalls, type Identify } from '../http/connect/typed-calls.ts';
+import { createTypedCalls, type Identify, type TypedCalls } from '../http/connect/typed-calls.ts';
 import {
   addressText,
   type ListenAddress,
@@ -87,13 +87,19 @@ export function createListeners(start: Start, core: Core, parts: CallParts): Lis
     tls: tls.public,
     observer: createCallObserver('public', observers),
   });
-  const typedListener = (name: 'internal' | 'admin', identify: Identify) =>
-    createInternalListener({
-      typedCalls: createTypedCalls({ calls, services, identify, readiness, draining: draining.signal }),
+  const typedListener = (name: 'internal' | 'admin', identify: Identify) => {
+    // Created with the first call: the methods take a megabyte, and few servers are called through both listeners.
+    let typedCalls: TypedCalls | undefined;
+    return createInternalListener({
+      typedCalls: (...call) => {
+        typedCalls ??= createTypedCalls({ calls, services, identify, readiness, draining: draining.signal });
+        typedCalls(...call);
+      },
       ...{ clientOf, openCalls },
       tls: name === 'internal' ? tls.internal : undefined,
       observer: createCallObserver(name, observers),
     });
+  };
   const bearerCheck = createBearerCheck(core.store, clock);
   const internal = typedListener('internal', (header) => bearerCheck(header('authorization')));
   const admin = typedListener('admin', (header) => identifyLocal(header(userHeader)));
