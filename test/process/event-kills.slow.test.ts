@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { makeAuthority } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
-import { fileScope } from '../support/file-scope.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { issueInto } from '../support/issued.ts';
 import { createRandom } from '../support/random.ts';
-import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched, type WatchedService } from '../support/watched-command.ts';
 import { type EventWithCaller, poll, type Reborn, readFeed, watchOver } from './event-consumers.ts';
 import { happenedTo, lineOf, sell, statesAndMoney } from './event-load.ts';
-import { type MoodyReceiver, startMoodyReceiver } from './moody-receiver.ts';
 
 /** A kill and the next start take up to two seconds, so this is the most, whatever CI sets. */
 const killsMax = 50;
@@ -23,8 +19,6 @@ const answersMax = 80;
 
 /** The longest wait, in milliseconds. */
 const timeoutMs = 120_000;
-
-const authority = makeAuthority(fileScope);
 
 /** A service that is killed and started again. `running` waits for the next one meanwhile. */
 function createReborn(t: TestContext, env: Record<string, string>) {
@@ -45,17 +39,6 @@ function createReborn(t: TestContext, env: Record<string, string>) {
   };
 }
 
-/** The path of a platform's endpoint. */
-const pathOf = ({ caller }: IssuedPlatform) => `/${caller}`;
-
-/** Adds an endpoint for a platform, and gives the receiver its secret. */
-async function addWebhook(publicUrl: string, platform: IssuedPlatform, receiver: MoodyReceiver) {
-  const body = JSON.stringify({ url: receiver.url + pathOf(platform) });
-  const { status, text, json } = await send(publicUrl, platform, { target: '/api/v1/webhooks', body });
-  assert.equal(status, 200, text);
-  receiver.knows(pathOf(platform), json.secret);
-}
-
 /** Asserts that a feed has each event once, without gaps, and the events of all responses. */
 function assertComplete(
   feed: readonly EventWithCaller[],
@@ -72,49 +55,15 @@ function assertComplete(
   for (const line of answered) assert.ok(events.includes(line), `${line} has a response and no event`);
 }
 
-/** Asserts that each event of a feed arrived at an endpoint with the same bytes, those of a resource in order. */
-function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: readonly EventWithCaller[]) {
-  const arrivals = receiver.arrivals(pathOf(platform));
-  const bodies = new Map<string, string>();
-  for (const { id, body } of arrivals) assert.equal(bodies.get(id) ?? body, body, `${id} has two bodies`);
-  for (const { id, body } of arrivals) bodies.set(id, body);
-  const received = feed.map(({ id }) => JSON.parse(bodies.get(id) ?? 'null'));
-  assert.deepEqual(
-    received,
-    feed.map((event) => ({ type: event.type, timestamp: event.at, data: event })),
-  );
-  assert.equal(bodies.size, feed.length, 'nothing else arrived');
-  const events = new Map(feed.map((event) => [event.id, event]));
-  for (const some of [arrivals, arrivals.filter(({ isAccepted }) => isAccepted)]) {
-    const firsts = [...new Set(some.map(({ id }) => id))].map((id) => events.get(id) as EventWithCaller);
-    assert.equal(firsts.length, feed.length);
-    for (const [resource, own] of Map.groupBy(firsts, ({ escrowId, filingNo }) => escrowId ?? filingNo)) {
-      const sequences = own.map(({ sequence }) => sequence);
-      assert.deepEqual(
-        sequences,
-        sequences.toSorted((a, b) => a - b),
-        `${resource} in its order`,
-      );
-    }
-  }
-  return arrivals.length - bodies.size;
-}
-
-test(`money agrees with orders, and feed, streams and webhooks miss nothing through ${kills} kills under load`, {
+test(`money agrees with orders, and feed and streams miss nothing through ${kills} kills under load`, {
   timeout: 3 * timeoutMs + kills * 20_000,
 }, async (t: TestContext) => {
   const random = createRandom();
   t.diagnostic(`seed ${random.seed}`);
   const dataDir = temporaryFolder(t);
   const { platforms: issued, token } = await issueInto(dataDir, platforms);
-  const receiver = await startMoodyReceiver(t, authority.issue('receiver'), random);
-  const service = createReborn(t, {
-    ARTSEAL_DATA_DIR: dataDir,
-    ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.1',
-    ARTSEAL_WEBHOOK_CA: authority.certificateFile,
-  });
-  const { publicUrl } = await service.start();
-  for (const platform of issued) await addWebhook(publicUrl, platform, receiver);
+  const service = createReborn(t, { ARTSEAL_DATA_DIR: dataDir });
+  await service.start();
 
   const [closing, leaving] = [new AbortController(), new AbortController()];
   t.after(() => leaving.abort());
@@ -141,13 +90,9 @@ test(`money agrees with orders, and feed, streams and webhooks miss nothing thro
       polls[place]?.events,
       ...watchers.map((watcher) => watcher.events.get(platform.caller)),
     ];
-    await eventually(`all ${feed.length} events of ${platform.caller} arrive`, timeoutMs, () => {
-      const accepted = receiver.arrivals(pathOf(platform)).filter(({ isAccepted }) => isAccepted);
-      const arrived = new Set(accepted.map(({ id }) => id));
-      return (
-        arrived.size >= feed.length && gathered.every((own) => own === undefined || own.length >= feed.length)
-      );
-    });
+    await eventually(`all ${feed.length} events of ${platform.caller} arrive`, timeoutMs, () =>
+      gathered.every((own) => own === undefined || own.length >= feed.length),
+    );
   }
   leaving.abort();
   await Promise.all([...polls, ...watchers].map(({ ended }) => ended));
@@ -155,16 +100,13 @@ test(`money agrees with orders, and feed, streams and webhooks miss nothing thro
 
   for (const pair of statesAndMoney(dataDir))
     assert.match(pair, /^(FROZEN HELD|RELEASED PAID_OUT|REFUNDED RETURNED|CLOSED (VOID|RETURNED|null))$/);
-  assert.deepEqual(receiver.faults, []);
-  let repeated = 0;
   for (const [place, platform] of issued.entries()) {
     const { caller } = platform;
     const feed = feeds[place] ?? [];
     assertComplete(feed, happened.get(caller) ?? [], selling.answered.get(caller) ?? []);
     assert.deepEqual(polls[place]?.events, feed, 'a poll');
     assert.deepEqual(watchers[0]?.events.get(caller), feed, 'a stream of all platforms');
-    repeated += assertArrived(receiver, platform, feed);
   }
   assert.deepEqual([...(watchers[1]?.events ?? [])], [[first.caller, feeds[0]]], 'a stream of one platform');
-  t.diagnostic(`${events} events, ${selling.answers()} answers, ${repeated} webhooks that arrived again`);
+  t.diagnostic(`${events} events, ${selling.answers()} answers`);
 });
