@@ -149,24 +149,6 @@ test('too many waiting requests are rejected at once with UNAVAILABLE, and earli
   await Promise.all(submit(1));
 });
 
-test('closing waits for accepted requests and rejects later ones', async (t) => {
-  const { batcher, submit, open } = openGated(t);
-  const taken = submit(5);
-  let isClosed = false;
-  const closing = [batcher.close(), batcher.close()];
-  const closed = Promise.all(closing).then(() => {
-    isClosed = true;
-  });
-  await refused(batcher.execute({}), 'UNAVAILABLE');
-  await turn();
-  await turn();
-  assert.equal(isClosed, false);
-  open();
-  await Promise.all(taken);
-  await closed;
-  await refused(batcher.execute({}), 'UNAVAILABLE');
-});
-
 test('requests of a batch that fails or gets no reply are rejected, and later ones are executed', async () => {
   const done: Reply = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
   const answers: ((requests: readonly StoreRequest[]) => readonly Reply[])[] = [

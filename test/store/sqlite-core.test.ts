@@ -266,26 +266,6 @@ test('a nonce is not spent if its claim fails on a full disk, and stays spent ot
   assert.ok(batch(...turnOf(kept)).every((word) => word === 'undefined'));
 });
 
-test('a closed core rejects all requests', (t) => {
-  const { core, batch } = openWithClient(t);
-  core.close();
-  assert.deepEqual(batch(file, list, admitted('n'), {}), Array(4).fill('UNAVAILABLE'));
-  assert.equal(core.changedCredentials(), undefined);
-});
-
-test('keys and tokens are returned only when they may have changed', (t) => {
-  const { core, batch } = openWithClient(t);
-  const changedNames = () => core.changedCredentials()?.keys.map(({ caller }) => caller);
-  assert.deepEqual(changedNames(), ['gallery']);
-  batch(file, list, admitted('n'));
-  assert.equal(changedNames(), undefined);
-  batch({
-    effect: { kind: 'AddPlatform', by: tester, platform: { ...platform, name: 'second' }, key: newKey() },
-  });
-  assert.deepEqual(changedNames(), ['gallery', 'second']);
-  assert.equal(changedNames(), undefined);
-});
-
 test('a batch ends once its replies are long, and later requests are not executed', (t) => {
   const { core } = openWithClient(t);
   const filing = toFile(by);

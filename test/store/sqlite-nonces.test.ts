@@ -7,32 +7,6 @@ import { countNonces } from '../support/nonces.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { nowS, sandbox } from './promises/fixtures.ts';
 
-test('a rolled back transaction spends no nonce, and a committed one does, also once the database is opened again', (t) => {
-  const dataDir = temporaryFolder(t);
-  const open = () => {
-    const { database, close } = openDatabase({ dataDir, ...sandbox });
-    t.after(close);
-    return { client: database.$client, nonces: createNonces(database), close };
-  };
-  const spend = ({ client, nonces }: ReturnType<typeof open>, nonce: string, isKept = true) => {
-    client.exec('BEGIN IMMEDIATE');
-    const isFirst = nonces.spend({ keyId: 1, nonce }, nowS, nowS);
-    nonces.write();
-    client.exec(isKept ? 'COMMIT' : 'ROLLBACK');
-    if (isKept) nonces.committed();
-    else nonces.rolledBack();
-    return isFirst;
-  };
-  const before = open();
-  assert.equal(spend(before, 'n', false), true);
-  assert.equal(spend(before, 'n'), true);
-  assert.equal(spend(before, 'n'), false);
-  before.close();
-  const after = open();
-  assert.equal(spend(after, 'n'), false);
-  assert.equal(spend(after, 'm'), true);
-});
-
 test('expired nonces are deleted on disk and in memory as others are spent, even if the clock was once ahead', (t) => {
   const { database, close } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
   t.after(close);

@@ -1,21 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { is } from 'drizzle-orm';
-import {
-  BaseSQLiteDatabase,
-  getTableConfig,
-  SQLiteInsertBuilder,
-  SQLiteSelectBase,
-  SQLiteSelectBuilder,
-  SQLiteTable,
-  SQLiteUpdateBuilder,
-} from 'drizzle-orm/sqlite-core';
-import { openCore } from '../../src/store/sqlite/core.ts';
+import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import * as schema from '../../src/store/sqlite/schema.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox } from './promises/fixtures.ts';
-import { openRaw } from './raw-database.ts';
 
 const tables = Object.values(schema).filter((value) => is(value, SQLiteTable));
 
@@ -84,36 +74,4 @@ test('a commit is on disk before it is answered: write-ahead log, synchronous FU
   const { client } = openMigrated(t);
   const value = (name: string) => client.pragma(name, { simple: true });
   assert.deepEqual(['journal_mode', 'synchronous', 'foreign_keys'].map(value), ['wal', 2, 1]);
-});
-
-test('SQLite can prepare each statement of the handlers, which is prepared at its first use', (t) => {
-  const queries: { toSQL(): { readonly sql: string } }[] = [];
-  const watch = (prototype: object, method: string, see: (query: object, result: never) => void) => {
-    const original = Reflect.get(prototype, method);
-    t.mock.method(prototype as Record<string, () => unknown>, method, function (this: object, ...values: []) {
-      const result = original.apply(this, values);
-      see(this, result as never);
-      return result;
-    });
-  };
-  const collect = (_: object, query: never) => queries.push(query);
-  watch(SQLiteSelectBuilder.prototype, 'from', collect);
-  watch(SQLiteInsertBuilder.prototype, 'values', collect);
-  watch(SQLiteInsertBuilder.prototype, 'select', collect);
-  watch(SQLiteUpdateBuilder.prototype, 'set', collect);
-  watch(BaseSQLiteDatabase.prototype, 'delete', collect);
-  // A subquery may name columns of the query around it.
-  const subqueries = new Set<object>();
-  let outer: object | undefined;
-  watch(SQLiteSelectBase.prototype, 'getSQL', (query) => query !== outer && subqueries.add(query));
-  const dataDir = temporaryFolder(t);
-  const core = openCore({ dataDir, ...sandbox });
-  t.after(() => core.close());
-  assert.ok(queries.length > 100, `${queries.length}`);
-  const client = openRaw(t, dataDir);
-  const texts = queries.map((query) => {
-    outer = query;
-    return { query, text: query.toSQL().sql };
-  });
-  for (const { query, text } of texts) if (!subqueries.has(query)) client.prepare(text);
 });

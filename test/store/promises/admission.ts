@@ -1,20 +1,27 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../src/domain/reason.ts';
-import type { Admission, Command } from '../../../src/store/store.ts';
+import type { Admission } from '../../../src/store/store.ts';
 import { fingerprint, nowS, refused, toFile } from './fixtures.ts';
 import type { StoreTests, TestStore } from './tests.ts';
 
 const month = '2026-11';
 
 /** The admission of a call of caller 1 with key 1: nonce, idempotency key and quota. */
-function admission(nonce: string, key: string, limit: number | undefined = undefined): Admission {
+function admission(
+  nonce: string,
+  key: string,
+  { limit, print = fingerprint }: { readonly limit?: number; readonly print?: Uint8Array } = {},
+): Admission {
   return {
     nowS,
     nonce: { keyId: 1, nonce },
-    idempotency: { callerId: 1, key, requestId: 'first', fingerprint },
+    idempotency: { callerId: 1, key, requestId: 'first', fingerprint: print },
     quota: { callerId: 1, month, limit, take: true },
   };
 }
+
+/** The fingerprint of another request. */
+const otherPrint = new Uint8Array(32);
 
 /** What is left of calls: which of these nonces are not spent, how many are counted, how many artworks are filed. */
 async function leftOf(store: TestStore, ...nonces: string[]) {
@@ -26,14 +33,19 @@ async function leftOf(store: TestStore, ...nonces: string[]) {
 
 /** Whether an idempotency key stands for nothing yet. */
 async function isFree(store: TestStore, key: string): Promise<boolean> {
-  const idempotency = { callerId: 1, key, requestId: 'first', fingerprint: new Uint8Array(32) };
+  const idempotency = { callerId: 1, key, requestId: 'first', fingerprint: otherPrint };
   const { outcome } = await store.execute({ admission: { nowS, idempotency } });
   return outcome.kind !== 'NOT_ADMITTED';
 }
 
-const notFound: Command<'RecordUnanswered'> = {
-  ...{ kind: 'RecordUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notificationCount: 0 },
-};
+/** Calls after one with the nonce n and the key k, for a quota of one call: the first check that fails decides. */
+const rejected = [
+  ['NONCE_REUSED', admission('n', 'k', { limit: 1 })],
+  ['NONCE_REUSED', admission('n', 'another', { limit: 1 })],
+  ['IDEMPOTENCY_KEY_REUSED', admission('m', 'k', { limit: 1, print: otherPrint })],
+  ['QUOTA_EXCEEDED', admission('m', 'another', { limit: 1 })],
+] as const;
+
 /** Fails after its first change with an internal error: there is no such caller. */
 const broken = toFile({ callerId: 99, caller: 'nobody' });
 
@@ -51,30 +63,25 @@ export function admissionPromises({ test }: StoreTests): void {
     assert.equal(await isFree(crashed, 'k'), false);
   });
 
-  test('NONCE_REUSED is checked first and changes nothing', async (store) => {
-    await store.execute({ admission: admission('n', 'k'), effect: toFile(store.gallery) });
-    for (const key of ['k', 'another']) {
-      const again = await store.execute({ admission: admission('n', key, 1), effect: toFile(store.gallery) });
-      assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'NONCE_REUSED' }, calls: 1 });
-    }
-    assert.deepEqual(await leftOf(store), { unspent: [], calls: 1, filed: 1 });
-    assert.equal(await isFree(store, 'another'), true);
-  });
-
-  test('IDEMPOTENCY_KEY_REUSED is checked before the quota and consumes only the nonce', async (store) => {
-    await store.execute({ admission: admission('n', 'k'), effect: toFile(store.gallery) });
-    const idempotency = { callerId: 1, key: 'k', requestId: 'first', fingerprint: new Uint8Array(32) };
-    const again = await store.execute({
-      admission: { ...admission('m', 'k', 1), idempotency },
-      effect: toFile(store.gallery),
+  for (const [why, second] of rejected)
+    test(`a call that gets ${why} consumes at most its nonce`, async (store) => {
+      await store.execute({ admission: admission('n', 'k'), effect: toFile(store.gallery) });
+      const again = await store.execute({ admission: second, effect: toFile(store.gallery) });
+      assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why }, calls: 1 });
+      const unspent = why === 'NONCE_REUSED' ? ['m'] : [];
+      assert.deepEqual(await leftOf(store, 'm'), { unspent, calls: 1, filed: 1 });
+      assert.equal(await isFree(store, 'another'), true);
     });
-    assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' }, calls: 1 });
-    assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
-  });
 
   test('a replay is found before the quota: its nonce is consumed, and it does not count', async (store) => {
-    const first = await store.execute({ admission: admission('n', 'k', 1), effect: toFile(store.gallery) });
-    const again = await store.execute({ admission: admission('m', 'k', 1), effect: toFile(store.gallery) });
+    const first = await store.execute({
+      admission: admission('n', 'k', { limit: 1 }),
+      effect: toFile(store.gallery),
+    });
+    const again = await store.execute({
+      admission: admission('m', 'k', { limit: 1 }),
+      effect: toFile(store.gallery),
+    });
     assert.deepEqual(again, {
       outcome: { ...first.outcome, isReplay: true },
       calls: 1,
@@ -83,23 +90,19 @@ export function admissionPromises({ test }: StoreTests): void {
     assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
   });
 
-  test('QUOTA_EXCEEDED consumes only the nonce', async (store) => {
-    await store.execute({ admission: admission('n', 'k', 1), effect: toFile(store.gallery) });
-    const again = await store.execute({
-      admission: admission('m', 'another', 1),
-      effect: toFile(store.gallery),
-    });
-    assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'QUOTA_EXCEEDED' }, calls: 1 });
-    assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
-    assert.equal(await isFree(store, 'another'), true);
-  });
-
   test('a rejected effect consumes the nonce and the quota, and its key keeps the error', async (store) => {
-    const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect: notFound });
-    assert.equal(outcome.kind === 'REJECTED' && outcome.apiError.reason, 'ESCROW_NOT_FOUND');
-    assert.equal(calls, 1);
+    const apiError = {
+      reason: 'VALIDATION_FAILED',
+      message: 'author is required',
+      hints: {},
+      violations: [{ field: 'author', rule: 'is required' }],
+    } as const;
+    const effect = { kind: 'Reject', apiError } as const;
+    const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect });
+    assert.deepEqual([outcome, calls], [{ kind: 'REJECTED', apiError, isReplay: false }, 1]);
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
     assert.equal(await isFree(store, 'k'), false);
+    await refused(store.perform(effect), 'VALIDATION_FAILED');
   });
 
   test('an effect that fails consumes the nonce and the quota, leaves the key free, and changes nothing', async (store) => {
@@ -118,19 +121,5 @@ export function admissionPromises({ test }: StoreTests): void {
     assert.equal(calls, 1);
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
     assert.equal(await isFree(store, 'k'), true);
-  });
-
-  test('Reject fails with the given error', async (store) => {
-    const apiError = {
-      reason: 'VALIDATION_FAILED',
-      message: 'author is required',
-      hints: {},
-      violations: [{ field: 'author', rule: 'is required' }],
-    } as const;
-    const effect = { kind: 'Reject', apiError } as const;
-    const { outcome } = await store.execute({ admission: admission('n', 'k'), effect });
-    assert.deepEqual(outcome, { kind: 'REJECTED', apiError, isReplay: false });
-    assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
-    await refused(store.perform(effect), 'VALIDATION_FAILED');
   });
 }

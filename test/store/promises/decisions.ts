@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
-import { tester } from '../../support/audit-log.ts';
 import {
   assertListed,
   firstPage,
@@ -14,8 +13,6 @@ import {
   workOf,
 } from './fixtures.ts';
 import type { StoreTests } from './tests.ts';
-
-const decisions: readonly Decision[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN'];
 
 /** Decisions, and the instruction that each prepares. `domain/resolution.ts` has the rules of all states. */
 const effects: readonly (readonly [EscrowState, Decision, 'CANCEL' | 'REFUND' | undefined])[] = [
@@ -54,24 +51,18 @@ export function decisionPromises({ test }: StoreTests): void {
   }
 
   test('a decision that is a conflict changes nothing', async (store) => {
-    const { escrowId } = await store.orderIn(store.gallery, 'RELEASED');
-    await store.stopped(escrowId);
-    const before = await store.caseOf(escrowId);
-    await refused(store.perform(toDecide(escrowId, 'RETURN', { nowMs: 5_000 })), 'ESCROW_STATE_CONFLICT');
-    assert.deepEqual(await store.caseOf(escrowId), before);
-    assert.deepEqual(await store.due(5_000, 9_000), []);
-  });
-
-  test('an order without a review cannot be decided', async (store) => {
-    const { escrowId } = await store.orderIn(store.gallery, 'FROZEN');
-    const before = await store.caseOf(escrowId);
-    for (const decision of decisions) {
-      const decide = (id: string) => store.perform(toDecide(id, decision, { nowMs: 5_000 }));
-      await refused(decide(escrowId), 'ESCROW_STATE_CONFLICT');
-      await refused(decide('ES-2026-'), 'ESCROW_NOT_FOUND');
+    const [idle, released] = [
+      await store.orderIn(store.gallery, 'FROZEN'),
+      await store.orderIn(store.gallery, 'RELEASED'),
+    ];
+    await store.stopped(released.escrowId);
+    for (const { escrowId } of [idle, released]) {
+      const before = await store.caseOf(escrowId);
+      await refused(store.perform(toDecide(escrowId, 'RETURN', { nowMs: 5_000 })), 'ESCROW_STATE_CONFLICT');
+      assert.deepEqual(await store.caseOf(escrowId), before);
     }
-    assert.deepEqual(await store.caseOf(escrowId), before);
     assert.deepEqual(await store.due(5_000, 9_000), []);
+    await refused(store.perform(toDecide('ES-2026-', 'RETURN')), 'ESCROW_NOT_FOUND');
   });
 
   test('a RELEASE without a response stays open beside the REFUND of a decision', async (store) => {
@@ -93,15 +84,6 @@ export function decisionPromises({ test }: StoreTests): void {
     assert.equal(joined.instructionId, instructionId);
   });
 
-  test('a RETURN continues the open REFUND or CANCEL, and prepares no second one', async (store) => {
-    for (const { escrowId } of [await store.frozen(store.gallery), await store.opened(store.gallery)]) {
-      await store.perform(toResolve(store.gallery, 'REFUND', escrowId));
-      await store.stopped(escrowId);
-      const { open } = await store.caseOf(escrowId);
-      assert.deepEqual((await store.perform(toDecide(escrowId, 'RETURN'))).open, open);
-    }
-  });
-
   test('a hold of a CLOSED order can be accepted once the provider declined to return it', async (store) => {
     const { escrowId } = await store.orderIn(store.gallery, 'CLOSED');
     await store.stopped(escrowId);
@@ -112,22 +94,6 @@ export function decisionPromises({ test }: StoreTests): void {
     await store.settled(escrowId, { ended: open.map(declined) });
     await store.stopped(escrowId);
     assert.equal((await decide('ACCEPT', 'yes')).review, undefined);
-  });
-
-  test('without a provider status only the hold of a FROZEN order can be returned', async (store) => {
-    const review = { why: 'It is silent.', found: undefined };
-    const back = { kind: 'Decide', by: tester, decision: 'RETURN', nowMs: 1 } as const;
-    const [held, unpaid] = [await store.frozen(store.gallery), await store.opened(store.gallery)];
-    for (const { escrowId } of [held, unpaid]) await store.settled(escrowId, { review });
-    await refused(
-      store.perform({ ...back, escrowId: unpaid.escrowId, instructionId: 'no' }),
-      'ESCROW_STATE_CONFLICT',
-    );
-    const { open } = await store.perform({ ...back, escrowId: held.escrowId, instructionId: 'back' });
-    assert.deepEqual(
-      open.map(({ kind, instructionId }) => [kind, instructionId]),
-      [['REFUND', 'back']],
-    );
   });
 
   test('a hold that was returned after its order closed is not returned again', async (store) => {

@@ -7,14 +7,6 @@ const month = '2026-11';
 
 /** Durability, and what a closed store does. */
 export function durabilityPromises({ test }: StoreTests): void {
-  test('a resolved request and what it read survive a crash', async (store) => {
-    const filed = store.perform(toFile(store.gallery));
-    const seen = store.filingPages();
-    await Promise.all([filed, seen]);
-    const crashed = await store.openCrashed();
-    assert.deepEqual((await crashed.filingPages()).flat(), ['AS-2026-000001']);
-  });
-
   test('a crash leaves all of a request or nothing, and the numbers continue from there', async (store) => {
     const by = store.gallery;
     const { escrowId, filingNo } = await store.frozen(by);

@@ -4,7 +4,7 @@ import { type OrderEnd, orderEnds } from '../../../src/domain/resolution.ts';
 import type { Command } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { oneUnitHeld, refused, time, toResolve, workOf } from './fixtures.ts';
-import type { StoreTests, TestStore } from './tests.ts';
+import type { StoreTests } from './tests.ts';
 
 const later = time('2026-12-02T00:30:00+08:00');
 const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
@@ -20,11 +20,6 @@ const endings: readonly (readonly [EscrowState, OrderEnd])[] = [
 const ending = (escrowId: string, end: OrderEnd): Command<'EndOrder'> => ({
   ...{ kind: 'EndOrder', by: tester, escrowId, end, evidence, at: later },
 });
-
-const statusOf = async (store: TestStore, instructionId: string) => {
-  const { status, reason } = (await store.findInstruction(instructionId)) ?? {};
-  return [status, reason];
-};
 
 /** Orders that an operator ends with evidence. */
 export function endPromises({ test }: StoreTests): void {
@@ -64,19 +59,6 @@ export function endPromises({ test }: StoreTests): void {
     assert.deepEqual(ended, { ...before, review: undefined });
     assert.equal(await store.transfersOf(filingNo), 1);
     assert.deepEqual(await store.due(farMs, farMs), []);
-  });
-
-  test('an open instruction ends with its order, and its call gets the result', async (store) => {
-    for (const [end, expected] of [
-      ['REFUNDED', ['DECLINED', 'An operator of the registry ended the order as REFUNDED.']],
-      ['RELEASED', ['CONFIRMED', undefined]],
-    ] as const) {
-      const { escrowId } = await store.frozen(store.gallery);
-      const { instructionId } = await store.perform(toResolve(store.gallery, 'RELEASE', escrowId));
-      await store.recordSent(instructionId);
-      await store.perform(ending(escrowId, end));
-      assert.deepEqual(await statusOf(store, instructionId), expected);
-    }
   });
 
   for (const end of orderEnds) {

@@ -199,22 +199,4 @@ export function escrowPromises({ test }: StoreTests): void {
       states.map((state) => [state, waysTo[state]]).reverse(),
     );
   });
-
-  test('an order that is opened between two pages does not move the second one', async (store) => {
-    const ids: string[] = [];
-    for (let count = 0; count < 4; count += 1) ids.push((await store.frozen(store.gallery)).escrowId);
-    const filter = { ...anyOrder, state: 'FROZEN' } as const;
-    const first = await store.perform({ kind: 'ListEscrows', filter, page: firstPage(2) });
-    await store.frozen(store.gallery);
-    const second = await store.perform({
-      kind: 'ListEscrows',
-      filter,
-      page: { from: first.next, size: 2 },
-    });
-    assert.deepEqual(
-      [...first.items, ...second.items].map(({ escrowId }) => escrowId),
-      ids.reverse(),
-    );
-    assert.equal(second.next, undefined);
-  });
 }

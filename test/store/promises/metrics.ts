@@ -259,10 +259,4 @@ export function metricPromises({ storeTest, test }: StoreTests): void {
     const submitted = [store.spend(id, 'd'), store.spend(id, 'e')];
     assert.equal((await Promise.all([store.metrics(), ...submitted]))[0].requestsInFlight, 2);
   });
-
-  test('a read does not count as a transaction', async (store) => {
-    const before = (await store.metrics()).transactionRequests;
-    await metricsOf(store);
-    assert.deepEqual((await store.metrics()).transactionRequests, before);
-  });
 }

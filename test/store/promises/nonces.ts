@@ -1,28 +1,21 @@
 import assert from 'node:assert/strict';
 import { nonceRetentionS } from '../../../src/store/store.ts';
-import type { StoreTests, TestStore } from './tests.ts';
+import type { StoreTests } from './tests.ts';
 
 const start = 1_790_000_000;
-
-function claimer(store: TestStore, keyId: number) {
-  return (nonce: string, atS: number) => store.spend(keyId, nonce, atS);
-}
 
 /** Spent nonces. */
 export function noncePromises({ test }: StoreTests): void {
   test('a nonce can be spent once, by each key', async (store) => {
-    const first = claimer(store, store.gallery.id);
-    const second = claimer(store, (await store.addPlatform('auction house')).id);
-    assert.equal(await first('n', start), true);
-    assert.equal(await first('n', start), false);
-    assert.equal(await first('N', start), true);
-    assert.equal(await first('n ', start), true);
-    assert.equal(await second('n', start), true);
-    assert.equal(await second('n', start), false);
+    const { id } = await store.addPlatform('auction house');
+    const spent = [];
+    for (const nonce of ['n', 'n', 'N', 'n ']) spent.push(await store.spend(store.gallery.id, nonce));
+    for (const nonce of ['n', 'n']) spent.push(await store.spend(id, nonce));
+    assert.deepEqual(spent, [true, false, true, true, true, false]);
   });
 
   test(`a nonce is remembered for ${nonceRetentionS} s, and not much longer`, async (store) => {
-    const claim = claimer(store, 1);
+    const claim = (nonce: string, atS: number) => store.spend(1, nonce, atS);
     let now = start;
     for (const shift of [0, 329, 330, 331, 659]) {
       now += 10_000 + shift;
@@ -37,16 +30,8 @@ export function noncePromises({ test }: StoreTests): void {
     }
   });
 
-  test('a nonce stays spent when the store is opened again, with a clock set back as well', async (before) => {
-    assert.equal(await claimer(before, 1)('n', start), true);
-    await before.close();
-    const after = claimer(await before.openAgain(), 1);
-    assert.equal(await after('n', start + 600), false);
-    assert.equal(await after('n', start - 600), false);
-  });
-
   test(`a nonce stays spent if the clock is set back by less than ${nonceRetentionS} s`, async (store) => {
-    const claim = claimer(store, 1);
+    const claim = (nonce: string, atS: number) => store.spend(1, nonce, atS);
     for (const shift of [0, 329, 330, 331, 659]) {
       const now = start + shift;
       const nonce = `spent at ${now}`;
@@ -86,15 +71,13 @@ export function noncePromises({ test }: StoreTests): void {
     assert.equal(await claim('back', start + nonceRetentionS + 1), true);
   });
 
-  for (const [name, spentAt] of Object.entries({
-    'at its time': [start],
-    'after the clock was set back': [start + 3_000, start],
-  })) {
-    test(`a nonce spent ${name} stays spent when the store is opened again`, async (before) => {
-      for (const now of spentAt) assert.equal(await claimer(before, 1)(`spent at ${now}`, now), true);
-      await before.close();
-      const after = await before.openAgain();
-      for (const now of spentAt) assert.equal(await claimer(after, 1)(`spent at ${now}`, now + 1), false);
-    });
-  }
+  test('nonces stay spent when the store is opened again, whatever the clock is set to', async (before) => {
+    const spentAt = [start + 3_000, start];
+    for (const now of spentAt) assert.equal(await before.spend(1, `spent at ${now}`, now), true);
+    await before.close();
+    const after = await before.openAgain();
+    for (const now of spentAt)
+      for (const shift of [600, 1, -600])
+        assert.equal(await after.spend(1, `spent at ${now}`, now + shift), false);
+  });
 }

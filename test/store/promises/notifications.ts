@@ -125,15 +125,4 @@ export function notificationPromises({ test }: StoreTests): void {
     for (const backMs of [1_000, retentionMs, 10 * retentionMs])
       assert.equal(await store.notify('event', { holdId }, nowMs - backMs), false);
   });
-
-  test('a notification survives a crash, and its order is due then', async (store) => {
-    const { escrowId, holdId } = await store.frozen(store.gallery);
-    const before = await store.openCrashed();
-    await store.notify('event', { holdId }, nowMs);
-    const after = await store.openCrashed();
-    assert.deepEqual(await before.due(nowMs, nowMs), []);
-    assert.equal(await before.notify('event', { holdId }, nowMs), true);
-    assert.deepEqual(await after.due(nowMs, nowMs), [escrowId]);
-    assert.equal(await after.notify('event', { holdId }, nowMs), false);
-  });
 }

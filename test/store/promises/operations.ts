@@ -150,21 +150,6 @@ export function operationPromises({ test }: StoreTests): void {
     );
   });
 
-  test('a replay does not count against the quota, whether its instruction is open or has ended', async (store) => {
-    const { callerId } = store.gallery;
-    const filingNo = await store.fileOne(store.gallery);
-    const quota = { callerId, month: '2026-11', limit: 1, take: true };
-    const repeat = () => {
-      const { admission, effect } = underKey(callerId, 'k', toOpen(store.gallery, filingNo));
-      return store.execute({ admission: admission && { ...admission, quota }, effect });
-    };
-    const { outcome, calls } = await repeat();
-    assert.ok(outcome.kind === 'DONE' && calls === 1);
-    assert.partialDeepStrictEqual(await repeat(), { outcome: { isReplay: false }, calls: 1 });
-    await store.settled(outcome.result.order.escrowId, { to: 'FROZEN' });
-    assert.partialDeepStrictEqual(await repeat(), { outcome: { isReplay: true }, calls: 1 });
-  });
-
   test('a sent instruction is SENT, and its order is due when a response should have come', async (store) => {
     const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
     await assertDueAt(store, escrowId, noon.atMs);
@@ -224,14 +209,6 @@ export function operationPromises({ test }: StoreTests): void {
     const resumed = await store.due(1_000, 90_000);
     const expected = [orders.get('UNPAID'), releasing.escrowId, sent.escrowId, unknown.escrowId];
     assert.deepEqual([...resumed].sort(), expected.sort());
-  });
-
-  test('a start with nothing open changes nothing', async (store) => {
-    await store.perform({ kind: 'ResumeOpen', nowMs: 1 });
-    const { escrowId } = await store.frozen(store.gallery);
-    await store.settled(escrowId, { lookUpAtMs: 5_000 });
-    await store.perform({ kind: 'ResumeOpen', nowMs: 1 });
-    await assertDueAt(store, escrowId, 5_000);
   });
 
   test('orders are listed by due time, those beyond the horizon last', async (store) => {

@@ -99,19 +99,6 @@ export function orderUpdatePromises({ test }: StoreTests): void {
     assert.equal(await store.findInstruction(prepared.instructionId), undefined);
   });
 
-  test('an update is made once, also if the store is opened again in between', async (before) => {
-    const { filingNo, escrowId } = await before.frozen(before.gallery);
-    await before.perform(toResolve(before.gallery, 'RELEASE', escrowId));
-    const found = await before.caseOf(escrowId);
-    const update = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
-    assert.ok(await before.updateOrder(update));
-    await before.close();
-    const after = await before.openAgain();
-    assert.equal(await after.updateOrder(update), undefined);
-    assert.equal(await after.transfersOf(filingNo), 1);
-    assert.equal((await after.caseOf(escrowId)).order.state, 'RELEASED');
-  });
-
   test('an update ends instructions and prepares one', async (store) => {
     const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
     await store.recordSent(holdId);
