@@ -4,7 +4,7 @@ import type { AuditCommands } from '../operator-commands.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { auditEntry } from './schema.ts';
-import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepare } from './statement.ts';
 
 /**
  * Records what an operator changed, inside the effect. `before` and `after` are the public members of the subject, never a secret;
@@ -20,7 +20,9 @@ export type RecordAudit = (
 /** The log of a database. */
 export function createAuditLog(database: Database): RecordAudit {
   // Prepared, because an import records thousands, and the serving process waits for it.
-  const insert = prepareRaw(database, database.insert(auditEntry).values(placeholdersFor(auditEntry, 'id')));
+  const { insert } = prepare(database, {
+    insert: database.insert(auditEntry).values(placeholdersFor(auditEntry, 'id')),
+  });
   return ({ actor, atS, reason = null }, action, subject, { before, after }) => {
     insert.run({ atS, actor, action, subject, reason, before: jsonOf(before), after: jsonOf(after) });
   };

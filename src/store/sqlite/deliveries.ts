@@ -2,13 +2,13 @@ import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import { failingMaxS, isSent } from '../../domain/webhook.ts';
 import type { DeliveryResult, DueDelivery, WebhookWork } from '../webhook-commands.ts';
-import { createDeliveryRows, type DeliveryRows, type DueRow } from './delivery-rows.ts';
+import { createDeliveryRows, type DeliveryRows } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { caller, webhook } from './schema.ts';
-import { type Database, prepareRaw } from './statement.ts';
+import { type Database, placeholders, prepare } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 import { toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
 
@@ -76,7 +76,11 @@ interface Wanted {
 /** Returns the function that claims what an endpoint can be sent now. */
 function createClaims(deliveries: DeliveryRows, { moveCursor }: Endpoints, events: EventReads) {
   /** Returns the event of a due delivery. If it cannot be sent now, sets the delivery to WAITING or FAILED. */
-  function sendable({ callerId, id }: WebhookRow, due: DueRow, nowMs: number): Event | undefined {
+  function sendable(
+    { callerId, id }: WebhookRow,
+    due: ReturnType<DeliveryRows['pending']>[number],
+    nowMs: number,
+  ): Event | undefined {
     const { sequence, resource } = due;
     if (deliveries.firstOpen(id, resource)?.sequence !== sequence) {
       deliveries.makeWait(id, sequence);
@@ -192,7 +196,7 @@ function createSweep(deliveries: DeliveryRows, { next }: Endpoints, clock: Pick<
     const beforeS = clock.notAfter(Math.floor(newestMs / 1_000)) - eventRetentionS;
     for (const [id, own] of Map.groupBy(outcomes, (outcome) => outcome.id))
       deliveries.sweep(id, beforeS, sweptPerOutcome * own.length);
-    swept = next(swept) ?? next(0) ?? 0;
+    swept = (next.get({ id: swept }) ?? next.get({ id: 0 }))?.id ?? 0;
     deliveries.sweep(swept, beforeS, sweptElsewhere);
   };
 }
@@ -202,30 +206,14 @@ type Endpoints = ReturnType<typeof createEndpoints>;
 /** Prepares the statements on endpoints. */
 function createEndpoints(database: Database) {
   const isNamed = eq(webhook.id, sql.placeholder('id'));
-  const selectNext = prepareRaw<{ id: number }>(
-    database,
-    database
+  return prepare(database, {
+    moveCursor: database.update(webhook).set(placeholders('cursor')).where(isNamed),
+    setFailing: database.update(webhook).set(placeholders('failingSinceS')).where(isNamed),
+    /** The endpoint after this one. */
+    next: database
       .select({ id: webhook.id })
       .from(webhook)
       .where(gt(webhook.id, sql.placeholder('id')))
       .limit(1),
-  );
-  return {
-    moveCursor: prepareRaw(
-      database,
-      database
-        .update(webhook)
-        .set({ cursor: sql`${sql.placeholder('cursor')}` })
-        .where(isNamed),
-    ),
-    setFailing: prepareRaw(
-      database,
-      database
-        .update(webhook)
-        .set({ failingSinceS: sql`${sql.placeholder('failingSinceS')}` })
-        .where(isNamed),
-    ),
-    /** The id of the next endpoint. */
-    next: (id: number) => selectNext.get({ id })?.id,
-  };
+  });
 }

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
 import { type Event, resourceOf } from '../../domain/event.ts';
-import { type DeliveryStatus, dueHorizonMs } from '../../domain/webhook.ts';
+import { dueHorizonMs } from '../../domain/webhook.ts';
 import type { DeliveryResult } from '../webhook-commands.ts';
 import { webhookDelivery } from './schema.ts';
-import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, named, placeholders, placeholdersFor, prepare } from './statement.ts';
 import { isOpen } from './webhooks.ts';
 
 /** Literals, so that SQLite can use the partial index. */
@@ -15,14 +15,6 @@ const isNamed = and(isOf, eq(webhookDelivery.sequence, sql.placeholder('sequence
 
 /** The members of a delivery without an attempt. */
 const untried = { attempts: 0, lastAttemptAtMs: null, httpStatus: null, response: null, error: null };
-
-/** A PENDING delivery. */
-export interface DueRow {
-  readonly sequence: number;
-  readonly resource: string;
-  readonly attempts: number;
-  readonly nextAttemptAtMs: number;
-}
 
 /** The rows of deliveries. Methods that write run inside an effect. */
 export type DeliveryRows = ReturnType<typeof createDeliveryRows>;
@@ -37,13 +29,13 @@ export function createDeliveryRows(database: Database) {
 
   return {
     /** PENDING deliveries of an endpoint, oldest due time first. */
-    pending: (id: number, limit: number): readonly DueRow[] => selectPending.all({ id, limit }),
+    pending: (id: number, limit: number) => selectPending.all({ id, limit }),
     firstOpen,
     /** Makes the next WAITING delivery of a resource due. Returns whether there was one. */
     release: (id: number, resource: string, nowMs: number): boolean => {
       const first = firstOpen(id, resource);
       if (first?.status !== 'WAITING') return false;
-      setDue.run({ id, sequence: first.sequence, status: 'PENDING', dueAtMs: nowMs });
+      setDue.run({ id, sequence: first.sequence, status: 'PENDING', nextAttemptAtMs: nowMs });
       return true;
     },
     /** The status of a delivery; undefined if there is none. */
@@ -60,19 +52,20 @@ export function createDeliveryRows(database: Database) {
         ...untried,
       }) > 0,
     makeWait: (id: number, sequence: number) =>
-      setDue.run({ id, sequence, status: 'WAITING', dueAtMs: null }),
+      setDue.run({ id, sequence, status: 'WAITING', nextAttemptAtMs: null }),
     giveUp: (id: number, sequence: number, error: string) => setFailed.run({ id, sequence, error }),
     /** Makes due what is scheduled later than any retry, which a clock that was set back leaves. */
-    capDueTimes: (id: number, nowMs: number) => setBack.run({ id, nowMs, horizonMs: nowMs + dueHorizonMs }),
+    capDueTimes: (id: number, nowMs: number) =>
+      setBack.run({ id, nextAttemptAtMs: nowMs, horizonMs: nowMs + dueHorizonMs }),
     /** Records an attempt. Returns the resource of its event; undefined if the delivery is gone. Without a retry, it ends. */
     record: (outcome: DeliveryResult, isEnabled: boolean): string | undefined => {
       const { id, sequence, attempts, atMs, isDelivered, httpStatus, answer, error, retryAtMs } = outcome;
       const isTriedAgain = retryAtMs !== null && isEnabled;
       const status = isDelivered ? 'DELIVERED' : isTriedAgain ? 'PENDING' : 'FAILED';
       return setOutcome.get({
-        ...{ id, sequence, status, attempts, atMs, httpStatus, error },
-        answer: answer && Buffer.from(answer),
-        dueAtMs: isTriedAgain ? retryAtMs : null,
+        ...{ id, sequence, status, attempts, lastAttemptAtMs: atMs, httpStatus, error },
+        response: answer && Buffer.from(answer),
+        nextAttemptAtMs: isTriedAgain ? retryAtMs : null,
       })?.resource;
     },
     /** Deletes those of an endpoint's first `limit` deliveries that have ended and whose event is from before a time. */
@@ -81,40 +74,34 @@ export function createDeliveryRows(database: Database) {
 }
 
 function prepareQueries(database: Database) {
-  const selectPending = prepareRaw<DueRow>(
-    database,
-    database
-      .select({
-        sequence: webhookDelivery.sequence,
-        resource: webhookDelivery.resource,
-        attempts: webhookDelivery.attempts,
-        nextAttemptAtMs: sql<number>`${webhookDelivery.nextAttemptAtMs}`.as('nextAttemptAtMs'),
-      })
+  const { sequence, resource, attempts, status } = webhookDelivery;
+  const nextAttemptAtMs = sql<number>`${webhookDelivery.nextAttemptAtMs}`;
+  return prepare(database, {
+    selectPending: database
+      .select(named({ sequence, resource, attempts, nextAttemptAtMs }))
       .from(webhookDelivery)
       .where(and(isOf, isPending))
       .orderBy(asc(webhookDelivery.nextAttemptAtMs))
       .limit(sql.placeholder('limit')),
-  );
-  const selectFirstOpen = prepareRaw<{ sequence: number; status: string }>(
-    database,
-    database
-      .select({ sequence: webhookDelivery.sequence, status: webhookDelivery.status })
+    selectFirstOpen: database
+      .select({ sequence, status })
       .from(webhookDelivery)
-      .where(and(isOf, isOpen, eq(webhookDelivery.resource, sql.placeholder('resource'))))
-      .orderBy(asc(webhookDelivery.sequence))
+      .where(and(isOf, isOpen, eq(resource, sql.placeholder('resource'))))
+      .orderBy(asc(sequence))
       .limit(1),
-  );
-  const selectStatus = prepareRaw<{ status: DeliveryStatus }>(
-    database,
-    database.select({ status: webhookDelivery.status }).from(webhookDelivery).where(isNamed),
-  );
-  return { selectPending, selectFirstOpen, selectStatus };
+    selectStatus: database.select({ status }).from(webhookDelivery).where(isNamed),
+  });
 }
 
 function prepareChanges(database: Database) {
-  const put = prepareRaw(
-    database,
-    database
+  const oldest = database
+    .select({ sequence: webhookDelivery.sequence })
+    .from(webhookDelivery)
+    .where(isOf)
+    .orderBy(asc(webhookDelivery.sequence))
+    .limit(sql.placeholder('limit'));
+  return prepare(database, {
+    put: database
       .insert(webhookDelivery)
       .values(placeholdersFor(webhookDelivery))
       .onConflictDoUpdate({
@@ -127,54 +114,26 @@ function prepareChanges(database: Database) {
         setWhere: sql`${webhookDelivery.status} <> excluded.status OR ${webhookDelivery.attempts} > 0
           OR ${webhookDelivery.nextAttemptAtMs} > excluded.next_attempt_at_ms`,
       }),
-  );
-  const setDue = prepareRaw(
-    database,
-    database
+    setDue: database.update(webhookDelivery).set(placeholders('status', 'nextAttemptAtMs')).where(isNamed),
+    setFailed: database
       .update(webhookDelivery)
-      .set({ status: sql`${sql.placeholder('status')}`, nextAttemptAtMs: sql`${sql.placeholder('dueAtMs')}` })
+      .set({ status: 'FAILED', nextAttemptAtMs: null, ...placeholders('error') })
       .where(isNamed),
-  );
-  const setFailed = prepareRaw(
-    database,
-    database
+    setBack: database
       .update(webhookDelivery)
-      .set({ status: 'FAILED', nextAttemptAtMs: null, error: sql`${sql.placeholder('error')}` })
-      .where(isNamed),
-  );
-  const setBack = prepareRaw(
-    database,
-    database
-      .update(webhookDelivery)
-      .set({ nextAttemptAtMs: sql`${sql.placeholder('nowMs')}` })
+      .set(placeholders('nextAttemptAtMs'))
       .where(and(isOf, isPending, gt(webhookDelivery.nextAttemptAtMs, sql.placeholder('horizonMs')))),
-  );
-  const setOutcome = prepareRaw<{ resource: string }>(
-    database,
-    database
+    setOutcome: database
       .update(webhookDelivery)
       .set({
+        ...placeholders('attempts', 'lastAttemptAtMs', 'httpStatus', 'response', 'error'),
         // A delivery that has ended stays so: later events of its resource may have been sent.
         status: sql`iif(${sql.placeholder('status')} = 'PENDING' AND NOT ${isOpen}, ${webhookDelivery.status}, ${sql.placeholder('status')})`,
-        attempts: sql`${sql.placeholder('attempts')}`,
-        lastAttemptAtMs: sql`${sql.placeholder('atMs')}`,
-        nextAttemptAtMs: sql`iif(${isOpen}, ${sql.placeholder('dueAtMs')}, NULL)`,
-        httpStatus: sql`${sql.placeholder('httpStatus')}`,
-        response: sql`${sql.placeholder('answer')}`,
-        error: sql`${sql.placeholder('error')}`,
+        nextAttemptAtMs: sql`iif(${isOpen}, ${sql.placeholder('nextAttemptAtMs')}, NULL)`,
       })
       .where(isNamed)
       .returning({ resource: webhookDelivery.resource }),
-  );
-  const oldest = database
-    .select({ sequence: webhookDelivery.sequence })
-    .from(webhookDelivery)
-    .where(isOf)
-    .orderBy(asc(webhookDelivery.sequence))
-    .limit(sql.placeholder('limit'));
-  const deleteOld = prepareRaw(
-    database,
-    database
+    deleteOld: database
       .delete(webhookDelivery)
       .where(
         and(
@@ -184,6 +143,5 @@ function prepareChanges(database: Database) {
           isOver,
         ),
       ),
-  );
-  return { put, setDue, setFailed, setBack, setOutcome, deleteOld };
+  });
 }

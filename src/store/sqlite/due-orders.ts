@@ -1,6 +1,6 @@
 import { and, asc, eq, exists, gt, gte, lte, or, type SQL, sql } from 'drizzle-orm';
 import { caller, escrow, escrowChange } from './schema.ts';
-import { type Database, prepareRaw } from './statement.ts';
+import { type Database, named, prepare } from './statement.ts';
 
 /** Selects due orders: due up to `nowMs`, or after `horizonMs`. */
 interface DueRange {
@@ -29,19 +29,18 @@ function prepareReleased(database: Database) {
         gte(escrowChange.changedAtS, sql.placeholder('sinceS')),
       ),
     );
-  const released = prepareRaw<{ escrow_id: string }>(
-    database,
-    database
-      .select({ escrowId: escrow.escrowId })
+  const { released } = prepare(database, {
+    released: database
+      .select(named({ escrowId: escrow.escrowId }))
       .from(escrow)
       .where(and(eq(escrow.id, sql.placeholder('id')), sql`${escrow.state} = 'RELEASED'`, exists(isRecent))),
-  );
+  });
   return (share: number, shares: number, sinceMs: number): string[] => {
     const [last, sinceS] = [lastId.get() ?? 0, Math.ceil(sinceMs / 1_000)];
     const found: string[] = [];
     for (let id = share; id <= last; id += shares) {
       const row = released.get({ id, sinceS });
-      if (row !== undefined) found.push(row.escrow_id);
+      if (row !== undefined) found.push(row.escrowId);
     }
     return found;
   };
@@ -52,23 +51,24 @@ function prepareDue(database: Database) {
   const isOverdue = lte(escrow.lookUpAtMs, sql.placeholder('nowMs'));
   const isBeyond = gt(escrow.lookUpAtMs, sql.placeholder('horizonMs'));
   const hasFailed = sql`(${escrow.failedAttempts} > 0) = ${sql.placeholder('hasFailed')}`;
-  const select = () => database.select({ escrowId: escrow.escrowId }).from(escrow).$dynamic();
+  const select = () =>
+    database
+      .select(named({ escrowId: escrow.escrowId }))
+      .from(escrow)
+      .$dynamic();
   const someWhere = (...conditions: SQL[]) => select().where(and(...conditions));
   const ofCaller = (range: SQL) =>
-    prepareRaw<{ escrow_id: string }>(
-      database,
-      someWhere(eq(escrow.callerId, sql.placeholder('callerId')), hasFailed, range)
-        .orderBy(asc(escrow.lookUpAtMs))
-        .limit(sql.placeholder('limit')),
-    );
-  const [overdue, beyond] = [ofCaller(isOverdue), ofCaller(isBeyond)];
-  // Finds out quickly that nothing is due, without a scan of the callers.
-  const anyWhere = (range: SQL) => prepareRaw<{ escrow_id: string }>(database, someWhere(range).limit(1));
-  const [anyOverdue, anyBeyond] = [anyWhere(isOverdue), anyWhere(isBeyond)];
+    someWhere(eq(escrow.callerId, sql.placeholder('callerId')), hasFailed, range)
+      .orderBy(asc(escrow.lookUpAtMs))
+      .limit(sql.placeholder('limit'));
   const isOfCaller = eq(escrow.callerId, caller.id);
-  const callers = prepareRaw<{ id: number }>(
-    database,
-    database
+  const { overdue, beyond, anyOverdue, anyBeyond, callers } = prepare(database, {
+    overdue: ofCaller(isOverdue),
+    beyond: ofCaller(isBeyond),
+    // Finds out quickly that nothing is due, without a scan of the callers.
+    anyOverdue: someWhere(isOverdue).limit(1),
+    anyBeyond: someWhere(isBeyond).limit(1),
+    callers: database
       .select({ id: caller.id })
       .from(caller)
       .where(
@@ -83,7 +83,7 @@ function prepareDue(database: Database) {
       )
       .orderBy(asc(caller.id))
       .limit(sql.placeholder('limit')),
-  );
+  });
   const valuesOf = (range: DueRange) => ({ ...range, hasFailed: Number(range.hasFailed) });
   const idsBetween = (range: DueRange, after: number, through: number, limit: number) =>
     callers.all({ ...valuesOf(range), after, through, limit }).map(({ id }) => id);
@@ -100,7 +100,7 @@ function prepareDue(database: Database) {
       const values = { ...valuesOf(range), callerId };
       const due = overdue.all({ ...values, limit });
       due.push(...beyond.all({ ...values, limit: limit - due.length }));
-      return due.map(({ escrow_id }) => escrow_id);
+      return due.map(({ escrowId }) => escrowId);
     },
   };
 }

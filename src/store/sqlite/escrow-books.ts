@@ -8,7 +8,6 @@ import {
   type InstructionKind,
   type InstructionStatus,
   isAfterPayout,
-  type PayoutStatus,
   pendingOf,
 } from '../../domain/escrow.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
@@ -26,7 +25,7 @@ import type { PartyRegister } from './parties.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrowChange, escrowInstruction } from './schema.ts';
-import { type Database, placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, named, placeholders, placeholdersFor, prepare, prepareMapped } from './statement.ts';
 
 /** Orders with their instructions, history, provenance records and parties. */
 export type EscrowBooks = ReturnType<typeof createEscrowBooks>;
@@ -201,15 +200,6 @@ function createInstructionLedger(database: Database) {
   const byId = prepareMapped(select().where(isThis));
   const freeze = prepareMapped(select().where(and(ofOrder, sql`${escrowInstruction.kind} = 'FREEZE'`)));
   const open = prepareMapped(select().where(and(ofOrder, isOpen)).orderBy(asc(escrowInstruction.id)));
-  const lastOpen = prepareRaw<{ kind: InstructionKind }>(
-    database,
-    database
-      .select({ kind: escrowInstruction.kind })
-      .from(escrowInstruction)
-      .where(and(ofOrder, isOpen))
-      .orderBy(desc(escrowInstruction.id))
-      .limit(1),
-  );
   const ended = (kinds: InstructionKind[], status: InstructionStatus) =>
     prepareMapped(
       select().where(
@@ -218,26 +208,22 @@ function createInstructionLedger(database: Database) {
     );
   const paid = ended(['RELEASE', 'REFUND'], 'CONFIRMED');
   const declinedReturn = ended(['REFUND', 'CANCEL'], 'DECLINED');
-  const insert = prepareRaw(
-    database,
-    database
+  const { lastOpen, insert, move, leaveOpen } = prepare(database, {
+    lastOpen: database
+      .select({ kind: escrowInstruction.kind })
+      .from(escrowInstruction)
+      .where(and(ofOrder, isOpen))
+      .orderBy(desc(escrowInstruction.id))
+      .limit(1),
+    insert: database
       .insert(escrowInstruction)
       .values({ ...placeholdersFor(escrowInstruction, 'id', 'status', 'reason'), status: 'PREPARED' }),
-  );
-  const move = prepareRaw(
-    database,
-    database
-      .update(escrowInstruction)
-      .set({ status: sql`${sql.placeholder('status')}`, reason: sql`${sql.placeholder('reason')}` })
-      .where(and(isThis, isOpen)),
-  );
-  const leaveOpen = prepareRaw(
-    database,
-    database
+    move: database.update(escrowInstruction).set(placeholders('status', 'reason')).where(and(isThis, isOpen)),
+    leaveOpen: database
       .update(escrowInstruction)
       .set({ status: 'UNKNOWN' })
       .where(and(ofOrder, eq(escrowInstruction.status, 'SENT'))),
-  );
+  });
   return {
     /** Inserts an instruction as PREPARED. */
     prepare: (orderId: number, kind: InstructionKind, instructionId: string, preparedAtMs: number): void => {
@@ -259,7 +245,7 @@ function createInstructionLedger(database: Database) {
     /** Oldest first. */
     openOf: (orderId: number) => open.all({ orderId }) as (InstructionRow & OpenInstruction)[],
     /** The kind of the last open one. */
-    lastOpenOf: (orderId: number) => lastOpen.get({ orderId })?.kind,
+    lastOpenOf: (orderId: number): InstructionKind | undefined => lastOpen.get({ orderId })?.kind,
     /** Whether the money of an order was paid, out or back. */
     hasPaid: (orderId: number) => paid.get({ orderId }) !== undefined,
     /** Whether a REFUND or CANCEL was declined. */
@@ -273,27 +259,18 @@ function createInstructionLedger(database: Database) {
 /** The histories of orders. */
 function createEscrowHistory(database: Database) {
   const ofOrder = eq(escrowChange.orderId, sql.placeholder('orderId'));
-  const insertNext = prepareRaw(
-    database,
-    database.insert(escrowChange).values({
+  const { state, at, payment, paymentAmount, byOperator } = escrowChange;
+  const { insertNext, select } = prepare(database, {
+    insertNext: database.insert(escrowChange).values({
       ...placeholdersFor(escrowChange, 'position'),
       position: sql`(SELECT count(*) + 1 FROM ${escrowChange} WHERE ${ofOrder})`,
     }),
-  );
-  const select = prepareRaw<ChangeRow>(
-    database,
-    database
-      .select({
-        state: escrowChange.state,
-        at: escrowChange.at,
-        payment: escrowChange.payment,
-        paymentAmount: escrowChange.paymentAmount,
-        byOperator: escrowChange.byOperator,
-      })
+    select: database
+      .select(named({ state, at, payment, paymentAmount, byOperator }))
       .from(escrowChange)
       .where(ofOrder)
       .orderBy(asc(escrowChange.position)),
-  );
+  });
   return {
     /** Appends a state or a provider status. `byOperator` marks a state that an operator confirmed. Runs inside an effect. */
     append: (
@@ -308,20 +285,13 @@ function createEscrowHistory(database: Database) {
       insertNext.run({ ...values, byOperator: Number(byOperator) });
     },
     /** The changes of an order, oldest first. */
-    of: (orderId: number): EscrowChange[] => select.all({ orderId }).map(changeOf),
+    of: (orderId: number): EscrowChange[] =>
+      select
+        .all({ orderId })
+        .map(({ state, at, payment, paymentAmount: amount, byOperator }) =>
+          payment === null
+            ? { state, at, ...(byOperator === 1 && { byOperator: true }) }
+            : { state, at, payment, ...(amount !== null && { amount: BigInt(amount) }) },
+        ),
   };
-}
-
-/** A row, with the column names of the database. */
-interface ChangeRow {
-  readonly state: EscrowState;
-  readonly at: string;
-  readonly payment: PayoutStatus | null;
-  readonly payment_amount: number | null;
-  readonly by_operator: number;
-}
-
-function changeOf({ state, at, payment, payment_amount: amount, by_operator }: ChangeRow): EscrowChange {
-  if (payment === null) return { state, at, ...(by_operator === 1 && { byOperator: true }) };
-  return { state, at, payment, ...(amount !== null && { amount: BigInt(amount) }) };
 }

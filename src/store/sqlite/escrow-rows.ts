@@ -23,7 +23,7 @@ import type { OrderUpdate } from '../reconciliation-commands.ts';
 import { createDueOrders } from './due-orders.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow, escrowInstruction, party } from './schema.ts';
-import { type Database, prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, placeholders, prepare, prepareMapped } from './statement.ts';
 
 const columns = { ...getTableColumns(escrow), caller: caller.name };
 
@@ -94,32 +94,25 @@ function createReads(database: Database) {
 }
 
 function createChanges(database: Database) {
-  const insert = prepareInsert(database);
-  const update = prepareUpdate(database);
-  const noticed = prepareRaw(
-    database,
-    database
+  const { insert, update, noticed, makeDue, leaveOpen } = prepare(database, {
+    insert: insertion(database),
+    update: updating(database),
+    noticed: database
       .update(escrow)
       .set({
         lookUpAtMs: sql`iif(${isLookedUp}, ${at}, NULL)`,
         notificationCount: sql`${escrow.notificationCount} + 1`,
       })
       .where(isThis),
-  );
-  const makeDue = prepareRaw(
-    database,
-    database.update(escrow).set({ lookUpAtMs: at }).where(and(isThis, isNotInReview)),
-  );
-  const leaveOpen = prepareRaw(
-    database,
-    database
+    makeDue: database.update(escrow).set({ lookUpAtMs: at }).where(and(isThis, isNotInReview)),
+    leaveOpen: database
       .update(escrow)
       .set({
         lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${escrow.lookUpAtMs})`,
         failedAttempts: sql`${escrow.failedAttempts} + 1`,
       })
       .where(and(isThis, isLookedUp)),
-  );
+  });
   return {
     /** Inserts an UNPAID order and returns its id. */
     insert: (order: NewEscrowRow): number => {
@@ -172,48 +165,28 @@ function createChanges(database: Database) {
   };
 }
 
-function prepareInsert(database: Database) {
-  return prepareRaw<{ id: number }>(
-    database,
-    database
-      .insert(escrow)
-      .values({
-        escrowId: sql.placeholder('escrowId'),
-        filingNo: sql.placeholder('filingNo'),
-        callerId: sql.placeholder('callerId'),
-        type: sql.placeholder('type'),
-        amount: sql.placeholder('amount'),
-        buyerId: sql.placeholder('buyerId'),
-        sellerId: sql.placeholder('sellerId'),
-        buyerPartyId: sql.placeholder('buyerPartyId'),
-        sellerPartyId: sql.placeholder('sellerPartyId'),
-        state: 'UNPAID',
-        timestamp: sql.placeholder('timestamp'),
-        lookUpAtMs: sql.placeholder('lookUpAtMs'),
-      })
-      .returning({ id: escrow.id }),
-  );
-}
+const insertion = (database: Database) =>
+  database
+    .insert(escrow)
+    .values({
+      ...placeholders('escrowId', 'filingNo', 'callerId', 'type', 'amount', 'buyerId', 'sellerId'),
+      ...placeholders('buyerPartyId', 'sellerPartyId', 'timestamp', 'lookUpAtMs'),
+      state: 'UNPAID',
+    })
+    .returning({ id: escrow.id });
 
-function prepareUpdate(database: Database) {
-  return prepareRaw(
-    database,
-    database
-      .update(escrow)
-      .set({
-        state: sql`${sql.placeholder('to')}`,
-        reference: sql`${sql.placeholder('reference')}`,
-        holdExpiresAtS: sql`${sql.placeholder('holdExpiresAtS')}`,
-        nextActionUrl: sql`${sql.placeholder('nextActionUrl')}`,
-        nextActionUntilMs: sql`${sql.placeholder('nextActionUntilMs')}`,
-        failedAttempts: sql`iif(${sql.placeholder('resetsAttempts')}, 0, ${escrow.failedAttempts})`,
-        // An accepted status of an open order says nothing of money that turns up after it ended without any.
-        accepted: sql`${escrow.accepted} AND (${escrow.state} = ${sql.placeholder('to')} OR ${sql.placeholder('to')} NOT IN ('CLOSED', 'REFUNDED'))`,
-        lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${sql.placeholder('nowMs')})`,
-      })
-      .where(and(isThis, eq(escrow.state, sql.placeholder('from')), isLookedUp)),
-  );
-}
+const updating = (database: Database) =>
+  database
+    .update(escrow)
+    .set({
+      ...placeholders('reference', 'holdExpiresAtS', 'nextActionUrl', 'nextActionUntilMs'),
+      state: sql`${sql.placeholder('to')}`,
+      failedAttempts: sql`iif(${sql.placeholder('resetsAttempts')}, 0, ${escrow.failedAttempts})`,
+      // An accepted status of an open order says nothing of money that turns up after it ended without any.
+      accepted: sql`${escrow.accepted} AND (${escrow.state} = ${sql.placeholder('to')} OR ${sql.placeholder('to')} NOT IN ('CLOSED', 'REFUNDED'))`,
+      lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${sql.placeholder('nowMs')})`,
+    })
+    .where(and(isThis, eq(escrow.state, sql.placeholder('from')), isLookedUp));
 
 function noticeBuyer(
   database: Database,

@@ -20,7 +20,7 @@ import { createPartyHandlers, createPartyRegister } from './parties.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, numberSequence } from './schema.ts';
-import { type Database, equalsWithoutIndex, prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, equalsWithoutIndex, prepare, prepareMapped } from './statement.ts';
 
 /** Handlers of orders, reconciliation and parties, which share the same books. */
 export function createOrderHandlers(
@@ -135,9 +135,8 @@ function createEscrowHandlers(
  * `escrowSequenceMax` + 1 and changes nothing. Runs inside an effect.
  */
 function createEscrowSequence(database: Database): (year: number) => number {
-  const next = prepareRaw<{ last: number }>(
-    database,
-    database
+  const { next } = prepare(database, {
+    next: database
       .insert(numberSequence)
       .values({ kind: 'ESCROW', year: sql.placeholder('year'), last: 1 })
       .onConflictDoUpdate({
@@ -146,7 +145,7 @@ function createEscrowSequence(database: Database): (year: number) => number {
         setWhere: lt(numberSequence.last, escrowSequenceMax),
       })
       .returning({ last: numberSequence.last }),
-  );
+  });
   return (year) => next.get({ year })?.last ?? escrowSequenceMax + 1;
 }
 

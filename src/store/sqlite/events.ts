@@ -4,7 +4,7 @@ import { type EventCommands, type EventPage, eventPageMax } from '../event-comma
 import { type Handlers, reads, writes } from './handlers.ts';
 import { everybody, headReader, type Outbox, readLine } from './outbox.ts';
 import { caller, escrow, eventLog, eventMark } from './schema.ts';
-import { type Database, prepareRaw } from './statement.ts';
+import { type Database, prepare } from './statement.ts';
 
 /** Events after a sequence. */
 interface EventsAfter {
@@ -13,35 +13,25 @@ interface EventsAfter {
   readonly isWhole: boolean;
 }
 
-interface EventRow {
-  readonly id: number;
-  readonly first: number;
-  readonly lines: string;
-}
-
 /** An event, with the position of the caller's previous one. */
 type ChainedEvent = ReturnType<typeof readLine> & Event;
 
-/** Prepares the query of rows from the one with a position, or from the next one. */
-const createRowsFrom = (database: Database) =>
-  prepareRaw<EventRow>(
-    database,
-    database
-      .select({ id: eventLog.id, first: eventLog.first, lines: eventLog.lines })
-      .from(eventLog)
-      .where(gte(eventLog.id, sql.placeholder('position')))
-      .orderBy(asc(eventLog.id)),
-  );
+/** The rows from the one with a position, or from the next one. */
+const rowsFrom = (database: Database) =>
+  database
+    .select({ id: eventLog.id, first: eventLog.first, lines: eventLog.lines })
+    .from(eventLog)
+    .where(gte(eventLog.id, sql.placeholder('position')))
+    .orderBy(asc(eventLog.id));
 
 /** Reads the events of callers: follows their chains. */
 export type EventReads = ReturnType<typeof createEventReads>;
 
 export function createEventReads(database: Database) {
   const headOf = headReader(database);
-  const selectRows = createRowsFrom(database);
-  const selectMark = prepareRaw<{ position: number }>(
-    database,
-    database
+  const { selectRows, selectMark } = prepare(database, {
+    selectRows: rowsFrom(database),
+    selectMark: database
       .select({ position: eventMark.position })
       .from(eventMark)
       .where(
@@ -52,11 +42,11 @@ export function createEventReads(database: Database) {
       )
       .orderBy(asc(eventMark.sequence))
       .limit(1),
-  );
+  });
 
   /** Yields a caller's events from one backwards, as far as they are kept. */
   function* chainFrom(position: number): Generator<ChainedEvent> {
-    let row: EventRow | undefined;
+    let row: ReturnType<typeof selectRows.get>;
     let lines: readonly string[] = [];
     for (let at = position; at > 0; ) {
       if (row === undefined || at < row.first || at > row.id) {
@@ -143,12 +133,15 @@ export function createEventHandlers(
   outbox: Outbox,
 ): Handlers<keyof EventCommands> {
   const headOf = headReader(database);
-  const nameOf = createNames(database);
-  const selectRows = createRowsFrom(database);
-  const selectFirst = prepareRaw<{ first: number }>(
-    database,
-    database.select({ first: eventLog.first }).from(eventLog).orderBy(asc(eventLog.id)).limit(1),
-  );
+  const { selectRows, selectFirst, selectName } = prepare(database, {
+    selectRows: rowsFrom(database),
+    selectFirst: database.select({ first: eventLog.first }).from(eventLog).orderBy(asc(eventLog.id)).limit(1),
+    selectName: database
+      .select({ name: caller.name })
+      .from(caller)
+      .where(eq(caller.id, sql.placeholder('callerId'))),
+  });
+  const nameOf = (callerId: number): string => selectName.get({ callerId })?.name ?? '';
   const withCaller = (event: Event) => ({ ...event, caller: nameOf(event.callerId) });
 
   function* allAfter(after: number): Generator<Event> {
@@ -181,7 +174,7 @@ export function createEventHandlers(
     ReadAllEvents: reads(({ after, sinceMs }) => {
       const newest = headOf(everybody).position;
       if (after !== undefined && after > newest) throw eventsAhead(newest);
-      const oldest = selectFirst.get({})?.first;
+      const oldest = selectFirst.get()?.first;
       if (after !== undefined && after + 1 < (oldest ?? newest + 1)) throw eventsExpired(oldest);
       const start = after ?? (sinceMs === undefined ? 0 : positionBefore(sinceMs, newest));
       const found = firstAfter(start, eventPageMax);
@@ -209,16 +202,4 @@ export function createEventHandlers(
       return ending.length;
     }),
   };
-}
-
-/** Prepares the query of a caller's name. */
-function createNames(database: Database): (callerId: number) => string {
-  const select = prepareRaw<{ name: string }>(
-    database,
-    database
-      .select({ name: caller.name })
-      .from(caller)
-      .where(eq(caller.id, sql.placeholder('callerId'))),
-  );
-  return (callerId) => select.get({ callerId })?.name ?? '';
 }

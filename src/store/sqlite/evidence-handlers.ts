@@ -25,7 +25,7 @@ import { createLeaves, type Leaves } from './leaves.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { caller, evidenceLink, filing, logEvent, provenanceRecord } from './schema.ts';
-import { type Database, prepareRaw } from './statement.ts';
+import { type Database, named, prepare } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
@@ -139,23 +139,15 @@ export function createEvidenceHandlers(
 
 /** Reads the times that the log knows. */
 function createLogClock(database: Database, log: EvidenceLog, dated: TrustedClock): () => LogClock {
-  const selectAccepted = prepareRaw<{ sequence: number; time_s: number }>(
-    database,
-    database
-      .select({ sequence: logEvent.sequence, timeS: logEvent.timeS })
+  const { selectAccepted } = prepare(database, {
+    selectAccepted: database
+      .select(named({ sequence: logEvent.sequence, timeS: logEvent.timeS }))
       .from(logEvent)
       .where(eq(logEvent.kind, 'CLOCK_ACCEPTED'))
       .orderBy(desc(logEvent.sequence))
       .limit(1),
-  );
-  return () => {
-    const accepted = selectAccepted.get({});
-    return {
-      newestS: log.newestS(),
-      datedS: dated.read(),
-      accepted: accepted && { sequence: accepted.sequence, timeS: accepted.time_s },
-    };
-  };
+  });
+  return () => ({ newestS: log.newestS(), datedS: dated.read(), accepted: selectAccepted.get() });
 }
 
 /** Reads records, and compares them with the log. */

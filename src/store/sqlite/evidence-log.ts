@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import { type InferSelectModel, sql } from 'drizzle-orm';
+import { type InferSelectModel, max } from 'drizzle-orm';
 import {
   commitmentTo,
   type LogEventDetail,
@@ -15,7 +15,7 @@ import { type Incidents, isConstraintFailure, RecordDamaged } from './failure.ts
 import { createLeaves, type Leaves, type StoredLeaf } from './leaves.ts';
 import { createLogIndex, type LogIndex, type NotedLeaf } from './log-index.ts';
 import { logEvent } from './schema.ts';
-import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, named, placeholdersFor, prepare } from './statement.ts';
 import { createVerifiedTree, damagedTree, type VerifiedTree } from './verified-tree.ts';
 
 /**
@@ -94,7 +94,9 @@ export function createEvidenceLog(
 ): EvidenceLog {
   const tree = createVerifiedTree(leaves);
   const index = createLogIndex(leaves, tree, () => incidents?.count('damagedRecords'));
-  const insertLogEvent = prepareRaw(database, database.insert(logEvent).values(placeholdersFor(logEvent)));
+  const { insertLogEvent } = prepare(database, {
+    insertLogEvent: database.insert(logEvent).values(placeholdersFor(logEvent)),
+  });
   const newSalt = createSalts();
   const pending: Pending[] = [];
   /** How many of them are of commands that succeeded. */
@@ -185,12 +187,9 @@ export function createEvidenceLog(
 
 /** The tables of the log, which are read once. */
 function readTables(database: Database, leaves: Leaves, tree: VerifiedTree) {
-  const selectEvents = prepareRaw<{ events: number }>(
-    database,
-    database
-      .select({ events: sql<number>`coalesce(max(${logEvent.sequence}), 0)`.as('events') })
-      .from(logEvent),
-  );
+  const { selectEvents } = prepare(database, {
+    selectEvents: database.select(named({ events: max(logEvent.sequence) })).from(logEvent),
+  });
   /** Undefined until they are read. */
   let written: Written | undefined;
   /** The same, as of the last transaction that was committed. */
@@ -205,7 +204,7 @@ function readTables(database: Database, leaves: Leaves, tree: VerifiedTree) {
       throw new RecordDamaged(`Leaf ${size - 1} of the evidence log is not what was recorded.`);
     return {
       tree: head,
-      events: selectEvents.get({})?.events ?? 0,
+      events: selectEvents.get()?.events ?? 0,
       newestS: last === undefined ? undefined : timeOfLeaf(last),
     };
   }

@@ -2,21 +2,15 @@ import { and, between, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-
 import { yearOfFiling } from '../../domain/filing.ts';
 import { type Incidents, RecordDamaged } from './failure.ts';
 import { filing, latestFiling } from './schema.ts';
-import { type Database, prepareRaw } from './statement.ts';
+import { type Database, named, prepare } from './statement.ts';
 
-/** A filing as far as a list needs it, under the column names of the database. */
+/** A filing as far as a list needs it. */
 export interface ListedFiling {
   readonly id: number;
-  readonly filing_no: string;
-  readonly leaf_index: number;
+  readonly filingNo: string;
+  readonly leafIndex: number;
   /** Null unless it was erased. */
-  readonly erased_at_s: number | null;
-}
-
-/** A filing with the one before it, under the column names of the database. */
-interface Link extends ListedFiling {
-  readonly previous_id: number | null;
-  readonly caller_id: number;
+  readonly erasedAtS: number | null;
 }
 
 /** A year after all years of filing numbers. */
@@ -31,9 +25,8 @@ export const latestOfYear = (callerId: SQLWrapper, year: SQLWrapper): SQL<number
 export function countFilings(
   database: Database,
 ): (named: { readonly callerId: number; readonly year: number }) => number {
-  const select = prepareRaw<{ filings: number }>(
-    database,
-    database
+  const { select } = prepare(database, {
+    select: database
       .select({ filings: latestFiling.filings })
       .from(latestFiling)
       .where(
@@ -42,7 +35,7 @@ export function countFilings(
           eq(latestFiling.year, sql.placeholder('year')),
         ),
       ),
-  );
+  });
   return ({ callerId, year }) => select.get({ callerId, year })?.filings ?? 0;
 }
 
@@ -51,24 +44,14 @@ export function countFilings(
  * The filings of a caller and year are a chain, in which each names the previous one.
  */
 export function createFilingChains(database: Database, incidents: Incidents) {
-  const selectLink = prepareRaw<Link>(
-    database,
-    database
-      .select({
-        id: filing.id,
-        filingNo: filing.filingNo,
-        leafIndex: filing.leafIndex,
-        previousId: filing.previousId,
-        erasedAtS: filing.erasedAtS,
-        callerId: filing.callerId,
-      })
+  const { id, filingNo, leafIndex, previousId, erasedAtS, callerId } = filing;
+  const { selectLink, selectLatest } = prepare(database, {
+    selectLink: database
+      .select(named({ id, filingNo, leafIndex, previousId, erasedAtS, callerId }))
       .from(filing)
       .where(eq(filing.id, sql.placeholder('id'))),
-  );
-  const selectLatest = prepareRaw<{ year: number; filing_id: number }>(
-    database,
-    database
-      .select({ year: latestFiling.year, filingId: latestFiling.filingId })
+    selectLatest: database
+      .select(named({ year: latestFiling.year, filingId: latestFiling.filingId }))
       .from(latestFiling)
       .where(
         and(
@@ -78,7 +61,7 @@ export function createFilingChains(database: Database, incidents: Incidents) {
       )
       .orderBy(desc(latestFiling.year))
       .limit(1),
-  );
+  });
 
   function broken(owner: number, id: number): RecordDamaged {
     incidents.count('damagedRecords');
@@ -92,9 +75,9 @@ export function createFilingChains(database: Database, incidents: Incidents) {
   function* chainFrom(first: number | null, owner: number, year: number): Generator<ListedFiling> {
     for (let id = first; id !== null; ) {
       const link = selectLink.get({ id });
-      if (link?.caller_id !== owner || yearOfFiling(link.filing_no) !== year) throw broken(owner, id);
+      if (link?.callerId !== owner || yearOfFiling(link.filingNo) !== year) throw broken(owner, id);
       yield link;
-      id = link.previous_id;
+      id = link.previousId;
     }
   }
 
@@ -103,15 +86,15 @@ export function createFilingChains(database: Database, incidents: Incidents) {
     if (from !== undefined) {
       const last = selectLink.get({ id: from });
       if (last === undefined) throw broken(owner, from);
-      if (last.caller_id !== owner) return;
-      const begun = yearOfFiling(last.filing_no);
-      yield* chainFrom(last.previous_id, owner, begun);
+      if (last.callerId !== owner) return;
+      const begun = yearOfFiling(last.filingNo);
+      yield* chainFrom(last.previousId, owner, begun);
       newest = begun - 1;
     }
     while (true) {
       const latest = selectLatest.get({ owner, oldest: year ?? 0, newest });
       if (latest === undefined) return;
-      yield* chainFrom(latest.filing_id, owner, latest.year);
+      yield* chainFrom(latest.filingId, owner, latest.year);
       newest = latest.year - 1;
     }
   };

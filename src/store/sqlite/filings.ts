@@ -25,13 +25,11 @@ import { createProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
-import { type Database, placeholdersFor, prepareMapped, prepareRaw, underTheirNames } from './statement.ts';
+import { type Database, named, placeholdersFor, prepare, prepareMapped } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 /** The columns of a Filing with those of the store's own. */
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };
-
-type SourceRow = Omit<InferSelectModel<typeof filing>, 'price'> & { readonly price: number };
 
 /** What the handlers of filings need. */
 interface FilingParts {
@@ -53,13 +51,12 @@ export const createFilingHandlers = (parts: FilingParts): Handlers<keyof FilingC
 /** The handler that files an artwork. */
 function createFiling(parts: FilingParts): Handlers['FileArtwork'] {
   const { database, log, outbox, clock, incidents } = parts;
-  const insertFiling = prepareRaw(
-    database,
-    database.insert(filing).values({
+  const { insertFiling } = prepare(database, {
+    insertFiling: database.insert(filing).values({
       ...placeholdersFor(filing, 'id', 'previousId', 'erasedAtS'),
       previousId: latestOfYear(sql.placeholder('callerId'), sql.placeholder('year')),
     }),
-  );
+  });
   const filingsOf = countFilings(database);
   const nextNumber = createNumbers(parts);
 
@@ -98,13 +95,7 @@ function createFiling(parts: FilingParts): Handlers['FileArtwork'] {
 /** Returns the function that gives the next number of a year. */
 function createNumbers({ database, log, check }: FilingParts): (year: number) => string {
   // A filing can be deleted when it is five years old: the year of its number is over, and no more are given out in it.
-  const selectLast = prepareRaw<{ last: string | null }>(
-    database,
-    database
-      .select({ last: max(filing.filingNo).as('last') })
-      .from(filing)
-      .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to'))),
-  );
+  const { selectLast } = prepare(database, { selectLast: lastNumber(database) });
   const floors = numberFloors(database, 'FILING');
 
   /** The last number of a year that was issued. */
@@ -136,16 +127,15 @@ function createFindHandlers({
   check,
 }: FilingParts): Handlers<'GetFiling' | 'GetProvenance'> {
   const provenance = createProvenanceRecords(database, log, outbox, check);
-  const selectSource = prepareRaw<SourceRow>(
-    database,
-    database
-      .select(underTheirNames(getTableColumns(filing)))
+  const { selectSource } = prepare(database, {
+    selectSource: database
+      .select(named(getTableColumns(filing)))
       .from(filing)
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
-  );
+  });
 
   /** The result for a filing that is marked as erased. */
-  function erased(row: Pick<SourceRow, 'filingNo' | 'leafIndex'>): ApiError {
+  function erased(row: Pick<FilingRow, 'filingNo' | 'leafIndex'>): ApiError {
     check.erasure(row);
     return filingErased();
   }
@@ -184,26 +174,21 @@ function createList({ database, incidents, check }: FilingParts): Handlers['List
 
   /** The filings of all callers, newest number first. Throws RecordDamaged where one is missing. */
   function* ofAnybody(year: number | undefined, page: PageQuery): Generator<ListedFiling> {
-    const rows = prepareRaw<ListedFiling>(
-      database,
-      database
-        .select({
-          id: filing.id,
-          filingNo: filing.filingNo,
-          leafIndex: filing.leafIndex,
-          erasedAtS: filing.erasedAtS,
-        })
+    const { id, filingNo, leafIndex, erasedAtS } = filing;
+    const { rows } = prepare(database, {
+      rows: database
+        .select(named({ id, filingNo, leafIndex, erasedAtS }))
         .from(filing)
         .where(and(numberedIn(year), before(page)))
-        .orderBy(desc(filing.filingNo)),
-    ).iterate({});
+        .orderBy(desc(filingNo)),
+    });
     const { first, end } =
       year === undefined ? allNumbers : { first: beginningOf(year), end: beginningOf(year + 1) };
     let above = (page.from === undefined ? undefined : numberOf(page.from)) ?? end;
-    for (const row of rows) {
-      check.adjacency(row.filing_no, above);
+    for (const row of rows.iterate()) {
+      check.adjacency(row.filingNo, above);
       yield row;
-      above = row.filing_no;
+      above = row.filingNo;
     }
     check.adjacency(first, above);
   }
@@ -230,7 +215,7 @@ function keptOf(
   const fits = createRoom();
   let last: number | undefined;
   let looked = 0;
-  for (const { id, filing_no: filingNo, leaf_index: leafIndex, erased_at_s: erasedAtS } of listed) {
+  for (const { id, filingNo, leafIndex, erasedAtS } of listed) {
     const isKept = erasedAtS === null;
     if (looked === listedMax || (isKept && items.length === size)) return { items, next: last };
     if (isKept) {
@@ -249,6 +234,13 @@ const allNumbers = { first: 'AS-0000-000000', end: 'AS-9999-999999' };
 
 /** Sorts before all numbers of a year and after those of the previous one. The year may be 1. */
 const beginningOf = (year: number) => `AS-${String(year).padStart(4, '0')}-000000`;
+
+/** The last number that was issued between two numbers. */
+export const lastNumber = (database: Database) =>
+  database
+    .select(named({ last: max(filing.filingNo) }))
+    .from(filing)
+    .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to')));
 
 /** The first and the last number that a year can have. */
 export const numbersOf = (year: number) => ({

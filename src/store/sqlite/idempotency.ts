@@ -4,7 +4,7 @@ import { isFinal } from '../../domain/reason.ts';
 import type { Instruction } from '../escrow-commands.ts';
 import { type CommandResult, type IdempotencyClaim, idempotencyRetentionS, type Kind } from '../store.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
-import { type Database, placeholdersFor, prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, placeholders, placeholdersFor, prepare, prepareMapped } from './statement.ts';
 
 /** Expired keys that a lookup deletes: more than one, so that they cannot pile up. */
 const sweptPerLookUp = 2;
@@ -31,20 +31,13 @@ export function createIdempotencyKeys(
 ) {
   const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
   const isForgotten = lte(keyRow.claimedAtS, sql.placeholder('forgottenS'));
-  const forget = prepareRaw(database, database.delete(keyRow).where(and(isKey, isForgotten)));
-  const sweep = prepareRaw(
-    database,
-    database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptPerLookUp),
-  );
+  const { forget, sweep, insert, update } = prepare(database, {
+    forget: database.delete(keyRow).where(and(isKey, isForgotten)),
+    sweep: database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptPerLookUp),
+    insert: database.insert(keyRow).values(placeholdersFor(keyRow)),
+    update: database.update(keyRow).set(placeholders('outcome')).where(isKey),
+  });
   const select = prepareMapped(database.select().from(keyRow).where(isKey));
-  const insert = prepareRaw(database, database.insert(keyRow).values(placeholdersFor(keyRow)));
-  const update = prepareRaw(
-    database,
-    database
-      .update(keyRow)
-      .set({ outcome: sql`${sql.placeholder('outcome')}` })
-      .where(isKey),
-  );
 
   /** The result for a replay of a call with an instruction: its current state. */
   function resultOf(instructionId: string, claimedBy: string | undefined): ClaimResult {

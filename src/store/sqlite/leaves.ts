@@ -1,7 +1,7 @@
 import { asc, gte, max, sql } from 'drizzle-orm';
 import { completedBy, completeSubtrees, type Subtree, treeHashBytes } from '../../domain/merkle.ts';
 import { logLeaf } from './schema.ts';
-import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, named, placeholdersFor, prepare } from './statement.ts';
 
 /** Leaves in a row, at most. So many leaves of records fill a page, so that reading a leaf reads one page. */
 const leavesInRow = 15;
@@ -44,19 +44,12 @@ export function createLeaves(database: Database) {
   const { id, first, data, hashes } = logLeaf;
   /** The row of a leaf is the first one that ends with it or with a later leaf. */
   const isFrom = gte(id, sql.placeholder('index'));
-  const insert = prepareRaw(database, database.insert(logLeaf).values(placeholdersFor(logLeaf)));
-  const selectLast = prepareRaw<{ last: number | null }>(
-    database,
-    database.select({ last: max(id).as('last') }).from(logLeaf),
-  );
-  const selectData = prepareRaw<Omit<LeafRow, 'hashes'>>(
-    database,
-    database.select({ id, first, data }).from(logLeaf).where(isFrom).orderBy(asc(id)),
-  );
-  const selectHashes = prepareRaw<HashRow>(
-    database,
-    database.select({ id, first, hashes }).from(logLeaf).where(isFrom).orderBy(asc(id)),
-  );
+  const { insert, selectLast, selectData, selectHashes } = prepare(database, {
+    insert: database.insert(logLeaf).values(placeholdersFor(logLeaf)),
+    selectLast: database.select(named({ last: max(id) })).from(logLeaf),
+    selectData: database.select({ id, first, data }).from(logLeaf).where(isFrom).orderBy(asc(id)),
+    selectHashes: database.select({ id, first, hashes }).from(logLeaf).where(isFrom).orderBy(asc(id)),
+  });
 
   function findHashes({ level, place }: Subtree, width: number): readonly Uint8Array[] {
     const found: Uint8Array[] = [];
@@ -73,7 +66,7 @@ export function createLeaves(database: Database) {
 
   return {
     /** The number of leaves. */
-    size: (): number => (selectLast.get({})?.last ?? -1) + 1,
+    size: (): number => (selectLast.get()?.last ?? -1) + 1,
     /** The data of `width` leaves from an index on, as far as they exist. */
     dataFrom: (from: number, width: number): readonly string[] => {
       const found: string[] = [];

@@ -8,13 +8,12 @@ import {
   type LogState,
   logKeysMax,
   type NewLogKey,
-  type StampedCheckpoint,
 } from '../log-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { logCheckpoint, logEvent, logKey, logLeaf, logOrigin, restoration } from './schema.ts';
-import { type Database, prepareRaw } from './statement.ts';
+import { type Database, named, prepare } from './statement.ts';
 
 /** All keys of the log, the newest first. */
 function logKeysIn(database: Database): readonly LogKey[] {
@@ -86,7 +85,7 @@ export function createLogHandlers(
   recordAudit: RecordAudit,
   log: EvidenceLog,
 ): Handlers<keyof LogCommands> {
-  const selectStamped = prepareStamped(database);
+  const { selectStamped } = prepareStamped(database);
   const keys = () => logKeysIn(database);
   const state = () => logStateIn(database);
 
@@ -180,27 +179,22 @@ export function createLogHandlers(
 
 /** Prepares the query of the first checkpoint with a time stamp that has a leaf. */
 function prepareStamped(database: Database) {
-  return prepareRaw<StampedCheckpoint>(
-    database,
-    database
-      .select({
-        size: logCheckpoint.size,
-        note: logCheckpoint.note,
-        publishedAtS: sql<number>`${logCheckpoint.publishedAtS}`.as('publishedAtS'),
-        timeStamp: sql<Buffer>`${logCheckpoint.timeStamp}`.as('timeStamp'),
-      })
+  const { size, note, publishedAtS, timeStamp } = logCheckpoint;
+  return prepare(database, {
+    selectStamped: database
+      .select(named({ size, note, publishedAtS, timeStamp: sql<Buffer>`${timeStamp}` }))
       .from(logCheckpoint)
       .where(
         and(
-          gt(logCheckpoint.size, sql.placeholder('leafIndex')),
-          isNotNull(logCheckpoint.timeStamp),
-          sql`substr(${logCheckpoint.note}, 1, instr(${logCheckpoint.note}, char(10)) - 1) = (
+          gt(size, sql.placeholder('leafIndex')),
+          isNotNull(timeStamp),
+          sql`substr(${note}, 1, instr(${note}, char(10)) - 1) = (
             select ${logOrigin.origin} from ${logOrigin} order by ${logOrigin.id} desc limit 1)`,
         ),
       )
-      .orderBy(asc(logCheckpoint.size))
+      .orderBy(asc(size))
       .limit(1),
-  );
+  });
 }
 
 const tooManyKeys = () =>

@@ -1,6 +1,5 @@
-import { and, asc, between, count, desc, eq, gt, isNotNull, lte, max, ne, type SQL, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, isNotNull, lte, min, ne, sql } from 'drizzle-orm';
 import {
-  type CapUse,
   holdEndsS,
   keyEndsS,
   type MetricCommands,
@@ -11,12 +10,12 @@ import {
   type RegistryMetrics,
 } from '../metric-commands.ts';
 import type { EventReads } from './events.ts';
-import { numbersOf } from './filings.ts';
+import { lastNumber, numbersOf } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { everybody, headReader } from './outbox.ts';
 import { numberFloors } from './restorations.ts';
-import { apiKey, caller, escrow, escrowInstruction, filing, latestFiling, numberSequence } from './schema.ts';
-import { type Database, prepareMapped, prepareRaw } from './statement.ts';
+import { apiKey, caller, escrow, escrowInstruction, latestFiling, numberSequence } from './schema.ts';
+import { type Database, named, prepare, prepareMapped } from './statement.ts';
 import { createWebhookMetrics } from './webhook-metrics.ts';
 
 const openStates = ['UNPAID', 'FROZEN'] as const satisfies readonly OpenOrders['state'][];
@@ -27,29 +26,31 @@ type FinalState = (typeof finalStates)[number];
 export function createMetricHandlers(database: Database, events: EventReads): Handlers<keyof MetricCommands> {
   const orders = createOrderCounts(database);
   const numbers = createNumberMetrics(database);
-  const inReview = prepareCount(database, escrow, isNotNull(escrow.review));
-  // A literal, so that SQLite can use the partial index.
-  const isHeld = sql`${escrow.state} = 'FROZEN'`;
-  const endsSoon = lte(escrow.holdExpiresAtS, sql.placeholder('untilS'));
-  const holdsEnding = prepareCount(database, escrow, and(isHeld, endsSoon));
-  const nextLookUp = prepareRaw<{ look_up_at_ms: number }>(
-    database,
-    database
-      .select({ lookUpAtMs: escrow.lookUpAtMs })
+  const { inReview, holdsEnding, nextLookUp, keysEnding } = prepare(database, {
+    inReview: database
+      .select(named({ rows: count() }))
       .from(escrow)
-      .where(isNotNull(escrow.lookUpAtMs))
-      .orderBy(asc(escrow.lookUpAtMs))
-      .limit(1),
-  );
-  const keysEnding = prepareCount(
-    database,
-    apiKey,
-    and(
-      ne(apiKey.status, 'REVOKED'),
-      gt(apiKey.expiresAtS, sql.placeholder('nowS')),
-      lte(apiKey.expiresAtS, sql.placeholder('untilS')),
-    ),
-  );
+      .where(isNotNull(escrow.review)),
+    holdsEnding: database
+      .select(named({ rows: count() }))
+      .from(escrow)
+      // A literal, so that SQLite can use the partial index.
+      .where(and(sql`${escrow.state} = 'FROZEN'`, lte(escrow.holdExpiresAtS, sql.placeholder('untilS')))),
+    nextLookUp: database
+      .select(named({ atMs: min(escrow.lookUpAtMs) }))
+      .from(escrow)
+      .where(isNotNull(escrow.lookUpAtMs)),
+    keysEnding: database
+      .select(named({ rows: count() }))
+      .from(apiKey)
+      .where(
+        and(
+          ne(apiKey.status, 'REVOKED'),
+          gt(apiKey.expiresAtS, sql.placeholder('nowS')),
+          lte(apiKey.expiresAtS, sql.placeholder('untilS')),
+        ),
+      ),
+  });
   const openInstructions = prepareOpenInstructions(database);
   const webhooks = createWebhookMetrics(database, events);
   const headOf = headReader(database);
@@ -61,11 +62,11 @@ export function createMetricHandlers(database: Database, events: EventReads): Ha
         ...numbers.used(year),
         nearestCap: numbers.caps(year, 1)[0],
         ...orders(nowMs),
-        ordersInReview: inReview({}),
-        holdsEnding: holdsEnding({ untilS: nowS + holdEndsS }),
+        ordersInReview: inReview.get()?.rows ?? 0,
+        holdsEnding: holdsEnding.get({ untilS: nowS + holdEndsS })?.rows ?? 0,
         openInstructions: openInstructions(),
-        nextLookUpAtMs: nextLookUp.get({})?.look_up_at_ms,
-        keysEnding: keyEndsS.map((s) => keysEnding({ nowS, untilS: nowS + s })),
+        nextLookUpAtMs: nextLookUp.get()?.atMs ?? undefined,
+        keysEnding: keyEndsS.map((s) => keysEnding.get({ nowS, untilS: nowS + s })?.rows ?? 0),
         newestEvent: headOf(everybody).position,
         webhooks: webhooks(),
       };
@@ -73,39 +74,23 @@ export function createMetricHandlers(database: Database, events: EventReads): Ha
   };
 }
 
-/** Prepares the count of the rows that match. */
-function prepareCount(database: Database, table: typeof escrow | typeof apiKey, which: SQL | undefined) {
-  const select = database.select({ rows: count().as('rows') });
-  const counted = prepareRaw<{ rows: number }>(database, select.from(table).where(which));
-  return (values: Parameters<typeof counted.get>[0]) => counted.get(values)?.rows ?? 0;
-}
-
 /** Reads the used numbers of a year, in total and by the platforms that have a cap. */
 export function createNumberMetrics(database: Database) {
-  const lastFiling = prepareRaw<{ last: string | null }>(
-    database,
-    database
-      .select({ last: max(filing.filingNo).as('last') })
-      .from(filing)
-      .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to'))),
-  );
-  const lastEscrow = prepareRaw<{ last: number }>(
-    database,
-    database
+  const share = sql<number>`1.0 * coalesce(${latestFiling.filings}, 0) / ${caller.filingCap}`;
+  const { lastFiling, lastEscrow, capUses } = prepare(database, {
+    lastFiling: lastNumber(database),
+    lastEscrow: database
       .select({ last: numberSequence.last })
       .from(numberSequence)
       .where(and(eq(numberSequence.kind, 'ESCROW'), eq(numberSequence.year, sql.placeholder('year')))),
-  );
-  const floors = numberFloors(database, 'FILING');
-  const share = sql<number>`1.0 * coalesce(${latestFiling.filings}, 0) / ${caller.filingCap}`;
-  const capUses = prepareRaw<CapUse>(
-    database,
-    database
-      .select({
-        platform: sql<string>`${caller.name}`.as('platform'),
-        filings: sql<number>`coalesce(${latestFiling.filings}, 0)`.as('filings'),
-        cap: sql<number>`${caller.filingCap}`.as('cap'),
-      })
+    capUses: database
+      .select(
+        named({
+          platform: caller.name,
+          filings: sql<number>`coalesce(${latestFiling.filings}, 0)`,
+          cap: sql<number>`${caller.filingCap}`,
+        }),
+      )
       .from(caller)
       .leftJoin(
         latestFiling,
@@ -114,7 +99,8 @@ export function createNumberMetrics(database: Database) {
       .where(isNotNull(caller.filingCap))
       .orderBy(desc(share))
       .limit(sql.placeholder('limit')),
-  );
+  });
+  const floors = numberFloors(database, 'FILING');
   return {
     used: (year: number) => ({
       filingNumbers: Math.max(
@@ -166,37 +152,34 @@ function createOrderCounts(
   database: Database,
 ): (nowMs: number) => Pick<RegistryMetrics, 'settledOrders' | 'openOrders'> {
   const lastId = database.$client.prepare<[], number>('SELECT coalesce(max(id), 0) FROM escrow').pluck();
-  const firstOf = prepareRaw<{ id: number }>(
-    database,
-    database
+  const { firstOf, countOf, openedUpTo } = prepare(database, {
+    firstOf: database
       .select({ id: escrow.id })
       .from(escrow)
       .where(eq(escrow.state, sql.placeholder('state')))
       .orderBy(asc(escrow.id))
       .limit(1),
-  );
-  const countOf = prepareCount(
-    database,
-    escrow,
-    and(
-      eq(escrow.state, sql.placeholder('state')),
-      gt(escrow.id, sql.placeholder('after')),
-      lte(escrow.id, sql.placeholder('through')),
-    ),
-  );
-  const openedUpTo = prepareRaw<{ order_id: number; prepared_at_ms: number }>(
-    database,
-    database
-      .select({ orderId: escrowInstruction.orderId, preparedAtMs: escrowInstruction.preparedAtMs })
+    countOf: database
+      .select(named({ rows: count() }))
+      .from(escrow)
+      .where(
+        and(
+          eq(escrow.state, sql.placeholder('state')),
+          gt(escrow.id, sql.placeholder('after')),
+          lte(escrow.id, sql.placeholder('through')),
+        ),
+      ),
+    openedUpTo: database
+      .select(named({ orderId: escrowInstruction.orderId, preparedAtMs: escrowInstruction.preparedAtMs }))
       .from(escrowInstruction)
       .where(
         and(sql`${escrowInstruction.kind} = 'FREEZE'`, lte(escrowInstruction.orderId, sql.placeholder('id'))),
       )
       .orderBy(desc(escrowInstruction.orderId))
       .limit(1),
-  );
+  });
   const rowsOf = (state: string, after: number, through: number) =>
-    after < through ? countOf({ state, after, through }) : 0;
+    after < through ? (countOf.get({ state, after, through })?.rows ?? 0) : 0;
 
   /** The counts of the orders through this id, none of which is open. */
   let settled = { through: 0, counts: emptyCounts() };
@@ -218,9 +201,9 @@ function createOrderCounts(
     let [from, to] = [low, high];
     while (from <= to) {
       const found = openedUpTo.get({ id: Math.floor((from + to) / 2) });
-      if (found === undefined || found.order_id < from) from = Math.floor((from + to) / 2) + 1;
-      else if (found.prepared_at_ms <= atMs) from = Math.floor((from + to) / 2) + 1;
-      else to = found.order_id - 1;
+      if (found === undefined || found.orderId < from) from = Math.floor((from + to) / 2) + 1;
+      else if (found.preparedAtMs <= atMs) from = Math.floor((from + to) / 2) + 1;
+      else to = found.orderId - 1;
     }
     return to;
   }

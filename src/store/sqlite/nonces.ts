@@ -3,7 +3,7 @@ import { sha256 } from '../../domain/sha256.ts';
 import { type NonceClaim, nonceRetentionS } from '../store.ts';
 import { createFingerprintTable, type Fingerprint, type FingerprintTable } from './fingerprints.ts';
 import { spentNonces } from './schema.ts';
-import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepare } from './statement.ts';
 
 /** Expired rows that are deleted with every row that is written: more than one, so that they cannot pile up. */
 const sweptWithEach = 2;
@@ -29,21 +29,17 @@ interface Nonces {
 
 /** The spent nonces of a database. */
 export function createNonces(database: Database): Nonces {
-  const selectAll = prepareRaw<{ id: number; entries: Buffer }>(
-    database,
-    database
-      .select({ id: spentNonces.id, entries: spentNonces.entries })
+  const { selectAll, insert, sweep } = prepare(database, {
+    selectAll: database
+      .select({ entries: spentNonces.entries, id: spentNonces.id })
       .from(spentNonces)
       .orderBy(asc(spentNonces.id)),
-  );
-  const insert = prepareRaw(database, database.insert(spentNonces).values(placeholdersFor(spentNonces)));
-  const sweep = prepareRaw(
-    database,
-    database
+    insert: database.insert(spentNonces).values(placeholdersFor(spentNonces)),
+    sweep: database
       .delete(spentNonces)
       .where(lt(spentNonces.window, sql.placeholder('oldest')))
       .limit(sweptWithEach),
-  );
+  });
   /** When each nonce was spent, in seconds, by the window of that time. */
   const remembered = new Map<number, FingerprintTable>();
   /** The last row. */
@@ -72,7 +68,7 @@ export function createNonces(database: Database): Nonces {
     });
   }
 
-  for (const { id, entries } of selectAll.iterate({})) {
+  for (const { id, entries } of selectAll.iterate()) {
     readEntries(entries).forEach(remember);
     lastId = id;
   }

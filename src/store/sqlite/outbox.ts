@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { type Event, type EventType, eventRetentionS, type NewEvent } from '../../domain/event.ts';
 import { eventLog, eventMark } from './schema.ts';
-import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, named, placeholdersFor, prepare } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
 
 /** The id of the head of all events. No caller has it. */
@@ -133,8 +133,10 @@ export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notA
 }
 
 const prepareWrites = (database: Database) => ({
-  insertRow: prepareRaw(database, database.insert(eventLog).values(placeholdersFor(eventLog))),
-  insertMark: prepareRaw(database, database.insert(eventMark).values(placeholdersFor(eventMark))),
+  ...prepare(database, {
+    insertRow: database.insert(eventLog).values(placeholdersFor(eventLog)),
+    insertMark: database.insert(eventMark).values(placeholdersFor(eventMark)),
+  }),
   writeHead: database.$client.prepare<[number, number, number]>(
     'INSERT OR REPLACE INTO event_head (caller_id, sequence, position) VALUES (?, ?, ?)',
   ),
@@ -174,26 +176,22 @@ export function readLine(line: string): LinedEvent {
 
 /** Prepares the deletion of the oldest rows from before a time, Unix seconds, with their marks. */
 function createSweep(database: Database): (beforeS: number) => void {
-  const selectOldest = prepareRaw<{ id: number; newest_at_s: number }>(
-    database,
-    database
-      .select({ id: eventLog.id, newestAtS: eventLog.newestAtS })
+  const { selectOldest, deleteRow } = prepare(database, {
+    selectOldest: database
+      .select(named({ id: eventLog.id, newestAtS: eventLog.newestAtS }))
       .from(eventLog)
       .orderBy(eventLog.id)
       .limit(1),
-  );
-  const deleteRow = prepareRaw<{ lines: string }>(
-    database,
-    database
+    deleteRow: database
       .delete(eventLog)
       .where(eq(eventLog.id, sql.placeholder('id')))
       .returning({ lines: eventLog.lines }),
-  );
+  });
   const deleteMark = database.$client.prepare('DELETE FROM event_mark WHERE caller_id = ? AND sequence = ?');
   return (beforeS) => {
     for (let swept = 0; swept < sweptPerWrite; swept += 1) {
-      const oldest = selectOldest.get({});
-      if (oldest === undefined || oldest.newest_at_s >= beforeS) return;
+      const oldest = selectOldest.get();
+      if (oldest === undefined || oldest.newestAtS >= beforeS) return;
       for (const line of deleteRow.get(oldest)?.lines.split('\n') ?? []) {
         const { callerId, sequence } = readLine(line);
         if (sequence % eventsPerMark === 0) deleteMark.run(callerId, sequence);

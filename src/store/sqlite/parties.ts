@@ -9,7 +9,14 @@ import { createCallerRows } from './callers.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { caller, filing, party } from './schema.ts';
-import { type Database, equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
+import {
+  type Database,
+  equalsWithoutIndex,
+  named,
+  placeholders,
+  placeholdersFor,
+  prepare,
+} from './statement.ts';
 
 /** A row of a party. */
 interface PartyRow {
@@ -30,40 +37,33 @@ const isThis = and(
 export type PartyRegister = ReturnType<typeof createPartyRegister>;
 
 export function createPartyRegister(database: Database) {
-  const columns = { id: party.id, providerIds: party.providerIds, addedAtS: party.addedAtS };
-  const select = () => database.select(columns).from(party).$dynamic();
-  const known = prepareRaw<{ id: number; provider_ids: string; added_at_s: number }>(
-    database,
-    select().where(and(eq(party.callerId, sql.placeholder('callerId')), isThis)),
-  );
+  const { id, providerIds, addedAtS } = party;
+  const select = () => database.select(named({ id, providerIds, addedAtS })).from(party).$dynamic();
   const filedBy = database
     .select({ callerId: filing.callerId })
     .from(filing)
     .where(eq(filing.filingNo, sql.placeholder('filingNo')));
-  const ofFiling = prepareRaw<{ provider_ids: string }>(
-    database,
-    select().where(and(eq(party.callerId, sql`${filedBy}`), isThis)),
-  );
-  const byId = prepareRaw<{ provider_ids: string }>(
-    database,
-    select().where(eq(party.id, sql.placeholder('id'))),
-  );
+  const { known, ofFiling, byId } = prepare(database, {
+    known: select().where(and(eq(party.callerId, sql.placeholder('callerId')), isThis)),
+    ofFiling: select().where(and(eq(party.callerId, sql`${filedBy}`), isThis)),
+    byId: select().where(eq(party.id, sql.placeholder('id'))),
+  });
   return {
     /** The current registration of a caller's party. */
     find: (callerId: number, role: PartyRole, partyId: string): PartyRow | undefined => {
       const row = known.get({ callerId, role, partyId });
-      return row && { id: row.id, providerIds: JSON.parse(row.provider_ids), addedAtS: row.added_at_s };
+      return row && { ...row, providerIds: JSON.parse(row.providerIds) };
     },
     /** The provider ids of a party by its row, even if it was removed. */
     providerIdsOf: (id: number): ProviderIds => {
       const row = byId.get({ id });
       if (row === undefined) throw new Error(`There is no party ${id}.`);
-      return JSON.parse(row.provider_ids);
+      return JSON.parse(row.providerIds);
     },
     /** The provider ids of a party that the owner of a filing has registered. */
     providerIdsForFiling: (filingNo: string, role: PartyRole, partyId: string): ProviderIds | undefined => {
       const row = ofFiling.get({ filingNo, role, partyId });
-      return row && JSON.parse(row.provider_ids);
+      return row && JSON.parse(row.providerIds);
     },
   };
 }
@@ -116,7 +116,7 @@ export function createPartyHandlers(
       const found = register.find(callerOf(name), role, partyId);
       if (found === undefined) throw partyNotFound();
       const { id, providerIds, addedAtS } = found;
-      end.run({ id, atS: by.atS });
+      end.run({ id, removedAtS: by.atS });
       recordAudit(by, 'party remove', subjectOf(name, { role, partyId }), { before: providerIds });
       return { caller: name, role, partyId, providerIds, addedAtS };
     }),
@@ -155,17 +155,13 @@ export function createPartyHandlers(
 
 /** Prepares how parties are added and removed. */
 function createRegistration(database: Database, register: PartyRegister) {
-  const insert = prepareRaw(
-    database,
-    database.insert(party).values({ ...placeholdersFor(party, 'id', 'removedAtS') }),
-  );
-  const end = prepareRaw(
-    database,
-    database
+  const { insert, end } = prepare(database, {
+    insert: database.insert(party).values({ ...placeholdersFor(party, 'id', 'removedAtS') }),
+    end: database
       .update(party)
-      .set({ removedAtS: sql`${sql.placeholder('atS')}` })
+      .set(placeholders('removedAtS'))
       .where(eq(party.id, sql.placeholder('id'))),
-  );
+  });
 
   /** Registers a party unless it has these provider ids already. Returns what was registered before. */
   function put(callerId: number, { role, partyId, providerIds }: NewParty, atS: number, isTrial = false) {
@@ -174,7 +170,7 @@ function createRegistration(database: Database, register: PartyRegister) {
     if (before !== undefined && textOf(before.providerIds) === text)
       return { before, isChanged: false, addedAtS: before.addedAtS };
     if (!isTrial) {
-      if (before !== undefined) end.run({ id: before.id, atS });
+      if (before !== undefined) end.run({ id: before.id, removedAtS: atS });
       insert.run({ callerId, role, partyId, providerIds: text, addedAtS: atS });
     }
     return { before, isChanged: true, addedAtS: atS };

@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { count, eq, sql } from 'drizzle-orm';
 import { dateOf } from '../../domain/calendar.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import type { BusinessTime } from '../filing-commands.ts';
@@ -6,7 +6,7 @@ import type { EvidenceLog } from './evidence-log.ts';
 import type { Outbox } from './outbox.ts';
 import type { RecordCheck } from './record-check.ts';
 import { filing, provenanceRecord } from './schema.ts';
-import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, named, placeholdersFor, prepare } from './statement.ts';
 
 /** A stored record. */
 interface StoredRecord extends LaterRecord {
@@ -15,13 +15,6 @@ interface StoredRecord extends LaterRecord {
   readonly salt: Buffer | null;
   readonly leafIndex: number;
 }
-
-type StoredRow = Pick<LaterRecord, 'event' | 'at'> &
-  Pick<StoredRecord, 'salt'> & {
-    readonly position: number;
-    readonly leaf_index: number;
-    readonly recorded_at_s: number;
-  };
 
 /** The TRANSFER records of filings. */
 export type ProvenanceRecords = ReturnType<typeof createProvenanceRecords>;
@@ -32,33 +25,29 @@ export function createProvenanceRecords(
   outbox: Outbox,
   check: RecordCheck,
 ) {
-  const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
-  // All are counted: the position of the last one says nothing of one that is missing before it.
-  const counted = sql<number>`count(*)`;
-  const insertTransfer = prepareRaw(
-    database,
-    database.insert(provenanceRecord).values(placeholdersFor(provenanceRecord)),
-  );
-  const selectCount = prepareRaw<{ count: number }>(
-    database,
-    database
-      .select({ count: counted.as('count') })
+  const { filingNo, position: sequence, event, at, recordedAtS, salt, leafIndex } = provenanceRecord;
+  const ofFiling = eq(filingNo, sql.placeholder('filingNo'));
+  const { insertTransfer, selectCount, select, selectCaller } = prepare(database, {
+    insertTransfer: database.insert(provenanceRecord).values(placeholdersFor(provenanceRecord)),
+    // All are counted: the position of the last one says nothing of one that is missing before it.
+    selectCount: database
+      .select(named({ count: count() }))
       .from(provenanceRecord)
       .where(ofFiling),
-  );
-  // Sorted here: with ORDER BY, SQLite prepares the statement for each execution, which takes longest.
-  const select = prepareRaw<StoredRow>(database, database.select().from(provenanceRecord).where(ofFiling));
-  const selectCaller = prepareRaw<{ caller_id: number }>(
-    database,
-    database
-      .select({ callerId: filing.callerId })
+    // Sorted below: with ORDER BY, SQLite prepares the statement for each execution, which takes longest.
+    select: database
+      .select(named({ filingNo, sequence, event, at, recordedAtS, salt, leafIndex }))
+      .from(provenanceRecord)
+      .where(ofFiling),
+    selectCaller: database
+      .select(named({ callerId: filing.callerId }))
       .from(filing)
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
-  );
+  });
 
   function requireCaller(filingNo: string): number {
     const row = selectCaller.get({ filingNo });
-    if (row !== undefined) return row.caller_id;
+    if (row !== undefined) return row.callerId;
     check.absence(filingNo);
     throw new Error(`There is no filing ${filingNo}.`);
   }
@@ -93,13 +82,6 @@ export function createProvenanceRecords(
     transfersOf,
     /** The records of a filing after its source record, oldest first, with the salts and indexes of their leaves. */
     of: (filingNo: string): StoredRecord[] =>
-      select
-        .all({ filingNo })
-        .map(({ position, event, at, salt, leaf_index, recorded_at_s }) => ({
-          ...{ filingNo, sequence: position, event, at, salt },
-          leafIndex: leaf_index,
-          recordedAtS: recorded_at_s,
-        }))
-        .sort((one, other) => one.sequence - other.sequence),
+      select.all({ filingNo }).sort((one, other) => one.sequence - other.sequence),
   };
 }

@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { QuotaClaim } from '../store.ts';
 import { usage } from './schema.ts';
-import { type Database, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, placeholdersFor, prepare } from './statement.ts';
 
 /** Prepares the query of the calls of a caller in a month. */
 export function countCalls(database: Database) {
@@ -9,10 +9,9 @@ export function countCalls(database: Database) {
     eq(usage.callerId, sql.placeholder('callerId')),
     eq(usage.month, sql.placeholder('month')),
   );
-  const select = prepareRaw<{ calls: number }>(
-    database,
-    database.select({ calls: usage.calls }).from(usage).where(isOfMonth),
-  );
+  const { select } = prepare(database, {
+    select: database.select({ calls: usage.calls }).from(usage).where(isOfMonth),
+  });
   return ({ callerId, month }: Pick<QuotaClaim, 'callerId' | 'month'>): number =>
     select.get({ callerId, month })?.calls ?? 0;
 }
@@ -21,13 +20,12 @@ export function countCalls(database: Database) {
 export function createQuotas(database: Database) {
   const counted = countCalls(database);
   // Two statements are cheaper than one that returns what it changed.
-  const write = prepareRaw(
-    database,
-    database
+  const { write } = prepare(database, {
+    write: database
       .insert(usage)
       .values(placeholdersFor(usage))
       .onConflictDoUpdate({ target: [usage.callerId, usage.month], set: { calls: sql`excluded.calls` } }),
-  );
+  });
   return {
     /** Counts a call, inside a transaction. Returns the new count; undefined if all calls of the month are used. */
     take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }: QuotaClaim): number | undefined => {

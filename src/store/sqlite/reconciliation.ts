@@ -15,7 +15,7 @@ import type { EscrowRow } from './escrow-rows.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
 import { deployment, escrow, providerNotification } from './schema.ts';
-import { type Database, equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
+import { type Database, equalsWithoutIndex, placeholdersFor, prepare } from './statement.ts';
 
 /** The review of an order that an operator stopped. The audit entry has the operator's reason. */
 const stoppedByOperator = 'An operator stopped it.';
@@ -158,9 +158,8 @@ const sweptPerNotification = 2;
 /** Remembers notifications of the provider. The function returns whether a notification is new. It runs inside an effect. */
 function createNotificationMemory(database: Database): (eventId: string, nowMs: number) => boolean {
   const isForgotten = lt(providerNotification.receivedAtS, sql.placeholder('forgottenS'));
-  const remember = prepareRaw(
-    database,
-    database
+  const { remember, sweep } = prepare(database, {
+    remember: database
       .insert(providerNotification)
       .values(placeholdersFor(providerNotification))
       .onConflictDoUpdate({
@@ -168,11 +167,8 @@ function createNotificationMemory(database: Database): (eventId: string, nowMs: 
         set: { receivedAtS: sql`excluded.received_at_s` },
         setWhere: isForgotten,
       }),
-  );
-  const sweep = prepareRaw(
-    database,
-    database.delete(providerNotification).where(isForgotten).limit(sweptPerNotification),
-  );
+    sweep: database.delete(providerNotification).where(isForgotten).limit(sweptPerNotification),
+  });
   return (eventId, nowMs) => {
     const receivedAtS = Math.floor(nowMs / 1000);
     const forgottenS = receivedAtS - notificationRetentionS;

@@ -9,12 +9,8 @@ import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
-import { type Database, prepareMapped, prepareRaw } from './statement.ts';
+import { type Database, named, placeholders, prepare, prepareMapped } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
-
-interface ErasedRow {
-  readonly leaf_index: number;
-}
 
 /**
  * Leaves that one RECORDS_ERASED lists at most. An index has up to 16 digits, so a list of them is shorter than the 65,535 bytes
@@ -31,20 +27,20 @@ export function createRetentionHandlers(
   check: RecordCheck,
 ): Handlers<keyof RetentionCommands> {
   const { $client: client } = database;
-  const selectEnd = prepareRaw<{ before: number }>(
-    database,
-    database.select({ before: endOfRetention(sql.placeholder('nowS')).as('before') }).from(sql`(SELECT 1)`),
-  );
+  const { selectEnd, forgetOutcomes } = prepare(database, {
+    selectEnd: database
+      .select(named({ before: endOfRetention(sql.placeholder('nowS')) }))
+      .from(sql`(SELECT 1)`),
+    forgetOutcomes: database
+      .delete(idempotencyKey)
+      .where(lte(idempotencyKey.claimedAtS, sql.placeholder('forgottenS'))),
+  });
   /**
    * The time before which records may be erased. The triggers use SQLite's clock, so both clocks have to agree. Both may be wrong
    * by years, so a time counts only once a filing was dated by it or an operator accepted it.
    */
   const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, clock.read() ?? nowS) })?.before ?? 0;
   const erase = createErasure(database, check);
-  const forgetOutcomes = prepareRaw(
-    database,
-    database.delete(idempotencyKey).where(lte(idempotencyKey.claimedAtS, sql.placeholder('forgottenS'))),
-  );
   const records = () =>
     database
       .select({ records: sql<number>`1 + count(*)` })
@@ -105,29 +101,25 @@ function createErasure(database: Database, check: RecordCheck) {
       .from(filing)
       .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired)),
   );
-  const eraseFiling = prepareRaw<ErasedRow>(
-    database,
-    database
+  const { eraseFiling, eraseSalts } = prepare(database, {
+    eraseFiling: database
       .update(filing)
-      .set({ ...erasedArtwork, hash: '', salt: null, erasedAtS: sql`${sql.placeholder('atS')}` })
+      .set({ ...erasedArtwork, hash: '', salt: null, ...placeholders('erasedAtS') })
       .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired))
-      .returning({ leafIndex: filing.leafIndex }),
-  );
-  const eraseSalts = prepareRaw<ErasedRow>(
-    database,
-    database
+      .returning(named({ leafIndex: filing.leafIndex })),
+    eraseSalts: database
       .update(provenanceRecord)
       .set({ salt: null })
       .where(eq(provenanceRecord.filingNo, sql.placeholder('filingNo')))
-      .returning({ leafIndex: provenanceRecord.leafIndex }),
-  );
-  return (filingNo: string, before: number, atS: number): readonly number[] => {
+      .returning(named({ leafIndex: provenanceRecord.leafIndex })),
+  });
+  return (filingNo: string, before: number, erasedAtS: number): readonly number[] => {
     const row = selectExpired.get({ filingNo, before });
     if (row === undefined) return [];
     check.filing(row);
-    const erased = eraseFiling.get({ filingNo, before, atS });
+    const erased = eraseFiling.get({ filingNo, before, erasedAtS });
     if (erased === undefined) return [];
-    return [erased, ...eraseSalts.all({ filingNo })].map(({ leaf_index: index }) => index);
+    return [erased, ...eraseSalts.all({ filingNo })].map(({ leafIndex }) => leafIndex);
   };
 }
 

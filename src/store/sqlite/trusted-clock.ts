@@ -1,7 +1,7 @@
 import { desc } from 'drizzle-orm';
 import type { EvidenceLog } from './evidence-log.ts';
 import { filing, logEvent } from './schema.ts';
-import { type Database, prepareRaw } from './statement.ts';
+import { type Database, named, prepare } from './statement.ts';
 
 /**
  * The time of the newest filing, or the time that an operator accepted since, Unix seconds; undefined if there is neither. Other
@@ -21,31 +21,27 @@ export interface TrustedClock {
 const dayS = 86_400;
 
 export function createTrustedClock(database: Database, log: Pick<EvidenceLog, 'events'>): TrustedClock {
-  const selectFiling = prepareRaw<{ filed_at_s: number; leaf_index: number }>(
-    database,
-    database
-      .select({ filedAtS: filing.filedAtS, leafIndex: filing.leafIndex })
+  const { newestFiling, logEvents } = prepare(database, {
+    newestFiling: database
+      .select(named({ filedAtS: filing.filedAtS, leafIndex: filing.leafIndex }))
       .from(filing)
       .orderBy(desc(filing.id))
       .limit(1),
-  );
-  const selectLogEvents = prepareRaw<{ kind: string; time_s: number; leaf_index: number }>(
-    database,
-    database
-      .select({ kind: logEvent.kind, timeS: logEvent.timeS, leafIndex: logEvent.leafIndex })
+    logEvents: database
+      .select(named({ kind: logEvent.kind, timeS: logEvent.timeS, leafIndex: logEvent.leafIndex }))
       .from(logEvent)
       .orderBy(desc(logEvent.sequence)),
-  );
+  });
   let known: { readonly atS: number | undefined; readonly events: number } | undefined;
 
   function read(): number | undefined {
-    const filed = selectFiling.get({});
+    const filed = newestFiling.get();
     // Few log events are newer than the newest filing, and the others are not read.
-    for (const event of selectLogEvents.iterate({})) {
-      if (filed !== undefined && event.leaf_index < filed.leaf_index) break;
-      if (event.kind === 'CLOCK_ACCEPTED') return event.time_s;
+    for (const event of logEvents.iterate()) {
+      if (filed !== undefined && event.leafIndex < filed.leafIndex) break;
+      if (event.kind === 'CLOCK_ACCEPTED') return event.timeS;
     }
-    return filed?.filed_at_s;
+    return filed?.filedAtS;
   }
 
   function about(nowS: number): number | undefined {

@@ -4,7 +4,7 @@ import { type EventFilter, typesIn, webhookNotFound, webhookOfUrlSeal } from '..
 import type { NewSeal } from '../caller-commands.ts';
 import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
-import { type Database, prepareRaw, underTheirNames } from './statement.ts';
+import { type Database, named, prepare } from './statement.ts';
 
 /** The columns of a WebhookRow, from webhook joined with its caller. */
 const webhookColumns = {
@@ -63,14 +63,13 @@ export function createWebhookRows(database: Database) {
       .from(webhook)
       .innerJoin(caller, eq(caller.id, webhook.callerId))
       .$dynamic();
-  const selectById = prepareRaw<WebhookRow>(
-    database,
-    database
-      .select(underTheirNames(webhookColumns))
+  const { selectById } = prepare(database, {
+    selectById: database
+      .select(named(webhookColumns))
       .from(webhook)
       .innerJoin(caller, eq(caller.id, webhook.callerId))
       .where(eq(webhook.id, sql.placeholder('id'))),
-  );
+  });
   return {
     select,
     /** Throws WEBHOOK_NOT_FOUND. */
