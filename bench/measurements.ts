@@ -71,8 +71,21 @@ export function median(values: readonly number[]): number {
   return (low + high) / 2;
 }
 
+/** The figures of servers, how the first of them compares to the others, and whether that says little. */
+export function comparisonLines(servers: readonly Rounds[], connections: number): string[] {
+  const [service, ...others] = servers;
+  if (service === undefined) return [];
+  // One call at a time waits for the disk, and so does a server that commits each call by itself.
+  const busy = connections === 1 ? [] : servers.filter(({ name }) => name !== 'fastify');
+  return [
+    ...servers.map(({ name, figures }) => serverLine(name, figures)),
+    ...others.flatMap((other) => ratioLines(service, other, connections)),
+    ...doubtLines(busy),
+  ];
+}
+
 /** The figures of a server in a line, each the median of its rounds. */
-export function serverLine(name: string, rounds: readonly Figures[]): string {
+function serverLine(name: string, rounds: readonly Figures[]): string {
   const of = (figure: keyof Figures) => median(rounds.map((figures) => figures[figure]));
   return [
     `  ${name.padEnd(13)}${String(Math.round(of('requestsPerS'))).padStart(7)} requests/s`,
@@ -118,14 +131,16 @@ export function ratioLines(service: Rounds, other: Rounds, connections: number):
 /** A server that got less of a core than this waited for something else: for the disk, or for other processes. */
 const cpuShareMin = 0.8;
 
-/** What to say of figures that were not the servers' own doing; undefined if they were. */
-export function doubtLine(servers: readonly Rounds[]): string | undefined {
+/** What to say of figures that were not the servers' own doing; nothing if they were. */
+export function doubtLines(servers: readonly Rounds[]): string[] {
   const starved = servers.filter(
     ({ figures }) => median(figures.map(({ serverCpu }) => serverCpu)) < cpuShareMin,
   );
-  if (starved.length === 0) return undefined;
+  if (starved.length === 0) return [];
   const names = starved.map(({ name }) => name).join(', ');
-  return `  DOUBTFUL: ${names} had less than ${cpuShareMin * 100} % of a core, so waiting was measured and the ratios say little.`;
+  return [
+    `  DOUBTFUL: ${names} had less than ${cpuShareMin * 100} % of a core, so waiting was measured and the ratios say little.`,
+  ];
 }
 
 /** The memory of a service, next to what is required. */

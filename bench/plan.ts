@@ -20,8 +20,6 @@ export interface Plan {
   readonly neighbourEvents: number | undefined;
   /** The folder of another checkout, whose service is measured as well. */
   readonly old: string | undefined;
-  /** Further servers to compare to. */
-  readonly servers: readonly OtherServer[];
 }
 
 /** So many requests over so many connections. */
@@ -30,18 +28,10 @@ export interface PlannedSending {
   readonly requests: number;
 }
 
-/** A server that is started by words that end with its data folder. */
-export interface OtherServer {
-  readonly name: string;
-  readonly command: readonly string[];
-}
-
 /** What can be measured by itself: a call, the evidence log, webhooks, or platforms beside a busy one. */
 const allParts = [...workloads, 'log', 'webhooks', 'neighbours'] as const;
 type Part = (typeof allParts)[number];
 
-/** The names of the servers that the bench knows by itself. */
-const ownNames = ['service', 'old', 'floor', 'fastify', 'empty-handler', 'webhooks', 'no-webhooks'];
 const connectionsMax = 512;
 /** Requests a round over so many connections; a round over another number of them is as long as one over 256. */
 const requestsOver: Readonly<Record<number, number>> = { 1: 2_000, 64: 20_000, 256: 10_000 };
@@ -58,7 +48,6 @@ export function readPlan(words: readonly string[]): Plan {
       connections: { type: 'string', default: '64,1,256' },
       filings: { type: 'string' },
       old: { type: 'string' },
-      server: { type: 'string', multiple: true, default: [] },
     },
   });
   const { smoke, only, rounds, filings, old } = values;
@@ -77,7 +66,6 @@ export function readPlan(words: readonly string[]): Plan {
     neighbourEvents: parts.includes('neighbours') ? (smoke ? 500 : 9_900) : undefined,
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     old: old === undefined ? undefined : resolve(old),
-    servers: otherServers(values.server),
   };
 }
 
@@ -94,17 +82,4 @@ function wholeNumber(option: string, text: string, min: number, max = Number.MAX
     throw new Error(`--${option} must be a whole number ${range}, not "${text}".`);
   }
   return number;
-}
-
-function otherServers(texts: readonly string[]): OtherServer[] {
-  const names = new Set(ownNames);
-  return texts.map((text) => {
-    const [, name, command] = /^([a-z][a-z0-9-]*)=(\S.*)$/.exec(text) ?? [];
-    if (name === undefined || command === undefined) {
-      throw new Error('--server must be NAME=COMMAND; the command gets a data folder as its last word.');
-    }
-    if (names.has(name)) throw new Error(`--server must have a name of its own, not ${name}.`);
-    names.add(name);
-    return { name, command: command.split(/ +/) };
-  });
 }

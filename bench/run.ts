@@ -3,29 +3,13 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endChildren, killChildren } from './children.ts';
 import { type Load, startLoad } from './generator.ts';
-import {
-  doubtLine,
-  type Figures,
-  figuresOf,
-  memoryLine,
-  type Rounds,
-  ratioLines,
-  serverLine,
-  startLine,
-} from './measurements.ts';
+import { comparisonLines, memoryLine, startLine } from './measurements.ts';
 import { measureNeighbours } from './neighbours.ts';
 import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
-import { cpuBetween } from './process-usage.ts';
+import { measureRounds } from './rounds.ts';
 import { measureServedLog } from './served-log.ts';
-import {
-  type ListenerName,
-  ownProject,
-  type Server,
-  startCommand,
-  startService,
-  startYardstick,
-} from './servers.ts';
+import { type ListenerName, ownProject, type Server, startService, startYardstick } from './servers.ts';
 import { measureWebhooks } from './webhooks.ts';
 
 /** Requests that are signed at a time while a service is filled: signatures are good for minutes alone. */
@@ -65,10 +49,7 @@ async function start(plan: Plan, dir: string): Promise<Bench> {
     ...(listeners.has('public') ? ['floor', 'fastify'] : []),
     ...(listeners.has('internal') ? ['empty-handler'] : []),
   ];
-  const others = await Promise.all([
-    ...yardsticks.map((name) => startYardstick(name, dirOf(name), credentials)),
-    ...plan.servers.map(({ name, command }) => startCommand(name, command, dirOf(name), credentials)),
-  ]);
+  const others = await Promise.all(yardsticks.map((name) => startYardstick(name, dirOf(name), credentials)));
   const filed = { year: new Date().getUTCFullYear(), last: plan.warmUp };
   return { services: [service, ...older], others, load: startLoad(), filed, filings: new Map() };
 }
@@ -141,34 +122,14 @@ async function measure(
   rounds: number,
 ): Promise<void> {
   const servers = serversFor(bench, workload);
-  const figures = new Map(servers.map((server): [Server, Figures[]] => [server, []]));
-  for (let round = 0; round < rounds; round += 1) {
-    await prepare(bench, workload, requests, servers);
-    // Each round begins with another server, since what one leaves to the disk slows down the next.
-    const first = round % servers.length;
-    for (const server of [...servers.slice(first), ...servers.slice(0, first)]) {
-      const before = server.cpuTimes();
-      const sent = await send(bench, workload, server, connections);
-      figures.get(server)?.push(figuresOf(sent, cpuBetween(before, server.cpuTimes())));
-    }
-  }
-  const title = `${calls[workload].title}; connections: ${connections}, requests a round: ${requests}`;
-  show(
-    title,
-    Array.from(figures, ([{ name }, measured]) => ({ name, figures: measured })),
-    connections,
+  const measured = await measureRounds(
+    servers,
+    rounds,
+    () => prepare(bench, workload, requests, servers),
+    (server) => send(bench, workload, server, connections),
   );
-}
-
-function show(title: string, [service, ...others]: readonly Rounds[], connections: number): void {
-  if (service === undefined) return;
-  print(`\n${title}`);
-  for (const { name, figures } of [service, ...others]) print(serverLine(name, figures));
-  for (const other of others) for (const line of ratioLines(service, other, connections)) print(line);
-  // One call at a time waits for the disk, and so does a server that commits each call by itself.
-  const busy = connections === 1 ? [] : [service, ...others].filter(({ name }) => name !== 'fastify');
-  const doubt = doubtLine(busy);
-  if (doubt !== undefined) print(doubt);
+  print(`\n${calls[workload].title}; connections: ${connections}, requests a round: ${requests}`);
+  for (const line of comparisonLines(measured, connections)) print(line);
 }
 
 /** Files until a service has so many filings, at least; how many it has. */

@@ -73,26 +73,21 @@ function startWords(projectDir: string): string[] {
   return scripts.start.split(' ').slice(1);
 }
 
-/** Starts a server of this folder, a file of that name, on the runtime of the service with the flags that it gives itself. */
-export function startYardstick(name: string, dataDir: string, credentials: Credentials): Promise<Server> {
-  const command = [process.execPath, ...runtimeFlags, join(import.meta.dirname, `${name}.ts`)];
-  return startCommand(name, command, dataDir, credentials);
-}
-
 /**
- * Starts any server that takes a data folder with the credentials as its last word and prints a line with
- * `ready public=http://127.0.0.1:PORT`, or `internal=`, once it accepts connections.
+ * Starts a server of this folder, a file of that name, on the runtime of the service with the flags that it gives itself.
+ * It takes a data folder with the credentials, and prints a line with `ready public=http://127.0.0.1:PORT`, or
+ * `internal=`, once it accepts connections.
  */
-export async function startCommand(
+export async function startYardstick(
   name: string,
-  command: readonly string[],
   dataDir: string,
   credentials: Credentials,
 ): Promise<Server> {
   mkdirSync(dataDir, { recursive: true });
   writeCredentials(dataDir, credentials);
-  const words = { command: [...command, dataDir], cwd: process.cwd(), env: process.env };
-  return { ...(await startProcess(name, { ...words, dataDir })), credentials };
+  const command = [process.execPath, ...runtimeFlags, join(import.meta.dirname, `${name}.ts`), dataDir];
+  const start = { command, cwd: process.cwd(), env: process.env, dataDir };
+  return { ...(await startProcess(name, start)), credentials };
 }
 
 interface ProcessStart {

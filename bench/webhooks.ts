@@ -1,16 +1,16 @@
-import { Agent, request } from 'node:http';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ApiCredentials, signedHeaders } from '../src/client/sign.ts';
+import type { ApiCredentials } from '../src/client/sign.ts';
 import { makeAuthority } from '../test/support/certificates.ts';
 import { artwork } from '../test/support/samples.ts';
 import { startLoad } from './generator.ts';
-import { doubtLine, type Figures, figuresOf, median, ratioLines, serverLine } from './measurements.ts';
+import { comparisonLines, median } from './measurements.ts';
 import type { PlannedSending } from './plan.ts';
 import { cpuBetween } from './process-usage.ts';
 import { type Arrivals, type Receivers, startReceivers } from './receiving.ts';
+import { measureRounds } from './rounds.ts';
 import { ownProject, type Server, startService } from './servers.ts';
+import { openCalls } from './signed-calls.ts';
 
 /** How much is sent. */
 export interface WebhookPlan {
@@ -77,39 +77,23 @@ export async function measureWebhooks(
   }
 }
 
-/** Posts what platforms that have endpoints sign, over connections that are kept. */
-interface Calls {
-  /** Has the platform post a body whose turn it is at this place; what is answered, which must be 200. */
-  post(place: number, path: string, body: object): Promise<Readonly<Record<string, string>>>;
-  end(): void;
-}
-
-function openCalls({ ports, credentials }: Server): Calls {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+/** Has platforms with endpoints post, in turn, over kept connections. Returns what is answered, which must be 200. */
+function openPosts({ ports, credentials }: Server) {
+  const calls = openCalls(ports.public);
   return {
-    post: (place, path, content) => {
+    post: async (place: number, path: string, content: object): Promise<Record<string, string>> => {
       const key = credentials.keys[place % platforms] as ApiCredentials;
-      const body = JSON.stringify(content);
-      const signed = signedHeaders(key, { method: 'POST', target: path, body });
-      const headers = { 'Content-Type': 'application/json', ...signed };
-      const { promise, resolve, reject } = Promise.withResolvers<Record<string, string>>();
-      request({ host: '127.0.0.1', port: ports.public, agent, method: 'POST', path, headers }, (response) => {
-        text(response).then((answer) => {
-          if (response.statusCode === 200) resolve(JSON.parse(answer));
-          else reject(new Error(`${path} is answered with ${response.statusCode}: ${answer}`));
-        }, reject);
-      })
-        .on('error', reject)
-        .end(body);
-      return promise;
+      const { status, body } = await calls.send(key, 'POST', path, content);
+      if (status !== 200) throw new Error(`${path} is answered with ${status}: ${body}`);
+      return JSON.parse(body);
     },
-    end: () => agent.destroy(),
+    end: calls.end,
   };
 }
 
 /** Gives each platform its part of receivers as endpoints. */
 async function addWebhooks(service: Server, ports: readonly number[]): Promise<void> {
-  const calls = openCalls(service);
+  const calls = openPosts(service);
   for (const [place, port] of ports.entries()) {
     await calls.post(place, '/api/v1/webhooks', { url: `https://127.0.0.1:${port}/` });
   }
@@ -163,7 +147,7 @@ const nowMs = (): number => performance.timeOrigin + performance.now();
 
 /** Files so much a second; when each filing was answered, Unix milliseconds. */
 async function fileAt(service: Server, perS: number, filings: number): Promise<ReadonlyMap<string, number>> {
-  const calls = openCalls(service);
+  const calls = openPosts(service);
   const answered = new Map<string, number>();
   const startedMs = nowMs();
   let next = 0;
@@ -192,35 +176,32 @@ async function measureFiling(
   const others = old === undefined ? [] : [await startService('old', old, join(dir, 'old-filing'))];
   const servers = [service, without, ...others];
   const load = startLoad();
-  const figures = new Map(servers.map((server): [Server, Figures[]] => [server, []]));
   const lagS: number[] = [];
   const filed = { year: new Date().getUTCFullYear(), last: 1 };
   const credentials = servers.map((server) => server.credentials);
   const events = eventsOf(service, requests);
+  const measure = (count: number) =>
+    measureRounds(
+      servers,
+      count,
+      () => load.prepare({ workload: 'filing', requests, filed, credentials }),
+      (server) => load.send(server, 'public', connections),
+      async (server) => {
+        if (server !== service) return;
+        const endedMs = nowMs();
+        const arrivals = timesOf(await receivers.gather(events * healthyOfEach));
+        lagS.push(Math.max(0, newest(arrivals.map(([, atMs]) => atMs)) - endedMs) / 1_000);
+      },
+    );
   // The first round warms up.
-  for (let round = 0; round <= rounds; round += 1) {
-    await load.prepare({ workload: 'filing', requests, filed, credentials });
-    const first = round % servers.length;
-    for (const server of [...servers.slice(first), ...servers.slice(0, first)]) {
-      const before = server.cpuTimes();
-      const sent = await load.send(server, 'public', connections);
-      if (round > 0) figures.get(server)?.push(figuresOf(sent, cpuBetween(before, server.cpuTimes())));
-      if (server !== service) continue;
-      const endedMs = nowMs();
-      const arrivals = timesOf(await receivers.gather(events * healthyOfEach));
-      lagS.push(Math.max(0, newest(arrivals.map(([, atMs]) => atMs)) - endedMs) / 1_000);
-    }
-  }
-  const [sender, ...compared] = Array.from(figures, ([{ name }, own]) => ({ name, figures: own }));
-  if (sender === undefined) return;
+  await measure(1);
+  lagS.length = 0;
+  const measured = await measure(rounds);
   print(
     `  POST /api/v1/filing beside webhooks, ${events} events a round; connections: ${connections}, requests a round: ${requests}`,
   );
-  for (const { name, figures: own } of [sender, ...compared]) print(serverLine(name, own));
-  for (const other of compared) for (const line of ratioLines(sender, other, connections)) print(line);
+  for (const line of comparisonLines(measured, connections)) print(line);
   print(`  all events of a round had arrived ${median(lagS).toFixed(1)} s after its end`);
-  const doubt = doubtLine([sender, ...compared]);
-  if (doubt !== undefined) print(doubt);
 }
 
 /** Returns how many of `filings`, which platforms file by turns, are of platforms with endpoints. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { doubtLine, type Figures, figuresOf, median, ratioLines } from '../../bench/measurements.ts';
+import { doubtLines, type Figures, figuresOf, median, ratioLines } from '../../bench/measurements.ts';
 import { cpuBetween, cpuTimes } from '../../bench/process-usage.ts';
 
 const sent = {
@@ -63,8 +63,8 @@ test('one connection, Fastify and the empty handler have bounds, the old service
 });
 
 test('a server with little CPU time is reported as doubtful', () => {
-  assert.equal(doubtLine([rounds('service', {}), rounds('floor', {})]), undefined);
-  const doubt = doubtLine([rounds('service', {}), rounds('floor', { serverCpu: 0.5 })]);
+  assert.deepEqual(doubtLines([rounds('service', {}), rounds('floor', {})]), []);
+  const [doubt] = doubtLines([rounds('service', {}), rounds('floor', { serverCpu: 0.5 })]);
   assert.match(doubt ?? '', /DOUBTFUL: floor had less than 80 % of a core/);
 });
 

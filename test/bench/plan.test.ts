@@ -3,13 +3,10 @@ import { test } from 'node:test';
 import { readPlan } from '../../bench/plan.ts';
 
 test('without arguments everything is measured, most of it over 64 connections', () => {
-  const { workloads, logLeaves, rounds, sendings, filings, old, servers } = readPlan([]);
+  const { workloads, logLeaves, rounds, sendings, filings, old } = readPlan([]);
   assert.equal(logLeaves, 1_000_000);
   assert.deepEqual(workloads, ['filing', 'provenance', 'typed']);
-  assert.deepEqual(
-    { rounds, filings, old, servers },
-    { rounds: 7, filings: 200_000, old: undefined, servers: [] },
-  );
+  assert.deepEqual({ rounds, filings, old }, { rounds: 7, filings: 200_000, old: undefined });
   assert.deepEqual(sendings, [
     { connections: 64, requests: 20_000 },
     { connections: 1, requests: 2_000 },
@@ -17,7 +14,7 @@ test('without arguments everything is measured, most of it over 64 connections',
   ]);
 });
 
-const planOf = (words: string, ...more: string[]) => readPlan([...words.split(' '), ...more]);
+const planOf = (words: string) => readPlan(words.split(' '));
 
 test('one part can be measured alone', () => {
   const log = planOf('--smoke --only log');
@@ -26,10 +23,9 @@ test('one part can be measured alone', () => {
   assert.deepEqual([workloads, logLeaves, webhookEvents, neighbourEvents], [[], undefined, undefined, 500]);
 });
 
-test('arguments choose calls, connections, rounds and further servers', () => {
-  const { workloads, rounds, sendings, filings, old, servers } = planOf(
-    '--only typed --connections 1,16 --rounds 2 --filings 0 --old /old --server',
-    'go=/somewhere/server --quick',
+test('arguments choose calls, connections, rounds and another checkout', () => {
+  const { workloads, rounds, sendings, filings, old } = planOf(
+    '--only typed --connections 1,16 --rounds 2 --filings 0 --old /old',
   );
   assert.deepEqual(
     { workloads, rounds, filings, old },
@@ -39,7 +35,6 @@ test('arguments choose calls, connections, rounds and further servers', () => {
     sendings.map(({ connections }) => connections),
     [1, 16],
   );
-  assert.deepEqual(servers, [{ name: 'go', command: ['/somewhere/server', '--quick'] }]);
 });
 
 for (const [words, message] of [
@@ -49,9 +44,6 @@ for (const [words, message] of [
   ['--filings -1', /--filings/],
   ['--connections 64,', /--connections must be a whole number from 1 to 512/],
   ['--connections 513', /--connections must be a whole number from 1 to 512/],
-  ['--server go', /--server must be NAME=COMMAND/],
-  ['--server floor=x', /--server must have a name of its own, not floor/],
-  ['--server go=x --server go=y', /--server must have a name of its own, not go/],
   ['--fast', /--fast/],
 ] as const)
   test(`${words} is rejected`, () => {
