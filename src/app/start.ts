@@ -28,13 +28,14 @@ import { createProviderMetrics, type ProviderMetrics } from '../telemetry/metric
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { createService, type Service } from './service.ts';
 
-/** What tests replace: time, timeouts, the provider, and the thread of the store, which takes long to start. */
+/** What tests replace: time, timeouts, the provider, and the thread of the store and child processes, which take long to start. */
 export interface Simulated {
   readonly clock?: Clock;
   readonly provider?: PaymentProvider;
   readonly limits?: Partial<ReconciliationLimits>;
   /** Whether the store works in this thread. */
   readonly isStoreInThisThread?: boolean;
+  readonly commands?: ChildCommands;
 }
 
 /** What each step of a start works with. */
@@ -68,6 +69,7 @@ export interface Core {
 /** Opens all that calls work with. */
 export async function openCore(start: Start, registry: Registry, reload: Reload): Promise<Core> {
   const { config, clock, log, opened } = start;
+  const { commands = createChildCommands() } = start.simulated;
   const { execute, keyRing } = registry;
   const store = await beginServing(start, registry);
   const { publication, findRollback } = await publishLog(start, registry);
@@ -82,7 +84,6 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
   const filingClock = await watchFilingClock(execute, clock, log);
   opened.defer(filingClock.stop);
   const calendar = createCalendar(config.timeZone);
-  const commands = createChildCommands();
   opened.defer(commands.stop);
   const backups = createBackupCommands(commands, config.dataDir);
   const service = createService({
