@@ -1,29 +1,15 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { createIssuance } from '../../src/keys/issuance.ts';
 import { createKeyRing, parseMasterKeys } from '../../src/keys/key-ring.ts';
 import { systemClock } from '../../src/operations/registry.ts';
 import { readServingRecord, servingRecordName } from '../../src/operations/serving-record.ts';
-import { runHere } from '../support/artseal.ts';
 import { tester } from '../support/audit-log.ts';
 import { fileArtwork } from '../support/calls.ts';
+import { keysInFile, newKey } from '../support/master-keys.ts';
 import { startService, type TestService } from '../support/service.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-
-const newKey = (name: string): string => `${name}:${randomBytes(32).toString('hex')}`;
-
-/** The settings of a sandbox whose master keys are in a file, and what writes them. */
-function keysInFile(t: TestContext) {
-  const folder = temporaryFolder(t);
-  const file = join(folder, 'keys');
-  const env = { ARTSEAL_DATA_DIR: join(folder, 'data'), ARTSEAL_MASTER_KEY_FILE: file };
-  mkdirSync(env.ARTSEAL_DATA_DIR);
-  const write = (...keys: readonly string[]) => writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 });
-  return { file, env, write };
-}
 
 /** Reloads, and returns the line that is logged. */
 async function reload(service: TestService) {
@@ -80,47 +66,12 @@ test('a key that is sealed under an unknown master key gets UNAVAILABLE until a 
   assert.equal((await fileArtwork(service, late)).status, 200);
 });
 
-test('after the loss of a master key every platform is issued another key', async (t) => {
-  const { env, write } = keysInFile(t);
-  write(newKey('k1'));
-  const lost = await startService(t, { env });
-  const old = await lost.platform();
-  await lost.close();
-  write(newKey('k2'));
-  const artseal = async (...words: readonly string[]) => {
-    const { printed, errors } = await runHere(words, env);
-    return [...printed, ...errors].join('\n');
-  };
-  assert.match(await artseal('key', 'list'), /with the key k1 of this database/);
-  assert.match(await artseal('key', 'rotate', old.keyId), /with the key k1 of this database/);
-  const { caller, replaced, keyId, ...platform } = JSON.parse(
-    (await artseal('secrets', 'rotate', '--json')).split('\n')[0] ?? '',
-  );
-  assert.deepEqual([caller, replaced], [old.caller, old.keyId]);
-  assert.notEqual(keyId, old.keyId);
-  assert.match(await artseal('secrets', 'rotate'), /nothing to replace/);
-  const service = await startService(t, { env });
-  assert.equal((await fileArtwork(service, platform)).status, 200);
-  assert.equal((await fileArtwork(service, old)).status, 401);
-  assert.match(
-    await artseal('secrets', 'rotate'),
-    /nothing to replace. A running server still has a lost master key/,
-  );
-});
-
-test('master keys from the variable need a restart, and the log says so', async (t) => {
-  const env = { ARTSEAL_MASTER_KEY: newKey('k1') };
-  const { level, msg } = await reload(await startService(t, { env }));
-  assert.equal(level, 30);
-  assert.match(msg, /not reloaded: they come from a variable/);
-});
-
 test('master keys are used also if the serving record cannot be written', async (t) => {
   const { env, write } = keysInFile(t);
   const [k1, k2] = [newKey('k1'), newKey('k2')];
   write(k1);
   const service = await startService(t, { env });
-  const record = join(env.ARTSEAL_DATA_DIR, servingRecordName);
+  const record = join(service.dataDir, servingRecordName);
   rmSync(record);
   mkdirSync(record);
   write(k2, k1);
@@ -129,8 +80,5 @@ test('master keys are used also if the serving record cannot be written', async 
   rmdirSync(record);
   await reload(service);
   const { masterKeys } = service.keyRing;
-  assert.deepEqual(
-    [masterKeys[0]?.name, readServingRecord(env.ARTSEAL_DATA_DIR)?.masterKeys],
-    ['k2', masterKeys],
-  );
+  assert.deepEqual([masterKeys[0]?.name, readServingRecord(service.dataDir)?.masterKeys], ['k2', masterKeys]);
 });

@@ -37,7 +37,5 @@ test('an operator lists and revokes links to evidence of any caller', async () =
   assert.deepEqual([entry?.actor, entry?.subject, entry?.reason], [actor, linkId, 'leaked']);
 
   await typedError(admin.listAllLinks({ filingNo: 'AS-1999-000001' }), 'FILING_NOT_FOUND');
-  await typedError(admin.listAllLinks({ filingNo, pageSize: 101 }), 'VALIDATION_FAILED');
   await typedError(admin.revokeLink({ linkId: 'el_0' }), 'LINK_NOT_FOUND');
-  await typedError(admin.revokeLink({ linkId, reason: 'x'.repeat(501) }), 'VALIDATION_FAILED');
 });

@@ -95,27 +95,13 @@ test('errors name the field that breaks a rule, and nothing changes', async () =
   const { gallery, name } = await newOwner();
   const before = await lastEntry();
   for (const [call, message] of [
-    [() => admin.listAllWebhooks({ pageSize: 101 }), /^pageSize must be 1 to 100/],
-    [() => admin.listAllWebhooks({ pageToken: 'x' }), /^pageToken must be/],
     [() => admin.listAllWebhooks({ status: unknown }), /^status must be ENABLED or DISABLED/],
     [
       () => admin.setWebhookStatus({ ...name, status: STATUS_UNSPECIFIED }),
       /^status must be ENABLED or DISABLED/,
     ],
     [() => admin.setWebhookStatus({ ...name, status: unknown }), /^status must be ENABLED or DISABLED/],
-    [
-      () => admin.setWebhookStatus({ ...name, status: DISABLED, reason: 'a\nb' }),
-      /^reason must have no control/,
-    ],
-    [() => admin.removeWebhook({ ...name, reason: 'a\nb' }), /^reason must have no control/],
-    [() => admin.redeliverEvents({ ...name, sequence: 1n, reason: 'a\nb' }), /^reason must have no control/],
     [() => admin.redeliverEvents(name), /^sequence is required unless since is given/],
-    [
-      () => admin.redeliverEvents({ ...name, sequence: 1n, since: '2026-11-21T12:00:00Z' }),
-      /^since must be left out/,
-    ],
-    [() => admin.redeliverEvents({ ...name, since: '' }), /^since must be RFC 3339/],
-    [() => admin.redeliverEvents({ ...name, sequence: 0n }), /^sequence must be from 1/],
     [() => admin.redeliverEvents({ ...name, sequence: 1n }), /^sequence must be at most 0/],
   ] as const)
     assert.match((await typedError(call(), 'VALIDATION_FAILED')).message, message);

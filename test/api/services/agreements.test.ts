@@ -5,7 +5,6 @@ import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
 import { typedClients } from '../../support/typed-clients.ts';
@@ -64,25 +63,4 @@ test('the rate of a new tier holds for the next call', async () => {
   const faster = await ask(platform);
   assert.match(policyOf(faster), /"qps";q=50;w=1, "monthly";q=10000;/);
   assert.match(standingOf(faster), /"qps";r=49;/);
-});
-
-test('a cap on filings is agreed, raised and removed', async () => {
-  const caller = 'capped';
-  const platform = await create(caller, { tier: TRIAL, filingCap: 1n });
-  const file = async () => {
-    const body = JSON.stringify(artwork);
-    const { status, json } = await send(service.publicUrl, platform, { target: '/api/v1/filing', body });
-    return json.code ?? status;
-  };
-  const codes = [await file(), await file()];
-  assert.equal((await admin.getUsage({ caller })).filingsInYear, 1n);
-  await admin.updatePlatform({ caller, filingCap: 2n });
-  codes.push(await file(), await file());
-  await admin.updatePlatform({ caller, noFilingCap: true, reason: 'agreed' });
-  codes.push(await file());
-  assert.deepEqual(codes, [200, 'FILING_CAP_REACHED', 200, 'FILING_CAP_REACHED', 200]);
-  const [entry] = (await admin.listAuditLog({ pageSize: 1 })).entries;
-  assert.deepEqual([entry?.action, entry?.reason], ['platform set', 'agreed']);
-  const capOf = (json = '') => JSON.parse(json).filingCap;
-  assert.deepEqual([capOf(entry?.before), capOf(entry?.after)], [2, 'none']);
 });

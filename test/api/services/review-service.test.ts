@@ -122,32 +122,6 @@ test('STOP puts an order that waits for the provider in review, and CLOSE closes
   assert.deepEqual(decisions, ['CLOSE', 'STOP']);
 });
 
-test('a decision that does not fit the state of the order is rejected with the reason', async () => {
-  provider.report();
-  const frozen: string = (await open()).json.escrowId;
-  const waiting = await openWaiting();
-  for (const [escrowId, decision, message] of [
-    [frozen, ACCEPT, /does not wait for a decision: it is FROZEN, until its caller releases or refunds it/],
-    [frozen, STOP, /waits for nothing: it is FROZEN/],
-    [frozen, CLOSE, /is FROZEN; only an UNPAID order can be closed/],
-    [waiting, LOOK_AGAIN, /does not wait for a decision: it waits for the provider or the buyer/],
-  ] as const) {
-    const error = await typedError(
-      review.decideOrder({ escrowId, decision, reason }),
-      'ESCROW_STATE_CONFLICT',
-    );
-    assert.match(error.message, message);
-    assert.deepEqual(await entriesOf(escrowId), []);
-  }
-  await review.decideOrder({ escrowId: waiting, decision: CLOSE, reason });
-  const again = review.endOrder({ escrowId: waiting, end: RELEASED, evidence, reason });
-  assert.match((await typedError(again, 'ESCROW_STATE_CONFLICT')).message, /is CLOSED, which is final/);
-  for (const escrowId of ['', 'ES-2026-0000', waiting.toLowerCase()]) {
-    await typedError(review.decideOrder({ escrowId, decision: ACCEPT, reason }), 'ESCROW_NOT_FOUND');
-    await typedError(review.endOrder({ escrowId, end: CLOSED, evidence, reason }), 'ESCROW_NOT_FOUND');
-  }
-});
-
 test('a request that breaks a rule names its fields, and changes nothing', async () => {
   const escrowId = await openInReview();
   const decisions: readonly (readonly [request: object, message: RegExp])[] = [
@@ -155,8 +129,6 @@ test('a request that breaks a rule names its fields, and changes nothing', async
     [{ decision: DECISION_UNSPECIFIED, reason }, /^decision must be LOOK_AGAIN/],
     [{ decision: 6, reason }, /^decision must be LOOK_AGAIN/],
     [{ decision: ACCEPT }, /^reason is required: 1 to 500 characters$/],
-    [{ decision: ACCEPT, reason: 'x'.repeat(501) }, /^reason must have 1 to 500 characters$/],
-    [{ decision: ACCEPT, reason: 'a\nb' }, /^reason must have no control characters$/],
   ];
   for (const [request, message] of decisions) {
     const call = review.decideOrder({ escrowId, ...request });
@@ -198,13 +170,6 @@ test('orders are listed newest first, page by page, by state and whether they wa
   assert.deepEqual(await idsOf({ pageSize: 1, state: UNPAID, pageToken }), [inReview]);
   assert.equal((await idsOf({ state: UNPAID, needsReview: true }))[0], inReview);
   assert.ok(!(await idsOf({ state: FROZEN, pageSize: 100 })).includes(waiting));
-  const others = [
-    { pageSize: 1, state: FROZEN, pageToken },
-    { pageSize: 1, state: UNPAID, needsReview: true, pageToken },
-    { pageSize: 101 },
-    { pageToken: 'x' },
-  ];
-  for (const request of others) await typedError(review.listOrders(request), 'VALIDATION_FAILED');
 });
 
 test('a decision that is repeated under its key does nothing and returns the stored result, also after the order changed', async () => {
@@ -219,6 +184,7 @@ test('a decision that is repeated under its key does nothing and returns the sto
   assert.equal(seen, 1);
   assert.deepEqual(await decide(LOOK_AGAIN), first);
   await typedError(decide(CLOSE), 'IDEMPOTENCY_KEY_REUSED');
+  await typedError(review.decideOrder({ escrowId, decision: STOP, reason }), 'ESCROW_STATE_CONFLICT');
   assert.equal((await entriesOf(escrowId)).length, 1);
   assert.notEqual((await orderOf(escrowId))?.review, undefined);
   // A look-up of another order shows that the due orders were read since, and this order was not among them.
@@ -226,34 +192,4 @@ test('a decision that is repeated under its key does nothing and returns the sto
   await review.decideOrder({ escrowId: other, decision: ACCEPT, reason });
   await becomes(other, FROZEN);
   assert.equal(lookUps(), seen);
-});
-
-test('an order is closed, returned or ended once under a key, and a conflict is repeated', async () => {
-  let replayed: string | null = null;
-  const keyed = (key: string) => ({
-    headers: { 'Idempotency-Key': key },
-    onHeader: (headers: Headers) => {
-      replayed = headers.get('Idempotent-Replayed');
-    },
-  });
-  const [closed, returned, ended] = [await openWaiting(), await openInReview(), await openInReview()];
-  const calls: readonly (readonly [escrowId: string, call: () => Promise<unknown>])[] = [
-    [closed, () => review.decideOrder({ escrowId: closed, decision: CLOSE, reason }, keyed('close'))],
-    [returned, () => review.decideOrder({ escrowId: returned, decision: RETURN, reason }, keyed('return'))],
-    [ended, () => review.endOrder({ escrowId: ended, end: CLOSED, evidence, reason }, keyed('end'))],
-  ];
-  provider.report();
-  for (const [escrowId, call] of calls) {
-    const first = await call();
-    assert.equal(replayed, null);
-    await becomes(escrowId, CLOSED);
-    assert.deepEqual(await call(), first);
-    assert.equal(replayed, 'true');
-    assert.equal((await entriesOf(escrowId)).length, 1);
-  }
-  assert.equal(provider.instructionsOf(returned).filter(({ kind }) => kind === 'CANCEL').length, 1);
-  const conflict = () =>
-    review.decideOrder({ escrowId: closed, decision: CLOSE, reason }, keyed('close-again'));
-  const { message } = await typedError(conflict(), 'ESCROW_STATE_CONFLICT');
-  assert.equal((await typedError(conflict(), 'ESCROW_STATE_CONFLICT')).message, message);
 });

@@ -88,7 +88,6 @@ const broken: readonly (readonly [fields: string, request: object])[] = [
   ['expiresAt', { expiresAt: '2026-11-21T12:00:00Z' }],
   ['expiresAt', { expiresAt: 'soon' }],
   ['expiresAt', { expiresAt: '2026-13-01T00:00:00Z' }],
-  ['reason', { reason: 'x'.repeat(501) }],
 ];
 
 test('CreateToken names the fields that break a rule, and creates nothing', async () => {
@@ -109,7 +108,6 @@ test('RevokeToken of an unknown token gets NOT_FOUND, and of a revoked one chang
   await typedError(admin.revokeToken({ tokenId: 'tok_none' }), 'NOT_FOUND');
   const { token } = await admin.createToken({ name: 'twice' });
   const { tokenId = '' } = token ?? {};
-  await typedError(admin.revokeToken({ tokenId, reason: 'x'.repeat(501) }), 'VALIDATION_FAILED');
   const { token: revoked } = await admin.revokeToken({ tokenId });
   const entries = await audited(1);
   assert.deepEqual((await admin.revokeToken({ tokenId })).token, revoked);

@@ -4,7 +4,6 @@ import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { perform } from '../../../src/store/store.ts';
 import { proven } from '../../evidence/log/outsider.ts';
-import { runHere } from '../../support/artseal.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -225,19 +224,6 @@ test('a link is listed without its token, and a revoked one is like an unknown o
     ],
   );
   assert.ok(!JSON.stringify(items).includes(gone.path.slice('/evidence/'.length)));
-});
-
-test('the operator lists and revokes links of any platform by command', async () => {
-  const { filingNo } = await file();
-  const { linkId, path } = (await share(filingNo)).json;
-  const env = { ARTSEAL_DATA_DIR: service.dataDir };
-  const { printed } = await runHere(['evidence', 'links', filingNo], env);
-  assert.match(printed.join('\n'), new RegExp(`^${linkId}  ${filingNo}/1  created .*  expires `));
-  const revoked = await runHere(['evidence', 'revoke-link', linkId, '--reason', 'leaked', '--json'], env);
-  assert.equal(JSON.parse(revoked.printed.join()).linkId, linkId);
-  assertRejected(await open(path), 404, 'NOT_FOUND', /revoked/);
-  const unknown = await runHere(['evidence', 'revoke-link', 'el_0'], env);
-  assert.deepEqual([unknown.code, unknown.errors], [1, ['artseal: LINK_NOT_FOUND: LINK_ID names no link.']]);
 });
 
 test('an expired link opens nothing, and the evidence of an erased filing says that it was erased', async (t) => {
