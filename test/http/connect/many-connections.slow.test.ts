@@ -46,16 +46,6 @@ test('HTTP/2 connections are answered while hundreds of others are reset', async
   await Promise.all(Array.from({ length: 200 }, assertAnswers));
 });
 
-test('a stream that its client does not read is reset alone if the client reads others', async (t) => {
-  const session = connectHttp2(await openListener(t, { stalledMs: 1_000 }));
-  t.after(() => session.destroy());
-  const ask = (path: string) => session.request({ ':path': path, ...bearer('it_any') });
-  const unread = ask('/large').on('error', () => {});
-  while (!unread.closed) await once(ask('/').resume(), 'close');
-  await once(ask('/').resume(), 'close');
-  assert.equal(session.closed, false);
-});
-
 test('a client that reads slowly gets its whole response', async (t) => {
   const bytes = 12_000_000;
   const typedCalls: TypedCalls = (_, response) => endWith(response as ServerResponse, Buffer.alloc(bytes));

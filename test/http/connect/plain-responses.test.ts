@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { errorOfEmptyResponse } from '../../../src/http/connect/errors.ts';
 import { deadlineMsMax, shortenDeadline } from '../../../src/http/connect/requests.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -209,11 +208,6 @@ test('a method that streams both ways is rejected over HTTP/1.1, with a reason',
   assert.match(answer.error?.rawMessage ?? '', /takes POST over HTTP\/2/);
   assert.equal(answer.headers.get('Allow'), 'POST');
   assert.equal((await logged(answer.headers)).level, infoLevel);
-});
-
-test('an unknown status of the library is an error', () => {
-  const allowedMethods = ['POST'];
-  assert.throws(() => errorOfEmptyResponse(501, { allowedMethods }), /HTTP 501/);
 });
 
 const compressed: readonly (readonly [name: string, send: RawSending, header: string, accepted: string])[] = [

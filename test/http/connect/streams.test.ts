@@ -14,7 +14,6 @@ import { fileArtwork, openEscrow, refundEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { implementOnly } from '../../support/implement-only.ts';
-import { createRandom } from '../../support/random.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
 import { startService } from '../../support/service.ts';
@@ -323,7 +322,6 @@ function watching(transport: Transport, request: { readonly platform?: string; r
   };
 }
 
-/** test/http/connect/streams.test.ts has every protocol. */
 test('streams of one platform and of all get events as they happen', async () => {
   const gallery = await service.platform();
   const first = watching(grpc(service.internalUrl, token), {});
@@ -358,44 +356,4 @@ test('closing ends a stream with UNAVAILABLE, and does not wait for its client',
   const rejected = typedError(stream.next(), 'UNAVAILABLE');
   assert.ok(await closesByItself(t, closing));
   await rejected;
-});
-
-test('streams that resume from cursors miss no event and repeat none while filings are made', async (t) => {
-  const random = createRandom();
-  t.diagnostic(`seed ${random.seed}`);
-  const gallery = await service.platform();
-  const filings = 60;
-  const filed: string[] = [];
-  const filing = (async () => {
-    for (let left = filings; left > 0; left -= 20) {
-      const answers = await Promise.all(Array.from({ length: 20 }, () => fileArtwork(service, gallery)));
-      filed.push(...answers.map(({ json }) => json.filingNo));
-    }
-  })();
-
-  /** Reads all events of the platform from streams of `platform`, or of all, that break off at random. */
-  async function takeAll(platform: string): Promise<string[]> {
-    const taken: string[] = [];
-    let after: bigint | undefined;
-    while (taken.length < filings) {
-      const [, transport] = random.pick(Object.entries(transports)) ?? assert.fail();
-      const stream = watching(transport(service.internalUrl, token), {
-        platform,
-        ...(after === undefined ? {} : { after }),
-      });
-      for (let left = random.below(20); left >= 0 && taken.length < filings; left -= 1) {
-        const message = await stream.next();
-        after = message.next;
-        if (message.platform === gallery.caller) taken.push(message.event?.filingNo ?? '');
-      }
-      stream.break();
-    }
-    return taken;
-  }
-
-  const [one, all] = await Promise.all([takeAll(gallery.caller), takeAll('')]);
-  await filing;
-  assert.equal(new Set(one).size, filings);
-  assert.deepEqual(one, all);
-  assert.deepEqual(one.toSorted(), filed.toSorted());
 });

@@ -16,7 +16,6 @@ import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { bearer, errorOf, sending, typedClients, typedError } from '../../support/typed-clients.ts';
 import { openBareListener } from './bare-listener.ts';
-import { closesByItself } from './closing-support.ts';
 
 const limitMs = 60_000;
 const authority = makeAuthority(fileScope);
@@ -122,17 +121,4 @@ test('a connection without a token is closed, even before its handshake', async 
   ];
   await Promise.all([once(session, 'connect'), ...sockets.map((socket) => once(socket, 'connect'))]);
   await holdsNone(server, limitMs);
-});
-
-test('a handshake that is not done does not delay closing', async (t) => {
-  const own = await startService(t, {
-    env: { ARTSEAL_INTERNAL_TLS_CERT: listener.certificateFile, ARTSEAL_INTERNAL_TLS_KEY: listener.keyFile },
-  });
-  const { hostname: host, port } = new URL(own.internalUrl);
-  const socket = connectPlain({ host, port: Number(port) });
-  await once(socket, 'connect');
-  // The server accepts connections in order: once a later one is answered, it has accepted this one.
-  const { filings } = typedClients(createTypedTransport(own.internalUrl, await own.token(), { ca }));
-  await filings.listFilings({});
-  assert.ok(await closesByItself(t, own, [socket]));
 });

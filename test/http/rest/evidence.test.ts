@@ -22,21 +22,14 @@ function recomputed(requestBody: string, answer: { filingNo: string; timestamp: 
     .digest('hex');
 }
 
+/** test/domain/text.test.ts has all characters. */
 const texts: readonly (readonly [what: string, text: string])[] = [
   ['composed', 'Jos\u00e9 \u00c5'],
   ['decomposed', 'Jose\u0301 A\u030a'],
-  ['compatibility characters', '\ufb01 \u2460 \u212b ｶﾞ'],
   ['spaces around it', '  Qi   Baishi \u00a0'],
-  ['ideographic spaces', '\u3000齐白石\u3000'],
   ['emoji joined', '👩🏽\u200d🎨 🏳️\u200d🌈'],
-  ['astral Han', '𠮷田 𪚥'],
-  ['right-to-left with marks', '\u200fשלום \u0645\u0631\u062d\u0628\u0627\u061c'],
   ['quotes, slashes and backslashes', '"\'`/\\ </script> &amp; %00 {x} \\u0041'],
-  ['line and paragraph separators', 'a\u2028b\u2029c'],
-  ['a zero-width non-joiner', '\u0645\u06cc\u200c\u062e\u0648'],
   ['noncharacters and private use', '\uffff\ufdd0\ue000\u{10ffff}'],
-  ['combining marks alone', '\u0301\u0302'],
-  ['what looks like a number', '0123'],
   ['what looks like SQL', "'); DROP TABLE filing; --"],
 ];
 

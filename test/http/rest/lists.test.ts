@@ -98,24 +98,3 @@ test('an invalid query gets 400, over REST and from the internal API', async () 
     assert.match((await typedError(list, 'VALIDATION_FAILED')).message, message);
   }
 });
-
-test('a page token is valid for its caller alone, at both APIs, and after a restart', async (t) => {
-  const first = await startService(t, { clock });
-  const [one, other] = [await first.platform(), await first.platform()];
-  for (let count = 0; count < 3; count += 1) await fileArtwork(first, one, now());
-  const { filings, nextPageToken } = (await get(one, '/api/v1/filing?pageSize=1', first)).json;
-  const next = `/api/v1/filing?pageToken=${nextPageToken}`;
-  // An empty token is the first page.
-  assert.equal((await get(one, '/api/v1/filing?pageToken=', first)).json.filings.length, 3);
-  const invalid = /^pageToken must be a nextPageToken of the same list/;
-  assertRejected(await get(other, next, first), 400, 'VALIDATION_FAILED', invalid);
-  const typed = typedClients(createTypedTransport(first.internalUrl, await first.token()));
-  await typedError(typed.filings.listFilings({ pageToken: nextPageToken }), 'VALIDATION_FAILED');
-  const { nextPageToken: pageToken } = await typed.filings.listFilings({ pageSize: 1 });
-  assert.equal((await typed.filings.listFilings({ pageToken })).filings.length, 2);
-  await first.close();
-  const again = await startService(t, { clock, dataDir: first.dataDir });
-  const rest = (await get(one, next, again)).json.filings;
-  const numbers = [...filings, ...rest].map(({ filingNo }: { filingNo: string }) => filingNo);
-  assert.equal(new Set(numbers).size, 3);
-});

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import { verifyWebhook } from '../../../src/client/webhook.ts';
 import { redeliveredPerRequest } from '../../../src/store/webhook-commands.ts';
-import { localEndpoints, startReceiver, startServer } from '../../events/webhooks/receiver.ts';
+import { localEndpoints, startReceiver } from '../../events/webhooks/receiver.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -49,24 +49,6 @@ async function manage(service: TestService, clock: ManualClock) {
 const shared = await startManaging(fileScope);
 /** A new platform of the service that most tests share. */
 const newPlatform = () => manage(shared.service, shared.clock);
-
-test('a sandbox without settings delivers over http to this machine', async (t) => {
-  const arrived: { headers: IncomingHttpHeaders; body: string }[] = [];
-  const server = createServer(async (request, response) => {
-    arrived.push({ headers: request.headers, body: await text(request) });
-    response.end('welcome');
-  });
-  const { port } = await startServer(t, server);
-  const { clock, call, create } = await newPlatform();
-  for (const host of ['127.0.0.1', 'localhost']) {
-    const { webhook, secret } = await create({ url: `http://${host}:${port}/hooks` });
-    const { json } = await call(`/${webhook.webhookId}/test`, { method: 'POST' });
-    assert.deepEqual(json, { delivered: true, httpStatus: 200, answer: 'welcome' });
-    const { headers, body } = arrived.at(-1) ?? assert.fail();
-    const event = verifyWebhook({ headers, body, secret, nowMs: clock.nowMs() });
-    assert.equal(event.data.webhookId, webhook.webhookId);
-  }
-});
 
 test('a platform adds, reads, lists, changes and deletes an endpoint, and its secret is shown once', async () => {
   const { gallery, call, patch, create } = await newPlatform();
