@@ -1,37 +1,39 @@
-import { type Backup, Backup_NumberGap_Kind } from '../../gen/artseal/v1/backup_pb.ts';
-import type { BackupFacts, SkippedNumbers } from '../domain/backup.ts';
+import { create } from '@bufbuild/protobuf';
+import { type Backup, Backup_NumberGap_Kind, BackupSchema } from '../../gen/artseal/v1/backup_pb.ts';
 import { filingNumber } from '../domain/filing.ts';
+import { utcTimestamp } from '../domain/utc.ts';
+import type { Manifest } from '../operations/backup/manifest.ts';
+import type { NumberGap } from '../store/sqlite/restorations.ts';
+import { wordIn } from './session.ts';
 
-/** The facts of a backup in the response of a server. */
-export function factsOfMessage(backup: Backup): BackupFacts {
-  const { file, environment, currency, takenAt, artseal, schema, masterKeys, holdsMasterKeys } = backup;
-  return {
-    ...{ file, environment, currency, takenAt, artseal, schema },
-    filings: Number(backup.filings),
-    lastFilingNo: backup.lastFilingNo || undefined,
-    orders: Number(backup.orders),
-    numberGaps: backup.numberGaps.map(({ kind, year, after, through, restoredAt }) => {
-      return {
-        kind: kind === Backup_NumberGap_Kind.FILING ? 'FILING' : 'ESCROW',
-        year,
-        after,
-        through,
-        restoredAt,
-      };
-    }),
-    ...{ masterKeys, holdsMasterKeys },
-  };
+/** What a backup contains, as BackupService returns it. */
+export function factsOfBackup(file: string, { takenAt, database, ...manifest }: Manifest): Backup {
+  const { environment, currency, schema, filings, lastFilings, orders, numberGaps } = database;
+  const { artseal, masterKeys, holdsMasterKeys } = manifest;
+  return create(BackupSchema, {
+    ...{ file, environment, currency, takenAt, artseal, schema, holdsMasterKeys },
+    filings: BigInt(filings),
+    lastFilingNo: Object.values(lastFilings).at(-1) ?? '',
+    orders: BigInt(orders),
+    numberGaps: numberGaps.map(({ kind, restoredAtS, ...gap }) => ({
+      ...{ ...gap, kind: Backup_NumberGap_Kind[kind], restoredAt: utcTimestamp(restoredAtS * 1_000) },
+    })),
+    masterKeys: [...masterKeys],
+  });
 }
 
 /** Describes a backup. */
-export function described(facts: BackupFacts): string[] {
-  const { file, environment, currency, takenAt, artseal, schema } = facts;
-  const { filings, lastFilingNo, orders, numberGaps, masterKeys, holdsMasterKeys } = facts;
+export function described(backup: Backup): string[] {
+  const { file, environment, currency, takenAt, artseal, schema } = backup;
+  const { filings, lastFilingNo, orders, numberGaps, masterKeys, holdsMasterKeys } = backup;
   const keys = masterKeys.join(', ');
   return [
     `${file}: ${environment}, ${currency}, taken ${takenAt} by artseal ${artseal}, schema ${schema}`,
-    `${filings} filings${lastFilingNo === undefined ? '' : ` to ${lastFilingNo}`}, ${orders} escrow orders`,
-    ...numberGaps.map((gap) => `${gapLine(gap)} (restored ${gap.restoredAt})`),
+    `${filings} filings${lastFilingNo === '' ? '' : ` to ${lastFilingNo}`}, ${orders} escrow orders`,
+    ...numberGaps.map(({ kind, restoredAt, ...gap }) => {
+      const skipped = gapLine({ kind: wordIn(Backup_NumberGap_Kind, kind), ...gap });
+      return `${skipped} (restored ${restoredAt})`;
+    }),
     ...(keys === '' ? [] : [holdsMasterKeys ? holding(keys) : lacking(keys)]),
   ];
 }
@@ -43,7 +45,12 @@ const lacking = (keys: string): string =>
   `THE MASTER KEY IS NOT IN IT. Its secrets open only with these, which you must keep elsewhere: ${keys}`;
 
 /** Describes skipped numbers. */
-export function gapLine({ kind, year, after, through }: Omit<SkippedNumbers, 'restoredAt'>): string {
+export function gapLine({
+  kind,
+  year,
+  after,
+  through,
+}: Pick<NumberGap, 'year' | 'after' | 'through'> & { kind: string }): string {
   return kind === 'FILING'
     ? `skipped: ${filingNumber(year, after + 1)} to ${filingNumber(year, through)}`
     : `skipped: ${through - after} escrow ids of ${year}`;

@@ -1,18 +1,28 @@
 import { resolve } from 'node:path';
+import { create } from '@bufbuild/protobuf';
 import type { Client } from '@connectrpc/connect';
-import { type BackupProgress, BackupService } from '../../gen/artseal/v1/backup_pb.ts';
+import {
+  type Backup,
+  type BackupProgress,
+  BackupSchema,
+  BackupService,
+  type RotateBackupsResponse_Rotation as Rotation,
+  RotateBackupsResponse_RotationSchema as RotationSchema,
+  type VerifyBackupResponse_Verdict as Verdict,
+  VerifyBackupResponse_VerdictSchema as VerdictSchema,
+} from '../../gen/artseal/v1/backup_pb.ts';
+import { writeMessage } from '../api/message-json.ts';
 import { readDataDir, settings } from '../config/config.ts';
 import { textOf } from '../config/settings.ts';
 import { parseBackupPeriod, parseBackupsKept } from '../config/values.ts';
-import type { BackupVerdict, Rotated } from '../domain/backup.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
-import { factsOfBackup, type Progress } from '../operations/backup/manifest.ts';
+import type { Progress } from '../operations/backup/manifest.ts';
 import { createBackupPlaces } from '../operations/backup/places.ts';
 import { rotateBackups } from '../operations/backup/rotate.ts';
 import { takeBackup } from '../operations/backup/take.ts';
 import { verifyBackup } from '../operations/backup/verify.ts';
 import { databaseFiles } from '../store/sqlite/location.ts';
-import { described, factsOfMessage } from './backup-facts.ts';
+import { described, factsOfBackup } from './backup-facts.ts';
 import {
   type Action,
   type CommandGroup,
@@ -52,10 +62,9 @@ const take: Action = {
   run: async (words, terminal) => {
     if (words.required('FILE') === '-') throw new UsageError('needs a FILE on a disk, not standard output');
     const file = pathOf(words, 'FILE');
-    const facts = await withProgress(words, terminal, (progress, signal) =>
-      byServerOrHere(words, terminal, {
-        byServer: async ({ createBackup }) =>
-          factsOfMessage(await resultOf(createBackup({ file }, { signal }), progress)),
+    const backup = await withProgress(words, terminal, (progress, signal) =>
+      byServerOrHere<Backup>(words, terminal, {
+        byServer: ({ createBackup }) => resultOf(createBackup({ file }, { signal }), progress),
         here: async () => {
           const dataDir = readTrustedFolder(terminal);
           const target = await placesOf(terminal).newFile(file, true);
@@ -64,7 +73,7 @@ const take: Action = {
         },
       }),
     );
-    show(words, terminal, facts, ...described(facts));
+    show(words, terminal, writeMessage(BackupSchema, backup), ...described(backup));
     return undefined;
   },
 };
@@ -83,26 +92,22 @@ const rotate: Action = {
     const keep = readRequired(words, 'keep', parseBackupsKept);
     const everyMs = readFlag(words, 'if-older-than', parseBackupPeriod);
     const rotated = await withProgress(words, terminal, (progress, signal) =>
-      byServerOrHere<Rotated>(words, terminal, {
-        byServer: async ({ rotateBackups }) => {
+      byServerOrHere<Rotation>(words, terminal, {
+        byServer: ({ rotateBackups }) => {
           const age = everyMs === undefined ? {} : { ifOlderThanSeconds: everyMs / 1_000 };
-          const request = { into, keep, ...age };
-          const { file, takenAt, isNew, removed, broken } = await resultOf(
-            rotateBackups(request, { signal }),
-            progress,
-          );
-          return { file, takenAt, isNew, removed, broken };
+          return resultOf(rotateBackups({ into, keep, ...age }, { signal }), progress);
         },
         here: async () => {
           const dataDir = readTrustedFolder(terminal);
           const folder = await placesOf(terminal).folder(into, true);
-          return rotateBackups({ dataDir, folder, keep, everyMs, nowMs: Date.now(), progress });
+          const order = { dataDir, folder, keep, everyMs, nowMs: Date.now(), progress };
+          return create(RotationSchema, await rotateBackups(order));
         },
       }),
     );
     const { file, isNew, removed, broken } = rotated;
     show(
-      ...([words, terminal, rotated] as const),
+      ...([words, terminal, writeMessage(RotationSchema, rotated)] as const),
       isNew ? `taken and verified: ${file}` : `not taken: the last one is young enough: ${file}`,
       ...removed.map((name) => `removed: ${name}`),
       ...broken.map((name) => `incomplete backup, look at it and remove it: ${name}`),
@@ -121,14 +126,11 @@ const verify: Action = {
   run: async (words, terminal) => {
     const file = pathOf(words, 'FILE');
     const verdict = await withProgress(words, terminal, (progress, signal) =>
-      byServerOrHere<BackupVerdict>(words, terminal, {
-        byServer: async ({ verifyBackup }) => {
-          const { backup, faults } = await resultOf(verifyBackup({ file }, { signal }), progress);
-          return { backup: factsOfMessage(present(backup)), faults };
-        },
+      byServerOrHere<Verdict>(words, terminal, {
+        byServer: ({ verifyBackup }) => resultOf(verifyBackup({ file }, { signal }), progress),
         here: async () => {
           const { manifest, faults } = await verifyBackup(file, progress);
-          return { backup: factsOfBackup(file, manifest), faults };
+          return create(VerdictSchema, { backup: factsOfBackup(file, manifest), faults: [...faults] });
         },
       }),
     );
@@ -136,9 +138,10 @@ const verify: Action = {
   },
 };
 
-function showVerdict(words: Words, terminal: Terminal, verdict: BackupVerdict): number {
-  const { backup, faults } = verdict;
-  if (words.has('json')) terminal.print(JSON.stringify(verdict));
+function showVerdict(words: Words, terminal: Terminal, verdict: Verdict): number {
+  const { faults } = verdict;
+  const backup = present(verdict.backup);
+  if (words.has('json')) terminal.print(JSON.stringify(writeMessage(VerdictSchema, verdict)));
   else if (faults.length > 0)
     for (const fault of faults) terminal.printError(`artseal: ${backup.file}: ${fault}`);
   else for (const line of [...described(backup), sound]) terminal.print(line);

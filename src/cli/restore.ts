@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
+import { BackupSchema } from '../../gen/artseal/v1/backup_pb.ts';
+import { writeMessage } from '../api/message-json.ts';
 import { readTimeZone } from '../config/config.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
-import { factsOfBackup } from '../operations/backup/manifest.ts';
 import { restoreBackup } from '../operations/backup/restore.ts';
-import { gapLine } from './backup-facts.ts';
+import { factsOfBackup, gapLine } from './backup-facts.ts';
 import { type Command, show, UsageError } from './command.ts';
 import { withProgress } from './progress.ts';
 
@@ -32,9 +33,10 @@ export const restore: Command = {
       }),
     );
     const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;
+    const backup = writeMessage(BackupSchema, factsOfBackup(file, manifest));
     show(
       ...([words, terminal] as const),
-      { into, backup: factsOfBackup(file, manifest), skipped: gaps, isLogPublished: isPublished },
+      { into, backup, skipped: gaps, isLogPublished: isPublished },
       `restored ${into}: ${database.environment}, as of ${takenAt}`,
       `${database.filings} filings, ${database.orders} escrow orders`,
       ...gaps.map(gapLine),

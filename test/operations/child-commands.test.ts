@@ -26,7 +26,7 @@ const printing = (...values: readonly object[]) =>
 test('a child gets the data folder and the temporary folder, and no other variable', async (t) => {
   const commands = scripted(t, 'console.log(JSON.stringify([process.argv.slice(2), process.env]))');
   const backups = createBackupCommands(commands, '/data');
-  const [output] = await Array.fromAsync(backups.run<object>(['rotate'], unaborted()));
+  const [output] = await Array.fromAsync(backups.run(['rotate'], unaborted()));
   const env = { ARTSEAL_DATA_DIR: '/data', TMPDIR: tmpdir() };
   assert.deepEqual(output, [['backup', 'rotate', '--offline-copy', '--json', '--progress'], env]);
 });

@@ -1,10 +1,10 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type DescMessage, fromJson, type JsonObject, type MessageShape } from '@bufbuild/protobuf';
 import {
-  Backup_NumberGap_Kind,
-  type BackupSchema,
   BackupService,
+  CreateBackupResponseSchema,
+  RotateBackupsResponseSchema,
+  VerifyBackupResponseSchema,
 } from '../../../gen/artseal/v1/backup_pb.ts';
-import type { BackupFacts, BackupOutput, BackupVerdict, Rotated } from '../../domain/backup.ts';
 import { checkRange, type Violation } from '../../domain/violation.ts';
 import { type Implementation, implement } from '../operation.ts';
 import type { Principal } from '../principal.ts';
@@ -21,8 +21,7 @@ export function createBackupService({ backups }: ServiceDependencies): Implement
       check: ({ file }) => checkGiven('file', file),
       run: async function* (request, { principal, signal }) {
         const file = await backups.places.newFile(request.file, isLocal(principal));
-        for await (const output of backups.run<BackupFacts>([file], signal))
-          yield responseOf(output, 'backup', backupMessage);
+        yield* responsesOf(CreateBackupResponseSchema, 'backup', backups.run([file], signal));
       },
     },
     rotateBackups: {
@@ -34,16 +33,14 @@ export function createBackupService({ backups }: ServiceDependencies): Implement
         const folder = await backups.places.folder(into, isLocal(principal));
         const unlessYoung = olderS === undefined ? [] : ['--if-older-than', `${olderS}s`];
         const words = ['rotate', '--into', folder, '--keep', String(keep), ...unlessYoung];
-        for await (const output of backups.run<Rotated>(words, signal))
-          yield responseOf(output, 'rotation', rotationMessage);
+        yield* responsesOf(RotateBackupsResponseSchema, 'rotation', backups.run(words, signal));
       },
     },
     verifyBackup: {
       check: ({ file }) => checkGiven('file', file),
       run: async function* (request, { principal, signal }) {
         const file = await backups.places.existingFile(request.file, isLocal(principal));
-        for await (const output of backups.run<BackupVerdict>(['verify', file], signal))
-          yield responseOf(output, 'verdict', verdictMessage);
+        yield* responsesOf(VerifyBackupResponseSchema, 'verdict', backups.run(['verify', file], signal));
       },
     },
   });
@@ -62,35 +59,12 @@ function checkKeep(keep: number, min: number): Violation[] {
   return [{ field: 'keep', rule: `must be an integer from ${min} to ${keepMax}${why}` }];
 }
 
-/** The response with a step of a child, or with its result as the field `name`. */
-function responseOf<Result extends object, Name extends string, Value>(
-  output: BackupOutput<Result>,
-  name: Name,
-  message: (result: Result) => Value,
-) {
-  if (!('progress' in output)) return { response: { case: name, value: message(output) } };
-  const { step, done, total } = output.progress;
-  return {
-    response: { case: 'progress' as const, value: { step, done: BigInt(done), total: BigInt(total) } },
-  };
-}
-
-const rotationMessage = ({ removed, broken, ...rotated }: Rotated) => ({
-  ...{ ...rotated, removed: [...removed], broken: [...broken] },
-});
-
-const verdictMessage = ({ backup, faults }: BackupVerdict) => ({
-  ...{ backup: backupMessage(backup), faults: [...faults] },
-});
-
-function backupMessage(facts: BackupFacts): MessageInitShape<typeof BackupSchema> {
-  const { filings, lastFilingNo = '', orders, numberGaps, masterKeys } = facts;
-  return {
-    ...facts,
-    lastFilingNo,
-    filings: BigInt(filings),
-    orders: BigInt(orders),
-    numberGaps: numberGaps.map((gap) => ({ ...gap, kind: Backup_NumberGap_Kind[gap.kind] })),
-    masterKeys: [...masterKeys],
-  };
+/** The responses for what a child prints: its steps, and its result as the field `name`. */
+async function* responsesOf<S extends DescMessage>(
+  schema: S,
+  name: string,
+  outputs: AsyncIterable<object>,
+): AsyncGenerator<MessageShape<S>> {
+  for await (const output of outputs)
+    yield fromJson(schema, ('progress' in output ? output : { [name]: output }) as JsonObject);
 }

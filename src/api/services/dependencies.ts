@@ -1,4 +1,3 @@
-import type { BackupPlaces, RunBackup } from '../../domain/backup.ts';
 import type { Calendar } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -18,9 +17,12 @@ import type { Paging } from './paging.ts';
 
 /** Takes and verifies backups in a child process. */
 export interface BackupAccess {
-  /** It also throws RATE_LIMITED, while another command runs. */
-  readonly run: RunBackup;
-  readonly places: BackupPlaces;
+  /** As `run` of operations/backup/commands.ts. */
+  readonly run: (words: readonly string[], signal: AbortSignal) => AsyncIterable<object>;
+  /** As `createBackupPlaces` of operations/backup/places.ts. */
+  readonly places: Readonly<
+    Record<'newFile' | 'existingFile' | 'folder', (name: string, isLocal: boolean) => Promise<string>>
+  >;
   /** How many backups a token must keep. */
   readonly keepMin: number;
 }

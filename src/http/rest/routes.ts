@@ -7,13 +7,13 @@ import {
   type DescService,
   getOption,
   hasOption,
-  isFieldSet,
   type Message,
   ScalarType,
 } from '@bufbuild/protobuf';
 import { free_of_quota, may_be_empty, unit } from '../../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../../gen/google/api/http_pb.ts';
+import { writeMessage } from '../../api/message-json.ts';
 import { isUnary, type Reading } from '../../api/operation.ts';
 import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
@@ -281,29 +281,4 @@ function readInteger(field: DescField, json: JsonValue): FieldReading {
 function brokenInteger(field: DescField, bound = ''): FieldReading {
   const counted = getOption(field, unit);
   return { rule: `${typeRules.integer}${counted === '' ? '' : ` of ${counted}`}${bound}` };
-}
-
-/** The documented JSON of a message: all members that are not optional, in the order of the schema. */
-export function writeMessage(desc: DescMessage, message: Message): Record<string, unknown> {
-  const values = message as unknown as Record<string, unknown>;
-  const output: Record<string, unknown> = {};
-  for (const field of desc.fields) {
-    const value = values[field.localName];
-    if (field.fieldKind === 'list')
-      output[field.jsonName] = (value as unknown[]).map((item) => writeSingle(field, item));
-    else if (value !== undefined && (!field.proto.proto3Optional || isFieldSet(message, field))) {
-      output[field.jsonName] = writeSingle(field, value);
-    }
-  }
-  return output;
-}
-
-function writeSingle(field: DescField, value: unknown): unknown {
-  if (field.enum !== undefined) return field.enum.value[value as number]?.name;
-  if (field.message !== undefined) return writeMessage(field.message, value as Message);
-  if (typeof value !== 'bigint') return value;
-  const number = Number(value);
-  if (!Number.isSafeInteger(number))
-    throw new Error(`${field} holds ${value}, which JSON cannot carry exactly.`);
-  return number;
 }

@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto';
 import { ownMasterKeyName } from '../../config/config.ts';
 import { providers } from '../../config/payment-providers.ts';
 import { sandboxCredentialsName } from '../../config/sandbox-credentials.ts';
-import type { BackupFacts } from '../../domain/backup.ts';
-import { utcTimestamp } from '../../domain/utc.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import type { DatabaseFacts, NotedGap } from '../../store/sqlite/snapshot.ts';
 
@@ -19,21 +17,6 @@ const namedMax = 3;
 export function firstOf(faults: readonly string[]): string {
   const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
   return `${faults.slice(0, namedMax).join('; ')}${more}`;
-}
-
-/** The facts of a backup that commands show. */
-export function factsOfBackup(file: string, manifest: Manifest): BackupFacts {
-  const { takenAt, database, masterKeys, holdsMasterKeys, artseal } = manifest;
-  const { environment, currency, schema, filings, lastFilings, orders, numberGaps } = database;
-  return {
-    ...{ file, environment, currency, takenAt, artseal, schema, filings },
-    lastFilingNo: Object.values(lastFilings).at(-1),
-    orders,
-    numberGaps: numberGaps.map(({ restoredAtS, ...gap }) => {
-      return { ...gap, restoredAt: utcTimestamp(restoredAtS * 1_000) };
-    }),
-    ...{ masterKeys, holdsMasterKeys },
-  };
 }
 
 /** Receives the progress of a step, in bytes. It throws to end the work. */

@@ -1,19 +1,18 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import type { BackupPlaces } from '../../domain/backup.ts';
 import { ValidationError } from '../../domain/violation.ts';
 
 /** Names that a token may use. They lead out of no folder. */
 const namePattern = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,199}$/;
 
 /**
- * A user of the machine may name any absolute path. A token may name only what is in `backupDir`, so that a stolen one writes
+ * Finds the paths that callers name for backups; `isLocal` for a user of the machine, who may name any absolute path. A token may name only what is in `backupDir`, so that a stolen one writes
  * nowhere else. `serviceFolders` are the only folders that the service can write under systemd; undefined without systemd.
  */
 export function createBackupPlaces(
   backupDir: string | undefined,
   serviceFolders: readonly string[] | undefined,
-): BackupPlaces {
+) {
   function ofUser(field: string, path: string): string {
     if (!isAbsolute(path)) throw wrong(field, 'must be an absolute path');
     return resolve(path);
@@ -42,7 +41,8 @@ export function createBackupPlaces(
   }
 
   return {
-    newFile: async (file, isLocal) => {
+    /** The path of a new file. Like the others it throws VALIDATION_FAILED. */
+    newFile: async (file: string, isLocal: boolean): Promise<string> => {
       if (isLocal) {
         const path = ofUser('file', file);
         return writable('file', path, dirname(path));
@@ -52,9 +52,11 @@ export function createBackupPlaces(
         throw wrong('file', 'must not begin with artseal: rotations use such names');
       return ofToken('file', file);
     },
-    existingFile: async (file, isLocal) =>
+    /** The path of a file to read. */
+    existingFile: async (file: string, isLocal: boolean): Promise<string> =>
       isLocal ? ofUser('file', file) : notLinked('file', ofToken('file', file)),
-    folder: async (into, isLocal) => {
+    /** The path of a folder to rotate in. */
+    folder: async (into: string, isLocal: boolean): Promise<string> => {
       if (isLocal) {
         const path = ofUser('into', into);
         return writable('into', path, path);

@@ -1,6 +1,5 @@
 import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Rotated } from '../../domain/backup.ts';
 import { errorText } from '../../lib/file-errors.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
 import { BackupError, firstOf } from './manifest.ts';
@@ -16,6 +15,19 @@ export interface RotationOrder extends Omit<BackupOrder, 'target'> {
   readonly keep: number;
   /** Milliseconds. No backup is taken if the last attempt succeeded and its backup is younger; undefined to take one always. */
   readonly everyMs: number | undefined;
+}
+
+/** The result of a rotation. */
+export interface Rotated {
+  /** The last backup. */
+  readonly file: string;
+  /** RFC 3339 in UTC. */
+  readonly takenAt: string;
+  /** Whether this rotation took it. */
+  readonly isNew: boolean;
+  readonly removed: string[];
+  /** Files with the name of a backup that are incomplete. They are left for a person to look at. */
+  readonly broken: string[];
 }
 
 interface Kept {

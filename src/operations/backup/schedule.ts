@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { RegularBackups } from '../../config/config.ts';
-import type { Rotated } from '../../domain/backup.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { BackupCommands } from './commands.ts';
+import type { Rotated } from './rotate.ts';
 
 /** The regular backups of a serving process. */
 export interface BackupSchedule {
@@ -73,7 +73,7 @@ export function inChild(
   const words = ['rotate', '--into', folder, '--keep', String(keep), '--if-older-than', `${everyMs / 1000}s`];
   return async (signal) => {
     let rotated: Rotated | undefined;
-    for await (const output of run<Rotated>(words, signal)) if (!('progress' in output)) rotated = output;
+    for await (const output of run(words, signal)) if (!('progress' in output)) rotated = output as Rotated;
     if (rotated === undefined) throw new Error('it was stopped');
     return rotated;
   };

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { create } from '@bufbuild/protobuf';
 import { EventSchema } from '../../../gen/artseal/v1/event_pb.ts';
+import { writeMessage } from '../../../src/api/message-json.ts';
 import { eventMessage, webhookMessage } from '../../../src/api/services/event-message.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { Event } from '../../../src/domain/event.ts';
-import { writeMessage } from '../../../src/http/rest/routes.ts';
 
 const making = { idKey: new Uint8Array(32), timestamp: createCalendar('Asia/Shanghai').timestamp };
 const atMs = Date.parse('2026-11-21T12:00:00Z');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pino from 'pino';
-import type { Rotated } from '../../../src/domain/backup.ts';
+import type { Rotated } from '../../../src/operations/backup/rotate.ts';
 import { startBackups } from '../../../src/operations/backup/schedule.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
