@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { deserialize, serialize } from 'node:v8';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -43,7 +42,7 @@ export function writePin(file: string, { note }: Checkpoint): void {
 }
 
 /** The version of the format. A state of another version is ignored. */
-const formatVersion = 4;
+const formatVersion = 5;
 
 /** Bytes of an uncompressed state at most: enough for decades of filings. */
 const stateBytesMax = 512 * 1024 * 1024;
@@ -58,20 +57,14 @@ export function readState(file: string): AuditState | undefined {
   if (!existsSync(file)) return undefined;
   try {
     const bytes = gunzipSync(readFileSync(file), { maxOutputLength: stateBytesMax });
-    const [sum, state] = [bytes.subarray(0, sumBytes), bytes.subarray(sumBytes)];
-    return sum.equals(sumOf(state)) ? deserialize(state) : undefined;
+    const { version, state } = deserialize(bytes);
+    return version === formatVersion ? state : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Writes the state of an audit. */
+/** Writes the state of an audit. The checksum of gzip finds damage; it does not protect against intent: auditors own their state. */
 export function writeState(file: string, state: AuditState): void {
-  const bytes = serialize(state);
-  replaceFileSync(file, gzipSync(Buffer.concat([sumOf(bytes), bytes]), { level: 1 }));
+  replaceFileSync(file, gzipSync(serialize({ version: formatVersion, state }), { level: 1 }));
 }
-
-/** A checksum against damage. It does not protect against intent: auditors own their state. */
-const sumOf = (state: Uint8Array): Buffer =>
-  createHash('sha256').update(`${formatVersion}\n`).update(state).digest();
-const sumBytes = 32;

@@ -34,7 +34,7 @@ export const serve: Command = {
     // A stream, since a blocking write to a full pipe would block the exit.
     const output = createLogOutput(process.stderr);
     const log = pino(
-      { level: config.logLevel, base: null, timestamp: createLogTime() },
+      { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
       formatted(output, config.logFormat),
     );
     writeRegularly(output, log);
@@ -157,18 +157,6 @@ async function welcome(
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
   print(`  ${commandName} call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
   if (!provider.movesMoney) print(`All calls in a row: ${commandName} demo`);
-}
-
-/** Formats the time of log lines, RFC 3339; cached for each millisecond. */
-function createLogTime(): () => string {
-  let madeAtMs = 0;
-  let made = '';
-  return () => {
-    const nowMs = Date.now();
-    if (nowMs !== madeAtMs) made = `,"time":"${new Date(nowMs).toISOString()}"`;
-    madeAtMs = nowMs;
-    return made;
-  };
 }
 
 /** The variable with the socket of a systemd that waits for the start (`Type=notify`). */

@@ -18,6 +18,7 @@ import {
   isDatabase,
   type Manifest,
   manifestBytesMax,
+  manifestChecksum,
   manifestName,
   memberNames,
   type Progress,
@@ -42,9 +43,12 @@ export async function openBackup(file: string): Promise<OpenBackup> {
     if (first?.name !== manifestName || first.bytes > manifestBytesMax)
       throw new TarError('is no backup of artseal');
     const text = await contentOf(file, first);
+    const sums = await contentOfChecksums(file, checksums);
+    // The manifest is read only if it is what was written.
+    if (!sums.toString().startsWith(manifestChecksum(text))) throw disagreeing();
     const manifest = parseManifest(text.toString('utf8'));
     const { files, takenAt, holdsMasterKeys } = manifest;
-    await refuseUnlessHolding(checksumsOf(text, files), file, checksums);
+    if (!sums.equals(checksumsOf(text, files))) throw disagreeing();
     const takenAtS = Math.floor(Date.parse(takenAt) / 1000);
     // The names are a closed list, so none of them leads out of the folder that they are unpacked into.
     const isAsManifested =
@@ -65,17 +69,12 @@ export async function openBackup(file: string): Promise<OpenBackup> {
   }
 }
 
-async function refuseUnlessHolding(
-  checksums: Buffer,
-  file: string,
-  member: TarMember | undefined,
-): Promise<void> {
-  const isHeld =
-    member?.name === checksumsName &&
-    member.bytes === checksums.length &&
-    checksums.equals(await contentOf(file, member));
-  if (!isHeld) throw new TarError(`is damaged: its ${manifestName} and ${checksumsName} do not agree`);
+async function contentOfChecksums(file: string, member: TarMember | undefined): Promise<Buffer> {
+  if (member?.name !== checksumsName || member.bytes > manifestBytesMax) throw disagreeing();
+  return contentOf(file, member);
 }
+
+const disagreeing = () => new TarError(`is damaged: its ${manifestName} and ${checksumsName} do not agree`);
 
 async function contentOf(file: string, member: TarMember): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(readMember(file, member)));

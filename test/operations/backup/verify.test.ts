@@ -169,11 +169,11 @@ test('a backup is rejected if its manifest and checksums do not agree, or if it 
   await assert.rejects(openBackup(newer), /has the backup format 3; this artseal reads format 2/);
 });
 
-test('a manifest is rejected if it contradicts the archive or lacks a member', async (t) => {
+test('a manifest is rejected if it contradicts the archive', async (t) => {
   const file = await makeBackup(t);
   const { manifest } = await openBackup(file);
   const sources = await sourcesOf(file);
-  const { database, files } = manifest;
+  const { files } = manifest;
   for (const over of [
     { takenAt: '2026-11-21T12:00:01.000Z' },
     { holdsMasterKeys: false },
@@ -181,30 +181,6 @@ test('a manifest is rejected if it contradicts the archive or lacks a member', a
   ]) {
     const changed = await packed(t, { ...manifest, ...over }, sources);
     await assert.rejects(openBackup(changed), /something else than its manifest says/, JSON.stringify(over));
-  }
-  const gap = { kind: 'FILING', year: 2026, after: 1, through: '2', restoredAtS: 1 };
-  for (const over of [
-    ...Object.keys(manifest)
-      .slice(2)
-      .map((name) => ({ [name]: undefined })),
-    ...Object.keys(database).map((name) => ({ database: { ...database, [name]: undefined } })),
-    { artseal: 1 },
-    { takenAt: 'yesterday' },
-    { takenAt: '2026-13-21T12:00:00.000Z' },
-    { database: [] },
-    { database: { ...database, filings: '2' } },
-    { database: { ...database, orders: -1 } },
-    { database: { ...database, lastFilings: { x: 'AS-2026-000002' } } },
-    { database: { ...database, escrowIds: { 2026: '2' } } },
-    { database: { ...database, numberGaps: [gap] } },
-    { masterKeys: [1] },
-    { holdsMasterKeys: 'true' },
-    { files: [null] },
-    { files: files.map((of) => ({ ...of, bytes: 1.5 })) },
-    { files: files.map((of) => ({ ...of, sha256: '' })) },
-  ]) {
-    const changed = await packed(t, { ...manifest, ...over }, sources, () => Buffer.from('not read'));
-    await assert.rejects(openBackup(changed), /has a damaged manifest/, JSON.stringify(over));
   }
 });
 
