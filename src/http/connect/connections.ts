@@ -1,6 +1,7 @@
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { ClientOf } from '../listen/clients.ts';
+import { lingerMs } from '../listen/http1-server.ts';
 import type {
   AnyRequest,
   CountedAnyResponse,
@@ -17,8 +18,6 @@ export const callsPerConnectionMax = 100;
 export const resetsMax = { atOnce: 2 * callsPerConnectionMax, perS: callsPerConnectionMax } as const;
 /** How long a client may take over a whole request that is not a stream, in milliseconds. */
 export const requestMs = 30_000;
-/** How long a client may take to close its connection after the server has ended it, in milliseconds. */
-export const lingerMs = 1_000;
 
 /** An accepted connection. */
 interface Connection {

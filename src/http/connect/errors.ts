@@ -1,4 +1,3 @@
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
 import {
@@ -28,8 +27,9 @@ import {
   toApiError,
 } from '../../domain/reason.ts';
 import { ValidationError } from '../../domain/violation.ts';
+import { endConnection } from '../listen/http1-server.ts';
 import type { AnyRequest, AnyResponse } from '../listen/open-calls.ts';
-import { headerBytesMax, lingerMs, requestMs } from './connections.ts';
+import { headerBytesMax, requestMs } from './connections.ts';
 
 /** The domain of the reasons in google.rpc.ErrorInfo. */
 export const errorDomain = 'artseal';
@@ -182,17 +182,8 @@ export function unreadableError(code: string | undefined): ApiError {
 export function endWithError(socket: Socket, apiError: ApiError, requestId: string): number {
   const status = reasons[apiError.reason].http;
   const body = errorToJsonBytes(toConnectError(apiError, requestId), undefined);
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
-    `X-Request-Id: ${requestId}`,
-    'Connection: close',
-  ];
-  socket.write(`${head.join('\r\n')}\r\n\r\n`);
-  socket.end(body);
-  // A client that keeps its half open would keep the socket.
-  setTimeout(() => socket.destroy(), lingerMs).unref();
+  const headers = { 'Content-Type': 'application/json', 'X-Request-Id': requestId };
+  endConnection(socket, status, headers, body);
   return status;
 }
 

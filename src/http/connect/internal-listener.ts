@@ -1,10 +1,11 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import { type CallObserver, type RequestEvent, within } from '../../api/call-observer.ts';
+import { type CallObserver, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, reasons } from '../../domain/reason.ts';
 import type { ClientOf } from '../listen/clients.ts';
-import { CountedHttp2Response, CountedResponse } from '../listen/counted-response.ts';
+import { CountedHttp2Response } from '../listen/counted-response.ts';
+import { createHttp1Server, lingerMs } from '../listen/http1-server.ts';
 import type { AnyRequest, AnyResponse, CountedAnyResponse, OpenCalls } from '../listen/open-calls.ts';
 import { framingFault } from '../listen/request-head.ts';
 import type { TlsFront } from '../listen/tls-front.ts';
@@ -13,7 +14,6 @@ import {
   callsPerConnectionMax,
   createConnections,
   headerBytesMax,
-  lingerMs,
   requestMs,
   resetsMax,
 } from './connections.ts';
@@ -84,9 +84,9 @@ export function createInternalListener({
       const status = response.headersSent ? response.statusCode : 0;
       observer.end(event, status, performance.now() - startedMs);
     });
-    const fault = 'stream' in response ? undefined : framingFault(request);
+    const fault = framingFault(request);
     if (fault === undefined) within(event, () => typedCalls(request, response, event, call.open));
-    else rejectFraming(request, response, event, fault);
+    else sendError(request, response, event, new ApiError('BAD_REQUEST_TARGET', fault), misframed);
   }
 
   /** Rejects bytes that are not HTTP/1.1, headers that are too long, and requests that arrive too slowly. */
@@ -100,7 +100,17 @@ export function createInternalListener({
     observer.end(event, endWithError(socket, event.apiError, event.requestId), 0);
   }
 
-  const http1 = createHttp1Server(idleMs, handle, rejectUnreadable);
+  const http1 = createHttp1Server({
+    ...{ handle, connectionsMax, maxHeaderSize: headerBytesMax },
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: idleMs,
+    connectionsCheckingInterval: timeouts.checkEveryMs,
+  });
+  // The only timeout of a stream whose client is gone.
+  http1.timeout = idleMs;
+  http1.on('clientError', rejectUnreadable);
+  http1.on('connect', (_request, socket: Socket) => socket.destroy());
   const http2 = createHttp2(handle);
 
   /** Finds the HTTP version of a connection by ALPN, after its handshake. */
@@ -137,41 +147,10 @@ export function createInternalListener({
   };
 }
 
-type Handle = (request: AnyRequest, response: CountedAnyResponse) => void;
+/** The HTTP status of a misframed request, even over gRPC-Web, because a proxy has to see it. */
+const misframed = { status: reasons.BAD_REQUEST_TARGET.http };
 
-function createHttp1Server(
-  idleMs: number,
-  handle: Handle,
-  rejectUnreadable: (error: NodeJS.ErrnoException, socket: Socket) => void,
-): Server {
-  /** Connections whose last request was misframed. Nothing more is read from them, and they close after its response. */
-  const misframed = new WeakSet<Socket>();
-  /** Handles a request, unless an earlier one on its connection was misframed. */
-  function handleFramed(request: IncomingMessage, response: LingeringResponse): void {
-    const { socket } = request;
-    if (misframed.has(socket)) return;
-    if (framingFault(request) !== undefined) misframed.add(socket);
-    handle(request, response);
-  }
-  const server = createServer({
-    headersTimeout: timeouts.headersMs,
-    requestTimeout: requestMs,
-    keepAliveTimeout: idleMs,
-    connectionsCheckingInterval: timeouts.checkEveryMs,
-    maxHeaderSize: headerBytesMax,
-    ServerResponse: LingeringResponse,
-  });
-  server.maxConnections = connectionsMax;
-  // Not in Node's types. Without it Node closes a connection when the client closes its half, and its calls get no response.
-  Object.assign(server, { httpAllowHalfOpen: true });
-  // The only timeout of a stream whose client is gone.
-  server.timeout = idleMs;
-  server.on('request', handleFramed);
-  server.on('checkExpectation', handleFramed);
-  server.on('clientError', rejectUnreadable);
-  server.on('connect', (_request, socket: Socket) => socket.destroy());
-  return server;
-}
+type Handle = (request: AnyRequest, response: CountedAnyResponse) => void;
 
 function createHttp2(handle: Handle): Http2Server {
   const server = createHttp2Server({
@@ -196,14 +175,6 @@ function isBrokenOff(response: AnyResponse): boolean {
   return 'stream' in response ? response.stream.aborted : !response.writableFinished;
 }
 
-/** Rejects a misframed HTTP/1.1 request, and closes its connection. */
-function rejectFraming(request: AnyRequest, response: AnyResponse, event: RequestEvent, fault: string): void {
-  response.setHeader('Connection', 'close');
-  const apiError = new ApiError('BAD_REQUEST_TARGET', fault);
-  // With an HTTP status even over gRPC-Web, because a proxy has to see it.
-  sendError(request, response, event, apiError, { status: reasons.BAD_REQUEST_TARGET.http });
-}
-
 /** Ends the rest of an HTTP/2 request that has its response. Otherwise closing would wait for it. */
 function endUnread(request: AnyRequest, stream: ServerHttp2Stream): void {
   stream.once('finish', () => {
@@ -211,33 +182,6 @@ function endUnread(request: AnyRequest, stream: ServerHttp2Stream): void {
     // Later, so that the client can read its response first.
     setTimeout(() => request.complete || stream.destroy(), lingerMs).unref();
   });
-}
-
-/**
- * An HTTP/1.1 response that is the last on its connection if its request was not read to the end, because the rest comes before
- * the next request. The connection then lingers (RFC 9112 section 9.6): closing it with unread bytes would reset it, and the client
- * might lose the response.
- */
-class LingeringResponse extends CountedResponse {
-  override writeHead(...head: unknown[]): this {
-    if (!this.req.complete && this.socket !== null) {
-      this.setHeader('Connection', 'close');
-      linger(this.socket, this.req);
-    }
-    return Reflect.apply(super.writeHead, this, head);
-  }
-}
-
-/** Lets the client close its connection after the response, and closes it after `lingerMs` in any case. */
-function linger(socket: Socket, request: IncomingMessage): void {
-  // Node calls this when the response is sent.
-  socket.destroySoon = () => {
-    socket.end();
-    // The reader of the request may have stopped: read the rest and discard it.
-    request.push = () => true;
-    socket.resume();
-    setTimeout(() => socket.destroy(), lingerMs).unref();
-  };
 }
 
 /** The first bytes of every HTTP/2 connection; no HTTP/1.1 request of ours begins with them. */

@@ -45,21 +45,19 @@ function counted(call: OpenCall | undefined, chunk: Body, onSent?: OnSent): OnSe
   };
 }
 
-/** Writes a body and ends the response. */
+/** Writes a body and ends the response: a large body in pieces, each after the kernel has accepted the one before it. */
 export function endWith(response: ServerResponse, body: Body): void {
-  if (Buffer.byteLength(body) <= pieceBytes) response.end(body);
-  else writeInPieces(response, body, () => response.end());
-}
-
-/** Writes a body, each piece after the kernel has accepted the one before it; calls back after the last one. */
-export function writeInPieces(response: ServerResponse, body: Body, onSent: () => void): void {
+  if (Buffer.byteLength(body) <= pieceBytes) {
+    response.end(body);
+    return;
+  }
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   // The whole body stays in memory until its last piece is written.
   if (response instanceof CountedResponse) response.openCall?.hold(bytes.length);
   let at = 0;
   const writeNext: OnSent = (error) => {
     if (error) return;
-    if (at >= bytes.length) return onSent();
+    if (at >= bytes.length) return response.end();
     const piece = bytes.subarray(at, at + pieceBytes);
     at += pieceBytes;
     response.write(piece, writeNext);

@@ -1,6 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { ApiError, reasons } from '../../domain/reason.ts';
-import { writeInPieces } from '../listen/counted-response.ts';
 import { bodyBytesMax, framingFault } from '../listen/request-head.ts';
 
 /** The page that explains each error, under `#` and its code. */
@@ -178,38 +177,20 @@ export function checkMediaType(request: IncomingMessage): void {
   }
 }
 
-/** How long the server reads and discards what a client still sends after its request was rejected, in milliseconds. */
-export const lingerMs = 2_000;
+/** How long the server reads and discards the rest of a small body, in milliseconds. */
+const skipMs = 2_000;
 
-/** Whether a body is small enough to read to its end, so that the connection stays open for the next request. */
-export function hasSmallBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= bodyBytesMax;
-}
-
-/** Discards the rest of a body; resolves at its end, or after `lingerMs`. */
-export async function skipBody(request: IncomingMessage): Promise<void> {
+/**
+ * Discards the rest of a body that is small enough to read to its end, so that the connection stays open for the next request.
+ * Resolves at its end, after `skipMs`, or at once for a larger body.
+ */
+export async function skipSmallBody(request: IncomingMessage): Promise<void> {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
+  if (encoding !== undefined || Number(length) > bodyBytesMax) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const event of ['end', 'close', bodyRejected]) request.once(event, () => resolve());
-  const timeout = setTimeout(resolve, lingerMs);
+  const timeout = setTimeout(resolve, skipMs);
   request.resume();
   await promise;
   clearTimeout(timeout);
-}
-
-/**
- * Writes a response, discards the rest of the request's body, and ends the response at the end of that body, or after
- * `lingerMs`. Closing earlier would reset the connection, and a client or proxy that sends everything before it reads would
- * lose the response (RFC 9112, section 9.6).
- */
-export function endAfterBody(
-  request: IncomingMessage,
-  response: ServerResponse,
-  body: HttpResponse['body'],
-): void {
-  writeInPieces(response, body, () => {
-    const end = () => response.end();
-    const timeout = setTimeout(end, lingerMs);
-    request.once('end', end).resume();
-    response.once('close', () => clearTimeout(timeout));
-  });
 }

@@ -1,23 +1,20 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { type CallObserver, type RequestEvent, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, incomplete, toApiError } from '../../domain/reason.ts';
 import type { ClientOf } from '../listen/clients.ts';
-import { CountedResponse, endWith } from '../listen/counted-response.ts';
+import { type CountedResponse, endWith } from '../listen/counted-response.ts';
+import { createHttp1Server, endConnection } from '../listen/http1-server.ts';
 import type { OpenCall, OpenCalls, OpenConnection } from '../listen/open-calls.ts';
-import { framingFault } from '../listen/request-head.ts';
 import { handshakeFirst, type TlsFront } from '../listen/tls-front.ts';
 import {
   badRequest,
   bodyRejected,
   ClientGone,
   checkHead,
-  endAfterBody,
   errorResponse,
   type HttpResponse,
-  hasSmallBody,
-  lingerMs,
-  skipBody,
+  skipSmallBody,
 } from './http-message.ts';
 import type { OpenRoutes } from './open-routes.ts';
 import type { SignedCalls } from './signed-call.ts';
@@ -50,8 +47,6 @@ interface Connection {
   latest?: IncomingMessage;
   /** Why nothing more can be read. */
   broken?: ApiError;
-  /** Whether a request did not clearly say where its body ends: further bytes may be a part of it. */
-  isMisframed?: boolean;
 }
 
 /** A request and its response. */
@@ -73,8 +68,18 @@ const timeouts = { keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
 /** Creates the HTTP/1.1 server of the public API. It does not listen yet. */
 export function createPublicListener(dependencies: PublicListenerDependencies): Server {
   const { clientOf, tls, observer, openCalls } = dependencies;
-  const server = createLimitedServer();
   const connections = new WeakMap<Socket, Connection>();
+  const server = createHttp1Server({
+    ...{ handle, connectionsMax },
+    // `checkHead` rejects a request without Host, with the JSON of errors.
+    requireHostHeader: false,
+    maxHeaderSize: requestLimits.headBytes,
+    // Clients that send slowly: the limit covers headers and body.
+    requestTimeout: requestLimits.wholeMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: timeouts.checkEveryMs,
+  });
+  server.maxHeadersCount = requestLimits.headers;
   const run = createExchanges(dependencies, server);
 
   function connect(socket: Socket): void {
@@ -98,8 +103,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     request.on('error', ignore);
     const connection = connections.get(request.socket);
     // Node still delivers what it read before the connection was closed.
-    if (connection === undefined || request.socket.destroyed || connection.isMisframed) return;
-    if (framingFault(request) !== undefined) connection.isMisframed = true;
+    if (connection === undefined || request.socket.destroyed) return;
     connection.latest = request;
     const call = connection.open.begin(request, response);
     if (call === undefined) return;
@@ -116,17 +120,15 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       if (connection.latest?.complete === false) connection.latest.emit(bodyRejected, apiError);
     } else if (socket.writable && error.code !== 'ECONNRESET') {
       const event = { ...observer.begin(clientOf(socket, {})), apiError };
-      const response = errorResponse(apiError, event.requestId);
-      endWithResponse(socket, response, event.requestId);
-      observer.end(event, response.status, 0);
+      const { status, headers, body } = errorResponse(apiError, event.requestId);
+      endConnection(socket, status, { ...headers, 'X-Request-Id': event.requestId }, body);
+      observer.end(event, status, 0);
     } else {
       socket.destroy();
     }
   }
 
   server.on('connection', connect);
-  server.on('request', handle);
-  server.on('checkExpectation', handle);
   server.on('connect', (_request, socket: Socket) => {
     // Node has removed its own listeners from the socket.
     socket.on('error', () => socket.destroy());
@@ -135,24 +137,6 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   });
   server.on('clientError', rejectConnection);
   if (tls !== undefined) handshakeFirst(server, tls);
-  return server;
-}
-
-function createLimitedServer() {
-  const server = createServer({
-    // `checkHead` rejects a request without Host, with the JSON of errors.
-    requireHostHeader: false,
-    maxHeaderSize: requestLimits.headBytes,
-    // Clients that send slowly: the limit covers headers and body.
-    requestTimeout: requestLimits.wholeMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-    connectionsCheckingInterval: timeouts.checkEveryMs,
-    ServerResponse: CountedResponse,
-  });
-  server.maxConnections = connectionsMax;
-  // Not in Node's types. Otherwise a client that closes its half after its request gets no response.
-  Object.assign(server, { httpAllowHalfOpen: true });
-  server.maxHeadersCount = requestLimits.headers;
   return server;
 }
 
@@ -176,19 +160,13 @@ function createExchanges(
     const { headers } = http;
     // Node parses no next request after an Upgrade, which this server never performs.
     const isFollowed = request.headers.upgrade === undefined;
-    if (!request.complete && isFollowed && !isLast(connection, request) && hasSmallBody(request))
-      await skipBody(request);
+    if (!request.complete && isFollowed && !isLast(connection, request)) await skipSmallBody(request);
     headers['Content-Length'] = String(Buffer.byteLength(http.body));
     headers['X-Request-Id'] = event.requestId;
     headers['Cache-Control'] ??= 'no-store';
-    const isBroken = isLast(connection, request);
-    // On a kept connection an incomplete body would time out, and its request would get a second response.
-    const isClosing =
-      isBroken || !server.listening || !request.complete || !isFollowed || connection.isMisframed === true;
-    if (isClosing) headers.Connection = 'close';
+    if (isLast(connection, request) || !server.listening || !isFollowed) headers.Connection = 'close';
     response.writeHead(http.status, headers);
-    if (!request.complete && !isBroken) endAfterBody(request, response, http.body);
-    else endWith(response, http.body);
+    endWith(response, http.body);
     return http.status;
   }
 
@@ -241,17 +219,4 @@ function parserError(code: string | undefined): ApiError {
     default:
       return badRequest('The received bytes are not an HTTP/1.1 request that this service accepts.');
   }
-}
-
-/** Writes a response to a connection without a parsed request, and closes the connection. */
-function endWithResponse(socket: Socket, { status, headers, body }: HttpResponse, requestId: string): void {
-  const lines = Object.entries({
-    ...headers,
-    'Content-Length': Buffer.byteLength(body),
-    'X-Request-Id': requestId,
-    Connection: 'close',
-  }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} Rejected\r\n${lines.join('')}\r\n${body}`);
-  // A peer that does not close its half would keep the socket open forever.
-  socket.setTimeout(lingerMs, () => socket.destroy());
 }

@@ -1,0 +1,79 @@
+import { createServer, type IncomingMessage, type Server, type ServerOptions, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { CountedResponse } from './counted-response.ts';
+import { framingFault } from './request-head.ts';
+
+/** How long a client may take to close its connection after the server has ended it, in milliseconds. */
+export const lingerMs = 2_000;
+
+/** What an HTTP/1.1 server has besides Node's own options. */
+export interface Http1ServerOptions extends ServerOptions {
+  /** Open connections. Further ones are closed at once. */
+  readonly connectionsMax: number;
+  /** Handles each request, except those after a misframed one on the same connection. */
+  readonly handle: (request: IncomingMessage, response: CountedResponse) => void;
+}
+
+/** Creates an HTTP/1.1 server, which does not listen yet. Its connections linger; see `LingeringResponse`. */
+export function createHttp1Server({ connectionsMax, handle, ...options }: Http1ServerOptions): Server {
+  /** Connections whose last request was misframed. Nothing more is read from them, and they close after its response. */
+  const misframed = new WeakSet<Socket>();
+  function handleFramed(request: IncomingMessage, response: CountedResponse): void {
+    const { socket } = request;
+    if (misframed.has(socket)) return;
+    if (framingFault(request) !== undefined) misframed.add(socket);
+    handle(request, response);
+  }
+  const server = createServer({ ...options, ServerResponse: LingeringResponse });
+  server.maxConnections = connectionsMax;
+  // Not in Node's types. Without it Node closes a connection when the client closes its half, and its calls get no response.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.on('request', handleFramed);
+  server.on('checkExpectation', handleFramed);
+  return server;
+}
+
+/**
+ * An HTTP/1.1 response that is the last on its connection if its request was misframed, or not read to the end, because the
+ * rest comes before the next request. In that case the connection lingers (RFC 9112, section 9.6): closing it with unread bytes
+ * would reset it, and the client or a proxy that sends everything before it reads would lose the response.
+ */
+class LingeringResponse extends CountedResponse {
+  override writeHead(...head: unknown[]): this {
+    const { req, socket } = this;
+    if (socket !== null && (!req.complete || framingFault(req) !== undefined)) {
+      this.setHeader('Connection', 'close');
+      linger(socket, req);
+    }
+    return Reflect.apply(super.writeHead, this, head);
+  }
+}
+
+/** Lets the client close its connection after the response, and closes it after `lingerMs` in any case. */
+function linger(socket: Socket, request: IncomingMessage): void {
+  // Node calls this when the response is sent.
+  socket.destroySoon = () => {
+    socket.end();
+    // The reader of the request may have stopped: read the rest and discard it.
+    request.push = () => true;
+    socket.resume();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  };
+}
+
+/** Sends a response on a connection that waits for no other one, and ends it. */
+export function endConnection(
+  socket: Socket,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: string | Uint8Array,
+): void {
+  const all = { ...headers, 'Content-Length': Buffer.byteLength(body), Connection: 'close' };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  // Head and body in one write: the client may still send, and a second write would come too late if that ends the socket.
+  socket.cork();
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`);
+  socket.end(body);
+  // A client that keeps its half open would keep the socket.
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}
