@@ -8,52 +8,34 @@ const masterKey = (name: string) => ({ name, key: randomBytes(32) });
 const opened = (key: { export(): unknown }) => String(key.export());
 const hex = (digit: string) => digit.repeat(64);
 
-test('a sealed secret opens to the bytes that were sealed', () => {
-  const ring = createKeyRing([masterKey('main')]);
-  assert.equal(opened(ring.open(ring.seal(secret, 'key_1'), 'key_1')), secret);
-});
-
-test('a seal hides the secret and differs each time', () => {
+test('a secret opens to what was sealed; seals hide it, and differ each time', () => {
   const ring = createKeyRing([masterKey('main')]);
   const [one, other] = [ring.seal(secret, 'key_1'), ring.seal(secret, 'key_1')];
+  for (const sealed of [one, other]) {
+    assert.equal(opened(ring.open(sealed, 'key_1')), secret);
+    assert.ok(!Buffer.from(sealed).includes(secret.slice(0, 8)));
+  }
   assert.notDeepEqual(one, other);
-  assert.ok(!Buffer.from(one).includes(secret.slice(0, 8)));
 });
 
-test('a seal opens only for its key id', () => {
+test('a seal opens only unchanged, for its key id and with the bytes of its master key', () => {
   const ring = createKeyRing([masterKey('main')]);
   const sealed = ring.seal(secret, 'key_1');
-  for (const keyId of ['key_2', 'key_', 'key_11', '']) assert.throws(() => ring.open(sealed, keyId));
-});
-
-test('a seal with any bit changed does not open', () => {
-  const ring = createKeyRing([masterKey('main')]);
-  const sealed = ring.seal(secret, 'key_1');
-  for (let bit = 0; bit < sealed.length * 8; bit += 1) {
+  for (let at = 0; at < sealed.length; at += 1) {
     const altered = Uint8Array.from(sealed);
-    altered[bit >> 3] = (altered[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-    assert.throws(() => ring.open(altered, 'key_1'), Error, `bit ${bit}`);
+    altered[at] = (altered[at] ?? 0) ^ 1;
+    assert.throws(() => ring.open(altered, 'key_1'), Error, `byte ${at}`);
+    assert.throws(() => ring.open(sealed.subarray(0, at), 'key_1'), Error, `${at} bytes`);
   }
-});
-
-test('a seal cut short or made longer does not open', () => {
-  const ring = createKeyRing([masterKey('main')]);
-  const sealed = ring.seal(secret, 'key_1');
-  for (let length = 0; length < sealed.length; length += 1) {
-    assert.throws(() => ring.open(sealed.subarray(0, length), 'key_1'), Error, `${length} bytes`);
-  }
-  assert.throws(() => ring.open(Buffer.concat([sealed, Buffer.from([0])]), 'key_1'));
+  assert.throws(() => ring.open(Buffer.concat([sealed, Buffer.of(0)]), 'key_1'));
+  for (const keyId of ['key_2', 'key_', 'key_11', '']) assert.throws(() => ring.open(sealed, keyId));
+  assert.throws(() => createKeyRing([masterKey('main')]).open(sealed, 'key_1'));
 });
 
 test('a seal under a master key that the ring does not hold names that key, and no bytes', () => {
   const sealed = createKeyRing([masterKey('retired')]).seal(secret, 'key_1');
   const ring = createKeyRing([masterKey('main')]);
   assert.throws(() => ring.open(sealed, 'key_1'), /key_1.*'retired'.*not in the ring/);
-});
-
-test('a master key of the right name and other bytes opens nothing', () => {
-  const sealed = createKeyRing([masterKey('main')]).seal(secret, 'key_1');
-  assert.throws(() => createKeyRing([masterKey('main')]).open(sealed, 'key_1'));
 });
 
 test('after a rotation the new master key seals, and the old one still opens what it sealed', () => {

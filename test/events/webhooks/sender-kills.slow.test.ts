@@ -9,9 +9,10 @@ import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EventWithCaller } from '../../../src/store/event-commands.ts';
 import { perform } from '../../../src/store/store.ts';
 import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
+import { deliveriesOf } from '../../store/promises/endpoints.ts';
 import { addPlatform, fileOne, frozen, resolved } from '../../store/promises/fixtures.ts';
 import { createRandom, type Random } from '../../support/random.ts';
-import { addEndpoint, deliveriesOf, messageOf, type Sending, startSending } from './sending.ts';
+import { addEndpoint, messageOf, type Sending, startSending } from './sending.ts';
 
 /** How often the process is killed. */
 const kills = 50;

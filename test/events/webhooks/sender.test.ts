@@ -12,20 +12,13 @@ import { systemClock } from '../../../src/operations/registry.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import { type Execute, perform, type Store } from '../../../src/store/store.ts';
 import type { StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
+import { deliveriesOf, findWebhook, nameOf } from '../../store/promises/endpoints.ts';
 import { addPlatform, fileOne, frozen, noon, resolved } from '../../store/promises/fixtures.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openOutgoing, startReceiver } from './receiver.ts';
-import {
-  addEndpoint,
-  deliveriesOf,
-  keyRing,
-  messageOf,
-  type Sending,
-  secret,
-  startSending,
-} from './sending.ts';
+import { addEndpoint, keyRing, messageOf, type Sending, secret, startSending } from './sending.ts';
 
 const dayMs = 86_400_000;
 
@@ -89,11 +82,6 @@ async function openAll(t: TestContext, options: Partial<Parameters<typeof startS
   void sending.sender.look();
   return { ...receiver, ...sending, sending, gallery, webhook };
 }
-
-const nameOf = ({ webhookId }: StoredWebhook) => ({ webhookId, owner: undefined });
-
-const found = (store: Store, webhook: StoredWebhook) =>
-  perform(store, { kind: 'FindWebhook', ...nameOf(webhook) });
 
 /** Whether an endpoint has this many deliveries, all with this status. */
 const areAll = async (store: Store, webhook: StoredWebhook, status: string, count: number) => {
@@ -181,7 +169,7 @@ test('an endpoint that answers 410 is disabled, with an event for its platform',
       ['/other', 'webhook.disabled'],
     ],
   );
-  assert.equal((await found(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
+  assert.equal((await findWebhook(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
   assert.equal(sender.metrics().disabled, 1);
   const names = { webhookId: webhook.webhookId, platform: 'gallery', host: new URL(url).host };
   assert.deepEqual(log, [
@@ -543,19 +531,6 @@ test('while the store fails the sender waits, and loses nothing', async (t) => {
       [30, 'webhooks are sent again: the store works'],
     ],
   );
-});
-
-test('a delivery that a wrong clock delayed by a year is sent soon after the clock is set back', async (t) => {
-  const { store, gallery, webhook, arrivals, answer, until, clock } = await openAll(t);
-  answer(answering(500));
-  const ahead = 365 * dayMs;
-  await fileOne(store, gallery);
-  clock.setWall(noon.atMs + ahead);
-  await until(() => arrivals.length > 0);
-  clock.setWall(clock.nowMs() - ahead);
-  answer(fine);
-  await until(() => areAll(store, webhook, 'DELIVERED', 1));
-  assert.ok(clock.monotonicMs() <= 2 * dayMs, `after ${clock.monotonicMs()} ms`);
 });
 
 test('an endpoint that fails and works by turns is logged at most once a minute', async (t) => {

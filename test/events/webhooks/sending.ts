@@ -10,9 +10,8 @@ import { createKeyRing } from '../../../src/keys/key-ring.ts';
 import { sealUrl } from '../../../src/keys/webhook-urls.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EventWithCaller } from '../../../src/store/event-commands.ts';
-import { allOf } from '../../../src/store/paging.ts';
-import { type Execute, executorOf, perform, type Store } from '../../../src/store/store.ts';
-import type { NewWebhook, StoredDelivery, StoredWebhook } from '../../../src/store/webhook-commands.ts';
+import { type Execute, executorOf, type Store } from '../../../src/store/store.ts';
+import type { NewWebhook, StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { sqliteInThisThread } from '../../store/engines.ts';
 import { addWebhook, crashCopy, noon, openStore } from '../../store/promises/fixtures.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
@@ -43,16 +42,6 @@ export function addEndpoint(
     ...{ webhookId, sealedSecret: keyRing.seal(secret, webhookId) },
     ...{ ...sealed, ...over },
   });
-}
-
-/** The deliveries of an endpoint, oldest first. */
-export async function deliveriesOf(
-  store: Store,
-  { webhookId }: StoredWebhook,
-): Promise<readonly StoredDelivery[]> {
-  const list = { kind: 'ListDeliveries', webhookId, owner: undefined, status: undefined } as const;
-  const deliveries = await Array.fromAsync(allOf((page) => perform(store, { ...list, page })));
-  return deliveries.reverse();
 }
 
 /** A sender on a store, with a simulated clock. */

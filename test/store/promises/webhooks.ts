@@ -88,24 +88,7 @@ export function webhookPromises({ test }: StoreTests): void {
     assert.deepEqual(await store.findWebhook(added), added);
   });
 
-  test('endpoints are listed oldest first, page by page, of one caller or of all', async (store) => {
-    const { gallery } = store;
-    const other = await store.addPlatform('auction house');
-    const added: StoredWebhook[] = [];
-    for (const by of [gallery, other, gallery, gallery]) added.push(await store.addWebhook(by));
-    const own = added.filter(({ caller }) => caller === 'gallery');
-    for (const [owner, expected] of [
-      [undefined, added],
-      [gallery.callerId, own],
-    ] as const)
-      await assertListed(
-        (page) => store.perform({ kind: 'ListWebhooks', owner, page }),
-        (each) => each,
-        expected,
-      );
-  });
-
-  test('endpoints are listed by status, and enabled ones that fail', async (store) => {
+  test('endpoints are listed oldest first, by caller, status and failure', async (store) => {
     const added: StoredWebhook[] = [];
     for (let count = 0; count < 5; count += 1) added.push(await store.addWebhook(store.gallery));
     const [failing, alsoFailing, disabled] = added as [StoredWebhook, StoredWebhook, StoredWebhook];
@@ -113,9 +96,12 @@ export function webhookPromises({ test }: StoreTests): void {
     for (const webhook of [failing, alsoFailing, disabled])
       await attempted(store, webhook, { 1: { ...gaveUp, retryAtMs: nowMs } });
     await change(store, disabled, { status: 'DISABLED' });
+    const other = await store.addWebhook(await store.addPlatform('auction house'));
     for (const [filter, expected] of [
+      [{}, [...added, other]],
+      [{ owner: other.callerId }, [other]],
       [{ status: 'DISABLED' }, [disabled]],
-      [{ status: 'ENABLED' }, added.filter((one) => one !== disabled)],
+      [{ status: 'ENABLED' }, [...added.filter((one) => one !== disabled), other]],
       [{ isFailing: true }, [failing, alsoFailing]],
       [{ isFailing: true, status: 'DISABLED' }, []],
     ] as const)
@@ -266,46 +252,28 @@ export function webhookPromises({ test }: StoreTests): void {
     assert.deepEqual(await events(), []);
     await change(store, webhook, { status: 'DISABLED' }, tester);
     await change(store, webhook, { status: 'DISABLED' }, tester);
-    const entries = await store.auditEntries();
-    assert.deepEqual(entries.map(({ action, subject }) => [action, subject]).slice(0, -1), [
-      ['webhook disable', webhook.webhookId],
-    ]);
     const [event, ...more] = await events();
     assert.deepEqual(
       [event?.type, event?.webhookId, event?.atMs, more],
       ['webhook.disabled', webhook.webhookId, tester.atS * 1_000, []],
     );
-    await change(store, webhook, { status: 'ENABLED' }, tester);
-    assert.equal((await store.auditEntries())[0]?.action, 'webhook enable');
   });
 
   test('the audit log has what a system changes at the endpoints of others, not at its own', async (store) => {
     const webhook = await store.addWebhook(store.gallery);
-    await store.fileOne(store.gallery);
-    await attempted(store, webhook, { 1: {} });
-    const { webhookId } = webhook;
-    const changes = (callerId: number) => {
-      const by = { ...tester, callerId };
-      const sealedSecret = Buffer.of(callerId);
-      const url = { origin: webhook.origin, sealedUrl: Buffer.from(`main\0${callerId}`) };
-      return [
-        { kind: 'ChangeWebhook', ...nameOf(webhook), change: { url }, by },
-        { kind: 'ChangeWebhook', ...nameOf(webhook), change: {}, by },
-        { kind: 'RotateWebhookSecret', ...nameOf(webhook), sealedSecret, previousEndsAtS: 1, by },
-        { kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 1 }, nowMs: nowMs + callerId, by },
-        { kind: 'ChangeWebhook', ...nameOf(webhook), change: { status: 'DISABLED' }, by },
-        { kind: 'DeleteWebhook', ...nameOf(webhook), by },
-      ] as const;
-    };
+    const url = { origin: webhook.origin, sealedUrl: Buffer.from('main\0other') };
     const before = (await store.auditEntries()).length;
-    for (const command of changes(webhook.callerId).slice(0, 3)) await store.perform(command);
-    assert.equal((await store.auditEntries()).length, before);
-    for (const command of changes(webhook.callerId + 1)) await store.perform(command);
+    for (const callerId of [webhook.callerId, webhook.callerId + 1]) {
+      const by = { ...tester, callerId };
+      for (const each of [{ status: 'DISABLED' }, { status: 'ENABLED' }, {}] as const)
+        await change(store, webhook, each, by);
+      if (callerId !== webhook.callerId) await change(store, webhook, { url }, by);
+    }
     const entries = (await store.auditEntries()).slice(0, -before);
     assert.deepEqual(
       entries.map(({ action, subject, actor }) => [action, subject, actor]).toReversed(),
-      ['set', 'rotate-secret', 'redeliver', 'disable', 'delete'].map((action) => [
-        ...[`webhook ${action}`, webhookId, tester.actor],
+      ['disable', 'enable', 'set'].map((action) => [
+        ...[`webhook ${action}`, webhook.webhookId, tester.actor],
       ]),
     );
   });
