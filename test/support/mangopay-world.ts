@@ -7,9 +7,9 @@ export interface SeenRequest extends Omit<ArrivedRequest, 'text'> {
 }
 
 /** A user; the members that this project reads, as Mangopay spells them. */
-export interface StandInUser {
+interface StandInUser {
   readonly Id: string;
-  UserCategory: 'PAYER' | 'OWNER' | 'PLATFORM';
+  readonly UserCategory: 'PAYER' | 'OWNER' | 'PLATFORM';
 }
 
 interface Money {
@@ -17,52 +17,25 @@ interface Money {
   readonly Amount: number;
 }
 
-/** A wallet. */
-export interface StandInWallet {
-  readonly Id: string;
-  readonly Owners: readonly [string];
-  readonly Currency: string;
-  readonly Description: string;
-  readonly CreationDate: number;
-  Tag: string | null;
-  Balance: Money;
-}
-
+type StandInWallet = ReturnType<typeof walletOwnedBy>;
 /** A transfer, a pay-in, a payout, or the refund of one. */
-export interface StandInTransfer {
-  readonly Id: string;
-  readonly Tag: string | null;
-  CreationDate: number;
+type StandInTransfer = ReturnType<typeof transactionOf>;
+/** A chargeback of a pay-in. */
+type StandInDispute = ReturnType<typeof disputeOf>;
+
+/** What differs from one transaction to another. */
+interface Members {
   readonly AuthorId: string;
   readonly DebitedFunds: Money;
-  readonly CreditedFunds: Money;
-  readonly Fees: Money;
-  readonly Type: 'TRANSFER' | 'PAYIN' | 'PAYOUT';
-  readonly Nature: 'REGULAR' | 'REFUND';
   /** Null of a pay-in. */
   readonly DebitedWalletId: string | null;
   /** Null of a payout. */
   readonly CreditedWalletId: string | null;
+  readonly Tag: string | null;
+  readonly Type?: 'TRANSFER' | 'PAYIN' | 'PAYOUT';
+  readonly Status?: 'CREATED' | 'SUCCEEDED' | 'FAILED';
   /** Of a refund. */
   readonly InitialTransactionId?: string;
-  Status: 'CREATED' | 'SUCCEEDED' | 'FAILED';
-  ResultCode: string | null;
-  ResultMessage: string | null;
-  PendingUserAction: { readonly RedirectUrl: string } | null;
-}
-
-/** A chargeback of a pay-in. */
-export interface StandInDispute {
-  readonly Id: string;
-  readonly InitialTransactionId: string;
-  readonly InitialTransactionType: 'PAYIN';
-  readonly DisputeType: 'CONTESTABLE' | 'NOT_CONTESTABLE' | 'RETRIEVAL';
-  readonly DisputedFunds: Money;
-  readonly CreationDate: number;
-  ContestedFunds: Money | null;
-  Status: 'CREATED' | 'PENDING_CLIENT_ACTION' | 'SUBMITTED' | 'CLOSED';
-  ResultCode: 'LOST' | 'WON' | 'VOID' | '';
-  ClosedDate: number | null;
 }
 
 /** The ids of a party at the provider. */
@@ -87,34 +60,17 @@ export function createWorld() {
   const toAuthenticate = new Set<string>();
   const walletOf = (id: unknown) => wallets.find(({ Id }) => Id === id);
   const userOf = (id: unknown) => users.find(({ Id }) => Id === id);
-  const nowS = () => Math.floor(Date.now() / 1000);
-  const idOf = (prefix: string) => `${prefix}_${randomUUID().replaceAll('-', '')}`;
 
-  function addWallet(owner: string, currency: string, more: object = {}): StandInWallet {
-    const wallet: StandInWallet = {
-      Id: idOf('wlt_m'),
-      Owners: [owner],
-      Currency: currency,
-      Description: '',
-      CreationDate: nowS(),
-      Tag: null,
-      Balance: { Currency: currency, Amount: 0 },
-      ...more,
-    };
+  function addWallet(...of: Parameters<typeof walletOwnedBy>): StandInWallet {
+    const wallet = walletOwnedBy(...of);
     wallets.push(wallet);
     return wallet;
   }
 
   function createWallet({ Owners, Currency, Description, Tag }: Record<string, unknown>): Answer {
-    const [owner] = Array.isArray(Owners) && Owners.length === 1 ? Owners : [];
+    const [owner] = Array.isArray(Owners) ? Owners : [];
     if (userOf(owner) === undefined) return refused(400, 'param_error', 'Owners');
-    if (typeof Description !== 'string' || Description === '')
-      return refused(400, 'param_error', 'Description');
-    if (typeof Currency !== 'string' || !/^[A-Z]{3}$/.test(Currency)) {
-      return refused(400, 'param_error', 'Currency');
-    }
-    if (String(Tag).length > 255) return refused(400, 'param_error', 'Tag');
-    return ok(addWallet(owner, Currency, { Description, Tag: Tag ?? null }));
+    return ok(addWallet(owner, String(Currency), String(Description), String(Tag)));
   }
 
   /** Moves the money of a transfer if there is enough; that decides its status. */
@@ -132,92 +88,59 @@ export function createWorld() {
   const fail = (transfer: StandInTransfer, ResultCode: string, ResultMessage: string) =>
     Object.assign(transfer, { Status: 'FAILED', ResultCode, ResultMessage, PendingUserAction: null });
 
-  type Members = Pick<
-    StandInTransfer,
-    'AuthorId' | 'DebitedFunds' | 'DebitedWalletId' | 'CreditedWalletId' | 'Tag'
-  > & { InitialTransactionId?: string };
-
-  const transaction = (prefix: string, members: Members): StandInTransfer => ({
-    Id: idOf(prefix),
-    CreationDate: nowS(),
-    ...members,
-    CreditedFunds: members.DebitedFunds,
-    Fees: { ...members.DebitedFunds, Amount: 0 },
-    Type: 'TRANSFER',
-    Nature: 'REGULAR',
-    Status: 'CREATED',
-    ResultCode: null,
-    ResultMessage: null,
-    PendingUserAction: null,
-  });
-
-  function made(Nature: 'REGULAR' | 'REFUND', members: Members): StandInTransfer {
-    const prefix = Nature === 'REFUND' ? 'xfer_refund_c' : 'xfer_c';
-    const transfer: StandInTransfer = { ...transaction(prefix, members), Nature };
+  function made(members: Members): StandInTransfer {
+    const transfer = transactionOf(members);
     transfers.push(transfer);
     return transfer;
   }
 
+  /** A transaction between a wallet and the world outside. */
+  function outside(Type: 'PAYIN' | 'PAYOUT', id: string, amount: number) {
+    const wallet = byId(wallets, id);
+    const isIn = Type === 'PAYIN';
+    wallet.Balance = { ...wallet.Balance, Amount: wallet.Balance.Amount + (isIn ? amount : -amount) };
+    const ends = { DebitedWalletId: isIn ? null : id, CreditedWalletId: isIn ? id : null };
+    const DebitedFunds = { Currency: wallet.Currency, Amount: amount };
+    return { Type, AuthorId: wallet.Owners[0], DebitedFunds, Tag: null, ...ends };
+  }
+
   /** A card payment fills a wallet. */
   function payIn(id: string, amount: number): StandInTransfer {
-    const wallet = byId(wallets, id);
-    const DebitedFunds = { Currency: wallet.Currency, Amount: amount };
-    const ends = { DebitedWalletId: null, CreditedWalletId: id };
-    const paid = transaction('wt', { AuthorId: wallet.Owners[0], DebitedFunds, Tag: null, ...ends });
-    wallet.Balance = { ...wallet.Balance, Amount: wallet.Balance.Amount + amount };
-    payIns.push({ ...paid, Type: 'PAYIN', Status: 'SUCCEEDED' });
-    return payIns.at(-1) as StandInTransfer;
+    const paid = transactionOf({ ...outside('PAYIN', id, amount), Status: 'SUCCEEDED' });
+    payIns.push(paid);
+    return paid;
   }
 
   /** Staff pay out of a wallet to a bank account: the wallet is debited at once, and the payout is under way. */
-  function payOutOutside(id: string, amount: number): StandInTransfer {
-    const wallet = byId(wallets, id);
-    const DebitedFunds = { Currency: wallet.Currency, Amount: amount };
-    const ends = { DebitedWalletId: id, CreditedWalletId: null };
-    const paid = transaction('po', { AuthorId: wallet.Owners[0], DebitedFunds, Tag: null, ...ends });
-    wallet.Balance = { ...wallet.Balance, Amount: wallet.Balance.Amount - amount };
-    payOuts.push({ ...paid, Type: 'PAYOUT' });
-    return payOuts.at(-1) as StandInTransfer;
+  function payOutOutside(id: string, amount: number): void {
+    payOuts.push(transactionOf(outside('PAYOUT', id, amount)));
   }
 
   /** The buyer contests a pay-in, all of it or a part. */
   function dispute(payInId: string, more: Partial<StandInDispute> = {}): StandInDispute {
-    const { DebitedFunds } = byId(payIns, payInId);
-    disputes.push({
-      Id: idOf('dispute_m'),
-      InitialTransactionId: payInId,
-      InitialTransactionType: 'PAYIN',
-      DisputeType: 'CONTESTABLE',
-      DisputedFunds: DebitedFunds,
-      ContestedFunds: null,
-      CreationDate: nowS(),
-      Status: 'PENDING_CLIENT_ACTION',
-      ResultCode: '',
-      ClosedDate: null,
-      ...more,
-    });
-    return disputes.at(-1) as StandInDispute;
+    const disputed = Object.assign(disputeOf(byId(payIns, payInId)), more);
+    disputes.push(disputed);
+    return disputed;
   }
 
   function createTransfer(body: Record<string, unknown>): Answer {
-    const { AuthorId, DebitedFunds, Fees, DebitedWalletId, CreditedWalletId, Tag } = body;
+    const { AuthorId, DebitedFunds, DebitedWalletId, CreditedWalletId, Tag } = body;
     const author = userOf(AuthorId);
     const [from, to] = [walletOf(DebitedWalletId), walletOf(CreditedWalletId)];
     if (author === undefined) return refused(400, 'param_error', 'AuthorId');
     if (from === undefined) return refused(400, 'param_error', 'DebitedWalletId');
     if (to === undefined || to === from) return refused(400, 'param_error', 'CreditedWalletId');
-    const [funds, fees] = [readMoney(DebitedFunds), readMoney(Fees)];
-    if (funds === undefined || funds.Amount < 1) return refused(400, 'param_error', 'DebitedFunds');
-    if (fees === undefined || fees.Amount !== 0) return refused(400, 'param_error', 'Fees');
-    if (new Set([funds.Currency, fees.Currency, from.Currency, to.Currency]).size > 1) {
+    const funds = DebitedFunds as Money;
+    if (funds.Amount < 1) return refused(400, 'param_error', 'DebitedFunds');
+    if (new Set([funds.Currency, from.Currency, to.Currency]).size > 1) {
       return refused(400, 'currency_incompatibility_error', 'Currency');
     }
-    const transfer = made('REGULAR', {
+    const transfer = made({
       AuthorId: author.Id,
       DebitedFunds: funds,
       DebitedWalletId: from.Id,
       CreditedWalletId: to.Id,
-      Tag: typeof Tag === 'string' ? Tag : null,
+      Tag: String(Tag),
     });
     return ok(structuredClone(begin(transfer, author, from, to)));
   }
@@ -237,14 +160,9 @@ export function createWorld() {
     return Object.assign(transfer, { PendingUserAction: { RedirectUrl } });
   }
 
-  function refund(
-    initial: StandInTransfer,
-    author: string,
-    amount: number,
-    tag: string | null,
-  ): StandInTransfer {
-    const transfer = made('REFUND', {
-      AuthorId: author,
+  function refund(initial: StandInTransfer, amount: number, tag: string | null): StandInTransfer {
+    const transfer = made({
+      AuthorId: initial.AuthorId,
       DebitedFunds: { ...initial.DebitedFunds, Amount: amount },
       DebitedWalletId: initial.CreditedWalletId,
       CreditedWalletId: initial.DebitedWalletId,
@@ -262,15 +180,13 @@ export function createWorld() {
     return settle(transfer);
   }
 
-  function createRefund(id: string, { AuthorId, DebitedFunds, Fees, Tag }: Record<string, unknown>): Answer {
+  function createRefund(id: string, { AuthorId, DebitedFunds, Tag }: Record<string, unknown>): Answer {
     const initial = transfers.find(({ Id }) => Id === id);
     if (initial === undefined) return refused(404, 'ressource_not_found');
     if (initial.Status !== 'SUCCEEDED') return refused(400, 'param_error', 'TransferId');
     if (AuthorId !== initial.AuthorId) return refused(400, 'param_error', 'AuthorId');
-    if ((DebitedFunds === undefined) !== (Fees === undefined)) return refused(400, 'param_error', 'Fees');
-    const funds = DebitedFunds === undefined ? initial.DebitedFunds : readMoney(DebitedFunds);
-    if (funds === undefined || funds.Amount < 1) return refused(400, 'param_error', 'DebitedFunds');
-    return ok(refund(initial, initial.AuthorId, funds.Amount, typeof Tag === 'string' ? Tag : null));
+    const funds = (DebitedFunds ?? initial.DebitedFunds) as Money;
+    return ok(refund(initial, funds.Amount, String(Tag)));
   }
 
   function page<T extends { readonly CreationDate: number }>(
@@ -359,7 +275,7 @@ export function createWorld() {
       const { Owners, Currency } = byId(wallets, from);
       const DebitedFunds = { Currency, Amount: amount };
       const ends = { DebitedWalletId: from, CreditedWalletId: byId(wallets, to).Id };
-      return settle(made('REGULAR', { AuthorId: Owners[0], DebitedFunds, Tag: tag ?? null, ...ends }));
+      return settle(made({ AuthorId: Owners[0], DebitedFunds, Tag: tag ?? null, ...ends }));
     },
     /** A dispute ends. */
     endDispute: (disputeId: string, ResultCode: 'LOST' | 'WON' | 'VOID') =>
@@ -367,8 +283,57 @@ export function createWorld() {
     /** Refunds a transfer, all of it or a part, by the dashboard. */
     refundOutside: (transferId: string, amount?: number) => {
       const initial = byId(transfers, transferId);
-      return refund(initial, initial.AuthorId, amount ?? initial.DebitedFunds.Amount, null);
+      return refund(initial, amount ?? initial.DebitedFunds.Amount, null);
     },
+  };
+}
+
+const nowS = () => Math.floor(Date.now() / 1000);
+const idOf = (prefix: string) => `${prefix}_${randomUUID().replaceAll('-', '')}`;
+
+function walletOwnedBy(owner: string, currency: string, description = '', tag: string | null = null) {
+  return {
+    Id: idOf('wlt_m'),
+    Owners: [owner] as const,
+    Currency: currency,
+    Description: description,
+    CreationDate: nowS(),
+    Tag: tag,
+    Balance: { Currency: currency, Amount: 0 },
+  };
+}
+
+const prefixes = { TRANSFER: 'xfer_c', PAYIN: 'wt', PAYOUT: 'po' } as const;
+
+function transactionOf({ Type = 'TRANSFER', Status = 'CREATED', ...members }: Members) {
+  const isRefund = members.InitialTransactionId !== undefined;
+  return {
+    Id: idOf(isRefund ? 'xfer_refund_c' : prefixes[Type]),
+    CreationDate: nowS(),
+    ...members,
+    CreditedFunds: members.DebitedFunds,
+    Fees: { ...members.DebitedFunds, Amount: 0 },
+    Type,
+    Nature: isRefund ? 'REFUND' : 'REGULAR',
+    Status,
+    ResultCode: null as string | null,
+    ResultMessage: null as string | null,
+    PendingUserAction: null as { readonly RedirectUrl: string } | null,
+  };
+}
+
+function disputeOf({ Id, DebitedFunds }: { readonly Id: string; readonly DebitedFunds: Money }) {
+  return {
+    Id: idOf('dispute_m'),
+    InitialTransactionId: Id,
+    InitialTransactionType: 'PAYIN',
+    DisputeType: 'CONTESTABLE' as 'CONTESTABLE' | 'NOT_CONTESTABLE' | 'RETRIEVAL',
+    DisputedFunds: DebitedFunds,
+    ContestedFunds: null as Money | null,
+    CreationDate: nowS(),
+    Status: 'PENDING_CLIENT_ACTION',
+    ResultCode: '' as 'LOST' | 'WON' | 'VOID' | '',
+    ClosedDate: null as number | null,
   };
 }
 
@@ -390,12 +355,6 @@ const toShow: Answer = {
 const ok = (body: object): Answer => ({ status: 200, body: structuredClone(body) });
 const found = (body: object | undefined): Answer =>
   body === undefined ? refused(404, 'ressource_not_found') : ok(body);
-
-/** Reads an amount as Mangopay accepts it: an integer, not a string. */
-function readMoney(value: unknown): Money | undefined {
-  const { Currency, Amount } = Object(value);
-  return typeof Currency === 'string' && Number.isSafeInteger(Amount) ? { Currency, Amount } : undefined;
-}
 
 /** An error, which repeats a secret as Mangopay might. */
 export function refused(status: number, type: string, field?: string): Answer {
