@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer, json } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
+import { listenLocally } from '../support/local-server.ts';
 import { findInstruction } from '../support/openapi.ts';
 
 /**
@@ -27,8 +27,5 @@ export async function startLaterRelease(t: TestContext, serviceUrl: string) {
     const { 'content-length': _, ...kept } = answered;
     outgoing.writeHead(statusCode, kept).end(JSON.stringify(members));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, extended };
+  return { url: await listenLocally(t, server, () => server.close()), extended };
 }

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { openBooks } from '../../src/payments/simulated/books.ts';
 import { holdLastsMs, type MoneyEvent, rejections } from '../../src/payments/simulated/hold.ts';
 import { apiError } from '../support/rejected.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { providerSuite } from './provider-suite.ts';
 import { fate, instruction, never, openProvider, order, startMs, turn } from './simulated-support.ts';
 
@@ -254,22 +252,7 @@ describe('notifications of the simulated provider', () => {
   });
 });
 
-describe('books of the simulated provider', () => {
-  test('the file is its owner’s alone', (t) => {
-    const file = join(temporaryFolder(t), 'provider.db');
-    openBooks(file).close();
-    assert.equal(statSync(file).mode & 0o777, 0o600);
-  });
-
-  test('a change that throws leaves nothing', (t) => {
-    const books = openBooks(join(temporaryFolder(t), 'provider.db'));
-    t.after(() => books.close());
-    const failing = () =>
-      books.change(order(), (hold) => {
-        hold.status = 'HELD';
-        throw new Error('the power fails');
-      });
-    assert.throws(failing, /the power fails/);
-    assert.deepEqual(books.all(), []);
-  });
+test('the books of the simulated provider are its owner’s alone', (t) => {
+  const { file } = openProvider(t);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
 });

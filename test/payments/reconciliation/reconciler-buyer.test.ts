@@ -49,15 +49,6 @@ test('the FREEZE is not sent again while the buyer is awaited, and the order con
   assert.deepEqual([order.state, order.nextAction, open], ['FROZEN', undefined, []]);
 });
 
-test('a notification leads to a look-up at once', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await awaiting(kit);
-  kit.provider.report();
-  await kit.notify(escrowId);
-  await kit.pass(kitLimits.pollMs);
-  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
-});
-
 test('an order whose buyer does not act is cancelled at its deadline', async (t) => {
   const kit = await openKit(t, { buyerDeadlineMs: 600_000 });
   const escrowId = await awaiting(kit);
@@ -91,17 +82,6 @@ test('a declined buyer ends the order, with the reason', async (t) => {
   assert.deepEqual([freeze?.status, freeze?.reason], ['DECLINED', declined.words]);
   const [line = assert.fail()] = kit.logged.filter(({ msg }) => /declined an instruction/.test(msg));
   assert.partialDeepStrictEqual(line, { escrowId, code: declined.code, detail: declined.detail });
-});
-
-test('after a restart the order still waits, and is looked up at once', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await awaiting(kit);
-  const { order } = await kit.case(escrowId);
-  await kit.restart();
-  await kit.pass(kitLimits.pollMs);
-  assert.equal(kit.provider.lookUps.length, 1);
-  assert.deepEqual((await kit.case(escrowId)).order.nextAction, order.nextAction);
-  assert.deepEqual(kit.kindsSent(), ['FREEZE']);
 });
 
 test('a hold that arrives after an operator closed a waiting order is returned', async (t) => {
