@@ -17,14 +17,6 @@ export interface ConcurrencyLimitRules {
   readonly full?: string;
 }
 
-/** Limits how much runs at the same time: for each key, so that one cannot use up the others' share, and in all. */
-export interface ConcurrencyLimit<Key> {
-  /** Counts one more. Call the returned function when it ends. Throws RATE_LIMITED, UNAVAILABLE. */
-  enter(key: Key): () => void;
-  /** How many run now. */
-  taken(): number;
-}
-
 /** The functions that run the commands of a call. */
 export type Steps = Pick<Call, 'execute' | 'executeNext'>;
 
@@ -33,7 +25,7 @@ export type Steps = Pick<Call, 'execute' | 'executeNext'>;
  * repetition under an Idempotency-Key still gets the stored result of the first call.
  */
 export async function withinLimit<Key, T>(
-  limit: ConcurrencyLimit<Key>,
+  limit: ReturnType<typeof createConcurrencyLimit<Key>>,
   key: Key,
   { execute, executeNext }: Steps,
   work: (steps: Steps) => Promise<T>,
@@ -57,20 +49,23 @@ export async function withinLimit<Key, T>(
 /** `Retry-After` of RATE_LIMITED, in seconds. */
 const retryAfterS = 1;
 
+/** Limits how much runs at the same time: for each key, so that one cannot use up the others' share, and in all. */
 export function createConcurrencyLimit<Key>({
   ofEach,
   tooMany,
   ofAll = Number.POSITIVE_INFINITY,
   full = '',
-}: ConcurrencyLimitRules): ConcurrencyLimit<Key> {
+}: ConcurrencyLimitRules) {
   const limit = createKeyedLimit<Key>({ perKey: ofEach, total: ofAll });
   return {
-    enter: (key) => {
+    /** Counts one more. Call the returned function when it ends. Throws RATE_LIMITED, UNAVAILABLE. */
+    enter: (key: Key): (() => void) => {
       if (limit.takenBy(key) >= ofEach) throw new ApiError('RATE_LIMITED', tooMany, { retryAfterS });
       const leave = limit.tryTake(key);
       if (leave === undefined) throw unavailable(full);
       return leave;
     },
+    /** How many run now. */
     taken: limit.taken,
   };
 }

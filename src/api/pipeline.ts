@@ -98,18 +98,7 @@ export interface CallResult {
 }
 
 /** Runs the calls of both APIs: authenticate, limit, admit, run, respond. */
-export interface Calls {
-  /** Runs a signed call of an external platform. Rejects only with errors of `readBody` that are no ApiError. */
-  signed(call: SignedCall, event: RequestEvent): Promise<CallResult>;
-  /** Throws PERMISSION_DENIED if a principal lacks the scope of a method. */
-  checkScope(principal: Principal, method: DescMethod): void;
-  /** Runs a call of an authenticated principal. Never rejects. */
-  identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult>;
-  /** Runs a streaming call of an authenticated principal. Iterating throws ApiError, or any error for a fault of the server. */
-  streamed(principal: TypedPrincipal, call: StreamedCall): AsyncIterable<Message>;
-  /** How many streams are open. */
-  openStreams(): number;
-}
+export type Calls = ReturnType<typeof createCalls>;
 
 /** The dependencies of the pipeline. */
 export interface CallsDependencies {
@@ -136,7 +125,7 @@ export function createCalls({
   clock,
   calendar,
   nonceGapUntilS = () => 0,
-}: CallsDependencies): Calls {
+}: CallsDependencies) {
   const authenticate = createAuthentication(store, keyRing);
   const takeRate = createRateLimit(clock.monotonicMs);
   const jumpResistantMs = createJumpResistantClock(clock);
@@ -144,7 +133,10 @@ export function createCalls({
   const runRouted = createRoutedCalls(dispatcher, pause);
   const streams = createStreamLimit();
 
-  /** Checks headers and clock, reads the body, and runs the call. */
+  /**
+   * Runs a signed call of an external platform: checks headers and clock, reads the body, and runs the call. Rejects only with
+   * errors of `readBody` that are no ApiError.
+   */
   async function signed(call: SignedCall, event: RequestEvent): Promise<CallResult> {
     let credentials: Credentials;
     let body: Uint8Array;
@@ -192,7 +184,7 @@ export function createCalls({
     return { ...resultOf(response, transaction), limits };
   }
 
-  /** Runs a call that its listener has authenticated. It has no nonce, rate or quota. */
+  /** Runs a call that its listener has authenticated. It has no nonce, rate or quota. Never rejects. */
   function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<CallResult> {
     return limitRunning(async () => {
       const admission = admissionAt(clock.nowMs());
@@ -201,7 +193,10 @@ export function createCalls({
     });
   }
 
-  /** A streaming method changes nothing in the store, so it needs no admission. */
+  /**
+   * Runs a streaming call of an authenticated principal. It changes nothing in the store, so it needs no admission. Iterating
+   * throws ApiError, or any error for a fault of the server.
+   */
   function streamed(principal: TypedPrincipal, call: StreamedCall): AsyncIterable<Message> {
     const { method, message, signal } = call;
     const execute = executorOf(store, principal.callerId);
@@ -217,7 +212,13 @@ export function createCalls({
     return { nowS: Math.floor(nowMs / 1000), sweepAtS: Math.floor(jumpResistantMs() / 1000) };
   }
 
-  return { signed, checkScope: dispatcher.checkScope, identified, streamed, openStreams: streams.open };
+  return {
+    ...{ signed, identified, streamed },
+    /** Throws PERMISSION_DENIED if a principal lacks the scope of a method. */
+    checkScope: dispatcher.checkScope,
+    /** How many streams are open. */
+    openStreams: streams.open,
+  };
 }
 
 /** Limits the calls that run. Whatever pauses calls limits how many wait. */

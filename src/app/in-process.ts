@@ -13,21 +13,15 @@ import { openRegistry, type RegistryOptions, systemClock } from '../operations/r
 import { createService } from './service.ts';
 import { configuredParts } from './start.ts';
 
-/** The services of a data folder in this process. Other processes cannot use the folder until it is closed. */
-export interface InProcess {
-  readonly transport: ReturnType<typeof createInMemoryTransport>;
-  close(): Promise<void>;
-}
-
 /**
- * Opens the services without listeners and without background work: what is due is done when the server starts. Throws
- * FolderInUse, and what `openRegistry` throws.
+ * Opens the services of a data folder in this process, without listeners and without background work: what is due is done when
+ * the server starts. Other processes cannot use the folder until it is closed. Throws FolderInUse, and what `openRegistry` throws.
  */
 export async function openInProcess(
   config: Config,
   options: Pick<RegistryOptions, 'isMasterKeyLost'>,
   interceptors: Parameters<typeof createInMemoryTransport>[1],
-): Promise<InProcess> {
+) {
   await using opened = new AsyncDisposableStack();
   const clock = systemClock;
   const registry = await openRegistry(config, 'EXISTING', options);

@@ -33,18 +33,6 @@ const drainTimeoutMs = 10_000;
 /** How often closing closes the connections that are idle, in milliseconds. */
 const idleCheckMs = 50;
 
-/** The addresses of the public and the internal listener. */
-export interface ListenerAddresses {
-  /** host:port as bound. */
-  readonly publicAddress: string;
-  /** With http or https. */
-  readonly publicUrl: string;
-  /** host:port as bound, or unix:/path. */
-  readonly internalAddress: string;
-  /** With http or https, or unix:/path. */
-  readonly internalUrl: string;
-}
-
 /** What the listeners work with besides the core. */
 export interface CallParts {
   readonly calls: Calls;
@@ -55,16 +43,11 @@ export interface CallParts {
   readonly tls: TlsListeners;
 }
 
-/** The listeners of a service: public, internal, and that of the admin socket. */
-export interface Listeners {
-  /** Starts to accept connections. Rejects with a message that names the setting of an address that cannot be used. */
-  open(): Promise<ListenerAddresses>;
-  /** Accepts no more connections. Waits at most `drainTimeoutMs` for the calls in flight. */
-  close(): Promise<void>;
-}
+/** The addresses of the public and the internal listener. */
+export type ListenerAddresses = Awaited<ReturnType<ReturnType<typeof createListeners>['open']>>;
 
-/** Creates the listeners; `open` opens them. */
-export function createListeners(start: Start, core: Core, parts: CallParts): Listeners {
+/** Creates the listeners of a service: public, internal, and that of the admin socket. */
+export function createListeners(start: Start, core: Core, parts: CallParts) {
   const { config, clock, log, traces } = start;
   const { calls, callMetrics, readiness, clientOf, openCalls, tls } = parts;
   const { dispatcher, notifications, publicLog, sharedEvidence } = core.service;
@@ -105,6 +88,7 @@ export function createListeners(start: Start, core: Core, parts: CallParts): Lis
   const admin = typedListener('admin', (header) => identifyLocal(header(userHeader)));
   const adminSocket = openAdminSocket(config.dataDir);
   return {
+    /** Starts to accept connections. Rejects with a message that names the setting of an address that cannot be used. */
     open: async () => {
       const publicAddress = await listenAt(publicListener, config.publicAddress, settings.publicAddress);
       const internalAddress = await listenAt(
@@ -114,13 +98,18 @@ export function createListeners(start: Start, core: Core, parts: CallParts): Lis
       );
       await listenForCommands(admin.server, adminSocket.path);
       return {
+        /** host:port as bound. */
         publicAddress,
+        /** With http or https. */
         publicUrl: urlOf(publicAddress, tls.public !== undefined),
+        /** host:port as bound, or unix:/path. */
         internalAddress,
+        /** With http or https, or unix:/path. */
         internalUrl: urlOf(internalAddress, tls.internal !== undefined),
       };
     },
-    close: async () => {
+    /** Accepts no more connections. Waits at most `drainTimeoutMs` for the calls in flight. */
+    close: async (): Promise<void> => {
       draining.abort();
       const typed = [internal, admin];
       const closed = [

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { createDispatcher, type Dispatcher } from '../api/pipeline.ts';
+import { createDispatcher } from '../api/pipeline.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
 import type { ServiceDependencies } from '../api/services/dependencies.ts';
@@ -17,7 +17,7 @@ import type { WebhookSettings } from '../config/config.ts';
 import { createFeed, createPolls } from '../events/feed.ts';
 import { createAttempts } from '../events/webhooks/attempt.ts';
 import { createOutgoing } from '../events/webhooks/outgoing.ts';
-import { Sender, type SenderMetrics } from '../events/webhooks/sender.ts';
+import { Sender } from '../events/webhooks/sender.ts';
 import { checkTarget, createAddressPolicy } from '../events/webhooks/target.ts';
 import { createBundles } from '../evidence/log/bundle.ts';
 import type { Publication } from '../evidence/log/publication.ts';
@@ -25,12 +25,12 @@ import type { Signer } from '../evidence/log/signer.ts';
 import { createOpenReads, createTileReader } from '../evidence/log/tiles.ts';
 import { readLog } from '../evidence/log/verification.ts';
 import type { FilingClockWatch } from '../health/clock-part.ts';
-import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/open-routes.ts';
+import { linkPath } from '../http/rest/open-routes.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import type { ReconciliationLimits } from '../payments/reconciliation/limits.ts';
-import { createNotifications, type Notifications } from '../payments/reconciliation/notifications.ts';
+import { createNotifications } from '../payments/reconciliation/notifications.ts';
 import { createReconciler } from '../payments/reconciliation/reconciler.ts';
 import { createRecovery } from '../payments/reconciliation/recovery.ts';
 import { executorOf, type Store, shares } from '../store/store.ts';
@@ -65,26 +65,10 @@ export interface ServiceParts
 }
 
 /** The service without listeners. */
-export interface Service {
-  readonly dispatcher: Dispatcher;
-  readonly notifications: Notifications;
-  /** The public part of the evidence log. */
-  readonly publicLog: PublicLog;
-  readonly sharedEvidence: SharedEvidence;
-  /** Starts to reconcile orders, including those of an earlier process, and to send webhooks. */
-  start(): Promise<void>;
-  /** Ends the calls that wait for events. */
-  endWaiting(): void;
-  /** The number of calls that wait for events. */
-  waitingCalls(): number;
-  /** Metrics of webhook sending. */
-  sending(): SenderMetrics;
-  /** Stops. Abandons requests to the provider, waits shortly for webhook endpoints, and stores the results. */
-  stop(): Promise<void>;
-}
+export type Service = ReturnType<typeof createService>;
 
 /** Creates the service from its store and its provider. */
-export function createService(parts: ServiceParts): Service {
+export function createService(parts: ServiceParts) {
   const { store, provider, clock, calendar, publication } = parts;
   const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
@@ -143,19 +127,25 @@ export function createService(parts: ServiceParts): Service {
       createMaintenanceService(dependencies),
     ]),
     notifications: createNotifications({ provider, execute, clock }),
+    /** The public part of the evidence log. */
     publicLog: {
       checkpoint: () => publication.current()?.note,
       verifierKeys: publication.verifierKeys,
       tile,
     },
     sharedEvidence: createSharedEvidence(dependencies, openReads),
+    /** Starts to reconcile orders, including those of an earlier process, and to send webhooks. */
     start: async () => {
       await recovery.start();
       await sender.start();
     },
+    /** Ends the calls that wait for events. */
     endWaiting: feed.end,
+    /** The number of calls that wait for events. */
     waitingCalls: polls.waiting,
+    /** Metrics of webhook sending. */
     sending: () => sender.metrics(),
+    /** Stops. Abandons requests to the provider, waits shortly for webhook endpoints, and stores the results. */
     stop: async () => {
       recovery.stop();
       await Promise.all([reconciler.stop(), sender.stop()]);

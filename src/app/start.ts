@@ -1,18 +1,18 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
-import { findNonceGap, type NonceGap } from '../api/nonce-gap.ts';
+import { findNonceGap } from '../api/nonce-gap.ts';
 import type { BackupAccess, Reload } from '../api/services/dependencies.ts';
 import type { Config } from '../config/config.ts';
-import { type Calendar, createCalendar } from '../domain/calendar.ts';
+import { createCalendar } from '../domain/calendar.ts';
 import type { Clock } from '../domain/clock.ts';
 import { madeUpOrigin } from '../evidence/log/origin.ts';
 import { createCheckpointFile } from '../evidence/log/publication.ts';
-import { createSigner, type Signer } from '../evidence/log/signer.ts';
+import { createSigner } from '../evidence/log/signer.ts';
 import { startTimeStamping } from '../evidence/log/time-stamping.ts';
-import { createLogVerification, type LogVerification } from '../evidence/log/verification.ts';
+import { createLogVerification } from '../evidence/log/verification.ts';
 import { createWitnesses } from '../evidence/log/witness.ts';
-import { type FilingClockWatch, watchFilingClock } from '../health/clock-part.ts';
-import { type ProviderWatch, watchProvider } from '../health/provider-watch.ts';
+import { watchFilingClock } from '../health/clock-part.ts';
+import { watchProvider } from '../health/provider-watch.ts';
 import { watchStore } from '../health/store-part.ts';
 import { readableByOthers } from '../lib/file-access.ts';
 import { type BackupCommands, createBackupCommands } from '../operations/backup/commands.ts';
@@ -24,9 +24,9 @@ import type { PaymentProvider } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
 import type { Notifications } from '../payments/reconciliation/notifications.ts';
 import type { Store } from '../store/store.ts';
-import { createProviderMetrics, type ProviderMetrics } from '../telemetry/metrics/provider-metrics.ts';
+import { createProviderMetrics } from '../telemetry/metrics/provider-metrics.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
-import { createService, type Service } from './service.ts';
+import { createService } from './service.ts';
 
 /** What tests replace: time, timeouts, the provider, and the thread of the store and child processes, which take long to start. */
 export interface Simulated {
@@ -50,24 +50,10 @@ export interface Start {
 }
 
 /** The service, and what it works with. No listener is open yet. */
-export interface Core {
-  /** With a span for each request if calls are traced. */
-  readonly store: Store;
-  readonly registry: Registry;
-  readonly calendar: Calendar;
-  readonly publication: Signer;
-  readonly logVerification: LogVerification;
-  readonly nonceGap: NonceGap;
-  readonly payments: { readonly watch: ProviderWatch; readonly metrics: ProviderMetrics };
-  readonly filingClock: FilingClockWatch;
-  readonly service: Service;
-  readonly backups: BackupCommands;
-  /** Returns why filings are rejected: a witness finds the evidence log rolled back, and the settings say to reject then. */
-  findRollback(): string | undefined;
-}
+export type Core = Awaited<ReturnType<typeof openCore>>;
 
 /** Opens all that calls work with. */
-export async function openCore(start: Start, registry: Registry, reload: Reload): Promise<Core> {
+export async function openCore(start: Start, registry: Registry, reload: Reload) {
   const { config, clock, log, opened } = start;
   const { commands = createChildCommands() } = start.simulated;
   const { execute, keyRing } = registry;
@@ -147,10 +133,7 @@ async function beginServing(
 }
 
 /** Signs the evidence log and its growth, with witnesses and time stamps if the settings name any. Closing signs once more. */
-async function publishLog(
-  { config, clock, log, opened }: Start,
-  { execute, keyRing, store }: Registry,
-): Promise<Pick<Core, 'publication' | 'findRollback'>> {
+async function publishLog({ config, clock, log, opened }: Start, { execute, keyRing, store }: Registry) {
   const { logWitnesses, logTimeStamps } = config;
   const refuseRolledBack = logWitnesses?.refuseRolledBack;
   const witnesses = logWitnesses && createWitnesses({ ...logWitnesses, execute, clock, log });
@@ -169,7 +152,11 @@ async function publishLog(
     const parts = { terms: logTimeStamps, publication, execute, randomBytes, clock, log };
     opened.defer(startTimeStamping(parts).stop);
   }
-  return { publication, findRollback: () => (refuseRolledBack ? witnesses?.rolledBack()[0] : undefined) };
+  return {
+    publication,
+    /** Returns why filings are rejected: a witness finds the log rolled back, and the settings say to reject then. */
+    findRollback: () => (refuseRolledBack ? witnesses?.rolledBack()[0] : undefined),
+  };
 }
 
 /** Opens the provider and starts to check its credentials. Requests through `observed` are counted and traced. */

@@ -160,16 +160,11 @@ export function readPublicUrl(env: NodeJS.ProcessEnv): string {
   return urlOf(textOf(env, settings.publicAddress), publicTls() !== undefined);
 }
 
-/** The only setting that a running server can read again. All others stay as they were at its start. */
-export interface ReloadableMasterKeys {
-  /** The files; none if the keys are in a variable. */
-  readonly files: readonly string[];
-  /** Throws ConfigError. */
-  read(): MasterKeySource;
-}
-
-/** Returns a reader of the master keys for a running server. Throws ConfigError. */
-export function reloadableMasterKeys(env: NodeJS.ProcessEnv): ReloadableMasterKeys {
+/**
+ * Returns a reader of the master keys for a running server, which throws ConfigError, and their files; none if the keys are in a
+ * variable. All other settings stay as they were at the start.
+ */
+export function reloadableMasterKeys(env: NodeJS.ProcessEnv) {
   const readers = configReaders(env);
   const ownFile = join(readers.dataDir(), ownMasterKeyName);
   const file = textOf(env, settings.masterKeyFile) || ownFile;

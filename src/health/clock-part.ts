@@ -60,25 +60,13 @@ function seconds(ms: number): string {
 const checkEveryMs = 1_000;
 
 /** Whether the wall clock can date filings. It is not part of readiness, since nothing else depends on it. */
-export interface FilingClockWatch {
-  /** Seconds by which the clock was set since this watch began or an operator accepted it; negative for back. */
-  setByS(): number;
-  /** The fault of the clock, at most a second old. */
-  fault(): ClockFault | undefined;
-  /** Reads now whether an operator accepted the clock. */
-  refresh(): Promise<void>;
-  stop(): void;
-}
+export type FilingClockWatch = Awaited<ReturnType<typeof watchFilingClock>>;
 
 /**
  * Checks the clock once a second. Resolves after the first check. Logs an error when filings begin to be rejected, and a line
  * when they are accepted again. A clock that an operator accepts is trusted from then on.
  */
-export async function watchFilingClock(
-  execute: Execute,
-  clock: Clock,
-  log: Logger,
-): Promise<FilingClockWatch> {
+export async function watchFilingClock(execute: Execute, clock: Clock, log: Logger) {
   const lead = () => clock.nowMs() - clock.monotonicMs();
   let trustedLeadMs = lead();
   /** The number of the last acceptance; undefined before the first check. */
@@ -117,8 +105,11 @@ export async function watchFilingClock(
   );
   await loop.start();
   return {
+    /** Seconds by which the clock was set since this watch began or an operator accepted it; negative for back. */
     setByS,
+    /** The fault of the clock, at most a second old. */
     fault: () => fault,
+    /** Reads now whether an operator accepted the clock. */
     refresh: check,
     stop: () => void loop.stop(),
   };

@@ -33,21 +33,6 @@ export interface ProviderState {
   readonly isReached: boolean | undefined;
 }
 
-/** Checks periodically whether the provider accepts the credentials of this deployment. */
-export interface ProviderWatch {
-  state(): ProviderState;
-  /**
-   * Returns why the server is not ready, in words for the operator: the provider rejected the credentials, or the first check
-   * has not ended. A provider that does not respond is no fault: filing works, and orders wait.
-   */
-  findFault(): string | undefined;
-  /** Resolves when the first check has ended, after `ms` milliseconds at the latest. */
-  answeredWithin(ms: number): Promise<void>;
-  /** Calls back when the state has changed. */
-  onChange(listener: () => void): void;
-  stop(): void;
-}
-
 /** What the watch needs; `random` returns 0 to 1. */
 export interface ProviderWatchDependencies {
   readonly provider: Pick<PaymentProvider, 'checkAccess'>;
@@ -57,9 +42,11 @@ export interface ProviderWatchDependencies {
   readonly log: Logger;
 }
 
-/** Checks at once, then about every half minute. Logs each change of the state. */
-export function watchProvider(dependencies: ProviderWatchDependencies): ProviderWatch {
-  const { provider, name, clock, random, log } = dependencies;
+/**
+ * Checks whether the provider accepts the credentials of this deployment: at once, then about every half minute. Logs each change
+ * of the state.
+ */
+export function watchProvider({ provider, name, clock, random, log }: ProviderWatchDependencies) {
   const stopped = new AbortController();
   let state: ProviderState = { credentials: undefined, isReached: undefined };
   let rejectedBecause = '';
@@ -101,18 +88,24 @@ export function watchProvider(dependencies: ProviderWatchDependencies): Provider
   void loop.start();
   return {
     state: () => state,
+    /**
+     * Returns why the server is not ready, in words for the operator: the provider rejected the credentials, or the first check
+     * has not ended. A provider that does not respond is no fault: filing works, and orders wait.
+     */
     findFault: () => {
       if (state.isReached === undefined) return `${name} has not yet responded to the first credential check`;
       return state.credentials === 'REJECTED'
         ? `${name} rejects the credentials: ${rejectedBecause}`
         : undefined;
     },
-    answeredWithin: async (ms) => {
+    /** Resolves when the first check has ended, after `ms` milliseconds at the latest. */
+    answeredWithin: async (ms: number) => {
       const end = new AbortController();
       await Promise.race([answered.promise, sleep(clock, ms, end.signal)]);
       end.abort();
     },
-    onChange: (listener) => {
+    /** Calls back when the state has changed. */
+    onChange: (listener: () => void) => {
       listeners.push(listener);
     },
     stop: () => {

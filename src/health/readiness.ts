@@ -23,32 +23,23 @@ export interface PartFault {
   readonly isPublic?: boolean;
 }
 
-/** Whether the server is ready. */
-export interface Readiness {
-  /** The names of all parts. */
-  readonly parts: readonly string[];
-  /** Checks every part. Returns the faults in the order of the parts, none if the server is ready. Never rejects. */
-  check(): Promise<readonly PartFault[]>;
-  /** Calls back when a check finds that other parts fail than before. Returns a function that ends this. */
-  onChange(listener: () => void): () => void;
-  /** Checks now and then periodically, so that changes are logged although nobody asks. Resolves after the first check. */
-  start(): Promise<void>;
-  stop(): void;
-}
-
 /** The check period in milliseconds: that of common orchestrators. */
 const checkEveryMs = 10_000;
 /** The period while a part fails, so that calls return soon after it works. */
 const checkFailingEveryMs = 1_000;
 
+/** Whether the server is ready. */
+export type Readiness = ReturnType<typeof createReadiness>;
+
 /** Creates readiness from its parts. It logs each change once. */
-export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, log: Logger): Readiness {
+export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, log: Logger) {
   const listeners = new Set<() => void>();
   let failing = '';
   /** The number of checks begun, and the newest of those that have ended. */
   let begun = 0;
   let newest = 0;
 
+  /** Checks every part. Returns the faults in the order of the parts, none if the server is ready. Never rejects. */
   async function check(): Promise<readonly PartFault[]> {
     begun += 1;
     const number = begun;
@@ -74,12 +65,15 @@ export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, l
   const loop = every(clock, () => (failing === '' ? checkEveryMs : checkFailingEveryMs), check);
 
   return {
+    /** The names of all parts. */
     parts: parts.map(({ name }) => name),
     check,
-    onChange: (listener) => {
+    /** Calls back when a check finds that other parts fail than before. Returns a function that ends this. */
+    onChange: (listener: () => void): (() => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    /** Checks now and then periodically, so that changes are logged although nobody asks. Resolves after the first check. */
     start: loop.start,
     stop: () => void loop.stop(),
   };

@@ -13,23 +13,6 @@ export interface ChildCommand {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/**
- * Runs commands that read and hash much in processes of their own, one at a time, so that neither the work nor a slow disk
- * blocks a thread of the server.
- */
-export interface ChildCommands {
-  /**
-   * Runs a command and yields the JSON values that it prints, one a line. If `signal` is aborted, the command removes its
-   * unfinished files and the generator ends. Throws RATE_LIMITED while another command runs, and an Error with the command's
-   * own words if it prints no result.
-   */
-  run(command: ChildCommand, signal: AbortSignal): AsyncGenerator<object, void>;
-  /** The same, but waits until no other command runs. */
-  runInTurn(command: ChildCommand, signal: AbortSignal): AsyncGenerator<object, void>;
-  /** Ends the command that runs. */
-  stop(): Promise<void>;
-}
-
 /** How long one command may take, in milliseconds: six hours. */
 const limitMs = 6 * 3_600_000;
 /** How long a command may clean up when the server stops, in milliseconds. */
@@ -41,7 +24,13 @@ const niceness = 10;
 /** The one key of the limit: all commands share it. */
 const everything = 'ALL';
 
-export function createChildCommands(program: readonly string[] = ownCommand()): ChildCommands {
+/**
+ * Runs commands that read and hash much in processes of their own, one at a time, so that neither the work nor a slow disk
+ * blocks a thread of the server.
+ */
+export type ChildCommands = ReturnType<typeof createChildCommands>;
+
+export function createChildCommands(program: readonly string[] = ownCommand()) {
   const limit = createKeyedLimit<typeof everything>({ perKey: 1 });
   const stopping = new AbortController();
 
@@ -54,12 +43,18 @@ export function createChildCommands(program: readonly string[] = ownCommand()): 
   }
 
   return {
-    run: async function* (command, signal) {
+    /**
+     * Runs a command and yields the JSON values that it prints, one a line. If `signal` is aborted, the command removes its
+     * unfinished files and the generator ends. Throws RATE_LIMITED while another command runs, and an Error with the command's
+     * own words if it prints no result.
+     */
+    run: async function* (command: ChildCommand, signal: AbortSignal): AsyncGenerator<object, void> {
       const leave = limit.tryTake(everything);
       if (leave === undefined) throw busy();
       yield* output(command, signal, leave);
     },
-    runInTurn: async function* (command, signal) {
+    /** The same, but waits until no other command runs. */
+    runInTurn: async function* (command: ChildCommand, signal: AbortSignal): AsyncGenerator<object, void> {
       let giveUp = () => {};
       const turn = limit.take(everything, (leaveQueue) => {
         giveUp = leaveQueue;
@@ -68,6 +63,7 @@ export function createChildCommands(program: readonly string[] = ownCommand()): 
       if (leave === undefined) return giveUp();
       yield* output(command, signal, leave);
     },
+    /** Ends the command that runs. */
     stop: async () => {
       stopping.abort();
       await limit.idle();

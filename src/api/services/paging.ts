@@ -16,23 +16,13 @@ export interface ListRequest {
   readonly pageToken: string;
 }
 
-/** Checks paging fields and makes page tokens, for all lists. */
-export interface Paging {
-  /** Checks the paging fields. */
-  check(request: ListRequest, by: CallerRef): Violation[];
-  /** Returns the page of a checked request. */
-  query(request: ListRequest, by: CallerRef): PageQuery;
-  /**
-   * Returns the token of the next page, base64url; empty on the last page. It is sealed, because positions in a list count
-   * entries of other callers, and valid only for the same list, filters and caller.
-   */
-  token(page: Page<unknown>, request: ListRequest, by: CallerRef): string;
-}
-
 const positionBytes = 8;
 
+/** Checks paging fields and makes page tokens, for all lists. */
+export type Paging = ReturnType<typeof createPaging>;
+
 /** Creates a paging whose tokens are sealed under `key`, 32 bytes. */
-export function createPaging(key: Uint8Array): Paging {
+export function createPaging(key: Uint8Array) {
   /** Where the page of a token begins; undefined if the token is not valid for this list and caller. */
   function positionOf(request: ListRequest, by: CallerRef): number | undefined {
     const position = unsealText(key, request.pageToken, positionBytes, contextOf(request, by));
@@ -40,7 +30,8 @@ export function createPaging(key: Uint8Array): Paging {
   }
 
   return {
-    check: (request, by) => {
+    /** Checks the paging fields. */
+    check: (request: ListRequest, by: CallerRef): Violation[] => {
       const violations: Violation[] = [];
       if (request.pageSize < 0 || request.pageSize > pageSize.max) {
         violations.push({
@@ -56,8 +47,16 @@ export function createPaging(key: Uint8Array): Paging {
       }
       return violations;
     },
-    query: (request, by) => ({ from: positionOf(request, by), size: request.pageSize || pageSize.default }),
-    token: ({ next }, request, by) => {
+    /** Returns the page of a checked request. */
+    query: (request: ListRequest, by: CallerRef): PageQuery => ({
+      from: positionOf(request, by),
+      size: request.pageSize || pageSize.default,
+    }),
+    /**
+     * Returns the token of the next page, base64url; empty on the last page. It is sealed, because positions in a list count
+     * entries of other callers, and valid only for the same list, filters and caller.
+     */
+    token: ({ next }: Page<unknown>, request: ListRequest, by: CallerRef): string => {
       if (next === undefined) return '';
       const position = Buffer.alloc(positionBytes);
       position.writeBigUInt64BE(BigInt(next));

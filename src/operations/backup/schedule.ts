@@ -4,30 +4,20 @@ import type { Clock } from '../../domain/clock.ts';
 import type { BackupCommands } from './commands.ts';
 import type { Rotated } from './rotate.ts';
 
-/** The regular backups of a serving process. */
-export interface BackupSchedule {
-  /** Why the last attempt failed; undefined if it succeeded. */
-  failure(): string | undefined;
-  /** Stops, and cancels a backup that is being taken. */
-  stop(): Promise<void>;
-}
-
 /** Takes a backup in another process if the last one is old, and rotates. Rejects with the reason if it cannot. */
 export type TakeIfOld = (signal: AbortSignal) => Promise<Rotated>;
 
 /** How long after a failure the next attempt is made, in milliseconds. */
 const retryMs = 15 * 60_000;
 
+/** The regular backups of a serving process. */
+export type BackupSchedule = ReturnType<typeof startBackups>;
+
 /**
  * Takes backups every `everyMs`, the first one now if the last one is older. The child that takes them uses the wall clock.
  * The time between them is monotonic, so that setting the clock neither makes many backups nor stops them.
  */
-export function startBackups(
-  takeIfOld: TakeIfOld,
-  everyMs: number,
-  clock: Clock,
-  log: Logger,
-): BackupSchedule {
+export function startBackups(takeIfOld: TakeIfOld, everyMs: number, clock: Clock, log: Logger) {
   const cancellation = new AbortController();
   let failure: string | undefined;
   let cancel = () => {};
@@ -55,7 +45,9 @@ export function startBackups(
 
   start();
   return {
+    /** Why the last attempt failed; undefined if it succeeded. */
     failure: () => failure,
+    /** Stops, and cancels a backup that is being taken. */
     stop: async () => {
       cancel();
       cancellation.abort();

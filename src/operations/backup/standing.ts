@@ -116,14 +116,6 @@ async function whyUnusable(folder: string): Promise<string | undefined> {
   }
 }
 
-/** Watches the backups of a data folder that the server or commands take. */
-export interface BackupWatch {
-  /** The state at the last look; undefined if no backup is known and none is required. */
-  standing(): Pick<BackupStanding, 'last' | 'failure'> | undefined;
-  /** Resolves when the last look has ended. */
-  stop(): Promise<void>;
-}
-
 /** How often it reads the state, in milliseconds. */
 const lookEveryMs = 10_000;
 
@@ -131,7 +123,7 @@ const lookEveryMs = 10_000;
  * Reads the state of the backups every ten seconds, and logs once when something is wrong and once when it is right again. It
  * leaves out failures of backups that the server takes itself: the schedule logs them.
  */
-export function watchBackups(terms: BackupTerms, clock: Clock, log: Logger): BackupWatch {
+export function watchBackups(terms: BackupTerms, clock: Clock, log: Logger) {
   let standing: BackupStanding | undefined;
   let logged: string | undefined;
   const looks = every(
@@ -158,11 +150,13 @@ export function watchBackups(terms: BackupTerms, clock: Clock, log: Logger): Bac
 
   void looks.start();
   return {
-    standing: () => {
+    /** The state at the last look; undefined if no backup is known and none is required. */
+    standing: (): Pick<BackupStanding, 'last' | 'failure'> | undefined => {
       const { last, missing, unusable, failure = unusable ?? missing } = standing ?? {};
       const isNeeded = terms.isRequired || terms.folder !== undefined;
       return last !== undefined || failure !== undefined || isNeeded ? { last, failure } : undefined;
     },
+    /** Resolves when the last look has ended. */
     stop: looks.stop,
   };
 }
