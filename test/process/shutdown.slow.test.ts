@@ -1,25 +1,20 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, existsSync, openSync, writeSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
-import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
-import { anyAddresses } from '../support/free-address.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { headersOf, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
-import { commandEnvironment, serveWatched, type WatchedService } from '../support/watched-command.ts';
+import { serveWatched, type WatchedService } from '../support/watched-command.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const listFilings = 'FilingService/ListFilings';
@@ -124,6 +119,16 @@ async function typedCallInFlight(t: TestContext, service: Running) {
   };
 }
 
+/** Executes a command whose standard error is a full pipe without a reader. */
+const withFullPipe = [
+  'sh',
+  '-c',
+  `pipe=$(mktemp -u); mkfifo "$pipe"; exec 3<>"$pipe"
+   for bytes in 4096 1; do dd if=/dev/zero of="$pipe" bs=$bytes oflag=nonblock; done
+   rm "$pipe"; exec "$@" 2>&3`,
+  'sh',
+];
+
 describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
   test('a client that never finishes its request delays the exit only for a while', async (t) => {
     const service = await serveIssued(t);
@@ -183,11 +188,13 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
   });
 
   test('an unread log delays neither calls nor the exit', async (t) => {
-    const { publicUrl, platform, end } = await runningUnread(t);
+    const dataDir = temporaryFolder(t);
+    const { platform } = await issueInto(dataDir, 1);
+    const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir }, withFullPipe);
     for (let call = 0; call < 100; call += 1) {
-      assert.equal((await send(publicUrl, platform, filing)).status, 200);
+      assert.equal((await send(service.publicUrl, platform, filing)).status, 200);
     }
-    assert.equal(await end('SIGTERM'), 0);
+    assert.equal(await service.stop('SIGTERM'), 0);
   });
 
   test('a log whose reader has ended delays neither calls nor the exit', async (t) => {
@@ -199,53 +206,3 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     assert.equal(await service.stop('SIGTERM'), 0);
   });
 });
-
-/** A full pipe without a reader. */
-function fullPipe(t: TestContext): number {
-  const path = join(temporaryFolder(t), 'pipe');
-  execFileSync('mkfifo', [path]);
-  const filler = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-  const pipe = openSync(path, constants.O_RDWR);
-  t.after(() => [filler, pipe].map(closeSync));
-  for (const bytes of [Buffer.alloc(4_096), Buffer.alloc(1)]) fill(filler, bytes);
-  return pipe;
-}
-
-/** Writes until there is no room for these bytes. */
-function fill(pipe: number, bytes: Uint8Array): void {
-  try {
-    for (;;) writeSync(pipe, bytes);
-  } catch (error) {
-    assert.equal((error as NodeJS.ErrnoException).code, 'EAGAIN');
-  }
-}
-
-/** Starts `artseal serve` with an unread standard error. */
-async function runningUnread(t: TestContext) {
-  const dataDir = temporaryFolder(t);
-  const { platform } = await issueInto(dataDir, 1);
-  const child = spawn(...artsealCommand(['serve']), {
-    env: commandEnvironment({
-      ARTSEAL_DATA_DIR: dataDir,
-      ...anyAddresses,
-    }),
-    cwd: projectFolder,
-    stdio: ['ignore', 'pipe', fullPipe(t)],
-  });
-  t.after(() => child.kill('SIGKILL'));
-  const exited = once(child, 'exit').then(([code]) => code as number | null);
-  let greeting = '';
-  for await (const chunk of child.stdout as Readable) {
-    greeting += chunk;
-    if (greeting.includes('\n')) break;
-  }
-  const [, publicUrl = ''] = /public=(\S+)/.exec(greeting) ?? [];
-  return {
-    platform,
-    publicUrl,
-    end: (signal: NodeJS.Signals): Promise<number | null | 'HUNG'> => {
-      child.kill(signal);
-      return Promise.race([exited, delay(timeoutMs, 'HUNG' as const, { ref: false })]);
-    },
-  };
-}
