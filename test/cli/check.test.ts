@@ -14,6 +14,7 @@ import {
   presentSchema,
   upgradeFurther,
 } from '../store/further-migration.ts';
+import { crashCopy } from '../store/promises/fixtures.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
@@ -110,16 +111,23 @@ test('a sound deployment has no fault before its first start', async (t) => {
   assert.ok(of('address').includes(`ok: ${address} of ARTSEAL_PUBLIC_ADDR is free`), of('address').join());
 });
 
-test('check of a running service names the process that serves', async (t) => {
-  const service = await startService(t);
+test('check of a running service names the process that serves, and changes nothing, nor after kill -9', async (t) => {
+  // Its clock stands still, so it writes nothing by itself.
+  const service = await startService(t, { clock: createManualClock() });
   const { host } = new URL(service.publicUrl);
   const env = { ARTSEAL_DATA_DIR: service.dataDir, ARTSEAL_PUBLIC_ADDR: host };
-  const names = readdirSync(service.dataDir);
+  assert.equal((await fileArtwork(service, await service.platform())).status, 200);
+  // SQLite writes the index of the log, -shm, when it is read.
+  const contents = (folder: string) => contentOf(folder).filter(([name]) => !name?.endsWith('-shm'));
+  const killed = crashCopy(t, service.dataDir);
+  const [before, after] = [contents(service.dataDir), contents(killed)];
   const serves = new RegExp(`^ok: the process ${process.pid} serves this folder at ${host} and `);
   const { of } = await assertFinds(env, 'serving', 0, serves);
   const held = `^ok: ${host} of ARTSEAL_PUBLIC_ADDR is held by the process ${process.pid} `;
   assert.match(of('address').join(), new RegExp(held));
-  assert.deepEqual(readdirSync(service.dataDir), names);
+  assert.deepEqual(contents(service.dataDir), before);
+  await assertFinds({ ARTSEAL_DATA_DIR: killed }, 'serving', 0, /^ok: no process serves this folder$/);
+  assert.deepEqual(contents(killed), after);
   for (const broken of ['null', `{"pid":${process.pid}}`]) {
     writeFileSync(join(service.dataDir, 'serving.json'), broken);
     const { of: now } = await check(env);

@@ -128,6 +128,8 @@ test('a command gives up on a server that hangs, which then still works', async 
     runBounded(t, toCreate(...remote), { ARTSEAL_TOKEN: token }, givesUpMs),
   ]);
   for (const result of results) assertOneLine(result, 1, /does not answer/, namesPage);
+  const { stdout } = await runBounded(t, ['check'], local);
+  assert.match(stdout, /^fault +serving +the process \d+ .*, but does not respond: see .*server-hangs\.md$/m);
   child.kill('SIGCONT');
   await assertAccepted({ publicUrl }, await createKey(local));
   await assertAccepted({ publicUrl }, await createKey({ ARTSEAL_TOKEN: token }, ...remote));
