@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
@@ -8,7 +8,7 @@ import { artsealWith, runHere } from '../../support/artseal.ts';
 import { copyFolder } from '../../support/copy-folder.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { startPublishing } from './publishing.ts';
+import { keptIn, signedBy, startPublishing } from './publishing.ts';
 
 /** A folder in which five leaves were published, and the name of its log. */
 let [published, origin] = ['', ''];
@@ -21,11 +21,12 @@ before(async () => {
   await service.close();
 });
 
-/** Changes a copy of that folder, forks its log and serves it. Returns the new origin and the output of the command. */
+/** Changes a copy of that folder, forks its log and serves it. Returns the new origin, and what the commands print. */
 async function forked(
   t: TestContext,
   spoil: (file: string, sql: (statement: string) => void) => void,
   settings: Record<string, string> = {},
+  accepted = (_file: string) => {},
 ) {
   const dataDir = join(temporaryFolder(t), 'data');
   copyFolder(published, dataDir);
@@ -41,6 +42,7 @@ async function forked(
   assert.deepEqual([plan.result, plan.why, plan.vkey], ['PLANNED', output.printed[0], undefined]);
   const { code, errors, printed } = await runHere(['evidence', 'fork', '--accept'], env);
   assert.deepEqual([code, errors], [0, []]);
+  accepted(join(dataDir, 'log-checkpoint'));
   const service = await startPublishing(t, { dataDir, env: settings });
   const current = service.publication.current();
   assert.equal(current?.origin, plan.origin);
@@ -48,8 +50,41 @@ async function forked(
     service.publication.verifierKeys(),
     printed.filter((line) => line.startsWith(`${current?.origin}+`)),
   );
-  return { origin: current?.origin, output: printed.join('\n') };
+  const proposal = output.printed.join('\n');
+  return { origin: current?.origin, proposal, output: printed.join('\n'), service };
 }
+
+test('the log of an older database is forked once an operator accepts it, and the fork names the last checkpoint', async (t) => {
+  const dataDir = join(temporaryFolder(t), 'newer');
+  copyFolder(published, dataDir);
+  const newer = await startPublishing(t, { dataDir });
+  await newer.published(await newer.file(2));
+  await newer.close();
+  const last = keptIn(dataDir);
+  const name = `${origin}/2`;
+  const { proposal, service } = await forked(
+    t,
+    (file) => writeFileSync(file, last),
+    {},
+    (file) => {
+      const kept = `${file}.${origin.replace('/', '_')}.old`;
+      assert.deepEqual([existsSync(file), readFileSync(kept, 'utf8')], [false, last]);
+      // As after a crash before the old file was removed: the start continues with the new log.
+      copyFileSync(kept, file);
+    },
+  );
+  assert.match(proposal, /^the database is older than .* 5 leaves, .* checkpoint of 7/);
+  assert.match(proposal, /^CAREFUL: .*gives out numbers a second time/m);
+  assert.ok(
+    proposal.includes(`nothing was changed: --accept begins the log ${name} with a new key`),
+    proposal,
+  );
+  await service.published(await service.file(1));
+  const { size } = signedBy(keptIn(service.dataDir), service.publication.verifierKeys());
+  const leaves = await (await fetch(`${service.publicUrl}/log/tile/entries/000.p/${size}`)).text();
+  assert.match(leaves, /"kind":"LOG_FORKED"/);
+  assert.ok(leaves.includes(JSON.stringify(last).slice(1, -1)), 'the leaf names the old checkpoint');
+});
 
 /** A database whose log began again: it lost its names, keys and checkpoints. */
 const begunAgain =
