@@ -12,8 +12,6 @@ export interface GoClaim {
   readonly index: number;
   /** Hashes in hex. */
   readonly path: readonly string[];
-  /** A tree that the checkpoint continues, with the proof of it. */
-  readonly older?: { readonly size: number; readonly root: string; readonly path: readonly string[] };
 }
 
 /**

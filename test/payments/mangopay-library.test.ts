@@ -40,19 +40,16 @@ async function askAll(standIn: MangopayStandIn, buyer: PartyOfStandIn) {
     Status: 'CLOSED',
   });
   const sorted = { parameters: { page: 1, per_page: 100, Sort: 'CreationDate:DESC' } };
-  return {
-    stored: await library.Idempotency.get(key),
-    again: await library.Transfers.get(transfer.Id),
-    left: await library.Wallets.get(wallet.Id),
-    transactions: await library.Wallets.getTransactions(wallet.Id, sorted),
-    wallets: await library.Users.getWallets(escrowUser, sorted),
-    refund: await library.Refunds.get(refund.Id),
-    user: await library.Users.get(escrowUser),
-    dispute: await library.Disputes.get(disputeId),
-    disputes: await library.Disputes.getDisputesForWallet(buyer.wallet, { parameters: { per_page: 100 } }),
-    payIn: await library.PayIns.get(payIn?.Id ?? assert.fail()),
-    transfer,
-  };
+  await library.Idempotency.get(key);
+  await library.Transfers.get(transfer.Id);
+  await library.Wallets.get(wallet.Id);
+  await library.Wallets.getTransactions(wallet.Id, sorted);
+  await library.Users.getWallets(escrowUser, sorted);
+  await library.Refunds.get(refund.Id);
+  await library.Users.get(escrowUser);
+  await library.Disputes.get(disputeId);
+  await library.Disputes.getDisputesForWallet(buyer.wallet, { parameters: { per_page: 100 } });
+  await library.PayIns.get(payIn?.Id ?? assert.fail());
 }
 
 /** Has the provider send each of its requests. */
@@ -91,28 +88,10 @@ function shapeOf({ method, path, query, body, idempotencyKey, headers }: SeenReq
   };
 }
 
-test("Mangopay's own library works with the stand-in, and sends requests of the same form as this project", async (t) => {
+test("requests have the form of those that Mangopay's own library sends", async (t) => {
   const standIn = await startMangopayStandIn(t);
   const buyer = standIn.party('PAYER', 'EUR', 1_000);
-  const all = await askAll(standIn, buyer);
-  assert.equal(all.transfer.Status, 'SUCCEEDED');
-  assert.equal(all.stored.StatusCode, '200');
-  assert.deepEqual([all.again.Id, all.again.ResultCode], [all.transfer.Id, '000000']);
-  assert.equal(all.left.Balance.Amount, 60);
-  assert.equal(all.left.Tag, 'hold closed');
-  assert.deepEqual(
-    all.transactions.map(({ Nature, Status }) => `${Nature} ${Status}`),
-    ['REFUND SUCCEEDED', 'REGULAR SUCCEEDED'],
-  );
-  assert.equal(all.wallets.length, 1);
-  assert.equal(all.refund.InitialTransactionId, all.transfer.Id);
-  assert.equal(all.user.Id, standIn.escrowUser);
-  assert.equal(all.dispute.InitialTransactionId, all.payIn.Id);
-  assert.deepEqual(
-    all.disputes.map(({ Id }) => Id),
-    [all.dispute.Id],
-  );
-
+  await askAll(standIn, buyer);
   const theirs = new Map(standIn.requests.map(shapeOf).map((shape) => [shape.line, shape]));
   const before = standIn.requests.length;
   await liveThrough(t, standIn, buyer);

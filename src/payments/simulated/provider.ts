@@ -1,5 +1,6 @@
 import { isReturn, type PaymentSnapshot } from '../../domain/payment.ts';
 import { ApiError } from '../../domain/reason.ts';
+import { every } from '../../lib/timing.ts';
 import {
   type PaymentInstruction,
   type PaymentProvider,
@@ -17,10 +18,8 @@ import {
   type Treatment,
 } from './hold.ts';
 
-/** How long it sleeps at most before it looks at the time again, in milliseconds: the wall clock may be set. */
-const sleepMaxMs = 60 * 60 * 1000;
-/** How long it waits before it sends a notification again that failed, in milliseconds. */
-const retryMs = 1_000;
+/** How often it looks for what happened without an instruction, in milliseconds. */
+const notifyEveryMs = 1_000;
 /** How many holds are read at once. */
 const batchSize = 100;
 
@@ -32,27 +31,14 @@ export interface SimulatedOptions extends Pick<Surroundings, 'clock' | 'notify'>
 
 /**
  * A provider for sandboxes: it moves no money, but keeps books that outlive the process. The ids of the parties decide what
- * goes wrong. It notifies of what happens without an instruction: at least once, and again after a
+ * goes wrong. It notifies of what happens without an instruction within a second: at least once, and again after a
  * restart. Closing it rejects the calls in flight and closes its file.
  */
 export function createSimulatedProvider({ file, clock, notify }: SimulatedOptions): PaymentProvider {
   const books = openBooks(file);
   const closing = new AbortController();
-  let isNotifying = false;
-  let cancelTimer = () => {};
-
-  /** Sets the timer for the next event; a pass that is under way does so at its end. */
-  function setTimer(): void {
-    if (isNotifying || notify === undefined) return;
-    cancelTimer();
-    const [next] = books.planned(1);
-    if (next === undefined) return;
-    const sleepMs = Math.min(Math.max(dueAtMs(next) - clock.nowMs(), 1), sleepMaxMs);
-    cancelTimer = clock.after(sleepMs, () => void notifyDue(notify));
-  }
 
   async function notifyDue(send: NonNullable<Surroundings['notify']>): Promise<void> {
-    isNotifying = true;
     try {
       for (const hold of books.planned(batchSize)) {
         if (dueAtMs(hold) > clock.nowMs()) break;
@@ -62,11 +48,8 @@ export function createSimulatedProvider({ file, clock, notify }: SimulatedOption
         // A kill before this sends the notification again.
         books.change(hold, (current) => advance(current, clock.nowMs()));
       }
-      isNotifying = false;
-      setTimer();
     } catch {
       // The service is starting, or the disk is full: what is due stays due.
-      if (!closing.signal.aborted) cancelTimer = clock.after(retryMs, () => void notifyDue(send));
     }
   }
 
@@ -99,7 +82,6 @@ export function createSimulatedProvider({ file, clock, notify }: SimulatedOption
       return isFirst && message === 'LOST_ANSWER' ? undefined : answer;
     });
     if (message === 'DUPLICATE') books.change(instruction, arrive);
-    setTimer();
     if (payment === undefined) {
       throw new ProviderFailure('UNREACHABLE', 'The connection to the simulated provider broke.');
     }
@@ -107,7 +89,14 @@ export function createSimulatedProvider({ file, clock, notify }: SimulatedOption
     return payment;
   }
 
-  setTimer();
+  const notifying =
+    notify &&
+    every(
+      clock,
+      () => notifyEveryMs,
+      () => notifyDue(notify),
+    );
+  void notifying?.start();
   return {
     checkAccess: async () => ({ kind: 'ACCEPTED' }),
     check: () => [],
@@ -126,7 +115,8 @@ export function createSimulatedProvider({ file, clock, notify }: SimulatedOption
     close: async () => {
       if (closing.signal.aborted) return;
       closing.abort(new Error('The simulated provider is closed.'));
-      cancelTimer();
+      // A notification in flight ends without an effect.
+      void notifying?.stop();
       books.close();
     },
   };

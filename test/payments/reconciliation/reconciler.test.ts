@@ -428,22 +428,6 @@ for (const [kind, state, sent] of [
   });
 }
 
-for (const [kind, state] of [
-  ['RELEASE', 'RELEASED'],
-  ['REFUND', 'REFUNDED'],
-] as const) {
-  test(`a declined ${kind} leaves the order FROZEN, and can be repeated`, async (t) => {
-    const kit = await openKit(t);
-    const escrowId = await frozen(kit);
-    kit.provider.treat({ [kind]: 'DECLINED' });
-    assert.equal((await kit.resolve(kind, escrowId)).status, 'DECLINED');
-    assert.equal(await kit.stateOf(escrowId), 'FROZEN');
-    kit.provider.treat({ [kind]: 'CONFIRMED' });
-    assert.equal((await kit.resolve(kind, escrowId)).status, 'CONFIRMED');
-    assert.equal(await kit.stateOf(escrowId), state);
-  });
-}
-
 test('the next process resumes what an earlier one left open', async (t) => {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
   const escrowId = await unanswered(kit, 'FREEZE', 'ANSWER_LOST');
