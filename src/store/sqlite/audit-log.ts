@@ -1,8 +1,8 @@
-import { and, desc, gte, lt } from 'drizzle-orm';
+import { gte } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
 import type { AuditCommands } from '../operator-commands.ts';
 import { type Handlers, reads } from './handlers.ts';
-import { pageOf, rowsFor } from './paging.ts';
+import { newestFirst, pageOf } from './paging.ts';
 import { auditEntry } from './schema.ts';
 import { type Database, placeholdersFor, prepare } from './statement.ts';
 
@@ -32,18 +32,9 @@ export function createAuditLog(database: Database): RecordAudit {
 export function createAuditHandlers(database: Database): Handlers<keyof AuditCommands> {
   return {
     ListAuditLog: reads(({ sinceS, page }) => {
-      const rows = database
-        .select()
-        .from(auditEntry)
-        .where(
-          and(
-            sinceS === undefined ? undefined : gte(auditEntry.atS, sinceS),
-            page.from === undefined ? undefined : lt(auditEntry.id, page.from),
-          ),
-        )
-        .orderBy(desc(auditEntry.id))
-        .limit(rowsFor(page))
-        .all();
+      const isSince = sinceS === undefined ? undefined : gte(auditEntry.atS, sinceS);
+      const entries = database.select().from(auditEntry).$dynamic();
+      const rows = newestFirst(entries, auditEntry.id, page, isSince);
       return pageOf(rows, page, ({ reason, before, after, ...row }) => ({
         ...row,
         reason: reason ?? undefined,

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNotNull, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
 import {
   callerNotFound,
@@ -24,12 +24,12 @@ import type {
 } from '../caller-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
 import type { RecordAudit } from './audit-log.ts';
-import { createCallerRows, platformColumns, writeScopes } from './callers.ts';
+import { createCallerRows, isPlatform, platformColumns, writeScopes } from './callers.ts';
 import { countFilings } from './filing-chains.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { replaceLogSeal } from './log-handlers.ts';
 import type { Outbox } from './outbox.ts';
-import { pageOf, rowsFor } from './paging.ts';
+import { oldestFirst, pageOf } from './paging.ts';
 import { countCalls } from './quotas.ts';
 import { apiKey, caller, serviceToken, usage } from './schema.ts';
 import type { Database } from './statement.ts';
@@ -133,10 +133,7 @@ function createPlatformHandlers(
   return {
     FindPlatform: reads(({ name }) => findPlatform(name)),
     ListPlatforms: reads(({ page }) =>
-      pageOfPlatforms(
-        platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all(),
-        page,
-      ),
+      pageOfPlatforms(oldestFirst(platforms(), caller.id, page, isPlatform), page),
     ),
     SetPlatformStatus: writes(({ by, name, status }) => {
       const platform = requirePlatform(name);
@@ -151,15 +148,12 @@ function createPlatformHandlers(
       return changePlatform(by, 'platform set', platform, limits);
     }),
     ListUsage: reads(({ month, page }) => {
-      const rows = database
+      const usages = database
         .select({ ...platformColumns, calls: sql<number>`coalesce(${usage.calls}, 0)` })
         .from(caller)
         .leftJoin(usage, and(eq(usage.callerId, caller.id), eq(usage.month, month)))
-        .where(and(isNotNull(caller.tier), after(caller.id, page)))
-        .orderBy(asc(caller.id))
-        .limit(rowsFor(page))
-        .all();
-      return pageOfPlatforms(rows, page);
+        .$dynamic();
+      return pageOfPlatforms(oldestFirst(usages, caller.id, page, isPlatform), page);
     }),
   };
 }
@@ -183,13 +177,7 @@ function createKeyHandlers(
   }
 
   return {
-    ListKeys: reads(({ page }) =>
-      pageOf(
-        keys().where(after(apiKey.id, page)).orderBy(asc(apiKey.id)).limit(rowsFor(page)).all(),
-        page,
-        same,
-      ),
-    ),
+    ListKeys: reads(({ page }) => pageOf(oldestFirst(keys(), apiKey.id, page), page, same)),
     RotateKey: writes(({ by, keyId: named, key, endsAtS }) => {
       const old = requireKey(named);
       const { keyId } = old;
@@ -227,13 +215,7 @@ function createTokenHandlers(
   recordAudit: RecordAudit,
 ): Handlers<'ListTokens' | 'RevokeToken'> {
   return {
-    ListTokens: reads(({ page }) =>
-      pageOf(
-        tokens().where(after(serviceToken.id, page)).orderBy(asc(serviceToken.id)).limit(rowsFor(page)).all(),
-        page,
-        same,
-      ),
-    ),
+    ListTokens: reads(({ page }) => pageOf(oldestFirst(tokens(), serviceToken.id, page), page, same)),
     RevokeToken: writes(({ by, tokenId }) => {
       const token = requireToken(tokenId);
       if (token.revokedAtS !== null) return token;
@@ -292,6 +274,3 @@ function pageOfPlatforms<T extends Platform>(rows: readonly T[], page: PageQuery
   const byId = rows.map((platform) => ({ id: platform.callerId, platform }));
   return pageOf(byId, page, ({ platform }) => platform);
 }
-
-const after = (id: typeof apiKey.id | typeof caller.id | typeof serviceToken.id, { from = 0 }: PageQuery) =>
-  gt(id, from);

@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, or, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import {
   type KeyStatus,
@@ -29,6 +29,9 @@ export const keyColumns = {
   filingCap: caller.filingCap,
   platformStatus: caller.status,
 };
+
+/** Whether a caller is a platform. */
+export const isPlatform = isNotNull(caller.tier);
 
 /** The columns of a Platform, from a caller that has a tier. */
 export const platformColumns = {
@@ -72,13 +75,11 @@ export function createCallerRows(database: Database) {
       .innerJoin(caller, eq(caller.id, serviceToken.callerId))
       .leftJoin(tokenPlatform, eq(tokenPlatform.id, serviceToken.platformId))
       .$dynamic();
-  const platforms = (condition: SQL) =>
-    database
-      .select(platformColumns)
-      .from(caller)
-      .where(and(isNotNull(caller.tier), condition))
-      .$dynamic();
-  const findPlatform = (name: string) => platforms(eq(caller.name, name)).get();
+  const platforms = () => database.select(platformColumns).from(caller).$dynamic();
+  const findPlatform = (name: string) =>
+    platforms()
+      .where(and(isPlatform, eq(caller.name, name)))
+      .get();
 
   /** Finds a key by its id or the API key itself. Throws NOT_FOUND. */
   function requireKey(name: string): StoredKey {

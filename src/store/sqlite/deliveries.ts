@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, sql } from 'drizzle-orm';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import { failingMaxS, isSent } from '../../domain/webhook.ts';
 import type { DeliveryResult, DueDelivery, WebhookWork } from '../webhook-commands.ts';
@@ -6,7 +6,7 @@ import { createDeliveryRows, type DeliveryRows } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
-import { pageOf, rowsFor } from './paging.ts';
+import { oldestFirst, pageOf } from './paging.ts';
 import { caller, webhook } from './schema.ts';
 import { type Database, placeholders, prepare } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
@@ -37,15 +37,8 @@ export function createDeliveryHandlers(
 
   return {
     ListSending: reads(({ page }) => {
-      const found = rows
-        .select()
-        .where(
-          and(eq(webhook.status, 'ENABLED'), eq(caller.status, 'ACTIVE'), gt(webhook.id, page.from ?? 0)),
-        )
-        .orderBy(asc(webhook.id))
-        .limit(rowsFor(page))
-        .all();
-      return pageOf(found, page, (row) => ({
+      const isSending = and(eq(webhook.status, 'ENABLED'), eq(caller.status, 'ACTIVE'));
+      return pageOf(oldestFirst(rows.select(), webhook.id, page, isSending), page, (row) => ({
         ...toWebhook(row),
         nextDueAtMs: deliveries.pending(row.id, 1)[0]?.nextAttemptAtMs ?? null,
       }));

@@ -1,7 +1,6 @@
 import {
   and,
   count,
-  desc,
   eq,
   exists,
   getTableColumns,
@@ -9,7 +8,6 @@ import {
   type InferSelectModel,
   inArray,
   isNull,
-  lt,
   or,
   type SQL,
   sql,
@@ -21,7 +19,7 @@ import type { OrderEnd } from '../../domain/resolution.ts';
 import type { PageQuery } from '../paging.ts';
 import type { OrderUpdate } from '../reconciliation-commands.ts';
 import { createDueOrders } from './due-orders.ts';
-import { rowsFor } from './paging.ts';
+import { newestFirst } from './paging.ts';
 import { caller, escrow, escrowInstruction, party } from './schema.ts';
 import { type Database, placeholders, prepare, prepareMapped } from './statement.ts';
 
@@ -79,12 +77,8 @@ function createReads(database: Database) {
     /** The UNPAID or FROZEN order of a filing. */
     activeOf: (filingNo: string) => active.get({ filingNo }),
     /** The matching rows of a page, newest first, and one more if there is one. */
-    list: (conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[] =>
-      select()
-        .where(and(...conditions, page.from === undefined ? undefined : lt(escrow.id, page.from)))
-        .orderBy(desc(escrow.id))
-        .limit(rowsFor(page))
-        .all(),
+    list: (page: PageQuery, condition: SQL | undefined): EscrowRow[] =>
+      newestFirst(select(), escrow.id, page, condition),
     /** The number of matching rows. */
     count: (condition: SQL | undefined): number => {
       const [counted] = database.select({ rows: count() }).from(escrow).where(condition).all();

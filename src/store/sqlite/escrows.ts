@@ -1,4 +1,4 @@
-import { eq, lt, sql } from 'drizzle-orm';
+import { and, eq, lt, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
 import { stateConflict } from '../../domain/escrow.ts';
 import { escrowSequenceMax, escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
@@ -126,7 +126,7 @@ function createEscrowHandlers(
       const row = findRow(escrowId, owner);
       return row && toEscrow(row);
     }),
-    ListEscrows: reads(({ filter, page }) => pageOf(rows.list(selectedBy(filter), page), page, toEscrow)),
+    ListEscrows: reads(({ filter, page }) => pageOf(rows.list(page, selectedBy(filter)), page, toEscrow)),
   };
 }
 
@@ -151,9 +151,9 @@ function createEscrowSequence(database: Database): (year: number) => number {
 
 const selectedBy = ({ owner, state, filingNo }: EscrowFilter) => {
   const equals = filingNo === undefined ? eq : equalsWithoutIndex;
-  return [
+  return and(
     filingNo === undefined ? undefined : eq(escrow.filingNo, filingNo),
     owner === undefined ? undefined : equals(escrow.callerId, owner),
     state === undefined ? undefined : equals(escrow.state, state),
-  ];
+  );
 };

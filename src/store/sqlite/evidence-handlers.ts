@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, lt, lte } from 'drizzle-orm';
+import { and, desc, eq, gt, lte } from 'drizzle-orm';
 import { filingErased, linkNotFound, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
@@ -22,7 +22,7 @@ import { type Incidents, RecordDamaged } from './failure.ts';
 import { toFiling } from './filings.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { createLeaves, type Leaves } from './leaves.ts';
-import { pageOf, rowsFor } from './paging.ts';
+import { newestFirst, pageOf } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { caller, evidenceLink, filing, logEvent, provenanceRecord } from './schema.ts';
 import { type Database, named, prepare } from './statement.ts';
@@ -242,16 +242,8 @@ function createLinkHandlers(
     }),
     ListLinks: reads(({ filingNo, owner, nowS, page }) => {
       requireRecord({ filingNo, sequence: 1, owner });
-      const isListed = and(
-        eq(evidenceLink.filingNo, filingNo),
-        gt(evidenceLink.expiresAtS, nowS),
-        page.from === undefined ? undefined : lt(evidenceLink.id, page.from),
-      );
-      return pageOf(
-        links().where(isListed).orderBy(desc(evidenceLink.id)).limit(rowsFor(page)).all(),
-        page,
-        toLink,
-      );
+      const isListed = and(eq(evidenceLink.filingNo, filingNo), gt(evidenceLink.expiresAtS, nowS));
+      return pageOf(newestFirst(links(), evidenceLink.id, page, isListed), page, toLink);
     }),
     RevokeLink: writes(({ by, linkId, filingNo, owner }) => {
       const row = links()

@@ -1,7 +1,28 @@
+import { and, asc, type Column, desc, gt, lt, type SQL } from 'drizzle-orm';
 import type { Page, PageQuery } from '../paging.ts';
 
-/** Rows to read for a page: one more than it shows, to know whether there is a next page. */
-export const rowsFor = ({ size }: PageQuery): number => size + 1;
+/** A query that conditions can be added to. */
+interface DynamicQuery<Row> {
+  where(condition: SQL | undefined): DynamicQuery<Row>;
+  orderBy(order: SQL): DynamicQuery<Row>;
+  limit(rows: number): DynamicQuery<Row>;
+  all(): Row[];
+}
+
+/** Reads the rows of a page, and one more to know whether there is a next page. The lowest id comes first. */
+export const oldestFirst = <Row>(query: DynamicQuery<Row>, id: Column, page: PageQuery, condition?: SQL) =>
+  rowsOf(query, asc(id), page, and(condition, page.from === undefined ? undefined : gt(id, page.from)));
+
+/** Likewise. The highest id comes first. */
+export const newestFirst = <Row>(query: DynamicQuery<Row>, id: Column, page: PageQuery, condition?: SQL) =>
+  rowsOf(query, desc(id), page, and(condition, page.from === undefined ? undefined : lt(id, page.from)));
+
+const rowsOf = <Row>(query: DynamicQuery<Row>, order: SQL, { size }: PageQuery, condition?: SQL): Row[] =>
+  query
+    .where(condition)
+    .orderBy(order)
+    .limit(size + 1)
+    .all();
 
 /** Bytes of the items of a page as JSON, at most. A page always has its first item. */
 const pageBytesMax = 256 * 1_024;

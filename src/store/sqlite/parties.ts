@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import { callerNotFound } from '../../domain/caller.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
 import { type NewParty, type ProviderIds, partyNotFound } from '../../domain/party.ts';
@@ -7,7 +7,7 @@ import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.
 import type { RecordAudit } from './audit-log.ts';
 import { createCallerRows } from './callers.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { pageOf, rowsFor } from './paging.ts';
+import { oldestFirst, pageOf } from './paging.ts';
 import { caller, filing, party } from './schema.ts';
 import {
   type Database,
@@ -121,11 +121,7 @@ export function createPartyHandlers(
       return { caller: name, role, partyId, providerIds, addedAtS };
     }),
     ListParties: reads(({ filter, page }) => {
-      const rows = select()
-        .where(and(...selectedBy(filter, callerOf), gt(party.id, page.from ?? 0)))
-        .orderBy(asc(party.id))
-        .limit(rowsFor(page))
-        .all();
+      const rows = oldestFirst(select(), party.id, page, selectedBy(filter, callerOf));
       return pageOf(rows, page, ({ id: _, providerIds, ...row }) => ({
         ...row,
         providerIds: JSON.parse(providerIds),
@@ -188,11 +184,12 @@ const partyColumns = {
 };
 
 /** Ordered by id without an index: with one, SQLite would sort the list for every page. */
-const selectedBy = ({ caller: name, role }: PartyFilter, callerOf: (name: string) => number) => [
-  isNull(party.removedAtS),
-  name === undefined ? undefined : equalsWithoutIndex(party.callerId, callerOf(name)),
-  role === undefined ? undefined : equalsWithoutIndex(party.role, role),
-];
+const selectedBy = ({ caller: name, role }: PartyFilter, callerOf: (name: string) => number) =>
+  and(
+    isNull(party.removedAtS),
+    name === undefined ? undefined : equalsWithoutIndex(party.callerId, callerOf(name)),
+    role === undefined ? undefined : equalsWithoutIndex(party.role, role),
+  );
 
 const subjectOf = (name: string, { role, partyId }: Omit<NewParty, 'providerIds'>): string =>
   `${role.toLowerCase()} ${partyId} of ${name}`;

@@ -1,4 +1,4 @@
-import { eq, inArray, isNotNull, lt, or, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, lt, or, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
 import { isByOperator, rejectChangeOfProvider, stateConflict } from '../../domain/escrow.ts';
 import { instructionOutcomes } from '../../domain/payment.ts';
@@ -81,7 +81,7 @@ function createCaseHandlers(
       );
     }),
     ListReleased: reads(({ share, shares, sinceMs }) => rows.releasedOf(share, shares, sinceMs)),
-    ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),
+    ListCases: reads(({ selection, page }) => pageOf(rows.list(page, selectedBy(selection)), page, toCase)),
   };
 }
 
@@ -256,8 +256,8 @@ function createOperatorHandlers(
 
 const selectedBy = ({ state, needsReview }: CaseSelection) => {
   const equals = needsReview ? equalsWithoutIndex : eq;
-  return [
+  return and(
     state === undefined ? undefined : equals(escrow.state, state),
     needsReview ? isNotNull(escrow.review) : undefined,
-  ];
+  );
 };

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
 import { erasedArtwork, retentionYears } from '../../domain/filing.ts';
 import { leafRanges } from '../../domain/leaf.ts';
 import type { ExpiredFiling, RetentionCommands } from '../operator-commands.ts';
@@ -6,7 +6,7 @@ import { idempotencyRetentionS } from '../store.ts';
 import type { RecordAudit } from './audit-log.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { pageOf, rowsFor } from './paging.ts';
+import { oldestFirst, pageOf } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
 import { type Database, named, placeholders, prepare, prepareMapped } from './statement.ts';
@@ -50,13 +50,11 @@ export function createRetentionHandlers(
   return {
     ListExpired: reads(({ nowS, page }) => {
       const beforeS = endAt(nowS);
-      const rows = database
+      const filings = database
         .select({ id: filing.id, filingNo: filing.filingNo, records: sql<number>`(${records()})` })
         .from(filing)
-        .where(and(gt(filing.id, page.from ?? 0), expiredBy(database, sql`${beforeS}`)))
-        .orderBy(asc(filing.id))
-        .limit(rowsFor(page))
-        .all();
+        .$dynamic();
+      const rows = oldestFirst(filings, filing.id, page, expiredBy(database, sql`${beforeS}`));
       return { ...pageOf(rows, page, ({ id, ...found }) => found), beforeS };
     }),
     EraseFilings: writes(({ by, filingNos }) => {

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
+import { and, count, desc, eq, gte, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import {
@@ -28,7 +28,7 @@ import { createDeliveryRows } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
-import { pageOf, rowsFor } from './paging.ts';
+import { newestFirst, oldestFirst, pageOf } from './paging.ts';
 import { deployment, webhook, webhookDelivery } from './schema.ts';
 import { type Database, equalsWithoutIndex } from './statement.ts';
 import { readEventTypes, toWebhook, type WebhookRow, type WebhookRows, writeEventTypes } from './webhooks.ts';
@@ -94,13 +94,8 @@ export function createWebhookHandlers(
       const fails = isFailing
         ? and(eq(webhook.status, 'ENABLED'), isNotNull(webhook.failingSinceS))
         : undefined;
-      const found = rows
-        .select()
-        .where(and(isOwn, hasStatus, fails, gt(webhook.id, page.from ?? 0)))
-        .orderBy(asc(webhook.id))
-        .limit(rowsFor(page))
-        .all();
-      return pageOf(found, page, toWebhook);
+      const isListed = and(isOwn, hasStatus, fails);
+      return pageOf(oldestFirst(rows.select(), webhook.id, page, isListed), page, toWebhook);
     }),
     FindWebhook: reads((name) => toWebhook(rows.find(name))),
     BeginWebhookTest: reads(({ eventId, ...name }) => ({ eventId, webhook: toWebhook(rows.find(name)) })),
@@ -229,15 +224,19 @@ function createDeliveryLists(
       const last = status === undefined ? undefined : lastLookedAt(isListed);
       const isRead = last === undefined ? undefined : gte(webhookDelivery.sequence, last);
       const hasStatus = status === undefined ? undefined : equalsWithoutIndex(webhookDelivery.status, status);
-      const found = database
+      const deliveries = database
         .select({ ...deliveryColumns, id: webhookDelivery.sequence })
         .from(webhookDelivery)
-        .where(and(isListed, isRead, hasStatus))
-        .orderBy(desc(webhookDelivery.sequence))
-        .limit(rowsFor(page))
-        .all();
-      const toItem = ({ id: _, ...delivery }: (typeof found)[number]) => ({ callerId, ...delivery });
-      const { items, next } = pageOf<(typeof found)[number], StoredDelivery>(found, page, toItem);
+        .$dynamic();
+      const found = newestFirst(deliveries, webhookDelivery.sequence, page, and(isListed, isRead, hasStatus));
+      const { items, next } = pageOf(
+        found,
+        page,
+        ({ id: _, ...delivery }): StoredDelivery => ({
+          callerId,
+          ...delivery,
+        }),
+      );
       return { items, next: next ?? last };
     }),
     Redeliver: writes(({ which, counted = 0, nowMs, by, ...name }) => {
