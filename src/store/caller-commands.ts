@@ -83,97 +83,81 @@ export interface PlatformUsage extends Platform {
 /** Platforms and their keys, internal callers and their tokens. A command with `by` writes an audit entry if it changes something. */
 export interface CallerCommands {
   /** Returns whether there is any caller. */
-  HasCallers: { readonly takes: object; readonly gives: boolean };
+  HasCallers(): boolean;
   /** Registers a platform with its first key. Fails with VALIDATION_FAILED if the name is taken. */
-  AddPlatform: {
-    readonly takes: { readonly by: Actor; readonly platform: NewPlatform; readonly key: NewKey };
-    readonly gives: StoredKey;
-  };
+  AddPlatform(command: {
+    readonly by: Actor;
+    readonly platform: NewPlatform;
+    readonly key: NewKey;
+  }): StoredKey;
   /** Registers the first platform with its key and the first internal caller with its token. Writes two audit entries. */
-  AddFirstCallers: {
-    readonly takes: {
-      readonly by: Actor;
-      readonly platform: NewPlatform;
-      readonly key: NewKey;
-      readonly service: string;
-      readonly token: NewToken;
-    };
-    readonly gives: undefined;
-  };
+  AddFirstCallers(command: {
+    readonly by: Actor;
+    readonly platform: NewPlatform;
+    readonly key: NewKey;
+    readonly service: string;
+    readonly token: NewToken;
+  }): undefined;
   /** Lists keys, oldest first. */
-  ListKeys: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<StoredKey> };
+  ListKeys(command: { readonly page: PageQuery }): Page<StoredKey>;
   /**
    * Adds a key to the caller of an existing key, which then expires at `endsAtS`, as `rotate` says. Fails with NOT_FOUND,
    * VALIDATION_FAILED.
    */
-  RotateKey: {
-    readonly takes: {
-      readonly by: Actor;
-      readonly keyId: string;
-      readonly key: NewKey;
-      readonly endsAtS: number;
-    };
-    readonly gives: StoredKey;
-  };
+  RotateKey(command: {
+    readonly by: Actor;
+    readonly keyId: string;
+    readonly key: NewKey;
+    readonly endsAtS: number;
+  }): StoredKey;
   /** Changes the status of a key. Fails with NOT_FOUND, and with VALIDATION_FAILED for a revoked key. */
-  SetKeyStatus: {
-    readonly takes: { readonly by: Actor; readonly keyId: string; readonly status: KeyStatus };
-    readonly gives: StoredKey;
-  };
+  SetKeyStatus(command: {
+    readonly by: Actor;
+    readonly keyId: string;
+    readonly status: KeyStatus;
+  }): StoredKey;
   /** Fails with NOT_FOUND. */
-  FindKey: { readonly takes: { readonly keyId: string }; readonly gives: StoredKey };
+  FindKey(command: { readonly keyId: string }): StoredKey;
   /** Replaces seals by seals under the master key of that name. Skips those that have changed. Returns the number replaced. */
-  ReplaceSeals: {
-    readonly takes: { readonly by: Actor; readonly masterKey: string; readonly seals: readonly NewSeal[] };
-    readonly gives: number;
-  };
+  ReplaceSeals(command: {
+    readonly by: Actor;
+    readonly masterKey: string;
+    readonly seals: readonly NewSeal[];
+  }): number;
   /** Finds a platform or an internal caller by name. Fails with NOT_FOUND. */
-  FindCaller: { readonly takes: { readonly name: string }; readonly gives: CallerRef };
+  FindCaller(command: { readonly name: string }): CallerRef;
   /** Finds a platform by name. */
-  FindPlatform: { readonly takes: { readonly name: string }; readonly gives: Platform | undefined };
+  FindPlatform(command: { readonly name: string }): Platform | undefined;
   /** Lists platforms, oldest first. */
-  ListPlatforms: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<Platform> };
+  ListPlatforms(command: { readonly page: PageQuery }): Page<Platform>;
   /** Suspends or resumes a platform. The status of its keys stays. Fails with NOT_FOUND. */
-  SetPlatformStatus: {
-    readonly takes: { readonly by: Actor; readonly name: string; readonly status: PlatformStatus };
-    readonly gives: Platform;
-  };
+  SetPlatformStatus(command: {
+    readonly by: Actor;
+    readonly name: string;
+    readonly status: PlatformStatus;
+  }): Platform;
   /**
    * Adds a token to the internal caller of that name and registers the caller if it is new. Fails with VALIDATION_FAILED if a
    * platform has the name, or if the platform that the token acts for does not exist.
    */
-  AddToken: {
-    readonly takes: { readonly by: Actor; readonly name: string; readonly token: NewToken };
-    readonly gives: StoredToken;
-  };
+  AddToken(command: { readonly by: Actor; readonly name: string; readonly token: NewToken }): StoredToken;
   /** Lists tokens, oldest first. */
-  ListTokens: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<StoredToken> };
+  ListTokens(command: { readonly page: PageQuery }): Page<StoredToken>;
   /** Fails with NOT_FOUND. */
-  RevokeToken: {
-    readonly takes: { readonly by: Actor; readonly tokenId: string };
-    readonly gives: StoredToken;
-  };
+  RevokeToken(command: { readonly by: Actor; readonly tokenId: string }): StoredToken;
   /**
    * Changes tier, quota and filing cap of a platform, effective from its next call. Fails with NOT_FOUND, and with
    * VALIDATION_FAILED as `changeAgreement` says.
    */
-  ChangeAgreement: {
-    readonly takes: { readonly by: Actor; readonly name: string; readonly change: AgreementChange };
-    readonly gives: Platform;
-  };
+  ChangeAgreement(command: {
+    readonly by: Actor;
+    readonly name: string;
+    readonly change: AgreementChange;
+  }): Platform;
   /** Lists the calls of all platforms in a month, YYYY-MM, oldest platform first. */
-  ListUsage: {
-    readonly takes: { readonly month: string; readonly page: PageQuery };
-    readonly gives: Page<PlatformUsage>;
-  };
+  ListUsage(command: { readonly month: string; readonly page: PageQuery }): Page<PlatformUsage>;
   /** Returns the calls counted against the quota in a month, YYYY-MM. */
-  CountCalls: {
-    readonly takes: { readonly callerId: number; readonly month: string };
-    readonly gives: number;
-  };
+  CountCalls(command: { readonly callerId: number; readonly month: string }): number;
   /** Returns the number of filings that a caller has in a year. */
-  CountFilings: {
-    readonly takes: { readonly callerId: number; readonly year: number };
-    readonly gives: number;
-  };
+  CountFilings(command: { readonly callerId: number; readonly year: number }): number;
 }

@@ -38,41 +38,29 @@ export interface EscrowCommands {
    * Fails with VALIDATION_FAILED for `violations`, for unknown parties, and if buyer and seller are one by `sameParty`; with
    * FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED, ESCROW_NUMBERS_EXHAUSTED.
    */
-  OpenEscrow: {
-    readonly takes: {
-      readonly terms: EscrowTerms;
-      readonly violations: readonly Violation[];
-      /** The provider ids that both need; undefined if the provider needs no registered parties. */
-      readonly parties: PartyMembers | undefined;
-      readonly at: BusinessTime;
-      readonly work: Work;
-      readonly owner: number | undefined;
-    };
-    readonly gives: Instruction;
-  };
+  OpenEscrow(command: {
+    readonly terms: EscrowTerms;
+    readonly violations: readonly Violation[];
+    /** The provider ids that both need; undefined if the provider needs no registered parties. */
+    readonly parties: PartyMembers | undefined;
+    readonly at: BusinessTime;
+    readonly work: Work;
+    readonly owner: number | undefined;
+  }): Instruction;
   /**
    * Prepares the payout or refund of a FROZEN order, or the cancellation of an UNPAID one, and makes the order due. Returns
    * the existing instruction if that is under way. Fails with ESCROW_NOT_FOUND, and with ESCROW_STATE_CONFLICT as
    * `planResolution` says.
    */
-  PrepareResolution: {
-    readonly takes: {
-      readonly resolution: 'RELEASE' | 'REFUND';
-      readonly escrowId: string;
-      readonly at: BusinessTime;
-      readonly work: Work;
-      readonly owner: number | undefined;
-    };
-    readonly gives: Instruction;
-  };
+  PrepareResolution(command: {
+    readonly resolution: 'RELEASE' | 'REFUND';
+    readonly escrowId: string;
+    readonly at: BusinessTime;
+    readonly work: Work;
+    readonly owner: number | undefined;
+  }): Instruction;
   /** Returns an order of `owner`, or of any caller if that is undefined. */
-  GetEscrow: {
-    readonly takes: { readonly escrowId: string; readonly owner: number | undefined };
-    readonly gives: Escrow | undefined;
-  };
+  GetEscrow(command: { readonly escrowId: string; readonly owner: number | undefined }): Escrow | undefined;
   /** Lists orders, newest first. */
-  ListEscrows: {
-    readonly takes: { readonly filter: EscrowFilter; readonly page: PageQuery };
-    readonly gives: Page<Escrow>;
-  };
+  ListEscrows(command: { readonly filter: EscrowFilter; readonly page: PageQuery }): Page<Escrow>;
 }

@@ -33,21 +33,12 @@ export interface EventCommands {
    * since `sinceMs`, or else with the oldest one. Fails with EVENTS_EXPIRED if events after the cursor have expired, and with
    * VALIDATION_FAILED if it is greater than all.
    */
-  ReadEvents: {
-    readonly takes: EventsFrom & { readonly callerId: number };
-    readonly gives: EventPage;
-  };
+  ReadEvents(command: EventsFrom & { readonly callerId: number }): EventPage;
   /** Returns events of all callers, likewise. `after` and `next` are positions. */
-  ReadAllEvents: {
-    readonly takes: EventsFrom;
-    readonly gives: EventPage;
-  };
+  ReadAllEvents(command: EventsFrom): EventPage;
   /**
    * Writes an event for each FROZEN order whose hold ends within `holdWarningS` of `nowMs`, once per end that the provider
    * reports. Returns their number, `limit` at most.
    */
-  WarnOfEndingHolds: {
-    readonly takes: { readonly nowMs: number; readonly limit: number };
-    readonly gives: number;
-  };
+  WarnOfEndingHolds(command: { readonly nowMs: number; readonly limit: number }): number;
 }

@@ -6,99 +6,84 @@ import type { Page, PageQuery } from './paging.ts';
 /** The evidence log: an append-only Merkle tree over all records. */
 export interface EvidenceCommands {
   /** Returns the current tree. */
-  GetTree: { readonly takes: object; readonly gives: TreeState };
+  GetTree(): TreeState;
   /** Returns the roots of the tree at an earlier size; undefined if the tree is smaller. */
-  GetRoot: { readonly takes: { readonly size: number }; readonly gives: TreeRoots | undefined };
+  GetRoot(command: { readonly size: number }): TreeRoots | undefined;
   /**
    * Returns the concatenated hashes of `width` complete subtrees of a level, from `place`; undefined if the tree has fewer.
    * `width` is 1 to 256.
    */
-  ReadSubtrees: {
-    readonly takes: { readonly level: number; readonly place: number; readonly width: number };
-    readonly gives: Uint8Array | undefined;
-  };
+  ReadSubtrees(command: {
+    readonly level: number;
+    readonly place: number;
+    readonly width: number;
+  }): Uint8Array | undefined;
   /** Returns the data of `width` leaves from `index`; undefined if the tree has fewer. `width` is 1 to 256. */
-  ReadLeaves: {
-    readonly takes: { readonly index: number; readonly width: number };
-    readonly gives: readonly string[] | undefined;
-  };
+  ReadLeaves(command: { readonly index: number; readonly width: number }): readonly string[] | undefined;
   /** Returns a leaf and its inclusion proof in the tree of that size; undefined if it is not in that tree. */
-  ProveInclusion: {
-    readonly takes: { readonly index: number; readonly size: number };
-    readonly gives: { readonly leaf: string; readonly path: readonly Uint8Array[] } | undefined;
-  };
+  ProveInclusion(command: {
+    readonly index: number;
+    readonly size: number;
+  }): { readonly leaf: string; readonly path: readonly Uint8Array[] } | undefined;
   /** Returns the consistency proof between two tree sizes; undefined if the tree is smaller than `to`. */
-  ProveConsistency: {
-    readonly takes: { readonly from: number; readonly to: number };
-    readonly gives: readonly Uint8Array[] | undefined;
-  };
+  ProveConsistency(command: {
+    readonly from: number;
+    readonly to: number;
+  }): readonly Uint8Array[] | undefined;
   /**
    * Returns a record of a filing with the content that its leaf hides; undefined if there is none. `sequence` 1 is the filing
    * itself.
    */
-  FindRecord: { readonly takes: RecordName; readonly gives: LoggedRecord | undefined };
+  FindRecord(command: RecordName): LoggedRecord | undefined;
   /**
    * Adds a link to a record, with an audit entry. A replay returns the first link. Also deletes some expired links. Fails
    * with FILING_NOT_FOUND if the record does not exist or is erased.
    */
-  ShareRecord: {
-    readonly takes: RecordName & {
+  ShareRecord(
+    command: RecordName & {
       readonly by: Actor;
       /** The caller that creates the link. */
       readonly callerId: number;
       readonly link: EvidenceLink;
       readonly expiresAtS: number;
-    };
-    readonly gives: EvidenceLink;
-  };
+    },
+  ): EvidenceLink;
   /** Finds a link by its id. */
-  FindLink: { readonly takes: { readonly linkId: string }; readonly gives: StoredLink | undefined };
+  FindLink(command: { readonly linkId: string }): StoredLink | undefined;
   /**
    * Lists the links to records of a filing of `owner`, or of any caller if that is undefined, that are not expired at `nowS`,
    * newest first. Fails with FILING_NOT_FOUND.
    */
-  ListLinks: {
-    readonly takes: {
-      readonly filingNo: string;
-      readonly owner: number | undefined;
-      readonly nowS: number;
-      readonly page: PageQuery;
-    };
-    readonly gives: Page<StoredLink>;
-  };
+  ListLinks(command: {
+    readonly filingNo: string;
+    readonly owner: number | undefined;
+    readonly nowS: number;
+    readonly page: PageQuery;
+  }): Page<StoredLink>;
   /**
    * Revokes a link to a record of a filing of `owner`, or of any caller if that is undefined; of `filingNo`, if given. Writes an
    * audit entry unless it is revoked already. Fails with LINK_NOT_FOUND.
    */
-  RevokeLink: {
-    readonly takes: {
-      readonly by: Actor;
-      readonly linkId: string;
-      readonly filingNo: string | undefined;
-      readonly owner: number | undefined;
-    };
-    readonly gives: StoredLink;
-  };
+  RevokeLink(command: {
+    readonly by: Actor;
+    readonly linkId: string;
+    readonly filingNo: string | undefined;
+    readonly owner: number | undefined;
+  }): StoredLink;
   /**
    * Compares the next `leaves` leaves with the tree of GetRoot and indexes them. `saved`, from SaveLogIndex, is where the first
    * call of a process continues.
    */
-  VerifyLog: {
-    readonly takes: { readonly leaves: number; readonly saved?: string | undefined };
-    readonly gives: LogVerification;
-  };
+  VerifyLog(command: { readonly leaves: number; readonly saved?: string | undefined }): LogVerification;
   /** Returns the index of the compared leaves, from which VerifyLog continues after a restart. */
-  SaveLogIndex: { readonly takes: object; readonly gives: { readonly size: number; readonly saved: string } };
+  SaveLogIndex(): { readonly size: number; readonly saved: string };
   /** Returns the times that the wall clock is checked against. */
-  ReadLogClock: { readonly takes: object; readonly gives: LogClock };
+  ReadLogClock(): LogClock;
   /**
    * Records that an operator confirms the time of `by`, so that new records may have it even if earlier ones are dated later.
    * Returns the times before, and the accepted one, Unix seconds.
    */
-  AcceptClock: {
-    readonly takes: { readonly by: Actor };
-    readonly gives: LogClock & { readonly acceptedS: number };
-  };
+  AcceptClock(command: { readonly by: Actor }): LogClock & { readonly acceptedS: number };
 }
 
 /** Progress of VerifyLog. */

@@ -29,30 +29,18 @@ export interface FilingCommands {
    * FILING_NUMBERS_EXHAUSTED; with FILING_CAP_REACHED if the caller has used its `cap` for the year; and with UNAVAILABLE while
    * `findClockFault` reports a fault. `clockSetByS` is its `setByS`, 0 by default.
    */
-  FileArtwork: {
-    readonly takes: {
-      readonly artwork: Artwork;
-      readonly at: BusinessTime;
-      readonly by: CallerRef;
-      readonly clockSetByS?: number;
-      /** Undefined for no cap. The year ends in `endsInS` seconds. */
-      readonly cap?: { readonly filings: number; readonly endsInS: number } | undefined;
-    };
-    readonly gives: Pick<Filing, 'filingNo' | 'hash' | 'timestamp'>;
-  };
+  FileArtwork(command: {
+    readonly artwork: Artwork;
+    readonly at: BusinessTime;
+    readonly by: CallerRef;
+    readonly clockSetByS?: number;
+    /** Undefined for no cap. The year ends in `endsInS` seconds. */
+    readonly cap?: { readonly filings: number; readonly endsInS: number } | undefined;
+  }): Pick<Filing, 'filingNo' | 'hash' | 'timestamp'>;
   /** Returns a filing of `owner`, or of any caller if that is undefined. */
-  GetFiling: {
-    readonly takes: { readonly filingNo: string; readonly owner: number | undefined };
-    readonly gives: Filing | undefined;
-  };
+  GetFiling(command: { readonly filingNo: string; readonly owner: number | undefined }): Filing | undefined;
   /** Lists filings, newest first. */
-  ListFilings: {
-    readonly takes: { readonly filter: FilingFilter; readonly page: PageQuery };
-    readonly gives: Page<Filing>;
-  };
+  ListFilings(command: { readonly filter: FilingFilter; readonly page: PageQuery }): Page<Filing>;
   /** Returns the circulation records of a filing. The first is its submission on the day of its timestamp. */
-  GetProvenance: {
-    readonly takes: { readonly filingNo: string };
-    readonly gives: Provenance | undefined;
-  };
+  GetProvenance(command: { readonly filingNo: string }): Provenance | undefined;
 }

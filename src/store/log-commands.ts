@@ -5,50 +5,38 @@ export const logKeysMax = 4;
 
 /** The names, keys and checkpoints of the published evidence log. */
 export interface LogCommands {
-  GetLog: { readonly takes: object; readonly gives: LogState };
+  GetLog(): LogState;
   /** Names an unnamed log and adds its first key, with a leaf KEY_ADDED. */
-  NameLog: {
-    readonly takes: { readonly origin: string; readonly key: NewLogKey };
-    readonly gives: undefined;
-  };
+  NameLog(command: { readonly origin: string; readonly key: NewLogKey }): undefined;
   /**
    * Adds a key, with a leaf KEY_ADDED. The other keys end at `endsAtS` or sooner. The new one signs from `signsFromS`, which is
    * in the leaf, or at once. Returns its verifier key and `endsAtS`. Fails with VALIDATION_FAILED if `logKeysMax` others are still
    * signing then.
    */
-  RotateLogKey: {
-    readonly takes: {
-      readonly by: Actor;
-      readonly key: NewLogKey;
-      readonly endsAtS: number;
-      readonly signsFromS?: number | undefined;
-    };
-    readonly gives: { readonly vkey: string; readonly endsAtS: number };
-  };
+  RotateLogKey(command: {
+    readonly by: Actor;
+    readonly key: NewLogKey;
+    readonly endsAtS: number;
+    readonly signsFromS?: number | undefined;
+  }): { readonly vkey: string; readonly endsAtS: number };
   /**
    * Continues the log under a new name with a new key. Ends all other keys and deletes the kept checkpoints. The first leaf,
    * LOG_FORKED, has the last checkpoint under the old name, empty if none is known.
    */
-  ForkLog: {
-    readonly takes: {
-      readonly by: Actor;
-      readonly origin: string;
-      readonly key: NewLogKey;
-      readonly previous: string;
-    };
-    readonly gives: undefined;
-  };
+  ForkLog(command: {
+    readonly by: Actor;
+    readonly origin: string;
+    readonly key: NewLogKey;
+    readonly previous: string;
+  }): undefined;
   /** Retires a key and erases its seed, with a leaf KEY_RETIRED. Does nothing if it is retired already. */
-  EndLogKey: { readonly takes: { readonly vkey: string; readonly atS: number }; readonly gives: undefined };
+  EndLogKey(command: { readonly vkey: string; readonly atS: number }): undefined;
   /** Keeps a checkpoint and deletes all others without a time stamp. */
-  KeepCheckpoint: { readonly takes: KeptCheckpoint; readonly gives: undefined };
+  KeepCheckpoint(command: KeptCheckpoint): undefined;
   /** Keeps a checkpoint with its time stamp for good. */
-  KeepTimeStamp: { readonly takes: StampedCheckpoint; readonly gives: undefined };
+  KeepTimeStamp(command: StampedCheckpoint): undefined;
   /** Finds the smallest time-stamped checkpoint under the current name that covers a leaf. */
-  FindTimeStamp: {
-    readonly takes: { readonly leafIndex: number };
-    readonly gives: StampedCheckpoint | undefined;
-  };
+  FindTimeStamp(command: { readonly leafIndex: number }): StampedCheckpoint | undefined;
 }
 
 /** The names of the evidence log. */

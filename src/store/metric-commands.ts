@@ -93,8 +93,5 @@ export interface MetricCommands {
    * Reads the metrics as of `nowMs`, Unix milliseconds, and for a year of the business calendar. It takes some milliseconds per
    * 100,000 orders since the oldest open one, and per 1,000 webhooks.
    */
-  ReadMetrics: {
-    readonly takes: { readonly nowMs: number; readonly year: number };
-    readonly gives: RegistryMetrics;
-  };
+  ReadMetrics(command: { readonly nowMs: number; readonly year: number }): RegistryMetrics;
 }

@@ -4,10 +4,7 @@ import type { Page, PageQuery } from './paging.ts';
 /** The audit log. Each entry is written in the transaction of its change, and never changes. */
 export interface AuditCommands {
   /** Lists entries, newest first; only those from `sinceS`, Unix seconds, if given. */
-  ListAuditLog: {
-    readonly takes: { readonly sinceS: number | undefined; readonly page: PageQuery };
-    readonly gives: Page<AuditEntry>;
-  };
+  ListAuditLog(command: { readonly sinceS: number | undefined; readonly page: PageQuery }): Page<AuditEntry>;
 }
 
 /** Filings that one command erases, at most. Other writes wait for it. */
@@ -20,19 +17,19 @@ export interface RetentionCommands {
    * by `nowS` and by the store's own clock, and none of their orders is UNPAID or FROZEN. `beforeS` is the latest time of such a
    * record, Unix seconds.
    */
-  ListExpired: {
-    readonly takes: { readonly nowS: number; readonly page: PageQuery };
-    readonly gives: Page<ExpiredFiling> & { readonly beforeS: number };
-  };
+  ListExpired(command: {
+    readonly nowS: number;
+    readonly page: PageQuery;
+  }): Page<ExpiredFiling> & { readonly beforeS: number };
   /**
    * Erases those of the given filings, `erasedPerRequestMax` at most, that may be erased at the time of `by`: texts, price, hash,
    * and the salts of all their records. A log leaf lists the leaves of these records. Numbers, times, leaves and orders stay.
    * Returns the erased filings. Once no other process reads the database, its files hold their texts only in unused parts.
    */
-  EraseFilings: {
-    readonly takes: { readonly by: Actor; readonly filingNos: readonly string[] };
-    readonly gives: readonly ExpiredFiling[];
-  };
+  EraseFilings(command: {
+    readonly by: Actor;
+    readonly filingNos: readonly string[];
+  }): readonly ExpiredFiling[];
 }
 
 /** A filing whose retention period is over. */
@@ -45,12 +42,12 @@ export interface ExpiredFiling {
 /** The state after a restore from a backup. */
 export interface RestorationCommands {
   /** Returns the last restoration; undefined if the store was never restored. */
-  FindRestoration: { readonly takes: object; readonly gives: Restoration | undefined };
+  FindRestoration(): Restoration | undefined;
   /**
    * Records that the store is served for the first time after a restore, Unix seconds; does nothing otherwise. The skipped
    * filing numbers become a leaf NUMBERS_SKIPPED of the evidence log.
    */
-  RecordServing: { readonly takes: { readonly atS: number }; readonly gives: undefined };
+  RecordServing(command: { readonly atS: number }): undefined;
 }
 
 /** A restoration from a backup. */

@@ -45,38 +45,26 @@ export interface Imported {
  */
 export interface PartyCommands {
   /** Registers a party and replaces the one that had its id. Fails with NOT_FOUND if there is no such caller. */
-  AddParty: {
-    readonly takes: { readonly caller: string; readonly party: NewParty; readonly by: Actor };
-    readonly gives: Party;
-  };
+  AddParty(command: { readonly caller: string; readonly party: NewParty; readonly by: Actor }): Party;
   /** Removes a party and returns it. Fails with NOT_FOUND. */
-  RemoveParty: {
-    readonly takes: {
-      readonly caller: string;
-      readonly role: PartyRole;
-      readonly partyId: string;
-      readonly by: Actor;
-    };
-    readonly gives: Party;
-  };
+  RemoveParty(command: {
+    readonly caller: string;
+    readonly role: PartyRole;
+    readonly partyId: string;
+    readonly by: Actor;
+  }): Party;
   /** Lists parties in the order of registration. Fails with NOT_FOUND for `filter.caller`. */
-  ListParties: {
-    readonly takes: { readonly filter: PartyFilter; readonly page: PageQuery };
-    readonly gives: Page<Party>;
-  };
+  ListParties(command: { readonly filter: PartyFilter; readonly page: PageQuery }): Page<Party>;
   /**
    * Registers parties. Each replaces the one that had its id; none is removed. With `isTrial` it returns the result and changes
    * nothing. Writes one audit entry, and one more for each replaced party. Fails with VALIDATION_FAILED for `violations` and for
    * unknown names in `callers`, which has one entry per party, all in one error.
    */
-  ImportParties: {
-    readonly takes: {
-      readonly parties: readonly ImportedParty[];
-      readonly callers: readonly NamedCaller[];
-      readonly violations: readonly Violation[];
-      readonly isTrial: boolean;
-      readonly by: Actor;
-    };
-    readonly gives: Imported;
-  };
+  ImportParties(command: {
+    readonly parties: readonly ImportedParty[];
+    readonly callers: readonly NamedCaller[];
+    readonly violations: readonly Violation[];
+    readonly isTrial: boolean;
+    readonly by: Actor;
+  }): Imported;
 }

@@ -85,125 +85,100 @@ export interface CaseSelection {
  */
 export interface ReconciliationCommands {
   /** Returns an instruction and its order in their current state. */
-  FindInstruction: {
-    readonly takes: { readonly instructionId: string };
-    readonly gives: Instruction | undefined;
-  };
+  FindInstruction(command: { readonly instructionId: string }): Instruction | undefined;
   /** Records that an open instruction is being sent. Without a response the order is due at `lookUpAtMs`. */
-  RecordSent: {
-    readonly takes: { readonly instructionId: string; readonly lookUpAtMs: number };
-    readonly gives: undefined;
-  };
+  RecordSent(command: { readonly instructionId: string; readonly lookUpAtMs: number }): undefined;
   /**
    * Records that the provider did not respond. The order is due at `lookUpAtMs`, or at once if it has had more than
    * `notificationCount` notifications.
    */
-  RecordUnanswered: {
-    readonly takes: {
-      readonly escrowId: string;
-      readonly lookUpAtMs: number;
-      readonly notificationCount: number;
-    };
-    readonly gives: undefined;
-  };
+  RecordUnanswered(command: {
+    readonly escrowId: string;
+    readonly lookUpAtMs: number;
+    readonly notificationCount: number;
+  }): undefined;
   /**
    * Applies an update and returns the new case. Returns undefined and changes nothing if the order has left `from`, would become
    * FROZEN although it was cancelled, or needs a review and is not RELEASED.
    */
-  UpdateOrder: {
-    readonly takes: { readonly update: OrderUpdate; readonly at: BusinessTime };
-    readonly gives: EscrowCase | undefined;
-  };
+  UpdateOrder(command: { readonly update: OrderUpdate; readonly at: BusinessTime }): EscrowCase | undefined;
   /** Returns an order to reconcile. */
-  FindCase: { readonly takes: { readonly escrowId: string }; readonly gives: EscrowCase | undefined };
+  FindCase(command: { readonly escrowId: string }): EscrowCase | undefined;
   /**
    * Sets the provider that orders are reconciled with. Fails with ESCROW_STATE_CONFLICT while another provider has orders
    * that are due or need a review.
    */
-  UseProvider: { readonly takes: { readonly name: string }; readonly gives: undefined };
+  UseProvider(command: { readonly name: string }): undefined;
   /** Makes all orders with an open instruction due. */
-  ResumeOpen: { readonly takes: { readonly nowMs: number }; readonly gives: undefined };
+  ResumeOpen(command: { readonly nowMs: number }): undefined;
   /**
    * Lists orders that are due: for each caller at most `perCaller`, oldest due time first. Orders due after `horizonMs`, which
    * a clock that was set back leaves, come last. At most `callers` callers, by id, starting after `after` and wrapping around.
    */
-  ListDue: {
-    readonly takes: {
-      /** Selects the orders whose last attempt failed, or all others. */
-      readonly hasFailed: boolean;
-      readonly nowMs: number;
-      readonly horizonMs: number;
-      /** A caller id; 0 starts with the first caller. */
-      readonly after: number;
-      readonly callers: number;
-      readonly perCaller: number;
-    };
-    readonly gives: readonly DueOrder[];
-  };
+  ListDue(command: {
+    /** Selects the orders whose last attempt failed, or all others. */
+    readonly hasFailed: boolean;
+    readonly nowMs: number;
+    readonly horizonMs: number;
+    /** A caller id; 0 starts with the first caller. */
+    readonly after: number;
+    readonly callers: number;
+    readonly perCaller: number;
+  }): readonly DueOrder[];
   /**
    * Lists one of `shares` parts, from 0, of the RELEASED orders with a history entry since `sinceMs` that is the release or
    * later. An order is always in the same part, and neighbours are in different ones.
    */
-  ListReleased: {
-    readonly takes: { readonly share: number; readonly shares: number; readonly sinceMs: number };
-    readonly gives: readonly string[];
-  };
+  ListReleased(command: {
+    readonly share: number;
+    readonly shares: number;
+    readonly sinceMs: number;
+  }): readonly string[];
   /**
    * Remembers a notification for `notificationRetentionS` and makes its order due. For a buyer, named by provider ids, these
    * are the orders opened since `openedSinceMs` that are RELEASED or have an open RELEASE. Returns whether it is new.
    */
-  TakeNotification: {
-    readonly takes: {
-      readonly eventId: string;
-      readonly about:
-        | { readonly holdId: string }
-        | { readonly reference: string }
-        | { readonly buyer: ProviderIds; readonly openedSinceMs: number };
-      readonly nowMs: number;
-    };
-    readonly gives: boolean;
-  };
+  TakeNotification(command: {
+    readonly eventId: string;
+    readonly about:
+      | { readonly holdId: string }
+      | { readonly reference: string }
+      | { readonly buyer: ProviderIds; readonly openedSinceMs: number };
+    readonly nowMs: number;
+  }): boolean;
   /**
    * Applies an operator's decision about an order that needs a review, with an audit entry. Fails with ESCROW_NOT_FOUND, and
    * with ESCROW_STATE_CONFLICT as `planDecision` says.
    */
-  Decide: {
-    readonly takes: {
-      readonly by: Actor;
-      readonly escrowId: string;
-      readonly decision: Decision;
-      readonly instructionId: string;
-      readonly nowMs: number;
-    };
-    readonly gives: EscrowCase;
-  };
+  Decide(command: {
+    readonly by: Actor;
+    readonly escrowId: string;
+    readonly decision: Decision;
+    readonly instructionId: string;
+    readonly nowMs: number;
+  }): EscrowCase;
   /**
    * Closes an UNPAID order without a provider status and makes it due, so that a late hold is released to the buyer. Fails with
    * ESCROW_NOT_FOUND, and with ESCROW_STATE_CONFLICT as `errorToClose` says.
    */
-  CloseOrder: {
-    readonly takes: { readonly by: Actor; readonly escrowId: string; readonly at: BusinessTime };
-    readonly gives: EscrowCase;
-  };
+  CloseOrder(command: {
+    readonly by: Actor;
+    readonly escrowId: string;
+    readonly at: BusinessTime;
+  }): EscrowCase;
   /**
    * Ends an order as an operator confirms, as `planEnd` says, with an audit entry. If the state changes, the history marks it
    * as confirmed by an operator, RELEASED adds the TRANSFER record, and the order is due once more. Fails with
    * ESCROW_NOT_FOUND, and with ESCROW_STATE_CONFLICT as `planEnd` says.
    */
-  EndOrder: {
-    readonly takes: {
-      readonly by: Actor;
-      readonly escrowId: string;
-      readonly end: OrderEnd;
-      /** SHA-256 of the proof, 64 lower-case hexadecimal digits. */
-      readonly evidence: string;
-      readonly at: BusinessTime;
-    };
-    readonly gives: EscrowCase;
-  };
+  EndOrder(command: {
+    readonly by: Actor;
+    readonly escrowId: string;
+    readonly end: OrderEnd;
+    /** SHA-256 of the proof, 64 lower-case hexadecimal digits. */
+    readonly evidence: string;
+    readonly at: BusinessTime;
+  }): EscrowCase;
   /** Lists orders, newest first. */
-  ListCases: {
-    readonly takes: { readonly selection: CaseSelection; readonly page: PageQuery };
-    readonly gives: Page<EscrowCase>;
-  };
+  ListCases(command: { readonly selection: CaseSelection; readonly page: PageQuery }): Page<EscrowCase>;
 }

@@ -137,21 +137,24 @@ export interface Commands
     EventCommands,
     WebhookCommands {
   /** Fails with the given error: for an invalid call whose nonce and quota are to be used up all the same. */
-  Reject: { readonly takes: { readonly apiError: ApiErrorData }; readonly gives: never };
+  Reject(command: { readonly apiError: ApiErrorData }): never;
   /** Writes to disk and changes nothing: proves that the store can write. */
-  RewriteNothing: { readonly takes: object; readonly gives: undefined };
+  RewriteNothing(): undefined;
 }
 
 /** Names of commands. */
 export type Kind = keyof Commands;
 
+/** What a command takes. */
+export type Taken<K extends Kind> = Commands[K] extends (command: infer Takes) => unknown ? Takes : never;
+
 /** A command as plain data, which can be sent to another thread. */
 export type Command<K extends Kind = Kind> = {
-  [Name in K]: { readonly kind: Name } & Commands[Name]['takes'];
+  [Name in K]: { readonly kind: Name } & Taken<Name>;
 }[K];
 
 /** The result of a command. */
-export type Result<K extends Kind = Kind> = Commands[K]['gives'];
+export type Result<K extends Kind = Kind> = ReturnType<Commands[K]>;
 
 /** Shares of the store besides those of callers, whose ids are positive. */
 export const shares = {

@@ -170,69 +170,53 @@ export interface WebhookTest {
 /** Webhook endpoints and their deliveries. */
 export interface WebhookCommands {
   /** Adds an endpoint. It is sent the events that happen from then on. Fails with WEBHOOKS_EXHAUSTED. */
-  AddWebhook: {
-    readonly takes: { readonly owner: number; readonly webhook: NewWebhook };
-    readonly gives: StoredWebhook;
-  };
+  AddWebhook(command: { readonly owner: number; readonly webhook: NewWebhook }): StoredWebhook;
   /** Lists the endpoints of `owner`, or of all callers if that is undefined, oldest first. */
-  ListWebhooks: {
-    readonly takes: {
-      readonly owner: number | undefined;
-      /** Only those with this status; undefined for all. */
-      readonly status?: WebhookStatus | undefined;
-      /** Only ENABLED ones whose last attempt failed. */
-      readonly isFailing?: boolean;
-      readonly page: PageQuery;
-    };
-    readonly gives: Page<StoredWebhook>;
-  };
+  ListWebhooks(command: {
+    readonly owner: number | undefined;
+    /** Only those with this status; undefined for all. */
+    readonly status?: WebhookStatus | undefined;
+    /** Only ENABLED ones whose last attempt failed. */
+    readonly isFailing?: boolean;
+    readonly page: PageQuery;
+  }): Page<StoredWebhook>;
   /** Fails with WEBHOOK_NOT_FOUND. */
-  FindWebhook: { readonly takes: WebhookName; readonly gives: StoredWebhook };
+  FindWebhook(command: WebhookName): StoredWebhook;
   /**
    * Changes an endpoint. Disabling it sets PENDING and WAITING deliveries to FAILED. Enabling it starts after the newest
    * event. A new URL resets its failures. If an operator disables it, the owner gets an event. Fails with WEBHOOK_NOT_FOUND.
    */
-  ChangeWebhook: {
-    readonly takes: WebhookName & {
+  ChangeWebhook(
+    command: WebhookName & {
       readonly change: WebhookChange;
       readonly by?: WebhookOperator | undefined;
-    };
-    readonly gives: StoredWebhook;
-  };
+    },
+  ): StoredWebhook;
   /** Finds the endpoint to test. Fails with WEBHOOK_NOT_FOUND. */
-  BeginWebhookTest: {
-    readonly takes: WebhookName & { readonly eventId: string };
-    readonly gives: WebhookTest;
-  };
+  BeginWebhookTest(command: WebhookName & { readonly eventId: string }): WebhookTest;
   /** Returns the result of a test, so that it is stored under the Idempotency-Key of the call. */
-  EndWebhookTest: {
-    readonly takes: { readonly eventId: string; readonly result: WebhookTestResult };
-    readonly gives: WebhookTest;
-  };
+  EndWebhookTest(command: { readonly eventId: string; readonly result: WebhookTestResult }): WebhookTest;
   /**
    * Replaces the secret. The previous one is valid until `previousEndsAtS`, earlier ones are not. Fails with WEBHOOK_NOT_FOUND.
    */
-  RotateWebhookSecret: {
-    readonly takes: WebhookName & {
+  RotateWebhookSecret(
+    command: WebhookName & {
       readonly sealedSecret: Uint8Array;
       readonly previousEndsAtS: number;
       readonly by?: WebhookOperator | undefined;
-    };
-    readonly gives: StoredWebhook;
-  };
+    },
+  ): StoredWebhook;
   /**
    * Deletes up to `deletedPerRequest` deliveries of an endpoint, and the endpoint with the last of them. Repeat it until
    * `isDone`. Fails with WEBHOOK_NOT_FOUND.
    */
-  DeleteWebhook: {
-    readonly takes: WebhookName & { readonly by?: WebhookOperator | undefined };
-    readonly gives: { readonly isDone: boolean };
+  DeleteWebhook(command: WebhookName & { readonly by?: WebhookOperator | undefined }): {
+    readonly isDone: boolean;
   };
   /** Newest event first; a page of those of one status may be short, and not the last. Refused with WEBHOOK_NOT_FOUND. */
-  ListDeliveries: {
-    readonly takes: WebhookName & { readonly status: DeliveryStatus | undefined; readonly page: PageQuery };
-    readonly gives: Page<StoredDelivery>;
-  };
+  ListDeliveries(
+    command: WebhookName & { readonly status: DeliveryStatus | undefined; readonly page: PageQuery },
+  ): Page<StoredDelivery>;
   /**
    * Schedules one event again, or all events since a time or in a range that the endpoint subscribes to, that were tried or
    * skipped, and that are not DELIVERED. They are due at once, in order per resource, with their attempts reset. One request
@@ -240,38 +224,31 @@ export interface WebhookCommands {
    * WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, and with VALIDATION_FAILED for a sequence after the newest event or
    * of a type that the endpoint does not subscribe to.
    */
-  Redeliver: {
-    readonly takes: WebhookName & {
+  Redeliver(
+    command: WebhookName & {
       readonly which: { readonly sequence: number } | { readonly sinceMs: number } | EventRange;
       readonly counted?: number;
       readonly nowMs: number;
       readonly by?: WebhookOperator | undefined;
-    };
-    readonly gives: Redelivered;
-  };
+    },
+  ): Redelivered;
   /** Lists the ENABLED endpoints of active callers, by id. */
-  ListSending: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<SendingWebhook> };
+  ListSending(command: { readonly page: PageQuery }): Page<SendingWebhook>;
   /**
    * Returns up to `limit` deliveries that are due at `nowMs`: retries first, then events since the last claim. The latter become
    * PENDING, or WAITING if an earlier event of their resource is open. A delivery whose event has expired becomes FAILED.
    * `underWay` lists sequences that are being sent; they are left out.
    */
-  ClaimDeliveries: {
-    readonly takes: {
-      readonly id: number;
-      readonly nowMs: number;
-      readonly limit: number;
-      readonly underWay: readonly number[];
-    };
-    readonly gives: WebhookWork;
-  };
+  ClaimDeliveries(command: {
+    readonly id: number;
+    readonly nowMs: number;
+    readonly limit: number;
+    readonly underWay: readonly number[];
+  }): WebhookWork;
   /**
    * Records the results of attempts; idempotent. When a delivery ends, the next one of its resource becomes due. An endpoint
    * whose attempts have all failed for `failingMaxS` is disabled, with an event. Results for a deleted endpoint are ignored.
    * Also deletes some deliveries whose events have expired.
    */
-  RecordAttempts: {
-    readonly takes: { readonly outcomes: readonly DeliveryResult[] };
-    readonly gives: RecordedAttempts;
-  };
+  RecordAttempts(command: { readonly outcomes: readonly DeliveryResult[] }): RecordedAttempts;
 }

@@ -5,7 +5,7 @@ import type { SendingLimits } from './limits.ts';
 import type { StoreBackoff } from './throttle.ts';
 
 /** What recording results led to. */
-export type RecordedResults = WebhookCommands['RecordAttempts']['gives'];
+export type RecordedResults = ReturnType<WebhookCommands['RecordAttempts']>;
 
 interface DeliveryResultsDependencies {
   readonly execute: Execute;

@@ -10,7 +10,7 @@ import { sendingLimits } from '../../../src/events/webhooks/limits.ts';
 import { sealUrl } from '../../../src/keys/webhook-urls.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
-import { type Execute, perform, type Store } from '../../../src/store/store.ts';
+import { type Command, type Execute, perform, type Store } from '../../../src/store/store.ts';
 import type { StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
 import { deliveriesOf, findWebhook, nameOf } from '../../store/promises/endpoints.ts';
 import { addPlatform, fileOne, frozen, noon, resolved } from '../../store/promises/fixtures.ts';
@@ -427,9 +427,9 @@ test('a limited part of the backlog of a slow endpoint is in memory', async (t) 
   const events = 600;
   let most = 0;
   const throughExecute = (execute: Execute): Execute =>
-    (async (command) => {
+    (async (command: Command) => {
       const result = await execute(command);
-      if ('underWay' in command) {
+      if (command.kind === 'ClaimDeliveries') {
         const { due } = result as WebhookWork;
         most = Math.max(most, command.underWay.length + due.length);
       }

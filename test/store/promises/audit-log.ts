@@ -3,7 +3,7 @@ import type { Actor, AuditEntry } from '../../../src/domain/audit-entry.ts';
 import { scopes } from '../../../src/domain/token.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { PageQuery } from '../../../src/store/paging.ts';
-import type { Command, Commands, Kind } from '../../../src/store/store.ts';
+import type { Command, Kind, Taken } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import { businessScopes } from '../../support/tokens.ts';
 import {
@@ -23,7 +23,7 @@ import type { StoreTests, TestStore } from './tests.ts';
 
 /** The commands by which operators change something, be it that their callers may as well. */
 type Governing = {
-  [K in Kind]: Commands[K]['takes'] extends { readonly by?: infer By }
+  [K in Kind]: Taken<K> extends { readonly by?: infer By }
     ? unknown extends By
       ? never
       : Actor extends By
