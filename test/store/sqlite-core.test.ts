@@ -138,16 +138,6 @@ test('a batch is on disk when its replies are sent, and nothing of it before its
   assert.deepEqual(leftIn(after), ['2 listed', 'NONCE_REUSED']);
 });
 
-test('a rejected request keeps its admission, and the others are executed', (t) => {
-  const { batch, dataDir, calls } = openWithClient(t);
-  const before = commitsIn(dataDir);
-  const refused = { kind: 'SetKeyStatus', by: tester, keyId: 'no key', status: 'SUSPENDED' } as const;
-  const replies = batch(file, admitted('n', refused), file, admitted('n'));
-  assert.deepEqual(replies, ['AS-2026-000001', 'NOT_FOUND', 'AS-2026-000002', 'NONCE_REUSED']);
-  assert.equal(calls(), 1);
-  assert.equal(commitsIn(dataDir), before + 1);
-});
-
 /** Commands that fail in their last change with an internal error, by the access of their handlers. */
 const failing: Readonly<Record<string, (instructionId: string) => Command>> = {
   'write without a savepoint': () => toFile({ callerId: 99, caller: 'nobody' }),

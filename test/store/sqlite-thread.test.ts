@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
@@ -106,16 +105,6 @@ test('a store waits for the process that uses its folder', async (t) => {
   await assert.rejects(openThreadedStore({ dataDir, ...sandbox }), DatabaseError);
   lock.release();
   await (await opening).close();
-});
-
-test('a store that cannot be opened leaves its folder free', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const options = { dataDir, ...sandbox };
-  assert.throws(() => createSqliteStore({ ...options, opening: 'EXISTING' }), /no database/);
-  assert.deepEqual(readdirSync(dataDir), []);
-  await createSqliteStore(options).close();
-  assert.throws(() => createSqliteStore({ ...options, currency: 'USD' }), /ARTSEAL_CURRENCY/);
-  await createSqliteStore(options).close();
 });
 
 test('rejections and errors come back from the thread with all their fields', async (t) => {

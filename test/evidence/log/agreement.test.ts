@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
@@ -12,11 +11,9 @@ import {
 import { type PublishedCheckpoint, tryReadCheckpoint } from '../../../src/evidence/log/publication.ts';
 import type { LogKey, LogState } from '../../../src/store/log-commands.ts';
 import type { Command, ReadTree } from '../../../src/store/store.ts';
-import { copyFolder } from '../../support/copy-folder.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type FilingRow, forgeIn, leafOfFiling, rewriteTree } from '../../support/forging.ts';
 import { type NoteKey, noteKey } from '../../support/note-keys.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { createTree, hashOfLeaf } from '../verifier/small-log.ts';
 import { keptIn, type Publishing, startPublishing } from './publishing.ts';
 
@@ -188,20 +185,6 @@ function forge(dataDir: string): void {
     rewriteTree(client, row.leaf_index, data);
   });
 }
-
-test('a service does not start on a database that is older than its file, or was forged', async (t) => {
-  const { dataDir, close } = await startPublishing(t);
-  await close();
-  const service = await startPublishing(t, { dataDir });
-  await service.published(await service.file(4));
-  const lostLog = join(temporaryFolder(t), 'data');
-  copyFolder(dataDir, lostLog);
-  for (const lost of ['-wal', '-shm']) rmSync(`${databaseIn(lostLog)}${lost}`);
-  await service.close();
-  await assert.rejects(startPublishing(t, { dataDir: lostLog }), { kind: 'DATABASE_BEHIND' });
-  forge(dataDir);
-  await assert.rejects(startPublishing(t, { dataDir }), { kind: 'DATABASE_CHANGED' });
-});
 
 /** Advances the clock until the log says why nothing can be signed. */
 const isLogged = (service: Publishing, reason: RegExp) =>

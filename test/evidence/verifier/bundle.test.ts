@@ -242,31 +242,6 @@ test('the leaf of a log event does not prove a record', () => {
   assertFinding({ ...good, leaf, proof: log.proof(0) }, /^HASH_MISMATCH: the leaf is a log event/);
 });
 
-test('a signature of a given key is enough, and an invalid one of a given key is a failure', () => {
-  const [old, next] = [noteKey('log.example/two'), noteKey('log.example/two')];
-  const own = new SmallLog('log.example/two', [old, next]);
-  const bundle = own.bundle(own.record(filingAt(begunS)));
-  const with_ = (...keys: readonly string[]) =>
-    verifyBundle(JSON.stringify(bundle), { keys: keys.map(readVerifierKey) });
-  for (const key of [old, next]) {
-    const found = with_(key.vkey);
-    assert.ok(found.isProven);
-    assert.deepEqual(found.proven.signers, [readVerifierKey(key.vkey)]);
-  }
-  assert.equal(with_(noteKey('log.example/two').vkey).isProven, false);
-  // The signature of the other key is of another text.
-  const forged = `\u2014${next.line('another text\n').slice(1)}`;
-  const proof = `${bundle.proof.trimEnd().split('\n').slice(0, -1).join('\n')}\n${forged}`;
-  const found = verifyBundle(JSON.stringify({ ...bundle, proof }), {
-    keys: [old, next].map(({ vkey }) => readVerifierKey(vkey)),
-  });
-  assert.deepEqual(found.isProven ? undefined : found.kind, 'BAD_SIGNATURE');
-  assert.equal(
-    verifyBundle(JSON.stringify({ ...bundle, proof }), { keys: [readVerifierKey(old.vkey)] }).isProven,
-    true,
-  );
-});
-
 test('a key of another name does not sign for this log', () => {
   const other = noteKey('log.example/other');
   const own = new SmallLog('log.example/artworks', [other]);

@@ -77,12 +77,6 @@ export async function openGallery(test: Cleanup, engine: StoreEngine) {
   return { store, by: await addPlatform(store, 'gallery'), dataDir };
 }
 
-/** Opens a store with an order of the platform `gallery` in a state. */
-export async function openOrder(test: Cleanup, engine: StoreEngine, state: EscrowState = 'UNPAID') {
-  const opened = await openGallery(test, engine);
-  return { ...opened, ...(await orderIn(opened.store, opened.by, state)) };
-}
-
 /** Records that the provider did not respond about an order, which had so many notifications when it was asked. */
 export async function unanswered(store: Store, escrowId: string, lookUpAtMs: number, notificationCount = 0) {
   await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount });

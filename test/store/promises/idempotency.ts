@@ -2,14 +2,19 @@ import assert from 'node:assert/strict';
 import { type Reason, reasons } from '../../../src/domain/reason.ts';
 import { type Command, type Executed, idempotencyRetentionS } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
-import { newKey, newToken, newWebhook, nowS, toFile, toOpen, toTrial, underKey } from './fixtures.ts';
+import { newKey, newToken, newWebhook, nowS, toFile, toTrial, underKey } from './fixtures.ts';
 import type { StoreTests } from './tests.ts';
 
 const other = new Uint8Array(32).fill(2);
 
 const refusing = (reason: Reason): Command<'Reject'> => ({
   kind: 'Reject',
-  apiError: { reason, message: `because of ${reason}`, hints: { retryAfterS: 3 } },
+  apiError: {
+    ...{ reason, message: `because of ${reason}` },
+    ...(reason === 'VALIDATION_FAILED'
+      ? { hints: {}, violations: [{ field: 'amount', rule: 'must be at least 1' }] }
+      : { hints: { retryAfterS: 3 } }),
+  },
 });
 
 /** HTTP statuses of errors that are not final. */
@@ -86,18 +91,6 @@ export function idempotencyPromises({ test }: StoreTests): void {
     assert.equal((await store.filingPages()).flat().length, 2);
   });
 
-  test('a replay gets the first result even if the state has changed', async (store) => {
-    const { keyId } = store.gallery;
-    const suspend = underKey(1, 'k', { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' });
-    await store.done(suspend);
-    await store.setKeyStatus(keyId, 'ACTIVE');
-    assert.partialDeepStrictEqual(await store.done(suspend), {
-      result: { status: 'SUSPENDED' },
-      isReplay: true,
-    });
-    assert.equal(store.findKey(store.gallery.apiKey)?.status, 'ACTIVE');
-  });
-
   test('a replay gets the first error if its reason is final, and is executed otherwise', async (store) => {
     const tried = Object.entries(reasons) as [Reason, { http: number }][];
     await Promise.all(
@@ -109,25 +102,6 @@ export function idempotencyPromises({ test }: StoreTests): void {
         if (passing.includes(http)) assert.match(replyOf(again), /^AS-2026-[0-9]{6}$/, reason);
         else assert.deepEqual(again.outcome, { kind: 'REJECTED', apiError, isReplay: true });
       }),
-    );
-  });
-
-  test('a replay gets the violations of the first call', async (store) => {
-    const { filingNo, escrowId } = await store.orderIn(store.gallery, 'UNPAID');
-    const violations = [{ field: 'amount', rule: 'must be at least 1' }];
-    const invalid = underKey(1, 'invalid', toOpen(store.gallery, filingNo, { violations }));
-    const conflicting = underKey(1, 'conflict', toOpen(store.gallery, filingNo));
-    const repeat = async () =>
-      Promise.all([invalid, conflicting].map(async (unit) => (await store.execute(unit)).outcome));
-    const first = await repeat();
-    assert.partialDeepStrictEqual(first, [
-      { kind: 'REJECTED', apiError: { reason: 'VALIDATION_FAILED', violations }, isReplay: false },
-      { kind: 'REJECTED', apiError: { reason: 'ESCROW_ACTIVE' }, isReplay: false },
-    ]);
-    await store.settled(escrowId, { to: 'CLOSED' });
-    assert.deepEqual(
-      await repeat(),
-      first.map((outcome) => ({ ...outcome, isReplay: true })),
     );
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Scope, scopes } from '../../../src/domain/token.ts';
 import { tester } from '../../support/audit-log.ts';
-import { firstPage, newKey, newToken, nowS, refused } from './fixtures.ts';
+import { firstPage, newKey, newToken, refused } from './fixtures.ts';
 import type { StoreTests } from './tests.ts';
 
 const byPlace = (one: Scope, other: Scope) => scopes.indexOf(one) - scopes.indexOf(other);
@@ -71,28 +71,6 @@ export function keyAndTokenPromises({ test }: StoreTests): void {
       Buffer.from(store.findKey(fresh.apiKey)?.sealedSecret ?? []),
       Buffer.from(fresh.sealedSecret),
     );
-  });
-
-  test('a suspended key is rotated to a suspended one, and each can be resumed', async (store) => {
-    await store.setKeyStatus(store.gallery.keyId, 'SUSPENDED');
-    const fresh = await store.rotateKey(store.gallery.keyId);
-    assert.equal(fresh.status, 'SUSPENDED');
-    const statusesNow = async () =>
-      Promise.all([store.gallery, fresh].map(async ({ apiKey }) => store.findKey(apiKey)?.status));
-    assert.deepEqual(await statusesNow(), ['SUSPENDED', 'SUSPENDED']);
-    await store.setKeyStatus(fresh.keyId, 'ACTIVE');
-    assert.deepEqual(await statusesNow(), ['SUSPENDED', 'ACTIVE']);
-  });
-
-  test('a further rotation does not prolong a key, and an expired key cannot be rotated', async (store) => {
-    const endsAtS = nowS + 60;
-    for (const laterS of [0, 60]) {
-      await store.rotateKey(store.gallery.keyId, newKey(), endsAtS + laterS);
-      assert.equal(store.findKey(store.gallery.apiKey)?.expiresAtS, endsAtS);
-    }
-    const late = newKey({ createdAtS: endsAtS });
-    await refused(store.rotateKey(store.gallery.keyId, late), 'VALIDATION_FAILED');
-    assert.equal(store.findKey(late.apiKey), undefined);
   });
 
   test('a token is found by its hash until it is revoked, and keeps the time of the first revocation', async (store) => {

@@ -107,19 +107,12 @@ export function metricPromises({ storeTest, test }: StoreTests): void {
       const at = { ...noon, atMs: noon.atMs - seconds * 1_000 };
       return store.perform(toOpen(store.gallery, await filingNo(), { at }));
     };
-    const agesS = [2_000_000, 604_801, 604_800, 604_799, 86_401, 3_601, 700, 601, 600, 599, 0];
+    // The last one was opened while the clock was ahead.
+    const agesS = [2_000_000, 604_801, 604_800, 604_799, 86_401, 3_601, 700, 601, 600, 599, 0, -90_000];
     for (const age of agesS) await openAgo(age);
     const [unpaid, held] = (await metricsOf(store)).openOrders;
-    assert.deepEqual(unpaid, { state: 'UNPAID', counts: [2, 3, 1, 2, 3] });
+    assert.deepEqual(unpaid, { state: 'UNPAID', counts: [3, 3, 1, 2, 3] });
     assert.deepEqual(held?.counts, [0, 0, 0, 0, 0]);
-  });
-
-  test('an order that was opened with a clock ahead is counted once', async (store) => {
-    for (const secondsAgo of [700, -90_000, 4_000, 90_000, 10]) {
-      const at = { ...noon, atMs: noon.atMs - secondsAgo * 1_000 };
-      await store.perform(toOpen(store.gallery, await store.fileOne(store.gallery), { at }));
-    }
-    assert.equal(countsOf(await metricsOf(store)).UNPAID, 5);
   });
 
   test('metrics count the orders in review and have the next due time', async (store) => {
