@@ -1,37 +1,26 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import type Sqlite from 'better-sqlite3';
 import { yearOf } from '../../src/domain/calendar.ts';
 import type { BusinessTime } from '../../src/store/filing-commands.ts';
-import { perform } from '../../src/store/store.ts';
 import { sqliteInThisThread } from './engines.ts';
-import {
-  acceptClock,
-  addPlatform,
-  fileOne,
-  noon,
-  openGallery,
-  refused,
-  resolved,
-  settled,
-  toFile,
-  toOpen,
-  yearsAgo,
-} from './promises/fixtures.ts';
+import { noon, refused, toOpen, yearsAgo } from './promises/fixtures.ts';
+import { type GalleryStore, storeTests } from './promises/tests.ts';
 import { openRaw } from './raw-database.ts';
 
-/** A database with a filing that was sold, and a connection that has nothing to do with the service. */
-async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
-  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
-  const { filingNo } = await perform(store, toFile(by, at));
-  const { order } = await perform(store, toOpen(by, filingNo, { at }));
-  await settled(store, order.escrowId, { to: 'FROZEN' }, at);
-  await resolved(store, by, order.escrowId, 'RELEASE', at);
+const { test } = storeTests(sqliteInThisThread);
+
+/** Files and sells a filing. Returns a connection to its database that has nothing to do with the service. */
+async function filedDatabase(t: TestContext, store: GalleryStore, at: BusinessTime = noon) {
+  const by = store.gallery;
+  const { order } = await store.perform(toOpen(by, await store.fileOne(by, at), { at }));
+  await store.settled(order.escrowId, { to: 'FROZEN' }, at);
+  await store.resolved(by, order.escrowId, 'RELEASE', at);
   await store.close();
-  const raw = openRaw(t, dataDir);
+  const raw = openRaw(t, store.dataDir);
   raw.pragma('recursive_triggers = OFF');
   raw.pragma('foreign_keys = OFF');
-  return { raw, filingNo };
+  return raw;
 }
 
 const snapshot = (raw: Sqlite.Database) =>
@@ -87,8 +76,8 @@ const forbidden: Record<string, string> = {
   'INSERT OR REPLACE of the history of an order': `INSERT OR REPLACE INTO escrow_change ${forgedChange}`,
 };
 
-test('the database rejects changes of what was recorded, from any connection', async (t) => {
-  const { raw } = await filedDatabase(t);
+test('the database rejects changes of what was recorded, from any connection', async (store, t) => {
+  const raw = await filedDatabase(t, store);
   const before = snapshot(raw);
   for (const [what, statement] of Object.entries(forbidden)) {
     assert.throws(() => raw.exec(statement), { code: 'SQLITE_CONSTRAINT_TRIGGER' }, what);
@@ -103,8 +92,8 @@ function rejectsEach(raw: Sqlite.Database, message: RegExp, ...statements: reado
   for (const statement of statements) assert.throws(() => raw.exec(statement), message, statement);
 }
 
-test('records older than five years may be deleted, but not changed', async (t) => {
-  const { raw } = await filedDatabase(t, yearsAgo(5, -2));
+test('records older than five years may be deleted, but not changed', async (store, t) => {
+  const raw = await filedDatabase(t, store, yearsAgo(5, -2));
   const changes = [
     "filing SET author = 'Forger'",
     "provenance_record SET at = ''",
@@ -118,8 +107,8 @@ test('records older than five years may be deleted, but not changed', async (t) 
   assert.notDeepEqual(leaves, []);
 });
 
-test('a filing older than five years may be erased as a whole, once', async (t) => {
-  const { raw } = await filedDatabase(t, yearsAgo(5, -2));
+test('a filing older than five years may be erased as a whole, once', async (store, t) => {
+  const raw = await filedDatabase(t, store, yearsAgo(5, -2));
   const inPart = ["UPDATE filing SET author = '', erased_at_s = 1", 'UPDATE filing SET salt = NULL'];
   rejectsEach(raw, /never changes/, ...inPart);
   raw.exec(`UPDATE filing SET ${erased}, erased_at_s = 1; UPDATE provenance_record SET salt = NULL`);
@@ -131,35 +120,35 @@ test('a filing older than five years may be erased as a whole, once', async (t) 
   rejectsEach(raw, /never changes/, ...again);
 });
 
-test('records of almost five years may not be deleted', async (t) => {
-  const { raw } = await filedDatabase(t, yearsAgo(5, 2));
+test('records of almost five years may not be deleted', async (store, t) => {
+  const raw = await filedDatabase(t, store, yearsAgo(5, 2));
   rejectsEach(raw, /five years/, ...deletions);
 });
 
-test('numbers continue after the last one although earlier filings were deleted', async (t) => {
-  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
+test('numbers continue after the last one although earlier filings were deleted', async (store, t) => {
+  const by = store.gallery;
   const at = yearsAgo(5, -2);
-  const first = await fileOne(store, by, at);
-  await fileOne(store, by, at);
-  const raw = openRaw(t, dataDir);
+  const first = await store.fileOne(by, at);
+  await store.fileOne(by, at);
+  const raw = openRaw(t, store.dataDir);
   raw.prepare('DELETE FROM filing WHERE filing_no = ?').run(first);
-  assert.equal(await fileOne(store, by, at), first.replace(/1$/, '3'));
+  assert.equal(await store.fileOne(by, at), first.replace(/1$/, '3'));
 });
 
-test('a list is not returned if a filing is missing, although it was six years old', async (t) => {
-  const { store, by: mine, dataDir } = await openGallery(t, sqliteInThisThread);
-  const other = await addPlatform(store, 'auction house');
+test('a list is not returned if a filing is missing, although it was six years old', async (store, t) => {
+  const mine = store.gallery;
+  const other = await store.addPlatform('auction house');
   const [before, now] = [yearsAgo(6, 0), yearsAgo(0, 0)];
   const file = async (by: typeof mine, at: typeof now) => {
-    await acceptClock(store, at);
-    return fileOne(store, by, at);
+    await store.acceptClock(at);
+    return store.fileOne(by, at);
   };
   for (let id = 1; id <= 4; id += 1) await file(mine, before);
   const latest = await file(mine, now);
-  const raw = openRaw(t, dataDir);
+  const raw = openRaw(t, store.dataDir);
   const list = async (owner: number | undefined, from?: number, year?: number) => {
     const page = { from, size: 10 };
-    const { items } = await perform(store, { kind: 'ListFilings', filter: { owner, year }, page });
+    const { items } = await store.perform({ kind: 'ListFilings', filter: { owner, year }, page });
     return items.map(({ filingNo }) => filingNo);
   };
   raw.exec('DELETE FROM filing WHERE id <= 3');

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { leafRanges, readLeafRanges } from '../../src/domain/leaf.ts';
-import { perform } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { sqliteInThisThread } from './engines.ts';
-import { acceptClock, fileOne, noon, openGallery, painting, time } from './promises/fixtures.ts';
+import { noon, painting, time } from './promises/fixtures.ts';
+import { storeTests } from './promises/tests.ts';
 import { openRaw } from './raw-database.ts';
 
-test('each event that lists erased leaves fits into a tile, however many records were erased', async (t) => {
-  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
-  const filingNo = await fileOne(store, by, time('2015-06-01T12:00:00+00:00'));
-  await acceptClock(store, noon);
-  const raw = openRaw(t, dataDir);
+const { test } = storeTests(sqliteInThisThread);
+
+test('each event that lists erased leaves fits into a tile, however many records were erased', async (store, t) => {
+  const by = store.gallery;
+  const filingNo = await store.fileOne(by, time('2015-06-01T12:00:00+00:00'));
+  await store.acceptClock(noon);
+  const raw = openRaw(t, store.dataDir);
   // The longest indexes, with no two in a range.
   const indexes = Array.from({ length: 10_000 }, (_, nth) => Number.MAX_SAFE_INTEGER - 2 * nth);
   const insert = raw.prepare(
@@ -22,14 +23,14 @@ test('each event that lists erased leaves fits into a tile, however many records
   raw.transaction(() => {
     for (const [nth, index] of indexes.entries()) insert.run(filingNo, nth + 2, BigInt(index));
   })();
-  const gone = await perform(store, {
+  const gone = await store.perform({
     kind: 'EraseFilings',
     by: { ...tester, atS: noon.atMs / 1_000 },
     filingNos: [filingNo],
   });
   assert.deepEqual(gone, [{ filingNo, records: 10_001 }]);
-  const { size } = await perform(store, { kind: 'GetTree' });
-  const leaves = (await perform(store, { kind: 'ReadLeaves', index: 3, width: size - 3 })) ?? [];
+  const { size } = await store.perform({ kind: 'GetTree' });
+  const leaves = (await store.perform({ kind: 'ReadLeaves', index: 3, width: size - 3 })) ?? [];
   const events = leaves.map((leaf) => ({ bytes: Buffer.byteLength(leaf), ...JSON.parse(leaf) }));
   assert.equal(events.length, 4);
   const listed: number[] = [];
@@ -43,31 +44,31 @@ test('each event that lists erased leaves fits into a tile, however many records
   assert.equal(leafRanges(listed), leafRanges([1, ...indexes]));
 });
 
-test('an erasure empties the write-ahead log, or later if another process reads the database', async (t) => {
-  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
+test('an erasure empties the write-ahead log, or later if another process reads the database', async (store, t) => {
+  const by = store.gallery;
   const author = 'who is to be forgotten';
   const at = time('2015-06-01T12:00:00+00:00');
   const file = async () => {
     const artwork = { ...painting, author };
-    return (await perform(store, { kind: 'FileArtwork', artwork, at, by })).filingNo;
+    return (await store.perform({ kind: 'FileArtwork', artwork, at, by })).filingNo;
   };
   const [first, second] = [await file(), await file()];
-  await acceptClock(store, noon);
+  await store.acceptClock(noon);
   const atS = noon.atMs / 1_000;
   const erase = (filingNo: string) =>
-    perform(store, { kind: 'EraseFilings', by: { ...tester, atS }, filingNos: [filingNo] });
-  const logBytes = () => statSync(join(dataDir, 'artseal.db-wal')).size;
-  const raw = openRaw(t, dataDir);
+    store.perform({ kind: 'EraseFilings', by: { ...tester, atS }, filingNos: [filingNo] });
+  const logBytes = () => statSync(join(store.dataDir, 'artseal.db-wal')).size;
+  const raw = openRaw(t, store.dataDir);
   raw.exec('BEGIN');
   raw.prepare('SELECT count(*) FROM filing').get();
   await erase(first);
   assert.ok(logBytes() > 0);
-  await perform(store, { kind: 'GetTree' });
+  await store.perform({ kind: 'GetTree' });
   assert.ok(logBytes() > 0);
   raw.exec('COMMIT');
-  await perform(store, { kind: 'GetTree' });
+  await store.perform({ kind: 'GetTree' });
   assert.equal(logBytes(), 0);
   await erase(second);
   assert.equal(logBytes(), 0);
-  assert.ok(!readFileSync(join(dataDir, 'artseal.db')).includes(author));
+  assert.ok(!readFileSync(join(store.dataDir, 'artseal.db')).includes(author));
 });

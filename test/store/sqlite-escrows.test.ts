@@ -1,31 +1,12 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
-import { type Command, perform } from '../../src/store/store.ts';
+import type { Command } from '../../src/store/store.ts';
 import { plansOf } from '../support/statement.ts';
 import { sqliteInThisThread } from './engines.ts';
-import {
-  anyOrder,
-  caseOf,
-  endedAs,
-  frozen,
-  inNeed,
-  notify,
-  opened,
-  openGallery,
-  settlementOf,
-  stopped,
-  toListDue,
-  toResolve,
-  transfersOf,
-  updateOrder,
-} from './promises/fixtures.ts';
+import { anyOrder, endedAs, inNeed, settlementOf, toListDue, toResolve } from './promises/fixtures.ts';
+import { storeTests } from './promises/tests.ts';
 import { openRaw } from './raw-database.ts';
 
-/** A store with a platform, and another connection to its database. */
-async function openWithRaw(t: TestContext) {
-  const { dataDir, ...opened } = await openGallery(t, sqliteInThisThread);
-  return { ...opened, raw: openRaw(t, dataDir) };
-}
+const { test } = storeTests(sqliteInThisThread);
 
 /** Instructions of an order with a confirmed FREEZE: those that may be there, and those that the database rejects beside them. */
 const exclusions: readonly (readonly [allowed: readonly string[], rejected: readonly string[]])[] = [
@@ -55,9 +36,9 @@ const exclusions: readonly (readonly [allowed: readonly string[], rejected: read
 const unique = { code: 'SQLITE_CONSTRAINT_UNIQUE' };
 
 for (const [allowed, rejected] of exclusions)
-  test(`beside ${allowed.join(' and ') || 'a FREEZE'} the database rejects ${rejected.join(', ')}`, async (t) => {
-    const { store, by, raw } = await openWithRaw(t);
-    await frozen(store, by);
+  test(`beside ${allowed.join(' and ') || 'a FREEZE'} the database rejects ${rejected.join(', ')}`, async (store, t) => {
+    const raw = openRaw(t, store.dataDir);
+    await store.frozen(store.gallery);
     const insert = (instruction: string, id = instruction) =>
       raw
         .prepare(
@@ -69,9 +50,9 @@ for (const [allowed, rejected] of exclusions)
     for (const instruction of rejected) assert.throws(() => insert(instruction, 'another'), unique);
   });
 
-test('the database rejects a second order of a filing that is UNPAID or FROZEN', async (t) => {
-  const { store, by, raw } = await openWithRaw(t);
-  await opened(store, by);
+test('the database rejects a second order of a filing that is UNPAID or FROZEN', async (store, t) => {
+  const raw = openRaw(t, store.dataDir);
+  await store.opened(store.gallery);
   const columns = 'filing_no, caller_id, type, amount, buyer_id, seller_id, timestamp';
   const insert = (state: string) =>
     raw.exec(
@@ -82,28 +63,28 @@ test('the database rejects a second order of a filing that is UNPAID or FROZEN',
 });
 
 for (const table of ['provenance_record', 'escrow_change']) {
-  test(`an update whose ${table} cannot be stored changes nothing`, async (t) => {
-    const { store, by, raw } = await openWithRaw(t);
-    const { escrowId, filingNo } = await frozen(store, by);
-    await perform(store, toResolve(by, 'RELEASE', escrowId));
-    const before = await caseOf(store, escrowId);
+  test(`an update whose ${table} cannot be stored changes nothing`, async (store, t) => {
+    const raw = openRaw(t, store.dataDir);
+    const { escrowId, filingNo } = await store.frozen(store.gallery);
+    await store.perform(toResolve(store.gallery, 'RELEASE', escrowId));
+    const before = await store.caseOf(escrowId);
     const update = settlementOf(before, { to: 'RELEASED', ended: endedAs('CONFIRMED', before) });
     raw.exec(`CREATE TRIGGER nothing_more BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'no'); END`);
-    await assert.rejects(updateOrder(store, update));
-    assert.deepEqual(await caseOf(store, escrowId), before);
+    await assert.rejects(store.updateOrder(update));
+    assert.deepEqual(await store.caseOf(escrowId), before);
     raw.exec('DROP TRIGGER nothing_more');
-    assert.equal((await updateOrder(store, update))?.order.state, 'RELEASED');
-    assert.equal(await transfersOf(store, filingNo), 1);
+    assert.equal((await store.updateOrder(update))?.order.state, 'RELEASED');
+    assert.equal(await store.transfersOf(filingNo), 1);
   });
 }
 
-test('new notifications delete expired ones', async (t) => {
-  const { store, raw } = await openWithRaw(t);
+test('new notifications delete expired ones', async (store, t) => {
+  const raw = openRaw(t, store.dataDir);
   const nowMs = 1_790_000_000_000;
   const monthMs = 31 * 86_400_000;
   const notifyAll = (count: number, name: string, atMs: number) =>
     Promise.all(
-      Array.from({ length: count }, (_, place) => notify(store, `${name} ${place}`, { holdId: 'x' }, atMs)),
+      Array.from({ length: count }, (_, place) => store.notify(`${name} ${place}`, { holdId: 'x' }, atMs)),
     );
   await notifyAll(20, 'old', nowMs);
   await notifyAll(10, 'new', nowMs + monthMs);
@@ -180,12 +161,13 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
   ],
 };
 
-test('commands find orders by indexes and sort nothing', async (t) => {
-  const { store, by, raw } = await openWithRaw(t);
-  for (let count = 0; count < 3; count += 1) await stopped(store, (await frozen(store, by)).escrowId);
-  const { escrowId, holdId } = await opened(store, by);
+test('commands find orders by indexes and sort nothing', async (store, t) => {
+  const raw = openRaw(t, store.dataDir);
+  for (let count = 0; count < 3; count += 1)
+    await store.stopped((await store.frozen(store.gallery)).escrowId);
+  const { escrowId, holdId } = await store.opened(store.gallery);
   for (const [what, [command, index]] of Object.entries(lookUps)) {
-    const plans = await plansOf(t, raw, () => perform(store, command(escrowId, holdId)));
+    const plans = await plansOf(t, raw, () => store.perform(command(escrowId, holdId)));
     for (const { source, detail } of plans)
       assert.doesNotMatch(detail, /^SCAN|TEMP B-TREE/, `${what}: ${source}`);
     const details = plans.map(({ detail }) => detail).join('\n');

@@ -3,56 +3,46 @@ import { test } from 'node:test';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
 import { pageOf } from '../../src/store/sqlite/paging.ts';
-import { perform } from '../../src/store/store.ts';
 import { sqliteInThisThread } from './engines.ts';
-import {
-  anyOrder,
-  fileOne,
-  firstPage,
-  nowS,
-  opened,
-  openGallery,
-  openStore,
-  refused,
-  settled,
-  time,
-  toFile,
-  toOpen,
-} from './promises/fixtures.ts';
+import { anyOrder, firstPage, nowS, refused, time, toFile, toOpen } from './promises/fixtures.ts';
+import { storeTests } from './promises/tests.ts';
 import { openRaw } from './raw-database.ts';
 
-test('after the last number of a year, filings and orders are rejected and nothing is stored', async (t) => {
-  const { store: first, by, dataDir } = await openGallery(t, sqliteInThisThread);
-  const filingNo = await fileOne(first, by);
-  await first.close();
-  const raw = openRaw(t, dataDir);
-  const log = createEvidenceLog(drizzle({ client: raw }));
-  const record = { kind: 'FILING', number: 'AS-2026-999998', sequence: 1, atS: nowS } as const;
-  const { leafIndex } = log.appendRecord({ ...record, evidenceHash: '00'.repeat(32) });
-  log.write();
-  raw.exec(`INSERT INTO filing
+storeTests(sqliteInThisThread).test(
+  'after the last number of a year, filings and orders are rejected and nothing is stored',
+  async (first, t) => {
+    const by = first.gallery;
+    const filingNo = await first.fileOne(by);
+    await first.close();
+    const raw = openRaw(t, first.dataDir);
+    const log = createEvidenceLog(drizzle({ client: raw }));
+    const record = { kind: 'FILING', number: 'AS-2026-999998', sequence: 1, atS: nowS } as const;
+    const { leafIndex } = log.appendRecord({ ...record, evidenceHash: '00'.repeat(32) });
+    log.write();
+    raw.exec(`INSERT INTO filing
     SELECT 999998, 'AS-2026-999998', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, id,
       salt, ${leafIndex}, NULL
     FROM filing`);
-  raw.exec(`INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', 2026, ${36 ** 4 - 1})`);
-  // Another store, because the first one keeps the last number in memory.
-  const store = await openStore(t, sqliteInThisThread, dataDir);
-  assert.equal(await fileOne(store, by), 'AS-2026-999999');
-  for (let tries = 0; tries < 2; tries += 1) {
-    await refused(perform(store, toFile(by)), 'FILING_NUMBERS_EXHAUSTED');
-  }
-  assert.equal(await fileOne(store, by, time('2027-01-01T00:00:00+00:00')), 'AS-2027-000001');
+    raw.exec(`INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', 2026, ${36 ** 4 - 1})`);
+    // Another store, because the first one keeps the last number in memory.
+    const store = await first.openAgain();
+    assert.equal(await store.fileOne(by), 'AS-2026-999999');
+    for (let tries = 0; tries < 2; tries += 1) {
+      await refused(store.perform(toFile(by)), 'FILING_NUMBERS_EXHAUSTED');
+    }
+    assert.equal(await store.fileOne(by, time('2027-01-01T00:00:00+00:00')), 'AS-2027-000001');
 
-  const { escrowId } = await opened(store, by, filingNo);
-  await settled(store, escrowId, { to: 'CLOSED' });
-  const again = perform(store, toOpen(by, filingNo, { owner: undefined }));
-  await refused(again, 'ESCROW_NUMBERS_EXHAUSTED');
-  assert.equal(raw.prepare('SELECT count(*) FROM filing').pluck().get(), 4);
-  assert.equal(
-    (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: firstPage(10) })).items.length,
-    1,
-  );
-});
+    const { escrowId } = await store.opened(by, filingNo);
+    await store.settled(escrowId, { to: 'CLOSED' });
+    const again = store.perform(toOpen(by, filingNo, { owner: undefined }));
+    await refused(again, 'ESCROW_NUMBERS_EXHAUSTED');
+    assert.equal(raw.prepare('SELECT count(*) FROM filing').pluck().get(), 4);
+    assert.equal(
+      (await store.perform({ kind: 'ListEscrows', filter: anyOrder, page: firstPage(10) })).items.length,
+      1,
+    );
+  },
+);
 
 test('a page ends before its items have more than 256 KiB as JSON, but has its first item', () => {
   const rows = [{ id: 3 }, { id: 2 }, { id: 1 }];

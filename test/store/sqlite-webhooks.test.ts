@@ -1,24 +1,25 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { perform } from '../../src/store/store.ts';
 import { plansOf } from '../support/statement.ts';
 import { sqliteInThisThread } from './engines.ts';
-import { addWebhook, fileOne, noon, openGallery } from './promises/fixtures.ts';
+import { noon } from './promises/fixtures.ts';
+import { storeTests } from './promises/tests.ts';
 import { openRaw } from './raw-database.ts';
 
-test('claims and redeliveries read deliveries by key or by index', async (t) => {
-  const { store, by: gallery, dataDir } = await openGallery(t, sqliteInThisThread);
-  const raw = openRaw(t, dataDir, { readonly: true });
-  const { id, webhookId } = await addWebhook(store, gallery);
-  await fileOne(store, gallery);
+const { test } = storeTests(sqliteInThisThread);
+
+test('claims and redeliveries read deliveries by key or by index', async (store, t) => {
+  const gallery = store.gallery;
+  const raw = openRaw(t, store.dataDir, { readonly: true });
+  const { id, webhookId } = await store.addWebhook(gallery);
+  await store.fileOne(gallery);
   const all = await plansOf(t, raw, async () => {
     const work = { kind: 'ClaimDeliveries', id, nowMs: noon.atMs, limit: 9, underWay: [] } as const;
-    await perform(store, work);
-    await perform(store, {
+    await store.perform(work);
+    await store.perform({
       ...{ kind: 'Redeliver', webhookId, owner: undefined, nowMs: noon.atMs },
       which: { sinceMs: noon.atMs },
     });
-    await perform(store, work);
+    await store.perform(work);
   });
   const plans = all.filter(({ detail }) => detail.includes('webhook_delivery'));
   assert.ok(plans.length >= 3, JSON.stringify(plans));
@@ -30,15 +31,15 @@ test('claims and redeliveries read deliveries by key or by index', async (t) => 
     );
 });
 
-test('a page of deliveries of one status reads a bounded number of rows', async (t) => {
-  const { store, by, dataDir } = await openGallery(t, sqliteInThisThread);
-  const { id, webhookId } = await addWebhook(store, by);
-  const raw = openRaw(t, dataDir);
+test('a page of deliveries of one status reads a bounded number of rows', async (store, t) => {
+  const by = store.gallery;
+  const { id, webhookId } = await store.addWebhook(by);
+  const raw = openRaw(t, store.dataDir);
   raw.exec(`INSERT INTO webhook_delivery (webhook, sequence, type, resource, event_at_s, status, attempts)
     WITH RECURSIVE place(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 15000)
     SELECT ${id}, n, 'filing.created', 'AS-2026-' || n, 1, iif(n = 1, 'FAILED', 'DELIVERED'), 1 FROM place`);
   const list = (status: 'FAILED' | undefined, from?: number) =>
-    perform(store, {
+    store.perform({
       ...{ kind: 'ListDeliveries', webhookId, owner: undefined, status },
       page: { from, size: 10 },
     });

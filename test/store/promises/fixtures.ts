@@ -70,13 +70,6 @@ export async function openStore(
   return store;
 }
 
-/** Opens a store with the platform `gallery`. */
-export async function openGallery(test: Cleanup, engine: StoreEngine) {
-  const dataDir = temporaryFolder(test);
-  const store = await openStore(test, engine, dataDir);
-  return { store, by: await addPlatform(store, 'gallery'), dataDir };
-}
-
 /** Records that the provider did not respond about an order, which had so many notifications when it was asked. */
 export async function unanswered(store: Store, escrowId: string, lookUpAtMs: number, notificationCount = 0) {
   await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount });

@@ -32,6 +32,7 @@ export type TestStore = Store &
     done<K extends Kind>(
       request: StoreRequest<K>,
     ): Promise<Extract<CommandResult<K>, { readonly kind: 'DONE' }>>;
+    readonly dataDir: string;
     /** Creates a store in another folder. */
     createAnother(): Promise<Store>;
     /** Opens its folder again, after it has closed. */
@@ -50,6 +51,7 @@ async function openTestStore(t: TestContext, engine: fixtures.StoreEngine, dataD
       : [],
   );
   return Object.assign(store, Object.fromEntries(methods), {
+    dataDir,
     createAnother: async () => {
       const another = await engine.open({ dataDir: temporaryFolder(t), ...fixtures.sandbox, opening: 'NEW' });
       t.after(() => another.close());
@@ -69,15 +71,15 @@ export type GalleryStore = TestStore & {
 
 /** Makes tests that each have an open store of an engine. */
 export function storeTests(engine: fixtures.StoreEngine) {
-  const storeTest = (name: string, run: (store: TestStore) => Promise<void>) =>
-    test(name, async (t) => run(await openTestStore(t, engine, temporaryFolder(t))));
+  const storeTest = (name: string, run: (store: TestStore, t: TestContext) => Promise<void>) =>
+    test(name, async (t) => run(await openTestStore(t, engine, temporaryFolder(t)), t));
   return {
     /** A test of an empty store. */
     storeTest,
     /** A test of a store with the platform `gallery`. */
-    test: (name: string, run: (store: GalleryStore) => Promise<void>) =>
-      storeTest(name, async (store) =>
-        run(Object.assign(store, { gallery: await store.addPlatform('gallery') })),
+    test: (name: string, run: (store: GalleryStore, t: TestContext) => Promise<void>) =>
+      storeTest(name, async (store, t) =>
+        run(Object.assign(store, { gallery: await store.addPlatform('gallery') }), t),
       ),
   };
 }
