@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { artsealWith, runHere } from '../support/artseal.ts';
+import { runHere } from '../support/artseal.ts';
 import { commandsOver, connections } from '../support/connections.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -68,30 +68,5 @@ test('reload has exit code 1 if a file cannot be used, and says why', async (t) 
   assert.equal(
     await fixed.text('reload'),
     'master keys           not reloaded: they come from a variable, so a change needs a restart',
-  );
-});
-
-test('a lost master key keeps commands from a folder, except secrets rotate', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const folder = (masterKey: string) =>
-    artsealWith({ ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: masterKey });
-  const before = folder(newKey('k1'));
-  await before.text('init');
-  const { keyId, apiKey } = await before.json('key create --name gallery --tier TRIAL');
-  const after = folder(newKey('k2'));
-  assert.match(await after.errors(1, 'key list'), /with the key k1 of this database/);
-  const replacements = await after.list('secrets rotate --reason lost');
-  const own = replacements.find(({ replaced }) => replaced === keyId);
-  assert.deepEqual(Object.keys(own), ['caller', 'replaced', 'keyId', 'apiKey', 'apiSecret']);
-  assert.notEqual(own.apiKey, apiKey);
-  assert.deepEqual(
-    (await after.list('key list')).filter(({ caller }) => caller === 'gallery').map(({ status }) => status),
-    ['REVOKED', 'ACTIVE'],
-  );
-  const [entry] = await after.list('audit-log');
-  assert.equal(entry.reason, 'lost');
-  assert.match(
-    await after.text('secrets rotate'),
-    /^every secret can be opened: there is nothing to replace/,
   );
 });

@@ -35,8 +35,15 @@ function otherLog(name = log.origin): SmallLog {
   return other;
 }
 
-test('--json prints the result of a verification and of a failed one', async (t) => {
+test('the result of a verification and of a failed one is printed, also as JSON', async (t) => {
   const { verify } = verifier(t);
+  const text = (await verify(good)).printed.join('\n');
+  assert.match(
+    text,
+    /^VERIFIED: the filing AS-2026-000007 is in the log, which dates it 2026-11-21T01:15:07Z/,
+  );
+  assert.match(text, /^ {2}author {5}Qi Baishi$/m);
+  assert.match(text, /^log log\.example\/artworks: leaf 7 of 301$/m);
   const proven = JSON.parse((await verify(good, '--json')).printed.join());
   assert.deepEqual(
     [proven.verified, proven.number, proven.time, proven.hash, proven.record, proven.log.size, proven.pin],

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import { runHere } from '../support/artseal.ts';
+import { test } from 'node:test';
+import { artsealWith } from '../support/artseal.ts';
+import { fileArtwork } from '../support/calls.ts';
 import { documentText } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';
-import { artwork } from '../support/samples.ts';
-import { send } from '../support/signed-request.ts';
+import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveWatched, type WatchedService } from '../support/watched-command.ts';
+import { serveWatched } from '../support/watched-command.ts';
 
 const withinMs = 60_000;
 /** The documented commands that put a new key before the old one, without the package. */
@@ -18,50 +18,24 @@ const addKey = [/^ +\{ printf 'k2:[^`]*\/master-key\.new$/m, /^ +mv .*\/master-k
   .map((command) => command.exec(documentText('docs/operate/security.md'))?.[0] ?? assert.fail(`${command}`))
   .join('\n')
   .replace('-m 0640 -g artseal-config', '-m 0600');
-const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const newKey = (name: string): string => `${name}:${randomBytes(32).toString('hex')}`;
-
-/** A deployment whose master keys are in a file, and commands on it. */
-function deployment(t: TestContext) {
-  const folder = temporaryFolder(t);
-  const file = join(folder, 'keys');
-  const env = { ARTSEAL_DATA_DIR: join(folder, 'data'), ARTSEAL_MASTER_KEY_FILE: file };
-  const write = (...keys: readonly string[]) => writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 });
-  const artseal = async (...words: readonly string[]) => {
-    const { code, printed, errors } = await runHere(words, env);
-    return { code, output: printed.join('\n'), errors: errors.join('\n') };
-  };
-  const issue = async (name: string) => {
-    const words = ['key', 'create', '--name', name, '--tier', 'ENTERPRISE', '--monthly-quota', 'unlimited'];
-    const { code, output, errors } = await artseal(...words, '--json');
-    assert.equal(code, 0, errors);
-    return JSON.parse(output) as { keyId: string; apiKey: string; apiSecret: string };
-  };
-  return { file, env, write, artseal, issue };
-}
-
-/** Sends SIGHUP. Returns the names of the master keys that the server then has. */
-async function reload({ child, logLines }: WatchedService): Promise<readonly string[]> {
-  const lines = () => logLines('master keys reloaded');
-  const before = lines().length;
-  process.kill(child.pid ?? assert.fail(), 'SIGHUP');
-  const line = await eventually('master keys are reloaded', withinMs, () => lines()[before]);
-  return JSON.parse(line).names;
-}
 
 test('the master key is rotated under traffic: no call fails, and the old key can go', {
   timeout: 300_000,
 }, async (t) => {
-  const { file, env, write, artseal, issue } = deployment(t);
+  const folder = temporaryFolder(t);
+  const file = join(folder, 'keys');
+  const env = { ARTSEAL_DATA_DIR: join(folder, 'data'), ARTSEAL_MASTER_KEY_FILE: file };
+  const write = (...keys: readonly string[]) => writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 });
   write(newKey('k1'));
-  assert.equal((await artseal('init')).code, 0);
-  const [busy, silent] = [await issue('busy'), await issue('silent')];
+  const artseal = artsealWith(env);
+  const { platform } = await issueInto(env.ARTSEAL_DATA_DIR, 1, env);
   const service = await serveWatched(t, env);
 
   let isOver = false;
   const statuses: number[] = [];
   const callOnAndOn = async () => {
-    while (!isOver) statuses.push((await send(service.publicUrl, busy, filing)).status);
+    while (!isOver) statuses.push((await fileArtwork(service, platform)).status);
   };
   const traffic = callOnAndOn();
   const someCalls = async () => {
@@ -72,44 +46,32 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   await someCalls();
   execFileSync('sh', ['-c', addKey.replaceAll('/etc/artseal/master-key', file)]);
   // Until it reads the file again, the server works with the key that it has.
-  assert.match((await artseal('secrets', 're-encrypt')).output, /re-encrypted +0 under k1$/m);
-  assert.deepEqual(await reload(service), ['k2', 'k1']);
+  assert.match(await artseal.text('secrets re-encrypt'), /re-encrypted +0 under k1$/m);
+  service.child.kill('SIGHUP');
+  const [line = ''] = await eventually('master keys are reloaded', withinMs, () => {
+    const lines = service.logLines('master keys reloaded');
+    return lines.length > 0 && lines;
+  });
+  assert.deepEqual(JSON.parse(line).names, ['k2', 'k1']);
   await someCalls();
-  const between = await issue('between');
-  const reencrypted = await artseal('secrets', 're-encrypt');
-  assert.equal(reencrypted.code, 0, reencrypted.errors);
   // One of the secrets is the key of the evidence log.
   assert.match(
-    reencrypted.output,
-    /before +k1: 3, k2: 1\n.*3 under k2\nafter +k2: 4\nk1 opens no secret any more/,
+    await artseal.text('secrets re-encrypt'),
+    /before +k1: 2\n.*2 under k2\nafter +k2: 2\nk1 opens no secret any more/,
   );
-  await someCalls();
   const [k2 = ''] = readFileSync(file, 'utf8').split('\n');
   write(k2);
-  const { code, output } = await artseal('reload');
-  assert.deepEqual([code, output], [0, 'master keys           reloaded: k2']);
+  assert.equal(await artseal.text('reload'), 'master keys           reloaded: k2');
   await someCalls();
-  for (const platform of [silent, between])
-    assert.equal((await send(service.publicUrl, platform, filing)).status, 200, 'its first call');
   isOver = true;
   await traffic;
   assert.deepEqual([...new Set(statuses)], [200]);
-  const again = await artseal('secrets', 're-encrypt', '--json');
-  const seals = [{ masterKey: 'k2', secrets: 4, needed: 4 }];
-  assert.deepEqual(JSON.parse(again.output), {
-    masterKey: 'k2',
-    reencrypted: 0,
-    before: seals,
-    after: seals,
-  });
 
-  assert.equal(await service.stop(), 0);
-  assert.equal(existsSync(join(env.ARTSEAL_DATA_DIR, 'serving.json')), false);
+  await service.stop('SIGKILL');
   const next = await serveWatched(t, env);
-  for (const platform of [busy, silent, between])
-    assert.equal((await send(next.publicUrl, platform, filing)).status, 200);
+  assert.equal((await fileArtwork(next, platform)).status, 200);
   // The serving record of a killed process is not trusted.
   await next.stop('SIGKILL');
   write(newKey('k3'), k2);
-  assert.match((await artseal('secrets', 're-encrypt')).output, /4 under k3/);
+  assert.match(await artseal.text('secrets re-encrypt'), /2 under k3/);
 });

@@ -5,29 +5,10 @@ import { test } from 'node:test';
 import { createClient } from '@connectrpc/connect';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
-import { makeAuthority } from '../support/certificates.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { runShell } from '../support/watched-command.ts';
-
-test('openssl and curl are served, and curl rejects the server without its authority', async (t) => {
-  const authority = makeAuthority(t);
-  const { certificateFile, keyFile } = authority.issue('server');
-  const service = await startService(t, {
-    env: { ARTSEAL_PUBLIC_TLS_CERT: certificateFile, ARTSEAL_PUBLIC_TLS_KEY: keyFile },
-  });
-  const { code, stdout, stderr } = await runShell(
-    t,
-    `curl -sS --cacert "$CA" -o /dev/null -w '%{http_code} %{http_version}\\n' "$URL/openapi.yaml"
-     curl -sS "$URL/openapi.yaml" > /dev/null || echo "curl $?"
-     openssl s_client -connect "$PLACE" -CAfile "$CA" -verify_return_error < /dev/null | grep 'Verification: OK'
-     openssl s_client -connect "$PLACE" -tls1_1 -cipher 'DEFAULT@SECLEVEL=0' < /dev/null > /dev/null || echo "TLS 1.1: $?"`,
-    { CA: authority.certificateFile, URL: service.publicUrl, PLACE: new URL(service.publicUrl).host },
-  );
-  assert.equal(code, 0, stderr);
-  assert.equal(stdout, '200 1.1\ncurl 60\nVerification: OK\nTLS 1.1: 1\n');
-});
 
 test('the documented commands make the certificates that the internal listener requires', async (t) => {
   const folder = temporaryFolder(t);
