@@ -43,7 +43,7 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
       `needs NAME after --name and takes no 'TRIAL' ${quoting} and needs --tier TRIAL|STANDARD|ENTERPRISE`,
     ],
     ['--name= --tier TRIAL', 'needs NAME after --name'],
-    ['--tier TRIAL --name', 'needs NAME after --name'],
+    ['--name next --tier GOLD', "--tier must be TRIAL or STANDARD or ENTERPRISE, not 'GOLD'"],
     ['--name a --name b --tier TRIAL', 'takes --name once'],
     ['--name a --tier TRIAL --colour', 'takes no --colour'],
     // An empty shell variable must neither take the quota away nor end the old key at once.
@@ -54,10 +54,8 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     ['--overlap 0', 'needs a KEY_ID'],
   ],
   'key list': [['--json=yes', 'takes --json without a value']],
-  platform: [['', 'needs one of list, show, set, suspend, resume, usage']],
   'platform set': [['gallery', 'needs --tier, --monthly-quota or --filing-cap']],
   'platform usage': [['--csv --json', 'takes one of --csv, --json']],
-  escrow: [['pay ES-1', "needs one of list, resolve, not 'pay'"]],
   'escrow list': [
     ['--state PAID', "--state must be UNPAID or FROZEN or RELEASED or REFUNDED or CLOSED, not 'PAID'"],
   ],
@@ -75,20 +73,14 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     ['--after -1', 'needs N after --after'],
     ['--limit many', `--limit must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}, not 'many'`],
   ],
-  'webhooks list': [['--status BROKEN', "--status must be ENABLED or DISABLED, not 'BROKEN'"]],
-  'webhooks deliveries': [
-    ['wh_1 --status SENT', "--status must be PENDING or WAITING or DELIVERED or FAILED, not 'SENT'"],
-  ],
   'webhooks redeliver': [
     ['wh_1', 'needs either --sequence or --since'],
     ['wh_1 --since 1h --sequence 1', 'needs either --sequence or --since'],
-    ['wh_1 --sequence 0', `--sequence must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}, not '0'`],
   ],
   backup: [
     ['', 'needs FILE, or one of verify, rotate'],
     ['-', 'needs a FILE on a disk, not standard output'],
   ],
-  'backup verify': [['', 'needs a FILE']],
   'backup rotate': [['--into . --keep 0', "--keep must be a whole number from 1 to 1000, not '0'"]],
   restore: [
     ['b.tar', 'needs --into DIR'],
@@ -126,7 +118,6 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     [`ftp://a --key ${vkey}`, 'needs URL: the http:// or https:// address of a log, or a folder '],
     [`https://me@log.example --key ${vkey}`, 'needs URL to be only the address of a log'],
     [`http://a --key ${vkey} --stamped bundle.json`, 'needs --stamped and --tsa-ca together'],
-    [`http://a --key ${vkey} --tsa-ca authorities.pem`, 'needs --stamped and --tsa-ca together'],
     [
       `http://a --key ${vkey} --max-age long`,
       "--max-age must be a period such as 90m, 12h or 7d, from 0s to 36500d, not 'long'",
@@ -169,16 +160,13 @@ test('an error names the argument of the command line, and nothing changes', asy
     [[...next, 'ENTERPRISE'], `${quota} N|unlimited is required for ENTERPRISE`],
     [[...next, 'TRIAL', quota, '5'], `${quota} is fixed by the tier TRIAL`],
     [[...next, 'ENTERPRISE', quota, '1e3'], `${quota} ${quotaRule}`],
-    [[...next, 'ENTERPRISE', quota, '0'], `${quota} ${quotaRule}`],
     [
       ['key', 'create', '--name', 'platform-1', '--tier', 'TRIAL'],
       '--name is taken; rotate a key of that caller to issue another',
     ],
     [['token', 'create', '--name', 'platform-1'], '--name is taken by a platform'],
     [['key', 'rotate', keyId, '--overlap', '2592001'], '--overlap must be an integer from 0 to 2592000'],
-    [['key', 'rotate', keyId, '--overlap', 'soon'], '--overlap must be an integer from 0 to 2592000'],
     [['key', 'revoke', keyId, '--reason', 'x'.repeat(501)], '--reason must have 1 to 500 characters'],
-    [['platform', 'suspend', 'platform-1', '--reason', 'a\nb'], '--reason must have no control characters'],
     [
       ['platform', 'set', 'platform-1', '--filing-cap', 'unlimited'],
       '--filing-cap must be an integer from 1 to 999999',
@@ -383,26 +371,6 @@ test('an error is one line', async () => {
   const { code, errors } = await artseal(words, { ...credentials, ARTSEAL_URL: 'http://127.0.0.1:1' });
   assert.equal(code, 1);
   assert.match(errors.join('|'), /^artseal: [^|\n]*a b[^|\n]*$/);
-});
-
-test('an unknown tier or role is a wrong command line; the error lists the known ones', async (t) => {
-  const { env } = await registryWithPlatform(t);
-  const role = ['--platform', 'platform-1', '--role', 'BROKER', '--id', 'a'];
-  for (const [words, error] of [
-    [
-      ['key', 'create', '--name', 'next', '--tier', 'GOLD'],
-      "--tier must be TRIAL or STANDARD or ENTERPRISE, not 'GOLD'",
-    ],
-    [
-      ['platform', 'set', 'platform-1', '--tier', 'GOLD'],
-      "--tier must be TRIAL or STANDARD or ENTERPRISE, not 'GOLD'",
-    ],
-    [['party', 'remove', ...role], "--role must be BUYER or SELLER, not 'BROKER'"],
-  ] as const) {
-    const { code, errors } = await artseal(words, env);
-    const name = words.slice(0, 2).join(' ');
-    assert.deepEqual([code, errors], [2, [`artseal: ${name} ${error}; see artseal ${words[0]} --help`]]);
-  }
 });
 
 test('an error names the file that is missing or cannot be used, and what to do', async (t) => {

@@ -1,6 +1,6 @@
 /**
  * Tests on a network of their own with packets as small as Ethernet's, whose clients have small receive buffers:
- * test/process/unread-answers.slow.test.ts runs them there.
+ * test/process/own-network.slow.test.ts runs them there.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
