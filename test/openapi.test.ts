@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { hash, randomUUID, randomUUIDv7 } from 'node:crypto';
+import { hash, randomUUIDv7 } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -14,7 +14,7 @@ import {
   getOption,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { CreateEscrowRequestSchema, Escrow_State } from '../gen/artseal/v1/escrow_pb.ts';
+import { CreateEscrowRequestSchema } from '../gen/artseal/v1/escrow_pb.ts';
 import { CreateFilingRequestSchema } from '../gen/artseal/v1/filing_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
 import { clockDifferenceMaxS, credentialHeaders } from '../src/api/authentication.ts';
@@ -25,11 +25,10 @@ import { createCalendar } from '../src/domain/calendar.ts';
 import { tiers } from '../src/domain/caller.ts';
 import { escrowId, escrowSequenceMax } from '../src/domain/escrow-id.ts';
 import { amountMin, checkTerms, clearing, partyIdBounds } from '../src/domain/escrow-terms.ts';
-import { eventId, eventTypes } from '../src/domain/event.ts';
+import { eventTypes } from '../src/domain/event.ts';
 import {
   artworkTextBounds,
   checkArtwork,
-  evidenceHash,
   filingNumber,
   filingSequenceMax,
   priceMin,
@@ -39,12 +38,10 @@ import { moneyMax } from '../src/domain/money.ts';
 import { type Reason, reasons } from '../src/domain/reason.ts';
 import { checkText, deceptiveCharacterRule } from '../src/domain/text.ts';
 import { everyType } from '../src/domain/webhook.ts';
-import { newWebhookSecret } from '../src/events/webhooks/signature.ts';
 import { bodyBytesMax } from '../src/http/listen/request-head.ts';
 import { jsonType, targetBytesMax } from '../src/http/rest/http-message.ts';
 import { createRoutes, type Route } from '../src/http/rest/routes.ts';
 import { rateLimitHeaders } from '../src/http/rest/signed-call.ts';
-import { mintLinkId, mintWebhookId } from '../src/keys/mint.ts';
 import { reconciliationLimits } from '../src/payments/reconciliation/limits.ts';
 import { partyPrefixes } from '../src/payments/simulated/provider.ts';
 import { eventPageMax } from '../src/store/event-commands.ts';
@@ -64,7 +61,6 @@ import {
   type Schema,
 } from './support/openapi.ts';
 import { publishAll } from './support/publication.ts';
-import { artwork } from './support/samples.ts';
 import { startService } from './support/service.ts';
 import { services } from './support/services.ts';
 import { documentedSignature, type SignedRequest, send } from './support/signed-request.ts';
@@ -384,18 +380,6 @@ test('the patterns mean the same in the regular expressions of all languages tha
     assert.match(pattern, /^\^(?:\\\.|\\x[0-7][0-9a-f]|(?!\(\?)[\x20-\x5b\x5d-\x7e])*\$$/);
 });
 
-/** The formats that a schema states, those within it included. */
-function formatsIn({ format, properties = {}, items, allOf = [] }: Schema): string[] {
-  const within = [...Object.values(properties), ...(items ? [items] : []), ...allOf];
-  return [...(format === undefined ? [] : [format]), ...within.flatMap(formatsIn)];
-}
-
-test('generated clients keep the form of a value with any of the formats', () => {
-  const written = ['date', 'int32', 'int64', 'uri', 'uuid'];
-  const formats = new Set(Object.values(schemas).flatMap(formatsIn));
-  assert.deepEqual([...formats].sort(), written);
-});
-
 test('the three kinds of text exclude the same characters', () => {
   const patterns = ['ShortText', 'LongText', 'PartyId'].map((name) => member(schemas, name).pattern);
   assert.equal(new Set(patterns).size, 1);
@@ -403,89 +387,35 @@ test('the three kinds of text exclude the same characters', () => {
 
 const key = Buffer.from('key');
 const instantMs = 1_795_223_700_500;
-const unspecified = 'STATE_UNSPECIFIED';
 
-/** The schema of a member, values of it that the service makes, and values that only look similar. */
-const made: readonly (readonly [
-  schema: string,
-  member: string,
-  fit: readonly unknown[],
-  unfit: readonly unknown[],
-])[] = [
+/** The schema of a member, and values of it that the service makes or takes and that no response of these tests has. */
+const made: readonly (readonly [schema: string, member: string, fit: readonly unknown[]])[] = [
+  ['Filing', 'filingNo', [filingNumber(2026, 1), filingNumber(9999, filingSequenceMax)]],
+  ['Escrow', 'escrowId', [1, 2, 99, escrowSequenceMax].map((n) => escrowId(2026, n, key))],
   [
-    'Filing',
-    'filingNo',
-    [filingNumber(2026, 1), filingNumber(9999, filingSequenceMax)],
-    ['AS-2026-00001', 'AS-2026-0000001', 'as-2026-000001', 'AS-2026-00000A', ' AS-2026-000001'],
-  ],
-  [
-    'Escrow',
-    'escrowId',
-    [1, 2, 99, escrowSequenceMax].map((n) => escrowId(2026, n, key)),
-    ['ES-2026-7k2q', 'ES-2026-7K2', 'ES-2026-7K2QZ', 'AS-2026-7K2Q'],
-  ],
-  [
-    'Filing',
-    'hash',
-    [evidenceHash({ ...artwork, price: 1n, filingNo: 'AS-2026-000001', timestamp: '' })],
-    ['E'.repeat(64), 'e'.repeat(63), 'e'.repeat(65)],
-  ],
-  [
-    'Filing',
-    'timestamp',
+    ...(['Filing', 'timestamp'] as const),
     ['UTC', 'Asia/Shanghai', 'America/St_Johns'].map((zone) => createCalendar(zone).timestamp(instantMs)),
-    ['2026-11-21T01:15:00Z', '2026-11-21T01:15:00.5+00:00', '2026-13-21T01:15:00+00:00', '2026-11-21'],
   ],
+  ['Event', 'type', eventTypes],
   [
-    'ProvenanceRecord',
-    'at',
-    [createCalendar('Asia/Shanghai').date(instantMs)],
-    ['2026-02-30', '2026-11-21T00:00:00+00:00', '21.11.2026'],
-  ],
-  [
-    'Event',
-    'id',
-    [eventId(Buffer.alloc(32), { callerId: 1, sequence: 1 })],
-    ['evt_', `evt_${'A'.repeat(32)}`],
-  ],
-  ['Event', 'type', eventTypes, ['', 'filing', 'Filing.created']],
-  [
-    'WebhookRequest',
-    'url',
+    ...(['WebhookRequest', 'url'] as const),
     [
       ...['https://gallery.example', 'https://gallery.example:8443/a@b?c=d', 'HTTPS://[2001:db8::1]/'],
       'http://127.0.0.1/',
     ],
-    ['gallery.example', 'ftp://gallery.example/', 'https://a:b@gallery.example/', 'https://a.example/#top'],
   ],
-  ['EvidenceLink', 'linkId', [mintLinkId()], ['el_', `el_${'A'.repeat(16)}`, `${mintLinkId()}0`]],
-  ['Webhook', 'webhookId', [mintWebhookId()], ['wh_', `wh_${'A'.repeat(16)}`, `${mintWebhookId()}0`]],
-  [
-    'WebhookWithSecret',
-    'secret',
-    [newWebhookSecret()],
-    ['whsec_', newWebhookSecret().slice(6), newWebhookSecret().slice(0, -1)],
-  ],
-  ['ErrorResponse', 'requestId', [randomUUIDv7()], [randomUUID(), randomUUIDv7().toUpperCase(), '']],
-  ['EscrowReceipt', 'state', ['FROZEN', 'UNPAID'], ['frozen', 'PAID']],
-  [
-    'Escrow',
-    'state',
-    Object.keys(Escrow_State).filter((name) => name !== unspecified),
-    [unspecified, 'frozen', ''],
-  ],
-  ['Escrow', 'clearing', [clearing], ['', clearing.toLowerCase()]],
-  ['Provenance', 'retentionYears', [retentionYears], [retentionYears + 1, String(retentionYears)]],
-  ['Escrow', 'amount', [1, 1e3], [0, 1.5, '1000', 2 ** 53]],
 ];
 
-for (const [schema, name, fit, unfit] of made) {
-  test(`${schema}.${name}: the schema admits what the service makes, and rejects similar values`, () => {
-    const property = propertyOf(schema, name);
-    for (const value of fit) assert.deepEqual(misfits(property, value), [], String(value));
-    for (const value of unfit) assert.notDeepEqual(misfits(property, value), [], String(value));
+for (const [schema, name, fit] of made) {
+  test(`${schema}.${name}: the schema admits what the service makes or takes`, () => {
+    for (const value of fit) assert.deepEqual(misfits(propertyOf(schema, name), value), [], String(value));
   });
 }
+
+test('the constants of the schemas are those of the domain', () => {
+  assert.equal(propertyOf('Escrow', 'clearing').const, clearing);
+  assert.equal(propertyOf('Provenance', 'retentionYears').const, retentionYears);
+});
 
 test('an Idempotency-Key is 1 to 255 visible ASCII characters, and only writing operations have one', () => {
   for (const route of routes) {

@@ -53,10 +53,9 @@ export function createRoutes(services: readonly DescService[]): Route[] {
   const methods = services.flatMap((service) => service.methods);
   const routes = methods
     .filter((method) => hasOption(method, http))
-    .flatMap((method) => {
+    .map((method) => {
       if (!isUnary(method)) throw new Error(`${method} streams; the public API has unary methods only.`);
-      const rule = getOption(method, http);
-      return [rule, ...rule.additionalBindings].map((binding) => createRoute(method, binding));
+      return createRoute(method, getOption(method, http));
     });
   // A literal segment before a variable one, in any order of the schema.
   return routes.sort((a, b) =>

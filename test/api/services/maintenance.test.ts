@@ -300,3 +300,11 @@ test('RotateLogKey adds a key that signs at once or later, and a replay adds no 
     [actor, 'yearly', added.key?.vkey],
   ]);
 });
+
+test('RotateLogKey keeps to four keys that sign', async (t) => {
+  const { maintenance } = await started(t);
+  for (let keys = 1; keys < 4; keys += 1) await maintenance.rotateLogKey({});
+  const { message } = await typedError(maintenance.rotateLogKey({}), 'VALIDATION_FAILED');
+  assert.match(message, /^4 keys sign the evidence log/);
+  assert.equal((await maintenance.listLogKeys({})).keys.length, 4);
+});

@@ -230,3 +230,26 @@ test('a key identifies one operation on one order', async (t) => {
   const another = await releaseEscrow(service, platform, 'ES-2026-0000', keyed('r'));
   assertRejected(another, 422, 'IDEMPOTENCY_KEY_REUSED');
 });
+
+test('a pending order counts against the quota once, and its result does not', async (t) => {
+  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
+  const service = await startService(t, { provider, limits: hasty });
+  const platform = await service.platform('ENTERPRISE', 100);
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
+  const left = ({ headers }: RestAnswer) => /"monthly";r=(\d+)/.exec(String(headers.ratelimit))?.[1];
+  const pending = await open();
+  assertRejected(pending, 503, 'PAYMENT_PENDING');
+  assert.equal(left(pending), '98');
+  provider.treat({ FREEZE: 'CONFIRMED' });
+  const escrowId = escrowIdIn(pending);
+  await eventually(`${escrowId} is FROZEN`, timeoutMs, async () => {
+    const order = await service.execute({ kind: 'GetEscrow', escrowId, owner: undefined });
+    return order?.state === 'FROZEN';
+  });
+  const settled = await open();
+  assert.equal(settled.status, 200, settled.text);
+  assert.equal(settled.headers['idempotent-replayed'], 'true');
+  assert.equal(left(settled), '98');
+  assertReplays(await open(), settled);
+});

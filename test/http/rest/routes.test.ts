@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { create, createFileRegistry, type DescService, setExtension } from '@bufbuild/protobuf';
+import { create, type DescMethod, setExtension } from '@bufbuild/protobuf';
 import {
-  type DescriptorProto,
-  DescriptorProtoSchema,
-  FieldDescriptorProto_Label,
-  FieldDescriptorProto_Type,
-  FieldDescriptorProtoSchema,
-  FileDescriptorProtoSchema,
-  FileDescriptorSetSchema,
-  MethodDescriptorProtoSchema,
+  BytesValueSchema,
+  DoubleValueSchema,
   MethodOptionsSchema,
-  ServiceDescriptorProtoSchema,
+  UInt64ValueSchema,
 } from '@bufbuild/protobuf/wkt';
 import { AdminService } from '../../../gen/artseal/v1/admin_pb.ts';
 import { EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
@@ -20,7 +14,7 @@ import { EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
 import { ReviewService } from '../../../gen/artseal/v1/review_pb.ts';
-import { WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
+import { Delivery_Status, Webhook_Status, WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import { type HttpRule, HttpRuleSchema } from '../../../gen/google/api/http_pb.ts';
 import type { ApiError } from '../../../src/domain/reason.ts';
@@ -74,92 +68,37 @@ test('HEAD is answered without a body, and the connection stays open', async () 
   );
 });
 
-/** The properties of a method of a test schema. */
-interface MethodShape {
-  readonly rule?: Partial<HttpRule>;
-  readonly streams?: boolean;
-  readonly input?: DescriptorProto;
-}
+/** How a method differs from ListEvents. */
+type Variant = Partial<DescMethod> & { readonly rule?: Partial<HttpRule> };
 
-const { INT32, INT64, STRING, DOUBLE, BYTES, UINT64, MESSAGE } = FieldDescriptorProto_Type;
-const { OPTIONAL, REPEATED } = FieldDescriptorProto_Label;
-
-const messageOf = (name: string, fields: Record<string, FieldDescriptorProto_Type>): DescriptorProto =>
-  create(DescriptorProtoSchema, {
-    name,
-    field: Object.entries(fields).map(([field, type], index) =>
-      create(FieldDescriptorProtoSchema, {
-        name: field,
-        number: index + 1,
-        type,
-        label: OPTIONAL,
-        jsonName: field.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
-      }),
-    ),
-  });
-
-/** The response of every method of a test schema. */
-const answerProto = create(DescriptorProtoSchema, {
-  name: 'Answer',
-  field: [
-    { name: 'thing', number: 1, type: MESSAGE, typeName: '.t.Thing', jsonName: 'thing' },
-    { name: 'count', number: 2, type: INT32, jsonName: 'count' },
-    { name: 'things', number: 3, type: MESSAGE, typeName: '.t.Thing', jsonName: 'things', label: REPEATED },
-  ].map((field) => create(FieldDescriptorProtoSchema, { label: OPTIONAL, ...field })),
-});
-
-/** A service of a test schema. */
-function serviceOf(methods: Record<string, MethodShape>): DescService {
-  const things = Object.entries(methods).map(([name, { rule, streams = false, input }]) => {
+/** A service with variants of a method of EventService, each with its annotation. */
+function serviceOf(...methods: readonly Variant[]) {
+  const { listEvents } = EventService.method;
+  const made = methods.map(({ rule, ...changed }) => {
     const options = create(MethodOptionsSchema);
     if (rule !== undefined) setExtension(options, http, create(HttpRuleSchema, rule as HttpRule));
-    const request = {
-      ...(input ?? messageOf('', { thing_no: STRING, count: INT32, total: INT64 })),
-      name: `${name}Request`,
-    };
-    const method = create(MethodDescriptorProtoSchema, {
-      name,
-      inputType: `.t.${name}Request`,
-      outputType: '.t.Answer',
-      serverStreaming: streams,
-      options,
-    });
-    return { request, method };
+    return { ...listEvents, ...changed, proto: { ...listEvents.proto, options } } as DescMethod;
   });
-  const file = create(FileDescriptorProtoSchema, {
-    name: 't.proto',
-    package: 't',
-    syntax: 'proto3',
-    messageType: [
-      answerProto,
-      messageOf('Thing', { thing_no: STRING }),
-      ...things.map(({ request }) => request),
-    ],
-    service: [
-      create(ServiceDescriptorProtoSchema, { name: 'T', method: things.map(({ method }) => method) }),
-    ],
-  });
-  const found = createFileRegistry(create(FileDescriptorSetSchema, { file: [file] })).getService('t.T');
-  assert.ok(found);
-  return found;
+  return { ...EventService, methods: made };
 }
 
-const get = (value: string, more: object = {}) => ({
-  rule: { pattern: { case: 'get' as const, value }, ...more },
-});
-const post = (value: string, body = '*') => ({ rule: { pattern: { case: 'post' as const, value }, body } });
+const get = (value: string, more: Partial<HttpRule> = {}) =>
+  ({ pattern: { case: 'get', value }, ...more }) as const;
+const post = (value: string, body = '*') => ({ pattern: { case: 'post', value }, body }) as const;
 
 test('a method without an annotation has no route', () => {
-  assert.deepEqual(createRoutes([serviceOf({ Hidden: {} })]), []);
+  assert.deepEqual(createRoutes([serviceOf({})]), []);
 });
 
 test('a literal segment takes precedence over a variable one, in any order of declaration', () => {
-  const [variable, literal] = [get('/api/v1/things/{thing_no}'), get('/api/v1/things/newest')];
+  const { input } = FilingService.method.getFiling;
+  const variable = { name: 'One', input, rule: get('/api/v1/things/{filing_no}') };
+  const literal = { name: 'Newest', input, rule: get('/api/v1/things/newest') };
   for (const methods of [
-    { One: variable, Newest: literal },
-    { Newest: literal, One: variable },
+    [variable, literal],
+    [literal, variable],
   ]) {
-    const routes = createRoutes([serviceOf(methods)]);
+    const routes = createRoutes([serviceOf(...methods)]);
     const found = (target: string) => findRoute(routes, 'GET', parseRequestTarget(target)).method.name;
     assert.equal(found('/api/v1/things/newest'), 'Newest');
     assert.equal(found('/api/v1/things/oldest'), 'One');
@@ -167,98 +106,81 @@ test('a literal segment takes precedence over a variable one, in any order of de
   }
 });
 
-test('variables get their segment decoded, and never an empty one', () => {
-  const routes = createRoutes([serviceOf({ One: get('/api/v1/things/{thing_no}/parts/{count}') })]);
-  const target = parseRequestTarget('/api/v1/things/a%20b/parts/7');
-  const { message } = findRoute(routes, 'GET', target).read(target, Buffer.alloc(0));
-  assert.partialDeepStrictEqual(message, { thingNo: 'a b', count: 7 });
-  const notFound = apiError('NOT_FOUND');
-  for (const target of ['/api/v1/things/a/parts', '/api/v1/things/a/parts/', '/api/v1/things/a/part/7']) {
-    assert.throws(() => findRoute(routes, 'GET', parseRequestTarget(target)), notFound);
-  }
-});
-
 test('a path with several methods allows all of them, sorted', () => {
-  const methods = { Read: get('/api/v1/things/{thing_no}'), Make: post('/api/v1/things/{thing_no}') };
-  const routes = createRoutes([serviceOf(methods)]);
-  assert.throws(
-    () => findRoute(routes, 'DELETE', parseRequestTarget('/api/v1/things/a')),
-    (error) => {
-      apiError('METHOD_NOT_ALLOWED', /GET, POST/)(error);
-      assert.deepEqual((error as ApiError).hints.allow, ['GET', 'POST']);
-      return true;
-    },
-  );
+  assert.throws(find('PUT', '/api/v1/filing'), (error) => {
+    apiError('METHOD_NOT_ALLOWED', /GET, POST/)(error);
+    assert.deepEqual((error as ApiError).hints.allow, ['GET', 'POST']);
+    return true;
+  });
 });
 
-test('an additional binding is another route to the same method', () => {
-  const { rule } = get('/api/v1/things/{thing_no}');
-  const additional = {
-    ...post('/api/v1/things').rule,
-    additionalBindings: [create(HttpRuleSchema, rule as HttpRule)],
-  };
-  const routes = createRoutes([serviceOf({ Both: { rule: additional } })]);
-  assert.deepEqual(routes.map(({ verb }) => verb).sort(), ['GET', 'POST']);
-});
-
-test('fields outside the path are read from the query of a GET and from the body of a POST', () => {
-  const routes = createRoutes([serviceOf({ Read: get('/r/{thing_no}'), Make: post('/m/{thing_no}') })]);
-  const read = (verb: string, target: string, body = '') => {
-    const parsed = parseRequestTarget(target);
-    const { message, violations } = findRoute(routes, verb, parsed).read(parsed, Buffer.from(body));
+test('fields are read from the path, the query of a GET and the body of a POST', () => {
+  const read = (verb: string, path: string, body = '') => {
+    const target = parseRequestTarget(path);
+    const { message, violations } = findRoute(routes, verb, target).read(target, Buffer.from(body));
     const { $typeName: _, ...fields } = message as unknown as Record<string, unknown>;
     return { fields, broken: violations.map(({ field }) => field) };
   };
-  assert.deepEqual(read('GET', '/r/a?count=7&total=9007199254740991'), {
-    fields: { thingNo: 'a', count: 7, total: 9007199254740991n },
+  const deliveries = '/api/v1/webhooks/a%20b/deliveries';
+  assert.deepEqual(read('GET', `${deliveries}?pageSize=7&status=FAILED`), {
+    fields: { webhookId: 'a b', pageSize: 7, status: Delivery_Status.FAILED, pageToken: '' },
     broken: [],
   });
-  assert.deepEqual(read('GET', '/r/a?count=7&count=8').broken, ['count']);
-  assert.deepEqual(read('GET', '/r/a?count=x&total=1.5&thingNo=b&thing_no=c').broken, [
-    'count',
-    'total',
-    'thingNo',
-    'thing_no',
+  assert.deepEqual(read('GET', `${deliveries}?pageSize=7&pageSize=8`).broken, ['pageSize']);
+  assert.deepEqual(read('GET', `${deliveries}?pageSize=x&status=1&webhookId=b&webhook_id=c`).broken, [
+    ...['pageSize', 'status', 'webhookId', 'webhook_id'],
   ]);
-  assert.deepEqual(read('GET', '/r/a?count=2147483648').broken, ['count']);
-  assert.deepEqual(read('POST', '/m/a', '{"count":-2147483648,"total":-9007199254740991}'), {
-    fields: { thingNo: 'a', count: -2147483648, total: -9007199254740991n },
+  assert.deepEqual(read('GET', `${deliveries}?pageSize=2147483648`).broken, ['pageSize']);
+  const links = '/api/v1/filing/a/evidence/links';
+  assert.partialDeepStrictEqual(read('POST', links, '{"sequence":-2147483648}'), {
+    fields: { filingNo: 'a', sequence: -2147483648 },
     broken: [],
   });
-  assert.deepEqual(read('POST', '/m/a?count=7', '{"thingNo":"b"}').broken, ['count', 'thingNo']);
+  assert.deepEqual(read('POST', `${links}?sequence=7`, '{"filingNo":"b"}').broken, ['sequence', 'filingNo']);
 });
 
 test('the body of a response is the whole message, or the field that the annotation names', () => {
-  const part = get('/b', { responseBody: 'thing' });
-  const [all, one] = createRoutes([serviceOf({ All: get('/a'), One: part })]);
-  assert.ok(all && one);
-  const thing = { thingNo: 'a' };
-  const answer = create(all.method.output, { thing, count: 7, things: [] } as Record<string, unknown>);
-  assert.deepEqual(all.write(answer), { thing, count: 7, things: [] });
-  assert.deepEqual(one.write(answer), thing);
-  assert.throws(() => one.write(create(one.method.output)), /is not set/);
+  const { method: found, write } = findRoute(routes, 'GET', parseRequestTarget('/api/v1/webhooks/a'));
+  const webhook = { webhookId: 'a', url: 'https://a.example', status: Webhook_Status.ENABLED };
+  const message = create(found.output, { webhook } as Record<string, unknown>);
+  const written = {
+    ...webhook,
+    status: 'ENABLED',
+    eventTypes: [],
+    description: '',
+    createdAt: '',
+    caller: '',
+  };
+  assert.deepEqual(write(message), written);
+  assert.throws(() => write(create(found.output)), /is not set/);
+  const list = findRoute(routes, 'GET', parseRequestTarget('/api/v1/webhooks'));
+  const page = create(list.method.output, { webhooks: [webhook] } as Record<string, unknown>);
+  assert.deepEqual(list.write(page), { webhooks: [written], nextPageToken: '' });
 });
 
-const unservable: readonly (readonly [what: string, shape: MethodShape])[] = [
-  ['a stream', { ...get('/a'), streams: true }],
+const { getFiling } = FilingService.method;
+
+const unservable: readonly (readonly [what: string, method: Variant])[] = [
+  ['a stream', { ...EventService.method.watchEvents, rule: get('/a') }],
   [
     'a custom verb',
     { rule: { pattern: { case: 'custom', value: { kind: 'LOCK', path: '/a' } } } as Partial<HttpRule> },
   ],
   ['no verb at all', { rule: {} }],
-  ['a body that is one field', post('/a', 'thing_no')],
-  ['a response body that is no field', get('/a', { responseBody: 'nothing' })],
-  ['a response body that is no message', get('/a', { responseBody: 'count' })],
-  ['a response body that is a list', get('/a', { responseBody: 'things' })],
-  ['a template without its slash', get('a')],
-  ['a variable that is no field', get('/a/{nothing}')],
-  ['a double', { ...post('/a'), input: messageOf('', { weight: DOUBLE }) }],
-  ['bytes', { ...post('/a'), input: messageOf('', { image: BYTES }) }],
-  ['an unsigned 64-bit integer', { ...post('/a'), input: messageOf('', { total: UINT64 }) }],
+  ['a body that is one field', { rule: post('/a', 'after') }],
+  ['a response body that is no field', { rule: get('/a', { responseBody: 'nothing' }) }],
+  ['a response body that is no message', { rule: get('/a', { responseBody: 'next' }) }],
+  ['a response body that is a list', { rule: get('/a', { responseBody: 'events' }) }],
+  ['a template without its slash', { rule: get('a') }],
+  ['a variable that is no field', { rule: get('/a/{nothing}') }],
+  ['a variable that is no scalar', { input: getFiling.output, rule: get('/a/{filing}') }],
+  ['a double', { input: DoubleValueSchema, rule: post('/a') }],
+  ['bytes', { input: BytesValueSchema, rule: post('/a') }],
+  ['an unsigned 64-bit integer', { input: UInt64ValueSchema, rule: post('/a') }],
 ];
 
-for (const [what, shape] of unservable) {
+for (const [what, method] of unservable) {
   test(`an annotation that the public API does not support throws: ${what}`, () => {
-    assert.throws(() => createRoutes([serviceOf({ Odd: shape })]), Error);
+    assert.throws(() => createRoutes([serviceOf(method)]), Error);
   });
 }
