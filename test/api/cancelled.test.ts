@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
-import { createTypedTransport } from '../../src/client/typed.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -11,14 +10,12 @@ import { escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { headersOf } from '../support/signed-request.ts';
 import { openTestProvider } from '../support/simulator.ts';
-import { typedClients } from '../support/typed-clients.ts';
 
 const provider = openTestProvider(fileScope);
 provider.treat({ FREEZE: 'KEPT_BACK' });
 const env = { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
 const service = await startService(fileScope, { provider, env });
 const platform = await service.platform();
-const token = await service.token(true);
 const infoLevel = 30;
 
 interface Line {
@@ -56,7 +53,7 @@ async function whileItIsOpened(breakOff: () => void): Promise<void> {
 test('a typed call that its client breaks off is CANCELLED', async () => {
   const { filingNo } = (await fileArtwork(service, platform)).json;
   await assertCancelled(opening, async () => {
-    const { escrows } = typedClients(createTypedTransport(service.internalUrl, token));
+    const { escrows } = await service.clients();
     const leaving = new AbortController();
     const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
     const call = assert.rejects(escrows.createEscrow(terms, { signal: leaving.signal }));

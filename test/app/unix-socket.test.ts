@@ -63,7 +63,7 @@ test('only the user and the group of the process may connect', () => {
 test('idle connections do not delay closing, and closing removes the socket', async (t) => {
   const place = socketIn(t);
   const own = await startService(t, { env: at(place) });
-  const { filings } = typedClients(createTypedTransport(own.internalUrl, await own.token()));
+  const { filings } = await own.clients();
   await filings.listFilings({});
   assert.ok(await closesByItself(t, own));
   assert.equal(existsSync(place), false);
@@ -79,7 +79,7 @@ test('the socket of a process that was killed is replaced', async (t) => {
   await once(killed, 'close');
   assert.ok(lstatSync(place).isSocket());
   const own = await startService(t, { env: at(place) });
-  const { filings } = typedClients(createTypedTransport(own.internalUrl, await own.token()));
+  const { filings } = await own.clients();
   await filings.listFilings({});
 });
 

@@ -3,11 +3,14 @@ import pino from 'pino';
 import { type App, startApp } from '../../src/app/app.ts';
 import type { Simulated } from '../../src/app/start.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
+import { createTypedTransport } from '../../src/client/typed.ts';
 import { readConfig } from '../../src/config/config.ts';
 import type { Tier } from '../../src/domain/caller.ts';
+import { scopes, type TokenTerms } from '../../src/domain/token.ts';
 import { tester } from './audit-log.ts';
 import { temporaryFolder } from './temporary-folder.ts';
-import { operatorTerms, tokenTerms } from './tokens.ts';
+import { tokenTerms } from './tokens.ts';
+import { type TypedClients, typedClients } from './typed-clients.ts';
 
 /** A service in this process, with real sockets and a real database file. */
 export interface TestService extends App {
@@ -18,6 +21,10 @@ export interface TestService extends App {
   platform(tier?: Tier, monthlyQuota?: number): Promise<ApiCredentials & { keyId: string; caller: string }>;
   /** Issues a token to an internal system. */
   token(operator?: boolean): Promise<string>;
+  /** The clients of an internal system with a new token of these terms, by default of one that does business. */
+  clients(terms?: Partial<TokenTerms>): Promise<TypedClients>;
+  /** The clients of a new operator, and how the audit log names it. */
+  operator(): Promise<TypedClients & { readonly actor: string }>;
 }
 
 /** What a test can set: time, provider, settings, and the folder of an earlier service. */
@@ -53,6 +60,11 @@ export async function startService(
     return closing;
   };
   test.after(close);
+  const issue = (terms: Partial<TokenTerms>) => {
+    named += 1;
+    return app.issuance.issueToken(tokenTerms(`service-${named}`, terms), tester);
+  };
+  const clientsOf = (token: string) => typedClients(createTypedTransport(app.internalUrl, token));
   return {
     ...app,
     close,
@@ -68,10 +80,11 @@ export async function startService(
       const { keyId, apiKey, caller } = issued.key;
       return { keyId, apiKey, caller, apiSecret: issued.apiSecret };
     },
-    token: async (operator = false) => {
-      const terms = operator ? operatorTerms('') : tokenTerms('');
-      named += 1;
-      return (await app.issuance.issueToken({ ...terms, name: `service-${named}` }, tester)).token;
+    token: async (operator = false) => (await issue(operator ? { scopes } : {})).token,
+    clients: async (terms = {}) => clientsOf((await issue(terms)).token),
+    operator: async () => {
+      const { token, stored } = await issue({ scopes });
+      return { ...clientsOf(token), actor: `token ${stored.tokenId} (${stored.caller})` };
     },
   };
 }

@@ -29,6 +29,8 @@ export function typedClients(transport: Transport) {
   };
 }
 
+export type TypedClients = ReturnType<typeof typedClients>;
+
 /** Adds headers to every call. */
 export function sending(headers: Record<string, string>): Interceptor {
   return (next) => (request) => {

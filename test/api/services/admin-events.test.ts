@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileOne } from '../../store/promises/fixtures.ts';
-import { tester } from '../../support/audit-log.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
-import { operatorTerms, tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const startMs = Date.UTC(2026, 10, 21, 12);
 const clock = createManualClock(startMs);
 const service = await startService(fileScope, { clock, env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
-const operator = { ...operatorTerms('office'), scopes: ['operate'] as const };
-const { token } = await service.issuance.issueToken(operator, tester);
-const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
+const { admin } = await service.operator();
 const [gallery, house] = [await service.platform(), await service.platform()];
 
 /** The filing numbers of each caller, by event. */
@@ -50,11 +45,7 @@ test('an operator lists the events of all callers, page by page', async () => {
 });
 
 test('the events are those of the feed of their caller', async () => {
-  const reader = await service.issuance.issueToken(
-    tokenTerms('reader', { scopes: ['read'], platform: gallery.caller }),
-    tester,
-  );
-  const { events } = typedClients(createTypedTransport(service.internalUrl, reader.token));
+  const { events } = await service.clients(ofGallery);
   const { entries, next } = await admin.listAllEvents(ofGallery);
   const feed = await events.listEvents({});
   assert.deepEqual([entries.map(({ event }) => event), next], [feed.events, feed.next]);
@@ -65,9 +56,6 @@ test('errors name the field that breaks a rule', async () => {
   for (const [request, message] of [
     [{ after: 113n }, /^after must not be above 112/],
     [{ ...ofGallery, after: 62n }, /^after must not be above 61/],
-    [{ after: -1n }, /^after must be an integer from 0/],
-    [{ after: 2n ** 53n }, /^after must be an integer from 0/],
-    [{ since: '2026-11-21' }, /^since must be RFC 3339/],
     [{ since: '2026-11-21T12:00:00Z', after: 0n }, /^since must be left out if after is given/],
   ] as const)
     assert.match((await typedError(admin.listAllEvents(request), 'VALIDATION_FAILED')).message, message);

@@ -1,21 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTypedTransport } from '../../../src/client/typed.ts';
-import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
-import { operatorTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const service = await startService(fileScope);
-const operator = { ...operatorTerms('office'), scopes: ['operate'] as const };
-const { token, stored } = await service.issuance.issueToken(operator, tester);
-const actor = `token ${stored.tokenId} (office)`;
 
 test('an operator lists and revokes links to evidence of any caller', async () => {
-  const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
+  const { admin, actor } = await service.operator();
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   const target = `/api/v1/filing/${filingNo}/evidence/links`;

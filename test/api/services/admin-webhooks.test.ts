@@ -1,27 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
-import { tester } from '../../support/audit-log.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
-import { operatorTerms, tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const unknown = 3 as Webhook_Status;
 const { ENABLED, DISABLED, STATUS_UNSPECIFIED } = Webhook_Status;
 
 const service = await startService(fileScope);
-const operator = { ...operatorTerms('office'), scopes: ['operate'] as const };
-const { token, stored } = await service.issuance.issueToken(operator, tester);
-const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
+const { admin, actor } = await service.operator();
 
 /** A new platform with an endpoint, and its calls. */
 async function newOwner() {
   const gallery = await service.platform();
-  const terms = { scopes: ['read', 'webhook'] as const, platform: gallery.caller };
-  const issued = await service.issuance.issueToken(tokenTerms(`of ${gallery.caller}`, terms), tester);
-  const { webhooks, events } = typedClients(createTypedTransport(service.internalUrl, issued.token));
+  const terms = { scopes: ['read', 'webhook'], platform: gallery.caller } as const;
+  const { webhooks, events } = await service.clients(terms);
   const url = 'https://ledger.example/hooks?token=unspoken';
   const { webhook = assert.fail() } = await webhooks.createWebhook({ url });
   return { gallery, webhooks, events, webhook, name: { webhookId: webhook.webhookId } };
@@ -49,7 +43,6 @@ test('an operator lists, disables, enables and deletes endpoints', async () => {
   assert.equal(disabledReason, 'an operator disabled it');
   assert.deepEqual(disabled.webhook, { ...withOrigin(webhook), status: DISABLED, disabledReason });
   assert.deepEqual(await listed(), [disabled.webhook]);
-  const actor = `token ${stored.tokenId} (office)`;
   assert.deepEqual(await lastEntry(), ['webhook disable', name.webhookId, 'on request', actor]);
   const [event] = (await events.listEvents({})).events;
   assert.deepEqual([event?.type, event?.webhookId], ['webhook.disabled', name.webhookId]);

@@ -2,17 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Key_Tier } from '../../../gen/artseal/v1/admin_pb.ts';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
-import { typedClients } from '../../support/typed-clients.ts';
 
 const { TRIAL, STANDARD, ENTERPRISE } = Key_Tier;
 const clock = createManualClock();
 const service = await startService(fileScope, { clock });
-const { admin } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+const { admin } = await service.operator();
 
 async function create(name: string, agreement: object): Promise<ApiCredentials> {
   const { key, apiSecret } = await admin.createKey({ name, ...agreement });

@@ -3,19 +3,18 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import type { BackupProgress } from '../../../gen/artseal/v1/backup_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const backupDir = temporaryFolder(fileScope);
 const service = await startService(fileScope, {
   env: { ARTSEAL_BACKUP_DIR: backupDir, ARTSEAL_BACKUP_EVERY: '20d', ARTSEAL_BACKUP_KEEP: '2' },
 });
-const { backups } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+const { backups } = await service.operator();
 await eventually('the backup of the start', 60_000, () =>
   service.logLines.some((line) => line.includes('a backup was taken')),
 );
@@ -107,8 +106,7 @@ test('wrong numbers and missing names are rejected', async () => {
 });
 
 test('without a folder for backups a token can name none', async (t) => {
-  const { internalUrl, token } = await startService(t);
-  const { backups } = typedClients(createTypedTransport(internalUrl, await token(true)));
+  const { backups } = await (await startService(t)).operator();
   for (const stream of [
     backups.createBackup({ file: 'b.tar' }),
     backups.verifyBackup({ file: 'b.tar' }),

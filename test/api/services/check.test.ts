@@ -3,13 +3,12 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { CheckResponse_Level } from '../../../gen/artseal/v1/maintenance_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { startService } from '../../support/service.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 test('a check has a finding for each part, with the settings of the server', async (t) => {
   const service = await startService(t, { env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
-  const { maintenance } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+  const { maintenance } = await service.operator();
   const stream = maintenance.check({})[Symbol.asyncIterator]();
   const { value: first } = await stream.next();
   assert.equal(first.text, `sandbox in ${service.dataDir}, CNY, Asia/Shanghai, simulated`);

@@ -5,7 +5,6 @@ import { type TestContext, test } from 'node:test';
 import { type ReloadResponse, ReloadResponse_Part_Result } from '../../../gen/artseal/v1/maintenance_pb.ts';
 import { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { replaceLostSecrets } from '../../../src/api/services/lost-secrets.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { unavailable } from '../../../src/domain/reason.ts';
 import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import type { Execute } from '../../../src/store/store.ts';
@@ -16,8 +15,7 @@ import { createManualClock } from '../../support/clock.ts';
 import { readableNames } from '../../support/copy-folder.ts';
 import { keysInFile, newKey } from '../../support/master-keys.ts';
 import { type ServiceOptions, startService, type TestService } from '../../support/service.ts';
-import { operatorTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const { RELOADED, FAILED, NOT_RELOADABLE } = ReloadResponse_Part_Result;
 const noonMs = Date.parse('2026-11-21T12:00:00Z');
@@ -31,13 +29,11 @@ async function started(t: TestContext, { env, ...options }: ServiceOptions = {})
     env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai', ...env },
     ...options,
   });
-  const { token, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
-  const clients = typedClients(createTypedTransport(service.internalUrl, token));
-  const actor = `token ${stored.tokenId} (office)`;
+  const operator = await service.operator();
   /** The newest entries of an action. */
   const audited = async (action: string) =>
-    (await clients.admin.listAuditLog({ pageSize: 100 })).entries.filter((entry) => entry.action === action);
-  return { clock, service, actor, audited, ...clients };
+    (await operator.admin.listAuditLog({ pageSize: 100 })).entries.filter((entry) => entry.action === action);
+  return { clock, service, audited, ...operator };
 }
 
 const keyed = (key: string) => ({ headers: { 'Idempotency-Key': key } });

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { type Delivery_Status, type Webhook, Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { type Scope, scopes } from '../../../src/domain/token.ts';
 import { createKeyRing } from '../../../src/keys/key-ring.ts';
 import { reencryptSecrets } from '../../../src/keys/sealed-secrets.ts';
@@ -11,8 +10,7 @@ import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
-import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const startMs = Date.UTC(2026, 10, 21, 12);
 const url = 'https://ledger.example/hooks';
@@ -23,11 +21,8 @@ async function startTyped(t: Pick<TestContext, 'after'>, env: Record<string, str
   const clock = createManualClock(startMs);
   const service = await startService(t, { clock, env });
   const gallery = await service.platform();
-  const webhooksOf = async (name: string, granted: readonly Scope[], platform?: string) => {
-    const terms = tokenTerms(name, { scopes: granted, platform });
-    const { token } = await service.issuance.issueToken(terms, tester);
-    return typedClients(createTypedTransport(service.internalUrl, token)).webhooks;
-  };
+  const webhooksOf = async (name: string, granted: readonly Scope[], platform?: string) =>
+    (await service.clients({ name, scopes: granted, platform })).webhooks;
   const ledger = await webhooksOf('ledger', ['read', 'webhook']);
   const forGallery = await webhooksOf('shop', ['read', 'webhook'], gallery.caller);
   return { clock, service, gallery, webhooksOf, ledger, forGallery };

@@ -1,32 +1,25 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Key_Status, Key_Tier, Platform_Status } from '../../../gen/artseal/v1/admin_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
-import { startService, type TestService } from '../../support/service.ts';
+import { startService } from '../../support/service.ts';
 import { send } from '../../support/signed-request.ts';
-import { operatorTerms, tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { tokenTerms } from '../../support/tokens.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const { TRIAL, STANDARD, ENTERPRISE, TIER_UNSPECIFIED } = Key_Tier;
 const noon = Date.parse('2026-11-21T12:00:00Z');
 const clock = createManualClock(noon);
 const service = await startService(fileScope, { clock });
-const { token, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
-const { tokenId } = stored;
-const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
+const { admin, actor } = await service.operator();
 await service.issuance.issueToken(tokenTerms('ledger'), tester);
-
-async function adminOf({ internalUrl, token }: TestService) {
-  return typedClients(createTypedTransport(internalUrl, await token(true))).admin;
-}
 
 /** A service of its own, for a test that reads whole lists. */
 async function startEmpty(test: TestContext) {
   const started = await startService(test, { clock: createManualClock(noon) });
-  return { service: started, admin: await adminOf(started) };
+  return { service: started, admin: (await started.operator()).admin };
 }
 
 let galleries = 0;
@@ -207,7 +200,7 @@ test('usage counts the calls of a platform in a month of the business time zone'
   // Still November in UTC.
   const midnight = createManualClock(Date.parse('2026-11-30T16:30:00Z'));
   const started = await startService(t, { clock: midnight, env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
-  const office = await adminOf(started);
+  const { admin: office } = await started.operator();
   const { key, apiSecret } = await office.createKey({ name: 'gallery', tier: TRIAL });
   const credentials = { apiKey: key?.apiKey ?? '', apiSecret };
   const call = () =>
@@ -244,11 +237,11 @@ test('the audit log has each change by RPC: token, reason, and the values before
   const [platform, key] = entries;
   assert.deepEqual(
     [platform?.actor, platform?.action, platform?.subject, platform?.reason],
-    [`token ${tokenId} (office)`, 'platform suspend', caller, ''],
+    [actor, 'platform suspend', caller, ''],
   );
   assert.deepEqual(
     [key?.at, key?.actor, key?.action, key?.subject, key?.reason],
-    ['2026-11-21T12:00:00+00:00', `token ${tokenId} (office)`, 'key suspend', keyId, 'leaked'],
+    ['2026-11-21T12:00:00+00:00', actor, 'key suspend', keyId, 'leaked'],
   );
   const common = { platform: caller, tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 'none' };
   assert.deepEqual(JSON.parse(key?.before ?? ''), { ...common, status: 'ACTIVE', expiresAtS: null });

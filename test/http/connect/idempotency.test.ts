@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { CallOptions } from '@connectrpc/connect';
 import { Key_Tier } from '../../../gen/artseal/v1/admin_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { artwork } from '../../support/samples.ts';
-import { startService, type TestService } from '../../support/service.ts';
+import { startService } from '../../support/service.ts';
 import { tokenTerms } from '../../support/tokens.ts';
 import { errorOf, typedClients, typedError } from '../../support/typed-clients.ts';
 import { transports } from './transports.ts';
@@ -38,9 +37,6 @@ function keyed(key: string) {
   };
   return { seen, options };
 }
-
-const clientsAt = async ({ internalUrl, token }: TestService, operator = false) =>
-  typedClients(createTypedTransport(internalUrl, await token(operator)));
 
 for (const name of ['Connect over HTTP/1.1', 'gRPC over HTTP/2', 'gRPC-Web over HTTP/1.1']) {
   const transport = transports[name] ?? assert.fail(name);
@@ -88,7 +84,7 @@ test('a caller gets the same response over every protocol and with each of its t
 
 /** test/api/admission.test.ts has all malformed keys. */
 test('a malformed key is rejected by calls that write, and ignored by calls that read', async () => {
-  const { filings, escrows } = await clientsAt(service);
+  const { filings, escrows } = await service.clients();
   const malformed = keyed('a b').options;
   await typedError(filings.createFiling(painting, malformed), 'IDEMPOTENCY_KEY_INVALID');
   await filings.listFilings({}, malformed);
@@ -101,7 +97,7 @@ test('a malformed key is rejected by calls that write, and ignored by calls that
 });
 
 test('a repeated CreateKey or RotateKey issues one key and returns the same secret, which is stored encrypted', async () => {
-  const { admin } = await clientsAt(service, true);
+  const { admin } = await service.operator();
   const key = newKey();
   const create = (name = 'Gallery') => admin.createKey({ name, tier: Key_Tier.TRIAL }, keyed(key).options);
   const first = await create();

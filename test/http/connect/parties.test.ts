@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Party_Role } from '../../../gen/artseal/v1/admin_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const { BUYER, SELLER } = Party_Role;
 const buyer = { role: BUYER, partyId: 'buyer-1', providerIds: { customer: 'cus_1', paymentMethod: 'pm_1' } };
@@ -23,7 +22,7 @@ const stripe = {
 async function started(t: Pick<TestContext, 'after'>, env = stripe) {
   const provider = openTestProvider(t);
   const service = await startService(t, { provider, env, clock: createManualClock() });
-  const { admin } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+  const { admin } = await service.operator();
   return { service, provider, admin };
 }
 
@@ -118,7 +117,7 @@ test('an open order is paid out to the parties that it was opened for', async ()
   const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
   await admin.addParty({ caller, ...seller, providerIds: { account: 'acct_2' } });
   await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
-  const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  const { escrows } = await service.clients();
   await escrows.releaseEscrow({ escrowId });
   assert.deepEqual(
     provider.instructions.slice(instructed).map(({ kind, buyer, seller }) => [kind, buyer, seller]),

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Escrow_State, Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { escrowTerms } from '../../support/samples.ts';
@@ -25,10 +24,8 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
-const transport = createTypedTransport(service.internalUrl, await service.token());
-const { filings, escrows } = typedClients(transport);
-
 test('an internal system reads and lists what platforms filed and sold', async () => {
+  const { filings, escrows } = await service.clients();
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;

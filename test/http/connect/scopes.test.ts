@@ -16,17 +16,13 @@ import { startService } from '../../support/service.ts';
 import { services } from '../../support/services.ts';
 import { send } from '../../support/signed-request.ts';
 import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const service = await startService(fileScope);
 const painting = { ...artwork, price: BigInt(artwork.price) };
 
 async function tokenOf(over: Partial<TokenTerms>): Promise<string> {
   return (await service.issuance.issueToken(tokenTerms('ledger', over), tester)).token;
-}
-
-async function clientsOf(over: Partial<TokenTerms>) {
-  return typedClients(createTypedTransport(service.internalUrl, await tokenOf(over)));
 }
 
 /** The scope that writing calls of each service need, as docs/internal.md says. With `operate`, all calls need it. */
@@ -112,7 +108,7 @@ test('a token without the scope is rejected before its message arrives', async (
 
 test('a token for a platform files and reads only as that platform', async () => {
   const [gallery, other] = [await service.platform(), await service.platform()];
-  const { filings, escrows, provenance } = await clientsOf({ platform: gallery.caller });
+  const { filings, escrows, provenance } = await service.clients({ platform: gallery.caller });
   const { filingNo: others } = (await fileArtwork(service, other)).json;
   const { escrowId: othersOrder } = (await openEscrow(service, other, others)).json;
 
@@ -143,10 +139,10 @@ test('a token for a platform files and reads only as that platform', async () =>
 
 test('calls with a token for a platform have no rate and no quota, and are not counted', async () => {
   const { caller, ...gallery } = await service.platform('TRIAL');
-  const { filings } = await clientsOf({ platform: caller });
+  const { filings } = await service.clients({ platform: caller });
   const calls = Array.from({ length: 30 }, () => filings.listFilings({}));
   assert.equal((await Promise.all(calls)).length, 30);
-  const { admin } = await clientsOf({ scopes: ['operate'] });
+  const { admin } = await service.clients({ scopes: ['operate'] });
   assert.equal((await admin.getUsage({ caller })).calls, 0n);
   const { status } = await fileArtwork(service, { ...gallery });
   assert.equal(status, 200);

@@ -3,7 +3,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import { utcTimestamp } from '../../../src/domain/utc.ts';
 import { restoreBackup } from '../../../src/operations/backup/restore.ts';
@@ -17,13 +16,12 @@ import { assertRejected } from '../../support/rejected.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { newNonce } from '../../support/signed-request.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { typedClients } from '../../support/typed-clients.ts';
 
 test('on a disk that fails, signed reads are rejected because of their nonces, and internal reads are answered', async (t) => {
   const [service, disk] = await onBadDisk(t, () => startService(t));
   t.after(disk.heal);
   const platform = await service.platform();
-  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  const { filings } = await service.clients();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   const ledger = openLedger(t, service);
   const nonces = ledger.nonces();
@@ -52,7 +50,6 @@ test('a restored backup rejects every request that may have run after it was tak
   const clock = createManualClock();
   const original = await startService(t, { clock });
   const platform = await original.platform();
-  const token = await original.token();
   const file = join(temporaryFolder(t), 'backup.tar');
   await takeBackup({ dataDir: original.dataDir, target: file, nowMs: clock.nowMs(), progress: () => {} });
   // The newest checkpoint of the restored database: a later one would prevent its start.
@@ -83,7 +80,7 @@ test('a restored backup rejects every request that may have run after it was tak
   assertRejected(rejected, 503, 'UNAVAILABLE');
   assert.equal(rejected.headers['retry-after'], '301');
   assert.equal((await fileArtwork(first, platform, { timestamp: timestampIn(0) })).status, 503);
-  const { filings } = typedClients(createTypedTransport(first.internalUrl, token));
+  const { filings } = await first.clients();
   assert.equal((await filings.listFilings({})).filings.length, 0);
   await first.close();
 

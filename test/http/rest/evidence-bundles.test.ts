@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { perform } from '../../../src/store/store.ts';
 import { proven } from '../../evidence/log/outsider.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -15,8 +14,7 @@ import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
-import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 const clock = createManualClock();
 const service = await startService(fileScope, { clock });
@@ -99,16 +97,12 @@ test('only the owner and internal systems with the scope get evidence, links and
   const other = await service.platform();
   assertRejected(await askEvidence(filingNo, '', other), 404, 'FILING_NOT_FOUND');
   assertRejected(await share(filingNo, {}, other), 404, 'FILING_NOT_FOUND');
-  const clientFor = async (over: object) => {
-    const { token } = await service.issuance.issueToken(tokenTerms('court', over), tester);
-    return typedClients(createTypedTransport(service.internalUrl, token)).evidence;
-  };
-  const reader = await clientFor({ scopes: ['read'] });
+  const { evidence: reader } = await service.clients({ scopes: ['read'] });
   const { $typeName, timeStamp, ...members } =
     (await reader.getEvidence({ filingNo })).bundle ?? assert.fail();
   assert.equal(timeStamp, undefined);
   assert.equal(proven(members, await vkey()).leaf.number, filingNo);
-  const sharer = await clientFor({ scopes: ['link'] });
+  const { evidence: sharer } = await service.clients({ scopes: ['link'] });
   const { path, linkId } = await sharer.createEvidenceLink({ filingNo });
   assert.equal((await open(path)).json.record, members.record);
   const { links } = await reader.listEvidenceLinks({ filingNo });
@@ -116,7 +110,7 @@ test('only the owner and internal systems with the scope get evidence, links and
     links.map((link) => link.linkId),
     [linkId],
   );
-  const others = await clientFor({ platform: other.caller, scopes: ['read', 'link'] });
+  const { evidence: others } = await service.clients({ platform: other.caller, scopes: ['read', 'link'] });
   await typedError(others.getEvidence({ filingNo }), 'FILING_NOT_FOUND');
   await typedError(others.createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
   await typedError(others.revokeEvidenceLink({ filingNo, linkId }), 'LINK_NOT_FOUND');

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTypedTransport } from '../../../src/client/typed.ts';
-import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -9,8 +7,7 @@ import { scrape } from '../../support/metrics.ts';
 import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
-import { tokenTerms } from '../../support/tokens.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 /** Ten minutes before the year ends in Shanghai, eight hours before it ends in UTC. */
 const startMs = Date.UTC(2026, 11, 31, 15, 50);
@@ -22,7 +19,7 @@ const painting = { ...artwork, price: BigInt(artwork.price) };
 
 test('concurrent filings of a platform stop at its cap of the year, and continue in the next year', async () => {
   const [capped, other] = [await service.platform(), await service.platform()];
-  const { admin } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+  const { admin } = await service.operator();
   const ratio = async () =>
     (await scrape(`http://${service.metricsAddress}/metrics`)).value('artseal_filing_cap_used_ratio');
   assert.equal(await ratio(), 0);
@@ -38,8 +35,7 @@ test('concurrent filings of a platform stop at its cap of the year, and continue
   assert.equal((await fileArtwork(service, other, now())).status, 200);
 
   // The cap also applies to tokens of the platform.
-  const token = await service.issuance.issueToken(tokenTerms('office', { platform: capped.caller }), tester);
-  const { filings } = typedClients(createTypedTransport(service.internalUrl, token.token));
+  const { filings } = await service.clients({ platform: capped.caller });
   await typedError(filings.createFiling(painting), 'FILING_CAP_REACHED');
 
   await admin.updatePlatform({ caller: capped.caller, filingCap: 6n });

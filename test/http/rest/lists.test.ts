@@ -7,7 +7,6 @@ import { createEscrowService } from '../../../src/api/services/escrow-service.ts
 import { createFilingService } from '../../../src/api/services/filing-service.ts';
 import { createPaging } from '../../../src/api/services/paging.ts';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
-import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -15,7 +14,7 @@ import { apiError, assertRejected } from '../../support/rejected.ts';
 import { requestReader } from '../../support/request-reader.ts';
 import { startService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
-import { typedClients, typedError } from '../../support/typed-clients.ts';
+import { typedError } from '../../support/typed-clients.ts';
 
 /** test/store/promises has which filings and orders a filter selects, and in which order; paging.test.ts the tokens. */
 const clock = createManualClock(Date.UTC(2026, 11, 31, 12));
@@ -27,8 +26,6 @@ const file = async (by: ApiCredentials): Promise<string> =>
   (await fileArtwork(service, by, now())).json.filingNo;
 const open = async (by: ApiCredentials, filingNo: string, terms: object = {}): Promise<string> =>
   (await openEscrow(service, by, filingNo, terms, now())).json.escrowId;
-const typed = async (operator = false) =>
-  typedClients(createTypedTransport(service.internalUrl, await service.token(operator)));
 
 test('lists are newest first, page by page, and filtered as the query says', async () => {
   const gallery = await service.platform();
@@ -89,7 +86,7 @@ for (const [target, read, fields] of [
 test('an invalid query gets 400, over REST and from the internal API', async () => {
   const gallery = await service.platform();
   assertRejected(await get(gallery, '/api/v1/filing?year=10000'), 400, 'VALIDATION_FAILED', /^year must be/);
-  const { filings, escrows } = await typed();
+  const { filings, escrows } = await service.clients();
   for (const [list, message] of [
     [filings.listFilings({ year: -1 }), /^year must be an integer from 1 to 9999/],
     [escrows.listEscrows({ state: 99 as Escrow_State }), /^state must be/],
