@@ -38,37 +38,6 @@ async function started(t: TestContext, { env, ...options }: ServiceOptions = {})
 
 const keyed = (key: string) => ({ headers: { 'Idempotency-Key': key } });
 
-test('GetClock returns the fault of the clock, and filings are accepted when AcceptClock returns', async (t) => {
-  const { clock, service, maintenance, audited, actor } = await started(t);
-  const platform = await service.platform();
-  const file = () => fileArtwork(service, platform, { timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
-  assert.equal((await file()).status, 200);
-  clock.setWall(noonMs - 100_000);
-  const behind = await maintenance.getClock({});
-  assert.deepEqual(
-    [behind.clock, behind.newestRecord, behind.fault],
-    ['2026-11-21T19:58:20+08:00', '2026-11-21T20:00:00+08:00', 'the clock is 100 s behind the newest record'],
-  );
-  assert.equal((await file()).json.code, 'UNAVAILABLE');
-  const options = keyed('accept');
-  const accepted = await maintenance.acceptClock({ reason: 'NTP is right' }, options);
-  assert.deepEqual([accepted.accepted, accepted.newestRecord], [behind.clock, behind.newestRecord]);
-  assert.equal((await file()).status, 200);
-
-  clock.setWall(noonMs + 40 * dayS * 1_000);
-  assert.match((await maintenance.getClock({})).fault, /^the clock was set forward by \d+ s \(40 days\)/);
-  assert.deepEqual(await maintenance.acceptClock({ reason: 'NTP is right' }, options), accepted);
-  assert.equal((await file()).json.code, 'UNAVAILABLE', 'a replay accepts nothing');
-  await maintenance.acceptClock({});
-  assert.equal((await file()).status, 200);
-  assert.equal((await maintenance.getClock({})).fault, '');
-  const entries = (await audited('clock accept')).map((entry) => [entry.actor, entry.reason]);
-  assert.deepEqual(entries, [
-    [actor, ''],
-    [actor, 'NTP is right'],
-  ]);
-});
-
 /** Files artworks of years ago, the first of which have a text that will be erased. */
 async function fileOld({ execute, store }: TestService, apiKey: string, old: number) {
   const by = store.findKey(apiKey) ?? assert.fail();

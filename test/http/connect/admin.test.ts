@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { Key_Status, Key_Tier, Platform_Status } from '../../../gen/artseal/v1/admin_pb.ts';
+import { Key_Status, Key_Tier } from '../../../gen/artseal/v1/admin_pb.ts';
+import type { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { tester } from '../../support/audit-log.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -13,7 +14,7 @@ const { TRIAL, STANDARD, ENTERPRISE, TIER_UNSPECIFIED } = Key_Tier;
 const noon = Date.parse('2026-11-21T12:00:00Z');
 const clock = createManualClock(noon);
 const service = await startService(fileScope, { clock });
-const { admin, actor } = await service.operator();
+const { admin } = await service.operator();
 await service.issuance.issueToken(tokenTerms('ledger'), tester);
 
 /** A service of its own, for a test that reads whole lists. */
@@ -115,34 +116,6 @@ test('keys, platforms and usage are listed oldest first, page by page', async (t
   assert.deepEqual(usages[0]?.usages[1]?.platform, suspended);
 });
 
-test('SuspendKey, ResumeKey and RevokeKey return the key with its new status', async () => {
-  const { key, keyId } = await createGallery();
-  for (const [change, status] of [
-    [admin.suspendKey, Key_Status.SUSPENDED],
-    [admin.resumeKey, key.status],
-    [admin.revokeKey, Key_Status.REVOKED],
-  ] as const) {
-    assert.deepEqual((await change({ keyId })).key, { ...key, status });
-  }
-});
-
-test('SuspendPlatform and ResumePlatform return the platform, and its keys show its status', async () => {
-  const { caller, key } = await createGallery();
-  assert.equal(key.platformStatus, Platform_Status.ACTIVE);
-  for (const [change, status] of [
-    [admin.suspendPlatform, Platform_Status.SUSPENDED],
-    [admin.resumePlatform, Platform_Status.ACTIVE],
-  ] as const) {
-    const { platform } = await change({ caller });
-    assert.deepEqual(
-      [platform?.caller, platform?.tier, platform?.monthlyQuota, platform?.status],
-      [caller, TRIAL, 1_000n, status],
-    );
-    const [listed] = await keysOf(caller);
-    assert.deepEqual([listed?.status, listed?.platformStatus], [Key_Status.ACTIVE, status]);
-  }
-});
-
 test('calls about an unknown platform get NOT_FOUND', async () => {
   const { caller } = await createGallery();
   for (const name of ['', caller.toUpperCase(), 'ledger']) {
@@ -229,27 +202,6 @@ test('usage counts the calls of a platform in a month of the business time zone'
   assert.deepEqual(await of({}), ['2026-12', ['gallery', 3n, undefined]]);
 });
 
-test('the audit log has each change by RPC: token, reason, and the values before and after', async () => {
-  const { keyId, caller } = await service.platform('TRIAL');
-  await admin.suspendKey({ keyId, reason: 'leaked' });
-  await admin.suspendPlatform({ caller });
-  const { entries } = await admin.listAuditLog({});
-  const [platform, key] = entries;
-  assert.deepEqual(
-    [platform?.actor, platform?.action, platform?.subject, platform?.reason],
-    [actor, 'platform suspend', caller, ''],
-  );
-  assert.deepEqual(
-    [key?.at, key?.actor, key?.action, key?.subject, key?.reason],
-    ['2026-11-21T12:00:00+00:00', actor, 'key suspend', keyId, 'leaked'],
-  );
-  const common = { platform: caller, tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 'none' };
-  assert.deepEqual(JSON.parse(key?.before ?? ''), { ...common, status: 'ACTIVE', expiresAtS: null });
-  assert.deepEqual(JSON.parse(key?.after ?? ''), { ...common, status: 'SUSPENDED', expiresAtS: null });
-  const created = entries[2];
-  assert.deepEqual([created?.action, created?.subject, created?.before], ['key create', keyId, '']);
-});
-
 test('every call that changes something stores its reason', async () => {
   const { keyId, caller } = await service.platform();
   const rotatable = await service.platform();
@@ -267,4 +219,23 @@ test('every call that changes something stores its reason', async () => {
     const [entry] = (await admin.listAuditLog({ pageSize: 1 })).entries;
     assert.equal(entry?.reason, `why ${place}`);
   }
+});
+
+/** test/cli has what operators do with keys, platforms, events, webhooks and links. */
+test('calls on events and webhooks name the field that breaks a rule', async () => {
+  const { webhooks } = await service.clients({ scopes: ['webhook'] });
+  const { webhook } = await webhooks.createWebhook({ url: 'https://ledger.example/hooks' });
+  const name = { webhookId: webhook?.webhookId ?? '' };
+  const status = /^status must be ENABLED or DISABLED/;
+  for (const [call, message] of [
+    [
+      admin.listAllEvents({ since: '2026-11-21T12:00:00Z', after: 0n }),
+      /^since must be left out if after is given/,
+    ],
+    [admin.listAllWebhooks({ status: 3 as Webhook_Status }), status],
+    [admin.setWebhookStatus(name), status],
+    [admin.setWebhookStatus({ ...name, status: 3 as Webhook_Status }), status],
+    [admin.redeliverEvents(name), /^sequence is required unless since is given/],
+  ] as const)
+    assert.match((await typedError(call, 'VALIDATION_FAILED')).message, message);
 });

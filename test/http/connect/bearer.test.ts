@@ -5,7 +5,6 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { createConnectTransport } from '@connectrpc/connect-node';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -20,13 +19,6 @@ const { internalUrl } = service;
 
 const revoke = (tokenId: string) =>
   service.execute({ kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_000 }, tokenId });
-
-/** test/api/authentication.test.ts has all cases. */
-test('a call without Authorization is rejected with what to send', async () => {
-  const { filings } = typedClients(createConnectTransport({ baseUrl: internalUrl, httpVersion: '1.1' }));
-  const { message } = await typedError(filings.listFilings({}), 'AUTH_HEADER_MISSING');
-  assert.match(message, /Authorization/);
-});
 
 test('a revoked token is rejected from the next call, even on an open connection', async () => {
   const { stored, token } = await service.issuance.issueToken(tokenTerms('ledger'), tester);

@@ -29,7 +29,8 @@ const newKey = () => {
 function keyed(key: string) {
   const seen: { replayed: string | null; requestId: string | null } = { replayed: null, requestId: null };
   const options: CallOptions = {
-    headers: { 'Idempotency-Key': key },
+    // The server has its own request ids.
+    headers: { 'Idempotency-Key': key, 'X-Request-Id': 'mine' },
     onHeader: (headers) => {
       seen.replayed = headers.get('Idempotent-Replayed');
       seen.requestId = headers.get('X-Request-Id');

@@ -67,22 +67,14 @@ const badRequests: Readonly<Record<string, string | Uint8Array>> = {
   '129 headers, the last of them a second Host': request({ headers: { ...padding(128), host: 'y' } }),
   '5,000 headers': request({ headers: padding(5_000) }),
   'a chunk without a length': request(transferEncoding('chunked', 'zz\r\n{}\r\n')),
-  'a chunk longer than its length': request(transferEncoding('chunked', '1\r\n{}\r\n0\r\n\r\n')),
   'a line of garbage': 'garbage\r\n\r\n',
-  'random bytes': Uint8Array.from({ length: 512 }, (_, index) => (index * 167 + 13) % 256),
   'the beginning of TLS': Uint8Array.of(0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00),
   'the PROXY protocol': 'PROXY TCP4 192.0.2.1 192.0.2.2 50000 443\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n',
-  'the binary PROXY protocol': '\r\n\r\n\0\r\nQUIT\n!\x11\0\x0c',
   'the preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-  'an unknown version': 'GET / HTTP/9.9\r\nHost: x\r\n\r\n',
-  'a method in lower case': 'get / HTTP/1.1\r\nHost: x\r\n\r\n',
   'lines that end in LF alone': 'GET / HTTP/1.1\nHost: x\n\n',
   CONNECT: 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n',
   'a header name with a blank': 'GET / HTTP/1.1\r\nHost: x\r\nX-Nonce : n\r\n\r\n',
   'a folded header': 'GET / HTTP/1.1\r\nHost: x\r\nX-Nonce: a\r\n b\r\n\r\n',
-  'NUL in a header': 'GET / HTTP/1.1\r\nHost: x\r\nX-Nonce: a\0b\r\n\r\n',
-  'a negative length': 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n',
-  'a length that is not a number': 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n',
   'two lengths': 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
   'a length and chunks':
     'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
@@ -173,19 +165,6 @@ for (const [over, tls] of [
       const answer = await rawAnswer(baseUrl, request({ headers: padding(101) }));
       assertRejected(answer, 400, 'BAD_REQUEST_TARGET', /more than 100 headers/);
     });
-
-    test('HTTP/1.0 closes the connection', async () => {
-      const { headers } = await rawAnswer(baseUrl, request({ version: 'HTTP/1.0' }));
-      assert.equal(headers.connection, 'close');
-    });
-
-    for (const host of ['[', '', 'a b', ':', 'x:99999', '\u00ff']) {
-      test(`the Host ${JSON.stringify(host)} gets a response`, async () => {
-        const answer = await rawAnswer(baseUrl, request({ headers: { Host: host } }));
-        assert.ok([200, 400].includes(answer.status), answer.text);
-        assert.ok(answer.headers['x-request-id']);
-      });
-    }
 
     test('Expect: 100-continue gets an interim response before the body is sent', async () => {
       assert.deepEqual(await statuses([request({ headers: { Expect: '100-continue' } })], 2), [100, 200]);

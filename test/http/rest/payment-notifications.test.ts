@@ -96,14 +96,6 @@ test('a forged or unreadable notification is rejected and not stored', async () 
   assert.equal(lookUpsOf(escrowId), 0);
 });
 
-test('a notification about an unknown order is accepted', async () => {
-  const escrowId = await open();
-  for (const claims of [{ holdId: 'unknown' }, { holdId: 7 }, { holdId: undefined }])
-    assert.equal((await post(provider.notification(escrowId, { claims }))).status, 200);
-  await nothingMoreIsDue();
-  assert.equal(lookUpsOf(escrowId), 0);
-});
-
 test('a notification has its own method and path', async () => {
   const notification = provider.notification(await open());
   const before = stored();

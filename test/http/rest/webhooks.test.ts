@@ -108,24 +108,18 @@ test("the response is the same for another platform's endpoint as for none", asy
 /** Invalid bodies and their errors. test/events/webhooks/target.test.ts has all URLs, test/domain/text.test.ts all texts. */
 const wrong: readonly (readonly [target: string, body: unknown, message: RegExp])[] = [
   ['', {}, /^url must be an absolute https:/],
-  ['', { url: 'http://gallery.example/' }, /^url must be an absolute https:/],
   ['', { url: 'https://10.0.0.1/' }, /^url must have a host at a public address/],
-  ['', { url: 7 }, /^url must be a string/],
-  ['', { url, eventTypes: ['filing.created', 'filing'] }, /^eventTypes .*escrow\.frozen/],
   ['', { url, eventTypes: ['webhook.test'] }, /^eventTypes must be of/],
   ['', { url, eventTypes: ['*', 'filing.created'] }, /^eventTypes .*\* alone/],
   ['', { url, eventTypes: Array(21).fill('filing.created') }, /^eventTypes must have at most 20/],
   ['', { url, eventTypes: ['*', 7] }, /^eventTypes has an item .*must be a string$/],
-  ['', { url, eventTypes: 'filing.created' }, /^eventTypes must be/],
   ['', { url, description: 'x'.repeat(201) }, /^description must have/],
   ['/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be an integer from 0 to 604800$/],
   ['/ID/redeliver', {}, /^sequence is required unless since/],
   ['/ID/redeliver', { sequence: 1, since: '2026-11-21T12:00:00Z' }, /^since must be left out/],
   ['/ID/redeliver', { sequence: 0 }, /^sequence must be from 1/],
   ['/ID/redeliver', { sequence: 1 }, /^sequence must be at most 0/],
-  ['/ID/redeliver', { sequence: 1.5 }, /^sequence must be a whole number/],
   ['/ID/redeliver', { since: '2026-11-21' }, /^since must be RFC 3339/],
-  ['/ID/redeliver', { since: '2026-11-31T12:00:00Z' }, /^since must be RFC 3339/],
 ];
 
 test('a wrong member is named, and nothing changes', async () => {
