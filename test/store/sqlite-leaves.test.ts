@@ -4,19 +4,13 @@ import type Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { appendLeaf, emptyTree, leafHash, rootOf, type TreeHead } from '../../src/domain/merkle.ts';
 import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
-import {
-  createLeaves,
-  type LeafRow,
-  type Leaves,
-  leavesIn,
-  type StoredLeaf,
-} from '../../src/store/sqlite/leaves.ts';
+import { createLeaves, type LeafRow, type Leaves, type StoredLeaf } from '../../src/store/sqlite/leaves.ts';
 import { createLogIndex, type LogIndex } from '../../src/store/sqlite/log-index.ts';
 import { createVerifiedTree, type VerifiedTree } from '../../src/store/sqlite/verified-tree.ts';
 import type { StoreRequest } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { sandbox, toFile, toOpen } from './promises/fixtures.ts';
+import { sandbox, toFile } from './promises/fixtures.ts';
 import { openRaw } from './raw-database.ts';
 
 /** Numbers of leaves that are appended together: one, less than a row, a row, more than a row, several rows. */
@@ -140,28 +134,6 @@ test('the tree has all leaves that were appended or stored before, and none that
   }
 });
 
-test('a leaf that was replaced together with its hash is not in the tree, and distant leaves are', (t) => {
-  const { client, leaves, append } = openLeaves(t);
-  append(700);
-  client.exec('DROP TRIGGER log_leaf_never_changes');
-  const tree = createVerifiedTree(leaves);
-  tree.load();
-  // The row of leaf 30 begins with it.
-  const [data, hashes] = client.prepare('SELECT data, hashes FROM log_leaf WHERE first = 30').raw().get() as [
-    string,
-    Buffer,
-  ];
-  const forged = Buffer.concat([leafHash('forged'), hashes.subarray(32)]);
-  const lines = data.split('\n').with(0, 'forged').join('\n');
-  client.prepare('UPDATE log_leaf SET data = ?, hashes = ? WHERE first = 30').run(lines, forged);
-  for (const known of [tree, createVerifiedTree(leaves)]) {
-    known.load();
-    assert.ok(!known.hasLeaf(30, 'forged'));
-    for (const index of [0, 29, 32, 45, 255, 256, 699])
-      assert.ok(known.hasLeaf(index, dataOf(index)), `${index}`);
-  }
-});
-
 const leaf = (kind: string, number: string, detail?: object) =>
   JSON.stringify({ kind, number, time: 0, detail });
 const filingLeaf = (sequence: number) => leaf('FILING', `AS-2026-${String(sequence).padStart(6, '0')}`);
@@ -250,19 +222,6 @@ const numbersIn = (replies: readonly Reply[]) =>
 
 const rowsIn = (client: Sqlite.Database) =>
   client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all();
-
-test('a batch of filings is one row, without the filings that are rejected or fail', (t) => {
-  const { core, openRaw } = openGallery(t);
-  const unknown = { effect: toOpen(by, 'AS-2026-000099') };
-  const tree = { effect: { kind: 'GetTree' } } as const;
-  const ofNobody = { effect: toFile({ callerId: 99, caller: 'nobody' }) };
-  core.executeBatch([filing, ofNobody, filing, filing]);
-  core.executeBatch([filing, unknown, filing, tree, filing]);
-  const numbers = rowsIn(openRaw()).map((row) =>
-    (leavesIn(row) ?? []).map(({ data }) => JSON.parse(data).number.slice(-6)),
-  );
-  assert.deepEqual(numbers, [['LOG', '000001', '000002', '000003'], ['000004'], ['000005'], ['000006']]);
-});
 
 test('filings follow the leaves that are stored, and fail if these cannot be read', (t) => {
   const { core: before, open, openRaw } = openGallery(t);

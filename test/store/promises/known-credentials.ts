@@ -29,22 +29,4 @@ export function knownCredentialPromises({ storeTest, test }: StoreTests): void {
     assert.equal(store.findKey(key.apiKey)?.caller, 'gallery');
     assert.equal(store.findToken(token.sha256)?.caller, 'ledger');
   });
-
-  test('a change of a platform is visible in each of its keys', async (store) => {
-    const [second, other] = [
-      await store.rotateKey(store.gallery.keyId),
-      await store.addPlatform('auction house'),
-    ];
-    const found = () =>
-      [store.gallery, second, other]
-        .map(({ apiKey }) => store.findKey(apiKey))
-        .map((key) => [key?.platformStatus, key?.monthlyQuota]);
-    for (const [place, status] of (['SUSPENDED', 'ACTIVE'] as const).entries()) {
-      const change = { tier: undefined, monthlyQuota: 10 - place, unlimited: false };
-      assert.equal((await store.setPlatformStatus('gallery', status)).status, status);
-      await store.perform({ kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
-      const changed = [status, change.monthlyQuota];
-      assert.deepEqual(found(), [changed, changed, ['ACTIVE', null]]);
-    }
-  });
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { keyEndsS, orderAgesS, type RegistryMetrics } from '../../../src/store/metric-commands.ts';
+import type { RegistryMetrics } from '../../../src/store/metric-commands.ts';
 import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { tester } from '../../support/audit-log.ts';
 import { newKey, noon, nowS, states, time, toOpen } from './fixtures.ts';
@@ -32,28 +32,7 @@ const webhooksOf = async (store: TestStore) => (await metricsOf(store)).webhooks
 const noWebhooks = { healthy: 0, failing: 0, disabled: 0, pending: 0, waiting: 0 };
 
 /** What operators watch. */
-export function metricPromises({ storeTest, test }: StoreTests): void {
-  storeTest('the metrics of an empty store are zero', async (store) => {
-    const none = orderAgesS.map(() => 0).concat(0);
-    assert.deepEqual(await metricsOf(store), {
-      filingNumbers: 0,
-      escrowNumbers: 0,
-      nearestCap: undefined,
-      settledOrders: { RELEASED: 0, REFUNDED: 0, CLOSED: 0 },
-      openOrders: [
-        { state: 'UNPAID', counts: none },
-        { state: 'FROZEN', counts: none },
-      ],
-      ordersInReview: 0,
-      holdsEnding: 0,
-      openInstructions: [],
-      nextLookUpAtMs: undefined,
-      keysEnding: keyEndsS.map(() => 0),
-      newestEvent: 0,
-      webhooks: { ...noWebhooks, failingSinceS: undefined, waitsSinceMs: undefined },
-    });
-  });
-
+export function metricPromises({ test }: StoreTests): void {
   test('issued numbers are counted by year', async (store) => {
     const by = store.gallery;
     const filingNo = await store.fileOne(by);
