@@ -142,6 +142,9 @@ describe('another value is rejected, with the name of the variable', () => {
     ARTSEAL_METRICS_ADDR: wrongAddresses,
     ARTSEAL_TRUSTED_PROXIES:
       'proxy|10.0.0.0/33|::/129|10.0.0|10.0.0.0/|/8|fe80::1%eth0|127.0.0.1 ::1|10.0.0.0/8/8',
+    ARTSEAL_WEBHOOK_PROXY:
+      'socks5://proxy:1080|proxy.internal:3128|http://proxy/path|http://proxy/?a=b|http://proxy/#a|' +
+      'http://proxy:0/|http://ann:s3cret%ff@proxy/|ann:s3cret@proxy|http://',
     ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/33|hooks.internal|10.20.0.0-10.20.0.9',
     ARTSEAL_TLOG_WITNESSES_REQUIRED: '-1|1.5|all|17|1 |1',
     ARTSEAL_TLOG_TSA_URL: 'stamp.example|ftp://stamp.example',
@@ -151,7 +154,10 @@ describe('another value is rejected, with the name of the variable', () => {
   for (const [variable, values] of Object.entries(rejected)) {
     for (const value of values.split('|')) {
       test(`${variable}=${JSON.stringify(value)}`, () => {
-        assert.throws(() => readConfig({ [variable]: value }), naming(variable));
+        assert.throws(
+          () => readConfig({ [variable]: value }),
+          (error) => naming(variable)(error) && !String(error).includes('s3cret'),
+        );
       });
     }
   }

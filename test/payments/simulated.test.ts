@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { openBooks } from '../../src/payments/simulated/books.ts';
-import { holdLastsMs, type MoneyEvent, rejections } from '../../src/payments/simulated/hold.ts';
+import { holdLastsMs, rejections } from '../../src/payments/simulated/hold.ts';
 import { apiError } from '../support/rejected.ts';
 import { providerSuite } from './provider-suite.ts';
 import { fate, instruction, never, openProvider, order, startMs, turn } from './simulated-support.ts';
@@ -61,36 +61,6 @@ describe('instructions of the simulated provider', () => {
     assert.equal((await provider.lookUp(declining, never)).declined, undefined);
     await provider.instruct(instruction('RELEASE', order(), '-again'), never);
     assert.equal((await provider.instruct(instruction('RELEASE', declining), never)).declined, undefined);
-  });
-
-  test('events after a pay-out, and what the seller has left', async (t) => {
-    const courses: [events: MoneyEvent[], PaymentStatus, amount: bigint][] = [
-      [['RETURN_ALL', 'DISPUTE'], 'RETURNED', 128_000_000n],
-      [['RETURN_PART', 'RETURN_PART'], 'PARTLY_RETURNED', 32_000_000n],
-      [['RETURN_PART', 'DISPUTE', 'DISPUTE_WON'], 'PARTLY_RETURNED', 64_000_000n],
-      [['DISPUTE_WON', 'DISPUTE_LOST', 'BUYER_ACTS', 'BUYER_FAILS', 'LAPSE'], 'PAID_OUT', 128_000_000n],
-    ];
-    for (const [events, status, amount] of courses) {
-      const { provider, befall } = openProvider(t);
-      await provider.instruct(instruction('FREEZE'), never);
-      for (const event of events) if (event !== 'LAPSE') befall(order(), event);
-      assert.deepEqual(await provider.lookUp(order(), never), held, 'nothing happens to what is only held');
-      await provider.instruct(instruction('RELEASE'), never);
-      for (const event of events) befall(order(), event);
-      const payment = await provider.lookUp(order(), never);
-      assert.deepEqual([payment.status, payment.amount], [status, amount], events.join());
-    }
-  });
-
-  test('a hold lapses at its time, and stays lapsed if the clock is set back', async (t) => {
-    const { provider, clock } = openProvider(t);
-    await provider.instruct(instruction('FREEZE'), never);
-    clock.setWall(startMs + holdLastsMs - 1);
-    assert.equal((await provider.lookUp(order(), never)).status, 'HELD');
-    clock.setWall(startMs + holdLastsMs);
-    assert.equal((await provider.instruct(instruction('RELEASE'), never)).status, 'LAPSED');
-    clock.setWall(startMs);
-    assert.equal((await provider.lookUp(order(), never)).status, 'LAPSED');
   });
 });
 
