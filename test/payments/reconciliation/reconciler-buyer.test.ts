@@ -83,16 +83,3 @@ test('a declined buyer ends the order, with the reason', async (t) => {
   const [line = assert.fail()] = kit.logged.filter(({ msg }) => /declined an instruction/.test(msg));
   assert.partialDeepStrictEqual(line, { escrowId, code: declined.code, detail: declined.detail });
 });
-
-test('a hold that arrives after an operator closed a waiting order is returned', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await awaiting(kit);
-  await kit.close(escrowId);
-  const closed = await kit.case(escrowId);
-  assert.deepEqual([closed.order.state, closed.order.nextAction, closed.open], ['CLOSED', undefined, []]);
-  kit.provider.report();
-  await kit.pass(kitLimits.pollMs);
-  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
-  assert.equal(await kit.stateOf(escrowId), 'CLOSED');
-  assert.equal((await kit.case(escrowId)).review, undefined);
-});

@@ -142,16 +142,6 @@ test('money that was paid out without a RELEASE is no sale until an operator acc
   assert.equal(await kit.stateOf(escrowId), 'RELEASED');
 });
 
-test('money that was paid out after a declined RELEASE is no sale', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
-  kit.provider.treat({ RELEASE: 'DECLINED' });
-  assert.equal((await kit.resolve('RELEASE', escrowId)).status, 'DECLINED');
-  kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
-  await kit.pass(quietLookUpMs);
-  await assertNoSale(kit, escrowId);
-});
-
 for (const stopped of [false, true]) {
   const after = stopped ? ', that was stopped since and is looked at again' : '';
   test(`money that was paid out is a sale if a RELEASE is open, whose response was lost${after}`, async (t) => {

@@ -206,14 +206,6 @@ test('an operator accepts another amount, and that is paid out', async (t) => {
   assert.equal(kit.provider.instructions.at(-1)?.amount, 1n);
 });
 
-test('an operator returns another amount, and the order is CLOSED', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await short(kit);
-  await kit.decide(escrowId, 'RETURN');
-  await kit.pass(1_000);
-  await kit.assertSettled(escrowId, 'CLOSED');
-});
-
 test('a declined return of another amount needs review again, and is repeated with a new instruction', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
