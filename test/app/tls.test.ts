@@ -3,7 +3,6 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
-import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
@@ -18,6 +17,7 @@ import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { holdsNone } from '../support/local-server.ts';
 import { scrape } from '../support/metrics.ts';
+import { openSocket } from '../support/raw-talk.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -35,6 +35,9 @@ const settingsOf = ({ certificateFile, keyFile }: Pick<Certificate, 'certificate
 
 const service = await startService(fileScope, { env: settingsOf(certificate) });
 const platform = await service.platform();
+
+/** A connection to a listener of TLS on which no handshake has begun. */
+const openPlain = (baseUrl: string) => openSocket(baseUrl.replace('https:', 'http:'));
 
 /** Completes a handshake. Returns what was negotiated; rejects if the handshake fails. */
 async function shakeHands({ publicUrl }: Pick<TestService, 'publicUrl'>, options: ConnectionOptions = {}) {
@@ -99,8 +102,7 @@ test('a connection is not renegotiated', async () => {
 
 test('plain HTTP ends the connection, and the log has one line without a byte of it', async (t) => {
   const own = await startService(t, { env: settingsOf(certificate) });
-  const { hostname: host, port } = new URL(own.publicUrl);
-  const socket = connectPlain({ host, port: Number(port) });
+  const socket = await openPlain(own.publicUrl);
   socket.end('GET /marked HTTP/1.1\r\nHost: marked\r\n\r\n');
   const received = await text(socket);
   assert.doesNotMatch(received, /HTTP/);
@@ -124,17 +126,16 @@ for (const [what, bytes] of Object.entries({
   test(`a client that sends ${what} is disconnected when the time for a handshake is over`, async (t) => {
     const tls = frontOf(certificate, { handshakeMs: 200 });
     const { server, baseUrl } = await openBareListener(t, async () => assert.fail(), { tls });
-    const { hostname: host, port } = new URL(baseUrl);
-    const socket = connectPlain({ host, port: Number(port) });
-    await once(socket, 'connect');
+    const socket = await openPlain(baseUrl);
     const sending = setInterval(() => {
       const next = bytes.shift();
       if (next !== undefined) socket.write(next);
     }, 5);
     t.after(() => clearInterval(sending));
-    socket.on('error', () => {}).resume();
-    await eventually('the connection is ended', limitMs, () => socket.destroyed);
+    socket.resume();
     await holdsNone(server, limitMs);
+    await eventually('the connection is ended', limitMs, () => socket.readableEnded || socket.destroyed);
+    socket.destroy();
   });
 }
 
@@ -143,12 +144,10 @@ test('a connection without a finished handshake counts as a connection', async (
     tls: frontOf(certificate),
   });
   server.maxConnections = 10;
-  const { hostname: host, port } = new URL(baseUrl);
-  const silent = Array.from({ length: 10 }, () => connectPlain({ host, port: Number(port) }));
+  const silent = await Promise.all(Array.from({ length: 10 }, () => openPlain(baseUrl)));
   t.after(() => {
     for (const socket of silent) socket.destroy();
   });
-  await Promise.all(silent.map((socket) => once(socket, 'connect')));
   await assert.rejects(shakeHands({ publicUrl: baseUrl }), /disconnected|ECONNRESET/);
 });
 
@@ -156,13 +155,8 @@ test('neither an unfinished handshake nor a kept connection delays closing', asy
   const own = await startService(t, { env: settingsOf(certificate) });
   const kept = new Agent({ keepAlive: true });
   t.after(() => kept.destroy());
-  const { hostname: host, port } = new URL(own.publicUrl);
-  const sockets = [Buffer.alloc(0), halfHello].map((bytes) => {
-    const socket = connectPlain({ host, port: Number(port) });
-    socket.on('error', () => {}).write(bytes);
-    return socket;
-  });
-  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  const sockets = [await openPlain(own.publicUrl), await openPlain(own.publicUrl)];
+  sockets[0]?.write(halfHello);
   // A response to a later connection proves that these were accepted.
   const [answer] = await once(request(own.publicUrl, { agent: kept }).end(), 'response');
   await text(answer);

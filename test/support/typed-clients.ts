@@ -84,6 +84,7 @@ export async function typedError(
   return { message: error.rawMessage, requestId, retryAfter: error.metadata.get('Retry-After') };
 }
 
-function codeName(code: Code): string {
+/** The name of a status code, as reasons have it. */
+export function codeName(code: Code): string {
   return Code[code].replace(/(?<=.)[A-Z]/g, '_$&').toLowerCase();
 }

@@ -7,44 +7,14 @@ import { fileScope } from '../../support/file-scope.ts';
 import { startService } from '../../support/service.ts';
 import { typedClients, typedError } from '../../support/typed-clients.ts';
 
-const { READ, FILE, OPERATE } = Token_Scope;
+const { READ, OPERATE } = Token_Scope;
 const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
 const service = await startService(fileScope, { clock, env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
 const clientsOf = (token: string) => typedClients(createTypedTransport(service.internalUrl, token));
-const { admin, actor } = await service.operator();
+const { admin } = await service.operator();
 const { caller: gallery } = await service.platform();
 
-/** The newest entries of the audit log. */
-const audited = async (pageSize: number) =>
-  (await admin.listAuditLog({ pageSize })).entries.map(({ actor, action, subject, reason }) => [
-    ...[actor, action, subject, reason],
-  ]);
-
-test('a token is created, used, listed and revoked', async () => {
-  const name = 'ledger';
-  const { token, text } = await admin.createToken({ name, scopes: [FILE, READ, READ], reason: 'new ledger' });
-  assert.ok(token);
-  assert.match(text, /^it_sandbox_/);
-  assert.deepEqual([token.name, token.scopes, token.status], [name, [READ, FILE], Token_Status.VALID]);
-  assert.deepEqual([token.createdAt, token.expiresAt], ['2026-11-21T20:00:00+08:00', '']);
-  assert.deepEqual([token.platform, token.platformStatus], ['', Platform_Status.STATUS_UNSPECIFIED]);
-  assert.deepEqual((await admin.listTokens({ pageSize: 100 })).tokens.at(-1), token);
-  assert.ok(!service.logLines.join('').includes(text));
-  const used = clientsOf(text);
-  await used.filings.listFilings({});
-  await typedError(used.admin.listTokens({}), 'PERMISSION_DENIED');
-
-  const { tokenId } = token;
-  const revokedAt = '2026-11-21T20:00:00+08:00';
-  const { token: revoked } = await admin.revokeToken({ tokenId, reason: 'leaked' });
-  assert.deepEqual(revoked, { ...token, status: Token_Status.REVOKED, revokedAt });
-  await typedError(used.filings.listFilings({}), 'AUTH_HEADER_INVALID');
-  assert.deepEqual(await audited(2), [
-    [actor, 'token revoke', tokenId, 'leaked'],
-    [actor, 'token create', tokenId, 'new ledger'],
-  ]);
-});
-
+/** test/cli/token.test.ts has tokens that are created, listed and revoked. */
 test('CreateToken binds a token to a platform until a time', async () => {
   const { caller } = await service.platform();
   const expiresAt = '2026-11-22T00:00:00+08:00';

@@ -32,23 +32,6 @@ const { service, provider, admin } = await started(fileScope);
 const partiesOf = async (caller: string) =>
   (await admin.listParties({ caller })).parties.map(({ partyId }) => partyId);
 
-test('a party is registered, listed, replaced and removed', async () => {
-  const { caller } = await service.platform();
-  const { party } = await admin.addParty({ caller, ...buyer });
-  assert.deepEqual(
-    { ...party, $typeName: undefined },
-    { $typeName: undefined, caller, ...buyer, addedAt: party?.addedAt },
-  );
-  assert.match(party?.addedAt ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/);
-  await admin.addParty({ caller, ...seller });
-  const providerIds = { customer: 'cus_2', paymentMethod: 'pm_2' };
-  assert.deepEqual((await admin.addParty({ caller, ...buyer, providerIds })).party?.providerIds, providerIds);
-  assert.deepEqual(await partiesOf(caller), ['seller-1', 'buyer-1']);
-  const removed = await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
-  assert.deepEqual(removed.party?.providerIds, providerIds);
-  await typedError(admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' }), 'NOT_FOUND');
-});
-
 test('a rejected party names the fields that break a rule', async () => {
   const { caller } = await service.platform();
   const wrong: readonly (readonly [request: object, ...fields: string[]])[] = [
@@ -73,39 +56,6 @@ test('a rejected party names the fields that break a rule', async () => {
   await typedError(admin.listParties({ caller, role: 9 as Party_Role }), 'VALIDATION_FAILED');
   await typedError(admin.listParties({ caller: 'nobody' }), 'NOT_FOUND');
   assert.deepEqual(await partiesOf(caller), []);
-});
-
-test('an import registers all parties or none, and names every field that breaks a rule', async () => {
-  const [gallery, other] = [await service.platform(), await service.platform()];
-  const parties = [
-    { caller: gallery.caller, ...buyer },
-    { caller: other.caller, ...buyer },
-    { caller: gallery.caller, ...seller },
-  ];
-  const imported = async (request: Parameters<typeof admin.importParties>[0]) => {
-    const { added, replaced, unchanged } = await admin.importParties(request);
-    return [added, replaced, unchanged];
-  };
-  assert.deepEqual(await imported({ parties, dryRun: true }), [3, 0, 0]);
-  assert.deepEqual(await imported({ parties }), [3, 0, 0]);
-  const changed = {
-    caller: other.caller,
-    ...buyer,
-    providerIds: { customer: 'cus_2', paymentMethod: 'pm_2' },
-  };
-  assert.deepEqual(await imported({ parties: [changed, ...parties.slice(2)] }), [0, 1, 1]);
-  const wrong = [
-    ...parties,
-    { caller: 'nobody', ...buyer },
-    { caller: gallery.caller, ...seller, partyId: 's', providerIds: {} },
-    { caller: other.caller, ...buyer },
-  ];
-  const { message } = await typedError(admin.importParties({ parties: wrong }), 'VALIDATION_FAILED');
-  assert.deepEqual(
-    message.split('; ').map((sentence) => sentence.split(' ')[0]),
-    ['parties[4].providerIds.account', 'parties[5]', 'parties[3].caller'],
-  );
-  assert.equal((await partiesOf(gallery.caller)).length + (await partiesOf(other.caller)).length, 3);
 });
 
 test('an open order is paid out to the parties that it was opened for', async () => {

@@ -92,17 +92,6 @@ for (const [field, message, ...values] of wrongTerms) {
   });
 }
 
-test('an amount in any notation is read as the integer that it is', () => {
-  for (const [json, amount] of [
-    ['1', 1n],
-    ['1e3', 1_000n],
-    ['1000.0', 1_000n],
-    ['9007199254740991', 9_007_199_254_740_991n],
-  ] as const) {
-    assert.equal(readTerms(jsonWith(terms, 'amount', json)).amount, amount);
-  }
-});
-
 test('invalid terms get 400 over REST and open nothing; the largest amount is returned as a number', async () => {
   const filingNo = await newFiling();
   await assertNotOpened(() => open(filingNo, { amount: 0 }), 400, 'VALIDATION_FAILED', /^amount /);

@@ -40,29 +40,6 @@ test('a platform lists the events of its filing and of the sale, in order, and n
   assert.deepEqual((await list(gallery, '?after=0')).json, json);
 });
 
-test('ten calls may wait; one more makes the oldest return at once', async () => {
-  const gallery = await service.platform();
-  const order: number[] = [];
-  const waitAs = (number: number) =>
-    list(gallery, '?waitSeconds=30').then(({ json }) => {
-      order.push(number);
-      return json;
-    });
-  const waiting: Promise<unknown>[] = [];
-  for (let number = 1; number <= 10; number += 1) {
-    waiting.push(waitAs(number));
-    // A call that does not wait ends no waiting call.
-    assert.deepEqual((await list(gallery)).json.events, []);
-  }
-  waiting.push(waitAs(11));
-  const empty = { events: [], next: 0 };
-  assert.deepEqual(await Promise.race(waiting), empty);
-  assert.equal(order.length, 1);
-  await fileArtwork(service, gallery);
-  const answers = await Promise.all(waiting);
-  assert.equal(answers.filter((answer) => JSON.stringify(answer) === JSON.stringify(empty)).length, 1);
-});
-
 test('closing the service makes waiting calls return at once, with the events that there are', async (t) => {
   const closing = await startService(t);
   const gallery = await closing.platform();

@@ -123,13 +123,6 @@ for (const [what, by, request, code] of pairs) {
   });
 }
 
-const beforeNonce: Readonly<Record<string, SignedRequest>> = {
-  'a bad target': badTarget,
-  'an old timestamp': { ...filing, timestamp: old },
-  'a body that is too large': tooLarge,
-  'a wrong signature': forged,
-};
-
 test('a call that is rejected before admission stores nothing, and its bytes can be sent again', async () => {
   const trial = await service.platform('TRIAL');
   for (let call = 0; call < 10; call += 1) await fileArtwork(service, trial, { timestamp: stamp() });
@@ -155,14 +148,6 @@ test('a call that is rejected before admission stores nothing, and its bytes can
   assert.equal((await sendRaw(suspended, sent)).status, 200);
   await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
 });
-
-for (const [what, request] of Object.entries(beforeNonce)) {
-  test(`a nonce is not consumed by ${what}`, async () => {
-    const nonce = newNonce();
-    assert.notEqual((await sendRaw(platform, { ...request, nonce })).status, 200);
-    assert.equal((await sendRaw(platform, { ...filing, nonce })).status, 200);
-  });
-}
 
 const unknownFiling = { target: '/api/v1/provenance/none' };
 const declining = { ...escrowTerms(own), buyerId: 'sim-decline' };
