@@ -6,6 +6,7 @@ import { createIssuance } from '../../src/keys/issuance.ts';
 import { createKeyRing, parseMasterKeys } from '../../src/keys/key-ring.ts';
 import { systemClock } from '../../src/operations/registry.ts';
 import { readServingRecord, servingRecordName } from '../../src/operations/serving-record.ts';
+import { artsealWith } from '../support/artseal.ts';
 import { tester } from '../support/audit-log.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { keysInFile, newKey } from '../support/master-keys.ts';
@@ -64,6 +65,27 @@ test('a key that is sealed under an unknown master key gets UNAVAILABLE until a 
   assert.match(logged ?? '', new RegExp(`${key.keyId} is sealed under master key 'k2'.*not in the ring`));
   assert.deepEqual((await reload(service)).names, ['k2', 'k1']);
   assert.equal((await fileArtwork(service, late)).status, 200);
+});
+
+test('after the loss of a master key every platform is issued another key', async (t) => {
+  const { env, write } = keysInFile(t);
+  write(newKey('k1'));
+  const lost = await startService(t, { env });
+  const [old, { dataDir }] = [await lost.platform(), lost];
+  await lost.close();
+  write(newKey('k2'));
+  const artseal = artsealWith({ ...env, ARTSEAL_DATA_DIR: dataDir });
+  for (const words of ['key list', `key rotate ${old.keyId}`])
+    assert.match(await artseal.errors(1, words), /with the key k1 of this database/);
+  const [{ caller, replaced, keyId, ...platform }] = await artseal.list('secrets rotate');
+  assert.deepEqual([caller, replaced, keyId === old.keyId], [old.caller, old.keyId, false]);
+  assert.match(
+    await artseal.text('secrets rotate'),
+    /nothing to replace\. A running server still has a lost/,
+  );
+  const service = await startService(t, { env, dataDir });
+  assert.equal((await fileArtwork(service, platform)).status, 200);
+  assert.equal((await fileArtwork(service, old)).status, 401);
 });
 
 test('master keys are used also if the serving record cannot be written', async (t) => {
