@@ -10,20 +10,14 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const noUsers = process.platform === 'win32' && 'Windows has no modes';
 const root = 0;
 
-/** A file of a mode. */
-function fileOf(t: TestContext, mode: number): string {
-  const file = join(temporaryFolder(t), 'a file');
-  writeFileSync(file, '');
-  chmodSync(file, mode);
-  return file;
-}
+const makers = { file: (path: string) => writeFileSync(path, ''), folder: mkdirSync };
 
-/** A folder of a mode. */
-function folderOf(t: TestContext, mode: number): string {
-  const folder = join(temporaryFolder(t), 'a folder');
-  mkdirSync(folder);
-  chmodSync(folder, mode);
-  return folder;
+/** A file or a folder of a mode. */
+function pathOf(t: TestContext, kind: keyof typeof makers, mode: number): string {
+  const path = join(temporaryFolder(t), `a ${kind}`);
+  makers[kind](path);
+  chmodSync(path, mode);
+  return path;
 }
 
 function errorOf(...paths: string[]): string {
@@ -36,14 +30,14 @@ function errorOf(...paths: string[]): string {
   throw new assert.AssertionError({ message: `${paths} was not refused` });
 }
 
-for (const [make, safe, exposed] of [
-  [fileOf, [0o400, 0o600, 0o640, 0o644, 0o700], [0o602, 0o620, 0o622, 0o660, 0o666]],
-  [folderOf, [0o700, 0o750, 0o755, 0o1755], [0o702, 0o770, 0o775, 0o777, 0o1777]],
+for (const [kind, safe, exposed] of [
+  ['file', [0o400, 0o600, 0o640, 0o644, 0o700], [0o602, 0o620, 0o622, 0o660, 0o666]],
+  ['folder', [0o700, 0o750, 0o755, 0o1755], [0o702, 0o770, 0o775, 0o777, 0o1777]],
 ] as const) {
-  test(`${make.name}: a path that group or others may change is rejected`, { skip: noUsers }, (t) => {
-    for (const mode of safe) refuseChangeableByOthers([make(t, mode)]);
+  test(`${kind}: a path that group or others may change is rejected`, { skip: noUsers }, (t) => {
+    for (const mode of safe) refuseChangeableByOthers([pathOf(t, kind, mode)]);
     for (const mode of exposed) {
-      const path = make(t, mode);
+      const path = pathOf(t, kind, mode);
       const shownMode = mode.toString(8).padStart(4, '0');
       assert.equal(
         errorOf(path),
@@ -52,11 +46,11 @@ for (const [make, safe, exposed] of [
     }
   });
 
-  test(`${make.name}: a path that others may read is reported, one for the group is not`, {
+  test(`${kind}: a path that others may read is reported, one for the group is not`, {
     skip: noUsers,
   }, (t) => {
     for (const mode of [...safe, ...exposed]) {
-      const path = make(t, mode);
+      const path = pathOf(t, kind, mode);
       const readable = readableByOthers([path]).map((found) => found.path);
       assert.deepEqual(readable, (mode & 0o004) === 0 ? [] : [path], mode.toString(8));
     }
@@ -64,7 +58,7 @@ for (const [make, safe, exposed] of [
 }
 
 test('one error names all exposed paths', { skip: noUsers }, (t) => {
-  const paths = [fileOf(t, 0o666), fileOf(t, 0o600), folderOf(t, 0o777)];
+  const paths = [pathOf(t, 'file', 0o666), pathOf(t, 'file', 0o600), pathOf(t, 'folder', 0o777)];
   const message = errorOf(...paths);
   assert.deepEqual(
     paths.map((path) => message.includes(path)),
@@ -74,14 +68,14 @@ test('one error names all exposed paths', { skip: noUsers }, (t) => {
 
 test('the file that a link leads to counts', { skip: noUsers }, (t) => {
   const link = join(temporaryFolder(t), 'link');
-  symlinkSync(fileOf(t, 0o620), link);
+  symlinkSync(pathOf(t, 'file', 0o620), link);
   assert.match(errorOf(link), /mode 0620/);
 });
 
 test('the folder of a target counts, since its owner can replace the file', {
   skip: noUsers,
 }, (t) => {
-  const [exposed, safe] = [folderOf(t, 0o777), folderOf(t, 0o755)];
+  const [exposed, safe] = [pathOf(t, 'folder', 0o777), pathOf(t, 'folder', 0o755)];
   writeFileSync(join(exposed, 'target'), '', { mode: 0o600 });
   // The second by way of the first, which leads there from its own folder.
   const [link, second] = [join(safe, 'link'), join(temporaryFolder(t), 'second')];
@@ -96,13 +90,13 @@ test('missing paths are no fault', (t) => {
   const folder = temporaryFolder(t);
   const dangling = join(folder, 'link');
   symlinkSync(join(folder, 'none'), dangling);
-  const paths = [join(folder, 'none'), dangling, join(fileOf(t, 0o600), 'below a file')];
+  const paths = [join(folder, 'none'), dangling, join(pathOf(t, 'file', 0o600), 'below a file')];
   refuseChangeableByOthers(paths);
   assert.deepEqual(readableByOthers(paths), []);
 });
 
 test('any owner but this user and root is rejected', { skip: noUsers }, (t) => {
-  const file = fileOf(t, 0o600);
+  const file = pathOf(t, 'file', 0o600);
   const me = statSync(file).uid;
   // Root alone can give a file away, and to root alone belong files that anybody else must trust.
   const [owner, user] = me === root ? [1234, root] : [me, me + 1];

@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { Statement } from 'better-sqlite3';
+import { statementPrototype } from '../support/statement.ts';
 
 /** The number of transactions in the write-ahead log of a data folder: the last frame of each has the size of the database. */
 export function commitsIn(dataDir: string): number {
@@ -12,4 +15,20 @@ export function commitsIn(dataDir: string): number {
     if (sameLog && wal.readUInt32BE(at + 4) > 0) commits += 1;
   }
   return commits;
+}
+
+/** Calls these before and after the next commit of this process. */
+export function aroundCommit(
+  t: TestContext,
+  { before, after }: { before?: () => void; after?: () => void },
+): void {
+  const { run } = statementPrototype;
+  const watched = t.mock.method(statementPrototype, 'run', function (this: Statement, ...values: unknown[]) {
+    if (this.source !== 'COMMIT') return run.apply(this, values);
+    watched.mock.restore();
+    before?.();
+    const result = run.apply(this, values);
+    after?.();
+    return result;
+  });
 }

@@ -8,7 +8,7 @@ import { tester } from '../support/audit-log.ts';
 import { countNonces } from '../support/nonces.ts';
 import { statementPrototype } from '../support/statement.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { commitsIn } from './commits.ts';
+import { aroundCommit, commitsIn } from './commits.ts';
 import {
   anyFiling,
   crashCopy,
@@ -108,24 +108,13 @@ test('a batch is one commit, and each request sees the ones before it', (t) => {
 });
 
 test('a batch is on disk when its replies are sent, and nothing of it before its commit', (t) => {
-  const { prepare } = Sqlite.prototype;
-  let beforeCommit = () => {};
-  const opening = t.mock.method(Sqlite.prototype, 'prepare', function (this: Sqlite.Database, sql: string) {
-    const statement: Sqlite.Statement = prepare.call(this, sql);
-    const run = statement.run.bind(statement);
-    if (sql !== 'COMMIT') return statement;
-    statement.run = () => {
-      beforeCommit();
-      return run();
-    };
-    return statement;
-  } as typeof prepare);
   const { batch, dataDir } = openWithClient(t);
-  opening.mock.restore();
   let before = '';
-  beforeCommit = () => {
-    before = crashCopy(t, dataDir);
-  };
+  aroundCommit(t, {
+    before: () => {
+      before = crashCopy(t, dataDir);
+    },
+  });
   batch(file, admitted('n', toFile(by)));
   const after = crashCopy(t, dataDir);
   assert.ok(before, 'the batch was committed');

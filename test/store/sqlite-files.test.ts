@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { apiError } from '../support/rejected.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { aroundCommit } from './commits.ts';
 import { sqliteInThisThread } from './engines.ts';
 import { addPlatform, filingPages, openStore, refused, sandbox, toFile } from './promises/fixtures.ts';
 
@@ -69,22 +69,8 @@ for (const [what, displace] of Object.entries(displacements)) {
 }
 
 test('a write whose files move during its commit has an unknown fate, and is found once they are back', async (t) => {
-  const { prepare } = Sqlite.prototype;
-  let afterCommit = () => {};
-  const opening = t.mock.method(Sqlite.prototype, 'prepare', function (this: Sqlite.Database, sql: string) {
-    const statement: Sqlite.Statement = prepare.call(this, sql);
-    const run = statement.run.bind(statement);
-    if (sql !== 'COMMIT') return statement;
-    statement.run = () => {
-      const result = run();
-      afterCommit();
-      return result;
-    };
-    return statement;
-  } as typeof prepare);
   const { store, dataDir, file } = await openMovable(t);
-  opening.mock.restore();
-  afterCommit = () => renameSync(dataDir, `${dataDir}.away`);
+  aroundCommit(t, { after: () => renameSync(dataDir, `${dataDir}.away`) });
   await assert.rejects(
     file(),
     apiError(
@@ -92,7 +78,6 @@ test('a write whose files move during its commit has an unknown fate, and is fou
       /^It is not known whether this was stored; read it, or repeat the call with the same Idempotency-Key\.$/,
     ),
   );
-  afterCommit = () => {};
   renameSync(`${dataDir}.away`, dataDir);
   assert.equal(store.findFault(), undefined);
   assert.equal((await filingPages(store)).flat().length, 2, 'it was stored');

@@ -76,43 +76,31 @@ function sample(size: number): number[] {
   return [...new Set([...numbers, (size * 7919) % size, (size * 31 + 17) % size])];
 }
 
-/** The hashes of a proof to change: all in small trees, one in large trees. */
-const changedOf = ({ length }: readonly unknown[], size: number): readonly number[] =>
-  size <= 64 || length === 0 ? Array.from({ length }, (_, at) => at) : [size % length];
-
 /** All small sizes, and those around complete trees. */
 const sizes = [
   ...Array.from({ length: 40 }, (_, size) => size),
   ...[63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 600],
 ];
 
+/** Proofs that differ from this one: longer, shorter, and with one hash changed, which is each hash in small trees. */
+function alteredProofs(path: readonly Uint8Array[], size: number): readonly (readonly Uint8Array[])[] {
+  const places = size <= 64 || path.length === 0 ? path.keys() : [size % path.length];
+  const changed = Array.from(places, (at) => path.with(at, other(path[at] ?? assert.fail())));
+  return [[...path, tree.root(size)], ...(path.length > 0 ? [path.slice(1), ...changed] : [])];
+}
+
 test('a leaf is included at its index, and nowhere else', () => {
   for (const size of sizes.slice(1)) {
     const root = tree.root(size);
     for (const index of sample(size)) {
-      const path = tree.inclusion(index, size);
-      const holds = (
-        of = leafAt(index),
-        at = index,
-        sized = size,
-        by: readonly Uint8Array[] = path,
-        to: Uint8Array = root,
-      ) => isIncluded(of, at, sized, by, to);
-      const place = `${index} in ${size}`;
-      assert.ok(holds(), place);
-      assert.ok(!holds(other(leafAt(index))), `${place}: another leaf`);
-      assert.ok(!holds(undefined, index + 1), `${place}: the next index`);
-      assert.ok(!holds(undefined, index + size), `${place}: an index beyond`);
-      assert.ok(
-        !holds(undefined, undefined, undefined, path.slice(1)) || path.length === 0,
-        `${place}: the first hash is gone`,
-      );
-      assert.ok(!holds(undefined, undefined, undefined, [...path, root]), `${place}: one hash more`);
-      assert.ok(!holds(undefined, undefined, undefined, undefined, other(root)), `${place}: another root`);
-      for (const at of changedOf(path, size)) {
-        const changed = path.with(at, other(path[at] ?? root));
-        assert.ok(!holds(undefined, undefined, undefined, changed), `${place}: hash ${at} is another`);
-      }
+      const [leaf, path, place] = [leafAt(index), tree.inclusion(index, size), `${index} in ${size}`];
+      assert.ok(isIncluded(leaf, index, size, path, root), place);
+      assert.ok(!isIncluded(other(leaf), index, size, path, root), `${place}: another leaf`);
+      assert.ok(!isIncluded(leaf, index + 1, size, path, root), `${place}: the next index`);
+      assert.ok(!isIncluded(leaf, index + size, size, path, root), `${place}: an index beyond`);
+      assert.ok(!isIncluded(leaf, index, size, path, other(root)), `${place}: another root`);
+      for (const [nth, altered] of alteredProofs(path, size).entries())
+        assert.ok(!isIncluded(leaf, index, size, altered, root), `${place}: altered proof ${nth}`);
     }
   }
 });
@@ -120,33 +108,22 @@ test('a leaf is included at its index, and nowhere else', () => {
 test('a tree continues an earlier one, and no other', () => {
   for (const size of sizes) {
     const newer = { size, root: tree.root(size) };
-    const olderSizes =
-      size <= 64 ? Array.from({ length: size + 1 }, (_, older) => older) : [...sample(size), size];
+    const olderSizes = size <= 64 ? Array.from({ length: size + 1 }).keys() : [...sample(size), size];
     for (const olderSize of olderSizes) {
       const older = { size: olderSize, root: tree.root(olderSize) };
       const path = tree.consistency(olderSize, size);
       const place = `${olderSize} to ${size}`;
       assert.ok(isConsistent(older, newer, path), place);
-      assert.ok(
-        !isConsistent({ ...older, root: other(older.root) }, newer, path),
-        `${place}: another older root`,
-      );
-      assert.ok(!isConsistent(older, newer, [...path, newer.root]), `${place}: one hash more`);
+      const otherOlder = { ...older, root: other(older.root) };
+      assert.ok(!isConsistent(otherOlder, newer, path), `${place}: another older root`);
       if (olderSize < size) assert.ok(!isConsistent(newer, older, path), `${place}: backwards`);
-      // Of the tree without leaves nothing can be wrong.
-      if (olderSize === 0) continue;
-      assert.ok(
-        !isConsistent(older, { ...newer, root: other(newer.root) }, path),
-        `${place}: another newer root`,
-      );
-      assert.ok(
-        path.length === 0 || !isConsistent(older, newer, path.slice(1)),
-        `${place}: the first hash is gone`,
-      );
-      for (const at of changedOf(path, size)) {
-        const changed = path.with(at, other(path[at] ?? newer.root));
-        assert.ok(!isConsistent(older, newer, changed), `${place}: hash ${at} is another`);
+      // Of the tree without leaves nothing else can be wrong.
+      if (olderSize > 0) {
+        const otherNewer = { ...newer, root: other(newer.root) };
+        assert.ok(!isConsistent(older, otherNewer, path), `${place}: another newer root`);
       }
+      for (const [nth, proof] of alteredProofs(path, size).entries())
+        assert.ok(!isConsistent(older, newer, proof), `${place}: altered proof ${nth}`);
     }
   }
 });

@@ -14,7 +14,6 @@ import {
   newToken,
   noon,
   oneUnitHeld,
-  refused,
   time,
   toRegister,
   toShare,
@@ -330,22 +329,6 @@ export function auditPromises({ test }: StoreTests): void {
       assert.deepEqual(again, []);
     });
   }
-
-  test('a rejected command writes no audit entry', async (store) => {
-    const left = await entriesOf(store, async () => {
-      for (const command of [
-        { kind: 'SetKeyStatus', by, keyId: 'key_none', status: 'REVOKED' },
-        { kind: 'RotateKey', by, keyId: 'key_none', key: newKey(), endsAtS: 1 },
-        { kind: 'SetPlatformStatus', by, name: 'nobody', status: 'SUSPENDED' },
-        { kind: 'RevokeToken', by, tokenId: 'tok_none' },
-      ] as const) {
-        await refused(store.perform(command), 'NOT_FOUND');
-      }
-      const token = newToken();
-      await refused(store.perform({ kind: 'AddToken', by, name: 'gallery', token }), 'VALIDATION_FAILED');
-    });
-    assert.deepEqual(left, []);
-  });
 
   test('audit entries are listed newest first, in pages, since a time if one is given', async (store) => {
     const { keyId } = store.gallery;
