@@ -166,21 +166,6 @@ describe('a request times out after 15 seconds without', () => {
   }
 });
 
-test('the timeout includes a lookup that ignores the signal', async (t) => {
-  const clock = createManualClock();
-  const lookUp = () => new Promise<never>(() => {});
-  const answer = outcome(post(openOutgoing(t, { clock, lookUp }), 'https://hooks.example/'));
-  clock.advance(15_000);
-  assert.equal(await answer, 'it sent no complete response within 15 seconds');
-});
-
-test('no timer is left after a response', async (t) => {
-  const clock = createManualClock();
-  const { port } = await startReceiver(t);
-  assert.equal(await outcomeAt(port, openOutgoing(t, { clock })), 204);
-  assert.equal(clock.nextDueMs(), undefined);
-});
-
 test('the signal and close abort a request', async (t) => {
   const arrived: (() => void)[] = [];
   const { port, sockets } = await startReceiver(t, () => arrived.shift()?.());

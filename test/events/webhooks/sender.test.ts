@@ -18,7 +18,7 @@ import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openOutgoing, startReceiver } from './receiver.ts';
-import { addEndpoint, keyRing, messageOf, type Sending, secret, startSending } from './sending.ts';
+import { addEndpoint, keyRing, messageOf, secret, startSending } from './sending.ts';
 
 const dayMs = 86_400_000;
 
@@ -534,15 +534,7 @@ test('while the store fails the sender waits, and loses nothing', async (t) => {
 });
 
 test('an endpoint that fails and works by turns is logged at most once a minute', async (t) => {
-  const {
-    store,
-    gallery,
-    webhook,
-    answer,
-    until,
-    log,
-    clock,
-  }: Awaited<ReturnType<typeof openAll>> & Sending = await openAll(t);
+  const { store, gallery, webhook, answer, until, log, clock } = await openAll(t);
   let requests = 0;
   answer((arrival, response) => {
     requests += 1;
