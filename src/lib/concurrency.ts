@@ -1,15 +1,10 @@
 /** Counts by key, from 0. A key whose count is 0 takes no memory. */
-export interface Counts<Key> {
-  of(key: Key): number;
-  add(key: Key, by: number): void;
-}
-
-export function createCounts<Key>(): Counts<Key> {
+export function createCounts<Key>() {
   const counts = new Map<Key, number>();
   const of = (key: Key) => counts.get(key) ?? 0;
   return {
     of,
-    add: (key, by) => {
+    add: (key: Key, by: number): void => {
       const count = of(key) + by;
       if (count === 0) counts.delete(key);
       else counts.set(key, count);
@@ -17,7 +12,7 @@ export function createCounts<Key>(): Counts<Key> {
   };
 }
 
-/** The bounds of a `KeyedLimit`. */
+/** The bounds of a keyed limit. */
 export interface KeyedLimits {
   readonly perKey: number;
   readonly total?: number;
@@ -25,26 +20,11 @@ export interface KeyedLimits {
   readonly keptForOthers?: number;
 }
 
-/** Limits how much runs at the same time, for each key and in total. The function that frees a slot works once. */
-export interface KeyedLimit<Key> {
-  /** Takes a slot. Returns the function that frees it; undefined if no slot is free for the key. */
-  tryTake(key: Key): (() => void) | undefined;
-  /**
-   * Waits for a slot: keys take turns, and a key's calls keep their order. Resolves to the function that frees the slot.
-   * `onWait` gets a function that leaves the queue; the promise then never resolves.
-   */
-  take(key: Key, onWait?: (leave: () => void) => void): Promise<() => void>;
-  /** How many slots are taken. */
-  taken(): number;
-  takenBy(key: Key): number;
-  /** Resolves when no slot is taken. */
-  idle(): Promise<void>;
-}
-
 /** Starts a call that waited, with the function that frees its slot. */
 type Start = (free: () => void) => void;
 
-export function createKeyedLimit<Key>(limits: KeyedLimits): KeyedLimit<Key> {
+/** Limits how much runs at the same time, for each key and in total. The function that frees a slot works once. */
+export function createKeyedLimit<Key>(limits: KeyedLimits) {
   const { perKey, total = Number.POSITIVE_INFINITY, keptForOthers = 0 } = limits;
   const counts = createCounts<Key>();
   /** The calls that wait, the oldest first. The key that waited longest comes first. */
@@ -91,8 +71,13 @@ export function createKeyedLimit<Key>(limits: KeyedLimits): KeyedLimit<Key> {
   }
 
   return {
+    /** Takes a slot. Returns the function that frees it; undefined if no slot is free for the key. */
     tryTake,
-    take: (key, onWait) => {
+    /**
+     * Waits for a slot: keys take turns, and a key's calls keep their order. Resolves to the function that frees the slot.
+     * `onWait` gets a function that leaves the queue; the promise then never resolves.
+     */
+    take: (key: Key, onWait?: (leave: () => void) => void): Promise<() => void> => {
       const { promise, resolve } = Promise.withResolvers<() => void>();
       const free = tryTake(key);
       if (free !== undefined) resolve(free);
@@ -102,9 +87,11 @@ export function createKeyedLimit<Key>(limits: KeyedLimits): KeyedLimit<Key> {
       }
       return promise;
     },
+    /** How many slots are taken. */
     taken: () => taken,
     takenBy: counts.of,
-    idle: () => {
+    /** Resolves when no slot is taken. */
+    idle: (): Promise<void> => {
       const { promise, resolve } = Promise.withResolvers<void>();
       if (taken === 0) resolve();
       else idleWaiters.push(resolve);

@@ -1,14 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 
-/** Work that is repeated. */
-export interface Repetition {
-  /** Runs the work now. Resolves when this first run has ended; the next ones follow on their own. */
-  start(): Promise<void>;
-  /** Runs the work at once: now, or after the run in progress. Does nothing before `start` and after `stop`. */
-  wake(): void;
-  /** Begins no further run. Resolves when the run in progress has ended. */
-  stop(): Promise<void>;
-}
+/** See `every`. */
+export type Repetition = ReturnType<typeof every>;
 
 /**
  * Repeats `work` every `periodMs()` milliseconds, counted from the beginning of a run. A run that takes longer than its
@@ -18,7 +11,7 @@ export function every(
   clock: Pick<Clock, 'monotonicMs' | 'after'>,
   periodMs: () => number,
   work: () => unknown,
-): Repetition {
+) {
   let isStopped = false;
   let isWaiting = false;
   let isWoken = false;
@@ -47,14 +40,17 @@ export function every(
   }
 
   return {
+    /** Runs the work now. Resolves when this first run has ended; the next ones follow on their own. */
     start: begin,
-    wake: () => {
+    /** Runs the work at once: now, or after the run in progress. Does nothing before `start` and after `stop`. */
+    wake: (): void => {
       isWoken = true;
       if (!isWaiting) return;
       cancel();
       void begin();
     },
-    stop: () => {
+    /** Begins no further run. Resolves when the run in progress has ended. */
+    stop: (): Promise<void> => {
       isStopped = true;
       isWaiting = false;
       cancel();

@@ -1,22 +1,16 @@
 import type { Writable } from 'node:stream';
 import { levels } from 'pino';
 
-/** Writes log lines to a stream, in batches. Drops lines while the reader is too slow, and counts them. */
-export interface LogOutput {
-  /** Adds a line, or drops it if too much is waiting for the reader. */
-  write(line: string): void;
-  /** Writes the lines that are gathered. */
-  flush(): void;
-  /** How many lines were dropped since the last call; 0 while there is no room to log that. */
-  takeDropped(): number;
-}
+/** See `createLogOutput`. */
+export type LogOutput = ReturnType<typeof createLogOutput>;
 
 /** How many characters are gathered before they are written. */
 const gatheredMax = 4_096;
 /** How many characters may wait for the reader before lines are dropped. */
 const waitingMax = 1_048_576;
 
-export function createLogOutput(stream: Writable): LogOutput {
+/** Writes log lines to a stream, in batches. Drops lines while the reader is too slow, and counts them. */
+export function createLogOutput(stream: Writable) {
   let gathered = '';
   let dropped = 0;
   const hasRoom = () => stream.writableLength + gathered.length < waitingMax;
@@ -27,7 +21,8 @@ export function createLogOutput(stream: Writable): LogOutput {
   // The server continues if the log cannot be written any more.
   stream.on('error', () => {});
   return {
-    write: (line) => {
+    /** Adds a line, or drops it if too much is waiting for the reader. */
+    write: (line: string): void => {
       if (!hasRoom()) {
         dropped += 1;
         return;
@@ -35,8 +30,10 @@ export function createLogOutput(stream: Writable): LogOutput {
       gathered += line;
       if (gathered.length >= gatheredMax) flush();
     },
+    /** Writes the lines that are gathered. */
     flush,
-    takeDropped: () => {
+    /** How many lines were dropped since the last call; 0 while there is no room to log that. */
+    takeDropped: (): number => {
       if (!hasRoom()) return 0;
       const taken = dropped;
       dropped = 0;

@@ -24,16 +24,6 @@ import { createFairPool, type FairPool, type Permit } from './fair-pool.ts';
 import { type SendingLimits, sendingLimits } from './limits.ts';
 import { createStoreBackoff, createThrottle, type StoreBackoff } from './throttle.ts';
 
-/** Counted since the start of the process. */
-export interface SenderMetrics {
-  /** Attempts that succeeded, and that failed. */
-  readonly delivered: number;
-  readonly failed: number;
-  /** Endpoints that were disabled because they failed. */
-  readonly disabled: number;
-  readonly requestsInFlight: number;
-}
-
 /** The parts of a sender. */
 export interface SenderDependencies {
   readonly execute: Execute;
@@ -113,7 +103,11 @@ export class Sender {
     return this.#nextList;
   }
 
-  metrics(): SenderMetrics {
+  /**
+   * Counts since the process started: attempts that succeeded and that failed, and endpoints that were disabled because they
+   * failed.
+   */
+  metrics() {
     return { ...this.#counts, requestsInFlight: this.#pool.taken() };
   }
 

@@ -5,40 +5,15 @@ import { every } from '../../lib/timing.ts';
 import type { LogKey, LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
-import type { CheckpointFile, Publication, PublishedCheckpoint } from './publication.ts';
+import type { CheckpointFile, PublishedCheckpoint } from './publication.ts';
 import { createSigningKeys, hasEnded, mintLogKey, signCheckpoint, signsAt } from './signing-keys.ts';
 import type { Witnesses } from './witness.ts';
 
 /** How often the signer looks whether the tree grew, in milliseconds: the shortest time between checkpoints. */
 export const signEveryMs = 1_000;
 
-/** Signs the evidence log as it grows, and publishes it. */
-export interface Signer extends Publication {
-  /**
-   * Names the log and makes its first key if it has none, publishes its newest checkpoint, and then signs whenever the tree
-   * grew. Throws EvidenceLogError if what was published and the database do not agree.
-   */
-  start(): Promise<void>;
-  metrics(): SignerMetrics;
-  /** Reads now which keys sign. */
-  refresh(): Promise<void>;
-  /** Signs what was added since the last checkpoint, and stops. */
-  stop(): Promise<void>;
-}
-
-/** Metrics of the signer. */
-export interface SignerMetrics {
-  /** Leaves when the signer last looked; undefined before that. */
-  readonly leaves: number | undefined;
-  /** Leaves of the newest checkpoint; undefined if there is none. */
-  readonly publishedLeaves: number | undefined;
-  /** When it was published, Unix seconds; undefined if that is not known. */
-  readonly publishedAtS: number | undefined;
-  /** Attempts that failed. */
-  readonly failures: number;
-  /** Witnesses that report a rollback. */
-  readonly rolledBack: number;
-}
+/** See `createSigner`. */
+export type Signer = ReturnType<typeof createSigner>;
 
 /** What the signer needs. */
 export interface SignerDependencies {
@@ -57,7 +32,8 @@ export interface SignerDependencies {
   readonly log: Logger;
 }
 
-export function createSigner(dependencies: SignerDependencies): Signer {
+/** Signs the evidence log as it grows, and publishes it. */
+export function createSigner(dependencies: SignerDependencies) {
   const { execute, keyRing, origin, madeUpOrigin, file, witnesses, awaitsWitnesses, clock, log } =
     dependencies;
   const openKeys = createSigningKeys(keyRing);
@@ -119,7 +95,8 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   return {
     current: newest.checkpoint,
     covering: newest.covering,
-    verifierKeys: () => signing.map(({ vkey }) => vkey),
+    verifierKeys: (): readonly string[] => signing.map(({ vkey }) => vkey),
+    /** What is undefined is not known yet. `publishedAtS` is in Unix seconds; `failures` counts attempts. */
     metrics: () => ({
       leaves,
       publishedLeaves: newest.checkpoint()?.size,
@@ -127,7 +104,11 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       failures,
       rolledBack: witnesses?.rolledBack().length ?? 0,
     }),
-    start: async () => {
+    /**
+     * Names the log and makes its first key if it has none, publishes its newest checkpoint, and then signs whenever the tree
+     * grew. Throws EvidenceLogError if what was published and the database do not agree.
+     */
+    start: async (): Promise<void> => {
       const state = await readState();
       checkLogName(state, origin);
       const agreed = await readAgreed({ execute, state, file, last: undefined });
@@ -140,13 +121,10 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       const attempted = attempts.start();
       if (witnesses === undefined || awaitsWitnesses) await attempted;
     },
-    refresh: async () => {
-      await readState();
-    },
-    stop: async () => {
-      await attempts.stop();
-      await attempt();
-    },
+    /** Reads now which keys sign. */
+    refresh: async (): Promise<void> => void (await readState()),
+    /** Signs what was added since the last checkpoint, and stops. */
+    stop: (): Promise<void> => attempts.stop().then(attempt),
   };
 }
 

@@ -28,18 +28,14 @@ export interface TlsFrontOptions {
   readonly handshakeMs?: number;
 }
 
-/** Does the TLS handshakes of a listener. */
-export interface TlsFront {
-  /** Does the handshake of an accepted connection. Calls back with the secure socket; never if the handshake fails. */
-  handshake(socket: Socket, onSecure: (secure: TLSSocket) => void): void;
-  /** Uses another certificate for new connections. Throws if OpenSSL rejects it. */
-  use(material: TlsMaterial): void;
-  /** Closes the connections that are in a handshake. */
-  endHandshakes(): void;
-}
+/** See `createTlsFront`. */
+export type TlsFront = ReturnType<typeof createTlsFront>;
 
-/** TLS 1.2 and 1.3. A failed handshake is logged in one line, which holds nothing that the peer sent. */
-export function createTlsFront(options: TlsFrontOptions): TlsFront {
+/**
+ * Does the TLS handshakes of a listener, TLS 1.2 and 1.3. A failed handshake is logged in one line, which holds nothing that the
+ * peer sent.
+ */
+export function createTlsFront(options: TlsFrontOptions) {
   const { material, protocols, clientOf, log } = options;
   const handshakes = new Map<Socket, (secure: TLSSocket) => void>();
   const server = createServer({
@@ -64,15 +60,18 @@ export function createTlsFront(options: TlsFrontOptions): TlsFront {
     log[level]({ client: clientOf(carrierOf(secure), {}), code }, 'a TLS handshake failed');
   });
   return {
-    handshake: (socket, onSecure) => {
+    /** Does the handshake of an accepted connection. Calls back with the secure socket; never if the handshake fails. */
+    handshake: (socket: Socket, onSecure: (secure: TLSSocket) => void): void => {
       // Remembers the address, which a socket loses when it closes.
       clientOf(socket, {});
       handshakes.set(socket, onSecure);
       socket.once('close', () => handshakes.delete(socket));
       server.emit('connection', socket);
     },
-    use: (renewed) => server.setSecureContext(contextOf(renewed)),
-    endHandshakes: () => {
+    /** Uses another certificate for new connections. Throws if OpenSSL rejects it. */
+    use: (renewed: TlsMaterial): void => server.setSecureContext(contextOf(renewed)),
+    /** Closes the connections that are in a handshake. */
+    endHandshakes: (): void => {
       for (const socket of handshakes.keys()) socket.destroy();
     },
   };

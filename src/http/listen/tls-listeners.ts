@@ -19,26 +19,8 @@ const checkEveryMs = 2_000;
 
 type ListenerName = 'public' | 'internal';
 
-/** The TLS of both listeners; undefined for plain HTTP. */
-export interface TlsListeners {
-  readonly public: TlsFront | undefined;
-  readonly internal: TlsFront | undefined;
-  /** When the current certificates expire, in Unix milliseconds. */
-  ends(): ReadonlyMap<ListenerName, number>;
-  /** Reads all files now, changed or not. Returns what each listener with TLS uses from now on. */
-  reload(): readonly ReloadedCertificate[];
-  /** Stops watching the files. */
-  end(): void;
-}
-
-/** The certificate of a listener after a reload. */
-export interface ReloadedCertificate {
-  readonly listener: ListenerName;
-  /** Unix milliseconds. */
-  readonly endsAtMs: number;
-  /** Why the files cannot be used, so that the certificate from before stays; undefined if it was reloaded. */
-  readonly failure: string | undefined;
-}
+/** See `openTlsListeners`. */
+export type TlsListeners = ReturnType<typeof openTlsListeners>;
 
 /**
  * Reads the TLS files of each listener that has some, and watches them for changes. Throws TlsFileError, and the error of
@@ -47,7 +29,7 @@ export interface ReloadedCertificate {
 export function openTlsListeners(
   filesOf: Readonly<Record<ListenerName, TlsFiles | undefined>>,
   { clientOf, clock, log }: { readonly clientOf: ClientOf; readonly clock: Clock; readonly log: Logger },
-): TlsListeners {
+) {
   const watches = new Map<ListenerName, CertificateWatch>();
   function open(listener: ListenerName, protocols: readonly string[]): TlsFront | undefined {
     const files = filesOf[listener];
@@ -59,15 +41,23 @@ export function openTlsListeners(
     return front;
   }
   return {
+    /** Undefined for plain HTTP. */
     public: open('public', ['http/1.1']),
     internal: open('internal', ['h2', 'http/1.1']),
-    ends: () => new Map(Array.from(watches, ([listener, { endsAtMs }]) => [listener, endsAtMs()])),
+    /** When the current certificates expire, in Unix milliseconds. */
+    ends: (): ReadonlyMap<ListenerName, number> =>
+      new Map(Array.from(watches, ([listener, { endsAtMs }]) => [listener, endsAtMs()])),
+    /**
+     * Reads all files now, changed or not. Returns what each listener with TLS uses from now on, and the `failure` of files that
+     * cannot be used, so that the certificate from before stays; undefined if it was reloaded.
+     */
     reload: () =>
       Array.from(watches, ([listener, { reload, endsAtMs }]) => {
         const failure = reload();
         return { listener, endsAtMs: endsAtMs(), failure };
       }),
-    end: () => {
+    /** Stops watching the files. */
+    end: (): void => {
       for (const { end } of watches.values()) end();
     },
   };

@@ -17,15 +17,11 @@ export interface ProviderMetric {
   readonly failures: Readonly<Record<FailureKind, number>>;
 }
 
-/** Counts the requests to a provider. */
-export interface ProviderMetrics {
-  /** Wraps a provider: each request is counted. */
-  observe(provider: PaymentProvider): PaymentProvider;
-  data(): readonly ProviderMetric[];
-}
+/** See `createProviderMetrics`. */
+export type ProviderMetrics = ReturnType<typeof createProviderMetrics>;
 
-/** Creates metrics that start from zero. */
-export function createProviderMetrics(): ProviderMetrics {
+/** Counts the requests to a provider, from zero. */
+export function createProviderMetrics() {
   const counted = Object.fromEntries(providerRequests.map((request) => [request, newCounted()])) as Record<
     ProviderRequest,
     ReturnType<typeof newCounted>
@@ -52,13 +48,14 @@ export function createProviderMetrics(): ProviderMetrics {
   }
 
   return {
-    observe: (provider) => ({
+    /** Wraps a provider: each request is counted. */
+    observe: (provider: PaymentProvider): PaymentProvider => ({
       ...provider,
       instruct: (instruction, signal) =>
         count(instruction.kind, signal, () => provider.instruct(instruction, signal)),
       lookUp: (order, signal) => count('LOOK_UP', signal, () => provider.lookUp(order, signal)),
     }),
-    data: () =>
+    data: (): readonly ProviderMetric[] =>
       providerRequests.map((request) => {
         const { seconds, failures } = counted[request];
         return { request, seconds: seconds.data(), failures: { ...failures } };
