@@ -24,9 +24,9 @@ const filledAtOnce = 1_000;
 const apartMs = 60_000;
 const platforms = 256;
 
-/** Opens the store in a folder, or makes it there. */
+/** Opens the store in a folder that has platforms. */
 export function openLoggingCore(dataDir: string): LoggingCore {
-  const core = openCore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'EITHER' });
+  const core = openCore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'EXISTING' });
   const callers = callersOf(core);
   let filed = 0;
 
@@ -74,21 +74,12 @@ export function openLoggingCore(dataDir: string): LoggingCore {
   };
 }
 
-/** The platforms that were registered by a service, or by this where none has served yet. */
+/** The platforms of the folder. */
 function callersOf(core: Core): readonly number[] {
   const page = { from: undefined, size: platforms };
   const [reply] = core.executeBatch([{ effect: { kind: 'ListKeys', page } }]);
   const { items } = resultOf(reply) as { readonly items: readonly { readonly callerId: number }[] };
-  if (items.length > 0) return items.map(({ callerId }) => callerId);
-  return Array.from({ length: platforms }, (_, nth) => addPlatform(core, `filing-${nth}`));
-}
-
-function addPlatform(core: Core, name: string): number {
-  const by = { actor: 'bench', atS: 0, reason: undefined };
-  const key = { keyId: name, apiKey: name, sealedSecret: Buffer.alloc(32), createdAtS: 0 };
-  const platform = { name, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
-  const [reply] = core.executeBatch([{ effect: { kind: 'AddPlatform', by, platform, key } }]);
-  return (resultOf(reply) as { readonly callerId: number }).callerId;
+  return items.map(({ callerId }) => callerId);
 }
 
 /** What a unit came to. Throws where that is an error or a failure. */

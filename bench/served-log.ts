@@ -30,7 +30,9 @@ export async function measureServedLog(
   const dataDir = join(dir, 'log');
   print(`\nEvidence log of ${plan.leaves} leaves; ${plan.rounds} rounds`);
   const { platforms, token } = await issueInto(dataDir, platformsMax);
-  for (const line of measureLog(plan, dataDir, join(dir, 'log-small'))) print(line);
+  const smallDir = join(dir, 'log-small');
+  await issueInto(smallDir, platformsMax);
+  for (const line of measureLog(plan, dataDir, smallDir)) print(line);
   const service = await startService('service', ownProject, dataDir, {
     credentials: { keys: platforms, token },
   });

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, readFileSync, symlinkSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildInfo } from '../../src/packaging/build-info.ts';
+import { projectFolder } from '../support/artseal-command.ts';
 import { documentText } from '../support/documents.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { copyProject } from '../support/project-copy.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import type { BoundedResult } from '../support/watched-command.ts';
 import { bootMachine, type Machine, skipUnlessBootable } from './machine.ts';
 
-const projectFolder = join(import.meta.dirname, '..', '..');
-const notCopied = ['node_modules', 'data', 'dist', '.git'];
 const packageVersion = buildInfo.version.replace('-', '~');
 const packageName = `artseal_${packageVersion}_amd64.deb`;
 
@@ -68,8 +68,7 @@ function wordsOf(stage: readonly string[], instruction: string): string {
 
 /** Copies the project into a folder, and builds the executable and the package there. */
 async function makePackage(folder: string): Promise<void> {
-  cpSync(projectFolder, folder, { recursive: true, filter: (path) => !notCopied.includes(basename(path)) });
-  symlinkSync(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
+  copyProject(folder);
   const env = { ...process.env, ARTSEAL_COMMIT: '0'.repeat(40), SOURCE_DATE_EPOCH: '1795000000' };
   const run = promisify(execFile);
   await run(process.execPath, ['build/binary.ts'], { cwd: folder, env });

@@ -2,27 +2,19 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { type Certificate, makeSelfSigned } from '../support/certificates.ts';
+import { type Certificate, makeSelfSigned, trust } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { installed } from '../support/installed.ts';
+import { openSocket } from '../support/raw-talk.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy');
 
 /** How long a proxy may take to listen, in milliseconds. */
 const startMs = 20_000;
-
-/** A certificate for localhost, which this process trusts from then on. */
-function trustedCertificate(folder: string): Certificate {
-  const made = makeSelfSigned(folder);
-  setDefaultCACertificates([...getCACertificates('default'), made.certificate]);
-  return made;
-}
 
 /** Where one start of a proxy differs from its file in deploy/. */
 interface Place {
@@ -125,12 +117,9 @@ export async function startProxy(
 ): Promise<string> {
   const folder = temporaryFolder(test);
   const address = await freeAddress();
-  const place = {
-    address,
-    upstream: new URL(upstreamUrl).host,
-    certificate: trustedCertificate(folder),
-    folder,
-  };
+  const certificate = makeSelfSigned(folder);
+  trust(test, certificate);
+  const place = { address, upstream: new URL(upstreamUrl).host, certificate, folder };
   const configuration = join(folder, proxy.file);
   writeFileSync(configuration, spoil(changed(proxy.file, proxy.changes(place))));
   const program = installed(proxy.program) ?? proxy.program;
@@ -173,14 +162,7 @@ function caddyFolders(folder: string): NodeJS.ProcessEnv {
 }
 
 async function listens(address: string): Promise<boolean> {
-  const [host = '', port] = address.split(':');
-  const socket = connect({ host, port: Number(port) });
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
+  const socket = await openSocket(`http://${address}`).catch(() => undefined);
+  socket?.destroy();
+  return socket !== undefined;
 }

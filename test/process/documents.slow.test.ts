@@ -1,26 +1,17 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, delimiter, join } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import { freeAddress } from '../support/free-address.ts';
+import { cloneProject } from '../support/project-copy.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-
-const root = join(import.meta.dirname, '..', '..');
-const notInAClone = ['node_modules', 'data', 'dist', '.git'];
 
 /** The code blocks of a document in one language. */
 const blocksOf = (document: string, language: string) =>
   codeBlocks(documentText(document), language).map((code) => code.trim());
-
-/** A copy of the project as a clone has it: without packages and data. */
-function freshCopy(t: TestContext): string {
-  const copy = temporaryFolder(t);
-  cpSync(root, copy, { recursive: true, filter: (path) => !notInAClone.includes(basename(path)) });
-  return copy;
-}
 
 /** A folder with the command `artseal`, which runs the checkout that the shell is in. */
 function commandFolder(t: TestContext): string {
@@ -40,7 +31,8 @@ function bareEnvironment(t: TestContext, addresses: Record<string, string>): Nod
 }
 
 test('the commands of the documents work when pasted in a fresh clone', async (t) => {
-  const cwd = freshCopy(t);
+  const cwd = temporaryFolder(t);
+  cloneProject(cwd);
   const addresses = {
     ARTSEAL_PUBLIC_ADDR: await freeAddress(),
     ARTSEAL_INTERNAL_ADDR: await freeAddress(),

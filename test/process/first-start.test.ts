@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { openSocket } from '../support/raw-talk.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -14,13 +13,6 @@ import { assertOneLine, runBounded, runShell, serveWatched } from '../support/wa
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
-
-async function accepts(url: string): Promise<void> {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  await once(socket, 'connect');
-  socket.destroy();
-}
 
 test('the first start of a sandbox makes credentials that work, keeps them secret, and never makes others', {
   timeout: 300_000,
@@ -36,7 +28,7 @@ test('the first start of a sandbox makes credentials that work, keeps them secre
 
   await t.test('it prints one ready line when both listeners accept connections', async () => {
     for (const url of [publicUrl, internalUrl]) assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
-    await Promise.all([accepts(publicUrl), accepts(internalUrl)]);
+    for (const url of [publicUrl, internalUrl]) (await openSocket(url)).destroy();
     assert.equal(service.stdout().match(/^artseal ready\b/gm)?.length, 1);
   });
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
-import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { serveIssued } from '../support/issued.ts';
+import { openSocket } from '../support/raw-talk.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { typedCall } from '../support/typed-json.ts';
@@ -25,20 +25,15 @@ const http2Preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 const endings: Record<string, (service: WatchedService, t: TestContext) => Promise<unknown>> = {
   'CONNECT, then reset': async ({ publicUrl, internalUrl }) => {
     for (const url of [publicUrl, internalUrl]) {
-      const { hostname, port } = new URL(url);
-      const socket = connect(Number(port), hostname).on('error', () => {});
+      const socket = await openSocket(url);
       socket.write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', () => socket.resetAndDestroy());
       await once(socket, 'close');
     }
   },
   'CONNECT, then kept open': async ({ publicUrl, internalUrl }, t) => {
     for (const url of [publicUrl, internalUrl]) {
-      const { hostname, port } = new URL(url);
-      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
-      socket
-        .on('error', () => {})
-        .resume()
-        .write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n');
+      const socket = await openSocket(url);
+      socket.resume().write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n');
       await Promise.race(['end', 'close'].map((event) => once(socket, event)));
       t.after(() => socket.destroy());
     }
@@ -51,10 +46,9 @@ const endings: Record<string, (service: WatchedService, t: TestContext) => Promi
     await once(session, 'close');
   },
   'HTTP/2, half-closed': async ({ internalUrl }, t) => {
-    const { hostname, port } = new URL(internalUrl);
-    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    const socket = await openSocket(internalUrl);
     t.after(() => socket.destroy());
-    socket.on('error', () => {}).end(Buffer.from(`${http2Preface}\0\0\0\u0004\0\0\0\0\0`));
+    socket.end(Buffer.from(`${http2Preface}\0\0\0\u0004\0\0\0\0\0`));
     socket.resume();
     await Promise.race(['end', 'close'].map((event) => once(socket, event)));
   },

@@ -98,17 +98,6 @@ test('the linked command can be run', () => {
   assert.equal(statSync(join(projectFolder, 'src', 'main.ts')).mode & 0o111, 0o111);
 });
 
-test('the limit of the heap shows the size of the young heap', () => {
-  const limits = [[], ['--max-semi-space-size=16'], ['--max-semi-space-size=2']].map((flags) =>
-    heapLimitWith(...flags),
-  );
-  assert.deepEqual(
-    limits.toSorted((one, other) => other - one),
-    limits,
-  );
-  assert.equal(new Set(limits).size, 3);
-});
-
 describe('the service, however it is started,', { concurrency: 2, timeout: 300_000 }, () => {
   for (const [way, script] of Object.entries(ways)) {
     test(`${way}: has a small young heap, opens no inspector and does not end at SIGHUP`, async (t) => {

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
-import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { eventually } from '../support/eventually.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
+import { openSocket } from '../support/raw-talk.ts';
 import { artwork } from '../support/samples.ts';
 import { headersOf, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -23,21 +23,10 @@ const timeoutMs = 60_000;
 
 type Running = Awaited<ReturnType<typeof serveIssued>>;
 
-function socketTo(t: TestContext, url: string): Socket {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname).on('error', () => {});
-  t.after(() => socket.destroy());
-  return socket;
-}
-
 const isRefused = async (url: string): Promise<boolean> => {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  const refused = await new Promise<boolean>((resolve) => {
-    socket.once('connect', () => resolve(false)).once('error', () => resolve(true));
-  });
-  socket.destroy();
-  return refused;
+  const socket = await openSocket(url).catch(() => undefined);
+  socket?.destroy();
+  return socket === undefined;
 };
 
 const isClosed = ({ publicUrl, internalUrl }: Running): Promise<boolean> =>
@@ -133,7 +122,9 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
   test('a client that never finishes its request delays the exit only for a while', async (t) => {
     const service = await serveIssued(t);
     for (const url of [service.publicUrl, service.internalUrl]) {
-      socketTo(t, url).write('POST /api/v1/filing HTTP/1.1\r\nHost: localhost\r\nX-Api-');
+      const socket = await openSocket(url);
+      t.after(() => socket.destroy());
+      socket.write('POST /api/v1/filing HTTP/1.1\r\nHost: localhost\r\nX-Api-');
     }
     await restCallInFlight(t, service);
     await typedCallInFlight(t, service);
