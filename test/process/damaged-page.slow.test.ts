@@ -78,11 +78,7 @@ test('a damaged page makes the server not ready until its end, is counted and lo
   await eventually('it is logged', timeoutMs, () =>
     service.stderr().includes('"msg":"not ready: database"}\n'),
   );
-  const lines = service
-    .stderr()
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const lines = service.logged();
   const [error] = lines.filter(({ level, msg }) => level === 50 && msg.startsWith('the database is damaged'));
   assert.match(
     error.fault,

@@ -186,8 +186,7 @@ test('files that other users may read are logged as a warning', async (t) => {
   chmodSync(file, 0o644);
   const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   assert.equal(await service.stop(), 0);
-  const lines = service.stderr().trimEnd().split('\n');
-  const warnings = lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
+  const warnings = service.logged().filter(({ level }) => level === 40);
   // SQLite gives its log files the mode of the database.
   const readable = ['', '-wal', '-shm'].map((suffix) => [`${file}${suffix}`, '0644']);
   assert.deepEqual(

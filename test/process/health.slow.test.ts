@@ -54,19 +54,14 @@ async function watchHealth(service: WatchedService, signal: AbortSignal, take: (
   }
 }
 
-const logLines = ({ stderr }: WatchedService) =>
-  stderr()
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
 /** Log lines about readiness. */
-const readinessLines = (service: WatchedService) =>
-  logLines(service).filter(({ msg }) => /^(not )?ready/.test(msg));
+const readinessLines = ({ logged }: WatchedService) =>
+  logged().filter(({ msg }) => /^(not )?ready/.test(msg));
 
 /** How long a service drained, by its log. */
-function drainedMs(service: WatchedService): number {
-  const begun = logLines(service).find(({ msg }) => msg.startsWith('draining'));
-  const ended = logLines(service).find(({ msg }) => msg === 'closing');
+function drainedMs({ logged }: WatchedService): number {
+  const begun = logged().find(({ msg }) => msg.startsWith('draining'));
+  const ended = logged().find(({ msg }) => msg === 'closing');
   return Date.parse(ended.time) - Date.parse(begun.time);
 }
 
@@ -183,7 +178,7 @@ test('a rejected filing makes the server not ready at once, until writes have su
   );
   const fault = 'a write failed: database or disk is full';
   assert.deepEqual(lines[0].faults, [{ part: 'store', fault }]);
-  const calls = logLines(service).filter(({ msg }) => msg === 'call');
+  const calls = service.logged().filter(({ msg }) => msg === 'call');
   assert.ok(
     calls.every(({ operation }) => operation.includes('Filing')),
     'health checks leave no lines',

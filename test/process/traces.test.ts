@@ -11,7 +11,7 @@ import type { WatchedService } from '../support/watched-command.ts';
 import { type SentSpan, startCollector } from './collector.ts';
 
 /** Log lines of calls. */
-const callsIn = ({ logLines }: WatchedService) => logLines('"msg":"call"').map((line) => JSON.parse(line));
+const callsIn = ({ logged }: WatchedService) => logged('"msg":"call"');
 
 const filing = 'artseal.v1.FilingService/CreateFiling';
 const traceId = '0af7651916cd43dd8448eb211c80319c';

@@ -20,6 +20,9 @@ export interface WatchedCommand {
   stderr(): string;
   /** The whole lines of its log that contain this text. */
   logLines(text?: string): readonly string[];
+  /** The same, parsed. */
+  // biome-ignore lint/suspicious/noExplicitAny: log lines have every shape.
+  logged(text?: string): readonly any[];
   /** Waits for its end; the exit code, null if a signal ended it, HUNG if it had to be killed after `limitMs`. */
   end(limitMs?: number): Promise<number | null | 'HUNG'>;
 }
@@ -65,15 +68,17 @@ export function startProgram(
   }
   child.stdin.on('error', () => {});
   const ended = once(child, 'close').then(([code]) => code as number | null);
+  const logLines = (text = '') =>
+    output.stderr
+      .split('\n')
+      .slice(0, -1)
+      .filter((line) => line.includes(text));
   return {
     child,
     stdout: () => output.stdout,
     stderr: () => output.stderr,
-    logLines: (text = '') =>
-      output.stderr
-        .split('\n')
-        .slice(0, -1)
-        .filter((line) => line.includes(text)),
+    logLines,
+    logged: (text) => logLines(text).map((line) => JSON.parse(line)),
     end: async (limitMs = hungAfterMs) => {
       const timeout = new AbortController();
       const hung = delay(limitMs, 'HUNG' as const, { signal: timeout.signal }).catch(() => 'HUNG' as const);
