@@ -51,6 +51,13 @@ export async function backedUp(t: Pick<TestContext, 'after'>, dataDir: string, n
   return target;
 }
 
+/** A registry with that many filings, and a backup of it. */
+export async function registryWithBackup(t: Pick<TestContext, 'after'>, filings = 1, nowMs?: number) {
+  const original = await newRegistry(t);
+  for (let filed = 0; filed < filings; filed += 1) await original.file();
+  return { original, backup: await backedUp(t, original.dataDir, nowMs) };
+}
+
 /** Restores a backup an hour after noon, by default into a folder that does not exist yet. */
 export async function restored(
   t: Pick<TestContext, 'after'>,
@@ -65,6 +72,16 @@ export async function restored(
     ...order,
   });
   return { into, gaps, manifest };
+}
+
+/** Restores a backup, and opens the registry. */
+export async function reopened(
+  t: Pick<TestContext, 'after'>,
+  file: string,
+  over: Partial<RestoreOrder> = {},
+) {
+  const { into, gaps } = await restored(t, file, over);
+  return { ...(await openRegistryIn(t, into)), gaps };
 }
 
 /** Makes the other files of a sandbox that a backup contains. */

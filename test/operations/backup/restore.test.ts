@@ -7,7 +7,7 @@ import { BackupError } from '../../../src/operations/backup/manifest.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { DatabaseError } from '../../../src/store/sqlite/location.ts';
-import { perform } from '../../../src/store/store.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
 import { acceptClock, caseOf, due, refused, sandbox, settled, time } from '../../store/promises/fixtures.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -16,6 +16,8 @@ import {
   newRegistry,
   noon,
   openRegistryIn,
+  registryWithBackup,
+  reopened,
   restored,
   unwatched,
 } from './folder.ts';
@@ -28,8 +30,7 @@ test('a restored registry skips all numbers that the original may have given aft
   for (let more = 0; more < 3; more += 1) given.push(await original.file());
   for (const filingNo of given.slice(1)) ids.push(await original.open(filingNo));
 
-  const { into, gaps } = await restored(t, backup);
-  const registry = await openRegistryIn(t, into);
+  const registry = await reopened(t, backup);
   const metrics = await perform(registry.store, { kind: 'ReadMetrics', nowMs: noon.atMs, year: 2026 });
   assert.equal(metrics.filingNumbers, 500_000);
   for (let more = 0; more < 3; more += 1) given.push(await registry.file());
@@ -37,17 +38,14 @@ test('a restored registry skips all numbers that the original may have given aft
   assert.equal(new Set(given).size, 7);
   assert.equal(new Set(ids).size, 7);
   assert.equal(given.at(-1), 'AS-2026-500003');
-  assert.deepEqual(gaps[0], { kind: 'FILING', year: 2026, after: 1, through: 500_000 });
+  assert.deepEqual(registry.gaps[0], { kind: 'FILING', year: 2026, after: 1, through: 500_000 });
 });
 
 test('with --numbers-after the next number follows it, and the gap is kept for ever', async (t) => {
-  const original = await newRegistry(t);
-  await original.file();
-  const backup = await backedUp(t, original.dataDir);
-  const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-000123' });
-  const registry = await openRegistryIn(t, into);
+  const { backup } = await registryWithBackup(t);
+  const registry = await reopened(t, backup, { numbersAfter: 'AS-2026-000123' });
   assert.equal(await registry.file(), 'AS-2026-000124');
-  const raw = new Sqlite(join(into, 'artseal.db'));
+  const raw = new Sqlite(join(registry.dataDir, 'artseal.db'));
   t.after(() => raw.close());
   assert.deepEqual(raw.prepare("SELECT * FROM number_gap WHERE kind = 'FILING'").raw().all(), [
     ['FILING', 2026, 1, 123, 1],
@@ -77,27 +75,25 @@ test('two restorations of one backup start at different numbers', async (t) => {
     ['AS-2026-000123', 0.25, 'AS-2026-002624'],
     ['AS-2026-999989', 0.99, 'AS-2026-999990'],
   ] as const) {
-    const { into, gaps } = await restored(t, backup, { numbersAfter, random: () => random });
-    assert.equal(gaps.find(({ kind }) => kind === 'ESCROW')?.through, 839_809 + random * 10_000);
-    const registry = await openRegistryIn(t, into);
+    const registry = await reopened(t, backup, { numbersAfter, random: () => random });
+    const skipped = registry.gaps.find(({ kind }) => kind === 'ESCROW');
+    assert.equal(skipped?.through, 839_809 + random * 10_000);
     await perform(registry.store, { kind: 'RecordServing', atS: noon.atMs / 1_000 });
     assert.equal(await registry.file(), first);
-    const { faults } = await verifyBackup(await backedUp(t, into), unwatched);
+    const { faults } = await verifyBackup(await backedUp(t, registry.dataDir), unwatched);
     assert.deepEqual(faults, []);
   }
 });
 
 test('events of a restored registry continue after every cursor that the original may have given', async (t) => {
-  const original = await newRegistry(t);
-  await original.file();
-  const backup = await backedUp(t, original.dataDir);
+  const { original, backup } = await registryWithBackup(t);
   await original.file();
   const read = async ({ store }: Pick<typeof original, 'store'>, after?: number) => {
     const { events } = await perform(store, { kind: 'ReadEvents', callerId: 1, after });
     return events.map(({ sequence }) => sequence);
   };
   assert.deepEqual(await read(original), [1, 2]);
-  const registry = await openRegistryIn(t, (await restored(t, backup)).into);
+  const registry = await reopened(t, backup);
   // A cursor that is ahead of the backup stays valid.
   assert.deepEqual(await read(registry, 2), []);
   await registry.file();
@@ -120,21 +116,17 @@ test('events of a restored registry continue after every cursor that the origina
 });
 
 test('the number of the last filing in the backup leaves no gap', async (t) => {
-  const original = await newRegistry(t);
-  const filingNo = await original.file();
-  const { into, gaps } = await restored(t, await backedUp(t, original.dataDir), { numbersAfter: filingNo });
+  const { backup } = await registryWithBackup(t);
+  const { file, gaps } = await reopened(t, backup, { numbersAfter: 'AS-2026-000001' });
   assert.deepEqual(
     gaps.map(({ kind }) => kind),
     ['ESCROW'],
   );
-  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000002');
+  assert.equal(await file(), 'AS-2026-000002');
 });
 
 test('an impossible last number is rejected, and the folder stays empty', async (t) => {
-  const original = await newRegistry(t);
-  await original.file();
-  await original.file();
-  const backup = await backedUp(t, original.dataDir);
+  const { backup } = await registryWithBackup(t, 2);
   for (const [numbersAfter, why] of [
     ['AS-2026-000001', /AS-2026-000002 was given out before the backup/],
     ['AS-2025-000009', /is of no year since the backup was taken/],
@@ -146,29 +138,20 @@ test('an impossible last number is rejected, and the folder stays empty', async 
 });
 
 test('if a year has ended since the backup, numbers of both years are skipped', async (t) => {
-  const original = await newRegistry(t);
-  await original.file();
-  const backup = await backedUp(t, original.dataDir);
+  const { backup } = await registryWithBackup(t);
   const nowMs = Date.parse('2027-01-02T00:00:00Z');
-  const { into } = await restored(t, backup, { nowMs });
-  const registry = await openRegistryIn(t, into);
+  const registry = await reopened(t, backup, { nowMs });
   assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-500001');
   await acceptClock(registry.store, time('2026-12-31T23:59:00+00:00'));
   assert.equal(await registry.file('2026-12-31T23:59:00+00:00'), 'AS-2026-500001');
-  const known = await restored(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
-  assert.equal(
-    await (await openRegistryIn(t, known.into)).file('2027-01-02T00:00:00+00:00'),
-    'AS-2027-000008',
-  );
+  const known = await reopened(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
+  assert.equal(await known.file('2027-01-02T00:00:00+00:00'), 'AS-2027-000008');
 });
 
 test('if the clock was ahead during the backup, numbers of the right year are skipped as well', async (t) => {
-  const original = await newRegistry(t);
-  await original.file();
-  const backup = await backedUp(t, original.dataDir, Date.parse('2028-01-01T12:00:00Z'));
+  const { backup } = await registryWithBackup(t, 1, Date.parse('2028-01-01T12:00:00Z'));
   for (const restoredAt of ['2026-12-31T12:00:00Z', '2027-01-01T12:00:00Z']) {
-    const { into } = await restored(t, backup, { nowMs: Date.parse(restoredAt) });
-    const registry = await openRegistryIn(t, into);
+    const registry = await reopened(t, backup, { nowMs: Date.parse(restoredAt) });
     assert.equal(await registry.file(), 'AS-2026-500001');
     assert.equal(await registry.file('2027-01-01T12:00:00+00:00'), 'AS-2027-500001');
     assert.equal(await registry.file('2028-01-01T12:00:00+00:00'), 'AS-2028-500001');
@@ -176,11 +159,10 @@ test('if the clock was ahead during the backup, numbers of the right year are sk
 });
 
 test('a second restoration skips the numbers that the first one may have given', async (t) => {
-  const original = await newRegistry(t);
-  await original.file();
-  const { into } = await restored(t, await backedUp(t, original.dataDir));
-  const again = await restored(t, await backedUp(t, into));
-  assert.equal(await (await openRegistryIn(t, again.into)).file(), 'AS-2026-750001');
+  const { backup } = await registryWithBackup(t);
+  const { into } = await restored(t, backup);
+  const again = await reopened(t, await backedUp(t, into));
+  assert.equal(await again.file(), 'AS-2026-750001');
   assert.deepEqual(
     again.gaps.filter(({ kind }) => kind === 'FILING'),
     [{ kind: 'FILING', year: 2026, after: 500_000, through: 750_000 }],
@@ -197,15 +179,13 @@ test('a restored registry asks the provider about all open orders at once', asyn
   ];
   await settled(original.store, frozen, { to: 'FROZEN' });
   assert.deepEqual(await due(original.store, 1, farAheadMs), []);
-  const { into } = await restored(t, await backedUp(t, original.dataDir));
-  const { store } = await openRegistryIn(t, into);
+  const { store } = await reopened(t, await backedUp(t, original.dataDir));
   assert.deepEqual((await due(store, 1, farAheadMs)).toSorted(), [open, frozen].toSorted());
   assert.equal((await caseOf(store, frozen)).order.state, 'FROZEN');
 });
 
 test('a folder with files is rejected and stays as it is; lost+found does not count', async (t) => {
-  const original = await newRegistry(t);
-  const backup = await backedUp(t, original.dataDir);
+  const { backup } = await registryWithBackup(t);
   const into = temporaryFolder(t);
   mkdirSync(join(into, 'lost+found'));
   writeFileSync(join(into, 'mine'), 'mine');
@@ -250,39 +230,37 @@ test('a restored store keeps the time when it was first served', async (t) => {
   const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'RecordServing', atS });
   await serve(original.store, 5);
   assert.equal(await found(original.store), undefined);
-  const { into } = await restored(t, await backedUp(t, original.dataDir));
-  const { store } = await openRegistryIn(t, into);
+  const { store, dataDir } = await reopened(t, await backedUp(t, original.dataDir));
   assert.deepEqual(await found(store), [undefined]);
   await serve(store, 7);
   await serve(store, 9);
   assert.deepEqual(await found(store), [7]);
-  const again = (await openRegistryIn(t, (await restored(t, await backedUp(t, into))).into)).store;
+  const { store: again } = await reopened(t, await backedUp(t, dataDir));
   assert.deepEqual(await found(again), [undefined]);
   await serve(again, 11);
   assert.deepEqual(await found(again), [11]);
 });
 
 test('skipped numbers become one leaf of the evidence log at the first start', async (t) => {
-  const original = await newRegistry(t);
-  await original.file();
-  const logEvents = async (store: typeof original.store) => {
+  const { backup } = await registryWithBackup(t);
+  const logEvents = async (store: Store) => {
     const { size } = await perform(store, { kind: 'GetTree' });
     const leaves = (await perform(store, { kind: 'ReadLeaves', index: 0, width: size })) ?? [];
     const events = leaves.map((leaf) => JSON.parse(leaf)).filter(({ number }) => number === 'LOG');
     return events.map(({ kind, sequence, time, detail }) => [kind, sequence, time, detail]);
   };
-  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'RecordServing', atS });
+  const serve = (store: Store, atS: number) => perform(store, { kind: 'RecordServing', atS });
   const noonS = noon.atMs / 1000;
   const begun = ['LOG_BEGUN', 1, noonS, { adopted: 0 }];
-  const { into } = await restored(t, await backedUp(t, original.dataDir));
-  const { store, file } = await openRegistryIn(t, into);
+  const { store, file, dataDir } = await reopened(t, backup);
   assert.deepEqual(await logEvents(store), [begun]);
   for (const atS of [noonS + 7, noonS + 9]) await serve(store, atS);
   const skipped = ['NUMBERS_SKIPPED', 2, noonS + 7, { year: 2026, after: 1, through: 500_000 }];
   assert.deepEqual(await logEvents(store), [begun, skipped]);
   await file('2026-11-21T13:00:00+00:00');
-  const again = (await restored(t, await backedUp(t, into), { numbersAfter: 'AS-2026-500009' })).into;
-  const { store: second } = await openRegistryIn(t, again);
+  const { store: second } = await reopened(t, await backedUp(t, dataDir), {
+    numbersAfter: 'AS-2026-500009',
+  });
   await serve(second, noonS + 7_200);
   assert.deepEqual(await logEvents(second), [
     ...[begun, skipped],
@@ -306,13 +284,12 @@ test('if a year has too few numbers left for a safe gap, --numbers-after is requ
     restored(t, backup),
     /too few numbers left .* ends with AS-2026-999990: .* --numbers-after/,
   );
-  const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-999995' });
-  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-999996');
+  const known = await reopened(t, backup, { numbersAfter: 'AS-2026-999995' });
+  assert.equal(await known.file(), 'AS-2026-999996');
 
   // When that year is over it needs none, and --numbers-after is for the year that follows.
   const nowMs = Date.parse('2027-01-02T00:00:00Z');
-  const next = await restored(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
-  const registry = await openRegistryIn(t, next.into);
+  const registry = await reopened(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
   assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-000008');
   await acceptClock(registry.store, time('2026-12-31T23:59:00+00:00'));
   await refused(registry.file('2026-12-31T23:59:00+00:00'), 'FILING_NUMBERS_EXHAUSTED');
