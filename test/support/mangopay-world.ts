@@ -94,7 +94,7 @@ export function createWorld() {
     return transfer;
   }
 
-  /** A transaction between a wallet and the world outside. */
+  /** Fills or empties a wallet from outside. Returns the members of that transaction. */
   function outside(Type: 'PAYIN' | 'PAYOUT', id: string, amount: number) {
     const wallet = byId(wallets, id);
     const isIn = Type === 'PAYIN';

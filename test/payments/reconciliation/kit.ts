@@ -177,6 +177,14 @@ export async function openKit(test: Pick<TestContext, 'after'>, limits: Partial<
   };
 }
 
+/** Opens a kit with an order that is FROZEN. */
+export async function frozen(...[test, limits]: Parameters<typeof openKit>) {
+  const kit = await openKit(test, limits);
+  const escrowId = await kit.open();
+  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
+  return { kit, escrowId };
+}
+
 /** Opens and releases an order. */
 export async function released(kit: Kit): Promise<string> {
   const escrowId = await kit.open();

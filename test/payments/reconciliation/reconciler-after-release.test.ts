@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Decision } from '../../../src/domain/resolution.ts';
-import { type Kit, kitLimits, openKit } from './kit.ts';
+import { frozen, type Kit, kitLimits, openKit } from './kit.ts';
 
 async function decide(kit: Kit, escrowId: string, decision: Decision): Promise<void> {
   await kit.decide(escrowId, decision);
@@ -16,8 +16,7 @@ async function since(kit: Kit, escrowId: string) {
 }
 
 test('a capture that was returned in full before a look-up is no release', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
+  const { kit, escrowId } = await frozen(t);
   kit.provider.report((_, truth) => ({ ...truth, status: 'RETURNED' }));
   const { status, order } = await kit.resolve('RELEASE', escrowId);
   assert.deepEqual([status, order.state], ['DECLINED', 'REFUNDED']);
@@ -26,8 +25,7 @@ test('a capture that was returned in full before a look-up is no release', async
 
 for (const status of ['DISPUTED', 'PARTLY_RETURNED'] as const) {
   test(`a capture that is ${status} before a look-up needs review, and an operator can accept it as a release`, async (t) => {
-    const kit = await openKit(t);
-    const escrowId = await kit.open();
+    const { kit, escrowId } = await frozen(t);
     kit.provider.report((_, truth) => ({ ...truth, status, amount: 1n }));
     await kit.resolve('RELEASE', escrowId);
     const stopped = await kit.case(escrowId);
@@ -53,8 +51,7 @@ test('the end of a hold is stored, and each look-up logs a warning from a day be
 });
 
 test('an operator stops an order that waits for the provider; a look-up resumes it', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
+  const { kit, escrowId } = await frozen(t);
   kit.provider.treat({ RELEASE: 'LOST' });
   await kit.resolve('RELEASE', escrowId);
   await kit.decide(escrowId, 'STOP');
@@ -72,8 +69,7 @@ for (const [release, state] of [
   ['ANSWER_LOST', 'RELEASED'],
 ] as const) {
   test(`a stopped order that is returned, whose release was ${release}, becomes ${state}`, async (t) => {
-    const kit = await openKit(t);
-    const escrowId = await kit.open();
+    const { kit, escrowId } = await frozen(t);
     kit.provider.treat({ RELEASE: release });
     await kit.resolve('RELEASE', escrowId);
     await kit.decide(escrowId, 'STOP');

@@ -1,22 +1,23 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
-import { type Kit, kitLimits, openKit } from './kit.ts';
+import type { ReconciliationLimits } from '../../../src/payments/reconciliation/limits.ts';
+import { kitLimits, openKit } from './kit.ts';
 
 const { buyerDeadlineMs, buyerLookUpMs, freezeDeadlineMs } = kitLimits;
 const url = 'https://bank.example/confirm/1';
 
 /** An order whose buyer has to act. */
-async function awaiting(kit: Kit): Promise<string> {
+async function awaiting(t: TestContext, limits?: Partial<ReconciliationLimits>) {
+  const kit = await openKit(t, limits);
   kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
   const escrowId = await kit.open();
   assert.equal(await kit.stateOf(escrowId), 'UNPAID');
-  return escrowId;
+  return { kit, escrowId };
 }
 
 test('an order whose buyer has to act stays UNPAID with page and deadline, and its FREEZE stays open', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await awaiting(kit);
+  const { kit, escrowId } = await awaiting(t);
   const { order, open } = await kit.case(escrowId);
   assert.deepEqual(order.nextAction, { url, untilMs: kit.clock.nowMs() + buyerDeadlineMs });
   assert.equal(order.pending, 'FREEZE');
@@ -35,8 +36,7 @@ test('the deadline of the provider ends the wait for the buyer', async (t) => {
 });
 
 test('the FREEZE is not sent again while the buyer is awaited, and the order continues when the buyer has acted', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await awaiting(kit);
+  const { kit, escrowId } = await awaiting(t);
   const untilMs = kit.clock.nowMs() + buyerDeadlineMs;
   await kit.pass(freezeDeadlineMs + 2 * buyerLookUpMs);
   assert.deepEqual(kit.kindsSent(), ['FREEZE']);
@@ -50,8 +50,7 @@ test('the FREEZE is not sent again while the buyer is awaited, and the order con
 });
 
 test('an order whose buyer does not act is cancelled at its deadline', async (t) => {
-  const kit = await openKit(t, { buyerDeadlineMs: 600_000 });
-  const escrowId = await awaiting(kit);
+  const { kit, escrowId } = await awaiting(t, { buyerDeadlineMs: 600_000 });
   await kit.pass(599_000);
   assert.deepEqual(kit.kindsSent(), ['FREEZE']);
   kit.provider.report(
@@ -67,8 +66,7 @@ test('an order whose buyer does not act is cancelled at its deadline', async (t)
 });
 
 test('a declined buyer ends the order, with the reason', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await awaiting(kit);
+  const { kit, escrowId } = await awaiting(t);
   const declined = {
     code: 'authentication_failed',
     words: 'The bank did not confirm it.',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Kit, kitLimits, openKit } from './kit.ts';
+import { frozen, type Kit, kitLimits, openKit } from './kit.ts';
 
 const { longestRetryMs, pollMs, quietLookUpMs } = kitLimits;
 test('closing an order returns what was accepted for it while it was UNPAID', async (t) => {
@@ -18,8 +18,7 @@ test('closing an order returns what was accepted for it while it was UNPAID', as
 });
 
 test('an order whose missing hold was accepted is only looked up rarely', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
+  const { kit, escrowId } = await frozen(t);
   const url = 'https://bank.example/confirm/1';
   kit.provider.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
   await kit.pass(quietLookUpMs + pollMs);
@@ -34,8 +33,7 @@ test('an order whose missing hold was accepted is only looked up rarely', async 
 });
 
 test('a decision during a RELEASE ends when the RELEASE was carried out', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
+  const { kit, escrowId } = await frozen(t);
   kit.provider.treat({ RELEASE: 'KEPT_BACK' });
   const resolving = kit.resolve('RELEASE', escrowId);
   await kit.provider.instructed('RELEASE');
@@ -49,8 +47,7 @@ test('a decision during a RELEASE ends when the RELEASE was carried out', async 
 });
 
 test('a notification during a look-up of a RELEASED order leads to another one, also in review', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
+  const { kit, escrowId } = await frozen(t);
   await kit.resolve('RELEASE', escrowId);
   kit.provider.report((_, truth) => ({ ...truth, status: 'PARTLY_RETURNED', amount: 1n }));
   kit.provider.treatLookUps({ kind: 'SLOW', ms: 1_000 });
@@ -64,8 +61,7 @@ test('a notification during a look-up of a RELEASED order leads to another one, 
 });
 
 test('missing responses do not change the review of a RELEASED order', async (t) => {
-  const kit = await openKit(t, { attemptsMax: 3 });
-  const escrowId = await kit.open();
+  const { kit, escrowId } = await frozen(t, { attemptsMax: 3 });
   await kit.resolve('RELEASE', escrowId);
   kit.provider.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
   await kit.notify(escrowId);
@@ -85,8 +81,7 @@ test('missing responses do not change the review of a RELEASED order', async (t)
 
 for (const answer of ['CONFIRMED', 'LOST'] as const) {
   test(`money that was paid out instead of returned needs review and can be accepted: REFUND ${answer}`, async (t) => {
-    const kit = await openKit(t);
-    const escrowId = await kit.open();
+    const { kit, escrowId } = await frozen(t);
     kit.provider.treat({ REFUND: answer });
     kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
     await kit.resolve('REFUND', escrowId);
@@ -129,8 +124,7 @@ async function assertNoSale(kit: Kit, escrowId: string) {
 }
 
 test('money that was paid out without a RELEASE is no sale until an operator accepts it', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
+  const { kit, escrowId } = await frozen(t);
   kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
   await kit.pass(quietLookUpMs);
   await assertNoSale(kit, escrowId);
@@ -145,8 +139,7 @@ test('money that was paid out without a RELEASE is no sale until an operator acc
 for (const stopped of [false, true]) {
   const after = stopped ? ', that was stopped since and is looked at again' : '';
   test(`money that was paid out is a sale if a RELEASE is open, whose response was lost${after}`, async (t) => {
-    const kit = await openKit(t);
-    const escrowId = await kit.open();
+    const { kit, escrowId } = await frozen(t);
     kit.provider.treat({ RELEASE: 'LOST' });
     await kit.resolve('RELEASE', escrowId);
     if (stopped) await kit.decide(escrowId, 'STOP');

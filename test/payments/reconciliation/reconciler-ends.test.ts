@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
 import type { OrderEnd } from '../../../src/domain/resolution.ts';
 import { tester } from '../../support/audit-log.ts';
-import { type Kit, kitLimits, openKit } from './kit.ts';
+import { frozen, type Kit, kitLimits } from './kit.ts';
 
 const { longestRetryMs, pollMs } = kitLimits;
 const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
@@ -14,8 +14,7 @@ async function end(kit: Kit, escrowId: string, as: OrderEnd): Promise<void> {
 }
 
 test('no instruction is sent for an order that an operator ended, not even an open RELEASE', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
+  const { kit, escrowId } = await frozen(t);
   kit.provider.treat({ RELEASE: 'LOST' });
   kit.provider.treatLookUps({ kind: 'SILENT' });
   await kit.resolve('RELEASE', escrowId);
@@ -39,8 +38,7 @@ for (const [as, said, then] of [
   ['CLOSED', 'VOID', 'nothing'],
 ] as const) {
   test(`an order that an operator ended as ${as}, and the provider reports as ${said}: ${then}`, async (t) => {
-    const kit = await openKit(t);
-    const escrowId = await kit.open();
+    const { kit, escrowId } = await frozen(t);
     await end(kit, escrowId, as);
     kit.provider.report((_, truth): PaymentSnapshot => ({ ...truth, status: said }));
     await kit.pass(2 * pollMs);
@@ -61,8 +59,7 @@ for (const [as, waits] of [
   ['CLOSED', true],
 ] as const) {
   test(`an order that an operator ended as ${as} ${waits ? 'needs' : 'does not need'} review again after missing responses`, async (t) => {
-    const kit = await openKit(t, { attemptsMax: 3 });
-    const escrowId = await kit.open();
+    const { kit, escrowId } = await frozen(t, { attemptsMax: 3 });
     kit.provider.treatLookUps({ kind: 'SILENT' });
     await end(kit, escrowId, as);
     await kit.pass(10 * longestRetryMs);

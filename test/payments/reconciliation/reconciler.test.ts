@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { unavailable } from '../../../src/domain/reason.ts';
 import type { Report, Treatment } from '../../support/simulator.ts';
-import { type Kit, kitLimits, openKit, quiet } from './kit.ts';
+import { frozen, type Kit, kitLimits, openKit, quiet } from './kit.ts';
 
 const { freezeDeadlineMs, quietLookUpMs, firstRetryMs, longestRetryMs, pollMs } = kitLimits;
 
@@ -13,13 +13,6 @@ const slowMs = 100;
 const reports =
   (amount: bigint): Report =>
   (_, truth) => ({ ...truth, amount });
-
-/** An order whose FREEZE was answered HELD. */
-async function frozen(kit: Kit): Promise<string> {
-  const escrowId = await kit.open();
-  assert.equal(await kit.stateOf(escrowId), 'FROZEN');
-  return escrowId;
-}
 
 /** An order whose last instruction was not answered. */
 async function unanswered(
@@ -44,12 +37,13 @@ async function askedAbout(kit: Kit): Promise<void> {
 }
 
 /** An order that is CLOSED, since the provider denies the hold that it made. */
-async function denied(kit: Kit): Promise<string> {
+async function denied(t: TestContext) {
+  const kit = await openKit(t);
   kit.provider.report(() => ({ status: 'VOID' }));
   const escrowId = await kit.open();
   assert.equal(await kit.stateOf(escrowId), 'CLOSED');
   kit.provider.report();
-  return escrowId;
+  return { kit, escrowId };
 }
 
 test('a failure to read due orders is logged once, and so is its end', async (t) => {
@@ -145,16 +139,14 @@ test('a hold that arrives after the CANCEL is returned, and the order is not FRO
 });
 
 test('a hold that arrives after the order was CLOSED is refunded', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await denied(kit);
+  const { kit, escrowId } = await denied(t);
   await kit.pass(quietLookUpMs + 1_000);
   assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
   await kit.assertSettled(escrowId, 'CLOSED');
 });
 
 test('a declined refund of a CLOSED order needs review, and an operator can repeat it', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await denied(kit);
+  const { kit, escrowId } = await denied(t);
   kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(3 * quietLookUpMs);
   assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
@@ -207,8 +199,7 @@ test('an operator accepts another amount, and that is paid out', async (t) => {
 });
 
 test('a declined return of another amount needs review again, and is repeated with a new instruction', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await frozen(kit);
+  const { kit, escrowId } = await frozen(t);
   kit.provider.report(reports(1n));
   kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(quietLookUpMs + 1_000);
@@ -231,7 +222,7 @@ for (const [state, status, end] of [
 ] as const) {
   test(`an operator accepts ${status} for a ${state} order, which becomes ${end}`, async (t) => {
     const kit = await openKit(t);
-    const escrowId = state === 'FROZEN' ? await frozen(kit) : await unanswered(kit, 'FREEZE');
+    const escrowId = state === 'FROZEN' ? await kit.open() : await unanswered(kit, 'FREEZE');
     kit.provider.report(({ amount, currency }) =>
       status === 'PAID_OUT' ? { status, amount, currency } : { status },
     );
@@ -320,8 +311,7 @@ test('an overruled RELEASE needs review again if the provider declines the retur
 });
 
 test('an order in review sends no instruction that was prepared before', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await frozen(kit);
+  const { kit, escrowId } = await frozen(t);
   kit.provider.report(reports(1n));
   await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
@@ -332,8 +322,7 @@ test('an order in review sends no instruction that was prepared before', async (
 });
 
 test('a stored instruction that cannot be sent now stays PREPARED, and is sent later', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await frozen(kit);
+  const { kit, escrowId } = await frozen(t);
   await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
   await quiet();
@@ -355,8 +344,7 @@ test('a failing instruction is repeated at growing intervals, even if look-ups s
 });
 
 test('a notification during a look-up leads to another look-up', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await frozen(kit);
+  const { kit, escrowId } = await frozen(t);
   await askedAbout(kit);
   await kit.notify(escrowId);
   kit.provider.lapse(escrowId);
@@ -365,8 +353,7 @@ test('a notification during a look-up leads to another look-up', async (t) => {
 });
 
 test('an operator accepts a hold of a CLOSED order, which then stays', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await denied(kit);
+  const { kit, escrowId } = await denied(t);
   kit.provider.treat({ REFUND: 'DECLINED' });
   await kit.pass(quietLookUpMs + 1_000);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
@@ -377,8 +364,7 @@ test('an operator accepts a hold of a CLOSED order, which then stays', async (t)
 });
 
 test('an order needs review after too many attempts without a response', async (t) => {
-  const kit = await openKit(t, { attemptsMax: 5 });
-  const escrowId = await frozen(kit);
+  const { kit, escrowId } = await frozen(t, { attemptsMax: 5 });
   kit.provider.treat({ RELEASE: 'ANSWER_LOST' });
   kit.provider.treatLookUps({ kind: 'LOST' });
   await kit.resolve('RELEASE', escrowId);
@@ -432,8 +418,7 @@ test('the next process resumes what an earlier one left open', async (t) => {
 });
 
 test('a clock that is set back does not delay recovery', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await frozen(kit);
+  const { kit, escrowId } = await frozen(t);
   kit.provider.lapse(escrowId);
   kit.clock.setWall(kit.clock.nowMs() - 30 * 24 * 60 * 60 * 1_000);
   await kit.pass(quietLookUpMs);
