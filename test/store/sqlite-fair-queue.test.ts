@@ -6,7 +6,6 @@ interface Item {
   readonly name: string;
   readonly share: number;
   readonly cost: number;
-  next: Item | undefined;
 }
 
 /** A queue with turns of 4 and batches of 10. */
@@ -18,7 +17,7 @@ function openQueue() {
     add: (share: number, cost: number, count = 1) => {
       for (let left = count; left > 0; left -= 1) {
         added += 1;
-        queue.add({ name: `${share}:${added}`, share, cost, next: undefined });
+        queue.add({ name: `${share}:${added}`, share, cost });
       }
     },
     /** The shares of the next batch. */

@@ -22,7 +22,6 @@ interface Waiting {
   readonly arrival: number;
   readonly share: number;
   readonly cost: number;
-  next: Waiting | undefined;
   readonly characters: number;
   readonly resolve: (executed: Executed) => void;
   readonly reject: (error: Error) => void;
@@ -100,7 +99,6 @@ export function createBatcher(send: (requests: readonly StoreRequest[]) => Promi
         arrival: arrivals,
         share: request.share ?? shares.service,
         cost: costOf(request),
-        next: undefined,
         characters,
         resolve: resolve as Waiting['resolve'],
         reject,
