@@ -1,6 +1,8 @@
-import type Sqlite from 'better-sqlite3';
+import { and, asc, eq, type InferSelectModel, sql } from 'drizzle-orm';
 import { retentionYears } from '../../domain/filing.ts';
 import { type LeafSpan, type LogEventDetail, readLeafRanges } from '../../domain/leaf.ts';
+import { logEvent } from './schema.ts';
+import type { Database } from './statement.ts';
 
 /** What the log says about a leaf whose record was erased. */
 export interface Erasure {
@@ -12,23 +14,19 @@ export interface Erasure {
   readonly latestS: number;
 }
 
-interface ErasedRow {
-  readonly sequence: number;
-  readonly detail: string;
-  readonly timeS: number;
-  readonly leafIndex: number;
-}
-
 type ErasedSpan = LeafSpan & Erasure;
+type LogEventRow = InferSelectModel<typeof logEvent>;
 
 /** As `readErasures` makes it. */
 export type Erasures = ReturnType<typeof readErasures>;
 
 /** The erasures of a log. */
-export function readErasures(client: Sqlite.Database) {
+export function readErasures(database: Database) {
   const faults: string[] = [];
   const spans: ErasedSpan[] = [];
-  for (const row of client.prepare<[], ErasedRow>(selectErased).iterate()) {
+  const isErasure = and(eq(logEvent.kind, 'RECORDS_ERASED'), sql`json_valid(${logEvent.detail})`);
+  const events = database.select().from(logEvent).where(isErasure).orderBy(asc(logEvent.sequence)).all();
+  for (const row of events) {
     const read = readErased(row);
     if (read === undefined)
       faults.push(`log event ${row.sequence} does not say which leaves before it were erased`);
@@ -54,7 +52,7 @@ export function readErasures(client: Sqlite.Database) {
 }
 
 /** The leaves that a log event lists; undefined if it lists none, another number than it says, or a later leaf. */
-function readErased({ sequence, detail, timeS, leafIndex }: ErasedRow): readonly ErasedSpan[] | undefined {
+function readErased({ sequence, detail, timeS, leafIndex }: LogEventRow): readonly ErasedSpan[] | undefined {
   const { records, leaves, before } = (JSON.parse(detail) ?? {}) as LogEventDetail;
   const spans = typeof leaves === 'string' ? readLeafRanges(leaves) : undefined;
   const listed = spans?.reduce((sum, { first, last }) => sum + last - first + 1, 0);
@@ -69,6 +67,3 @@ function endOfRetention(timeS: number): number {
   const date = new Date(timeS * 1_000);
   return date.setUTCFullYear(date.getUTCFullYear() - retentionYears) / 1_000;
 }
-
-const selectErased = `SELECT sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_event
-  WHERE kind = 'RECORDS_ERASED' AND json_valid(detail) ORDER BY sequence`;

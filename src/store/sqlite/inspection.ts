@@ -128,7 +128,7 @@ async function contentOf<T>(database: Database, year: number, lookAtLog: LookAtL
     .get();
   const numbers = createNumberMetrics(database);
   const log = logStateIn(database);
-  const faults = database.$client.transaction(faultsInOpenLog)(database.$client);
+  const faults = database.transaction(() => faultsInOpenLog(database));
   // The time of a damaged log means nothing.
   const evidence = faults.length === 0 ? createEvidenceLog(database) : undefined;
   return {

@@ -1,21 +1,21 @@
 import Sqlite from 'better-sqlite3';
-import type { InferSelectModel } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gte, type InferSelectModel, sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { erasedArtwork, evidenceHash } from '../../domain/filing.ts';
 import {
   commitmentTo,
   type LogEventDetail,
-  type LogEventKind,
   logEventLeafData,
   type RecordLeaf,
   recordLeafData,
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf, treeHashBytes } from '../../domain/merkle.ts';
-import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
+import { recordHash } from '../../domain/provenance.ts';
 import { type Erasure, type Erasures, readErasures } from './erasure-check.ts';
-import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
+import { type IndexedLeaf, leavesIn } from './leaves.ts';
 import { faultsInChains, faultsInLogTables } from './log-tables-check.ts';
-import { filing } from './schema.ts';
-import { columnsOf } from './statement.ts';
+import { filing, logCheckpoint, logEvent, logLeaf, logOrigin, provenanceRecord } from './schema.ts';
+import { type Database, named, prepare } from './statement.ts';
 
 /** The check ends after so many faults. */
 const faultsMax = 100;
@@ -30,18 +30,9 @@ interface Kept {
   readonly erasedAtS: number | null;
 }
 
-type FilingRow = Omit<InferSelectModel<typeof filing>, 'price'> &
-  Pick<Kept, 'timeS'> & { readonly price: number };
+type FilingRow = InferSelectModel<typeof filing>;
 
-interface TransferRow extends LaterRecord, Kept {}
-
-interface LogEventRow {
-  readonly kind: LogEventKind;
-  readonly sequence: number;
-  readonly detail: string;
-  readonly timeS: number;
-  readonly leafIndex: number;
-}
+type LogEventRow = InferSelectModel<typeof logEvent>;
 
 /** A record or log event that names a leaf. */
 interface RecordRow {
@@ -65,22 +56,22 @@ type LeafContent = Omit<RecordLeaf, 'kind'>;
 export function faultsInLog(file: string): readonly string[] {
   const client = new Sqlite(file, { readonly: true, fileMustExist: true });
   try {
-    return faultsInOpenLog(client);
+    return faultsInOpenLog(drizzle({ client }));
   } finally {
     client.close();
   }
 }
 
 /** The same for an open database. Call it in a transaction if a server may write to it. */
-export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
-  const leafFrom = client.prepare<[number], LeafRow>(selectLeaf);
-  const { roots: published, faults: faultsInNotes } = publishedIn(client);
-  const erasures = readErasures(client);
-  const faultOfContent = createContentCheck(client, erasures);
+export function faultsInOpenLog(database: Database): readonly string[] {
+  const { roots: published, faults: faultsInNotes } = publishedIn(database);
+  const erasures = readErasures(database);
+  const { leafFrom, leafRows } = prepareLeaves(database);
+  const faultOfContent = createContentCheck(database, erasures);
   const faults: string[] = [...faultsInNotes, ...erasures.faults];
   let tree = emptyTree;
 
-  for (const row of client.prepare<[], LeafRow>(selectLeaves).iterate()) {
+  for (const row of leafRows.iterate()) {
     const { first } = row;
     if (first !== tree.size) return [...faults, `leaf ${tree.size} of the evidence log is not there`];
     const leaves = leavesIn(row);
@@ -94,7 +85,7 @@ export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
   }
   for (const size of published.keys())
     faults.push(`a checkpoint of ${size} leaves was published, and the evidence log has ${tree.size}`);
-  return faults.length > 0 ? faults : faultsInTables(client, tree.size);
+  return faults.length > 0 ? faults : faultsInTables(database, tree.size);
 
   /** Appends the next leaf to the tree. Returns the faults of the leaf, and of the checkpoint of that tree. */
   function faultsOfLeaf(leaf: IndexedLeaf): readonly string[] {
@@ -112,12 +103,10 @@ export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
 
 /** Returns a function that checks the record or log event of a leaf. Call it with the leaves in their order. */
 function createContentCheck(
-  client: Sqlite.Database,
+  database: Database,
   erasures: Erasures,
 ): (leaf: IndexedLeaf) => string | undefined {
-  const filings = client.prepare<[string], FilingRow>(selectFiling);
-  const transfer = client.prepare<[string, number], TransferRow>(selectTransfer);
-  const event = client.prepare<[number], LogEventRow>(selectLogEvent);
+  const { filings, transfer, event } = prepareRecords(database);
 
   return ({ index, data }) => {
     const content = contentOf(data);
@@ -127,13 +116,13 @@ function createContentCheck(
     const erasure = erasures.of(index);
     if (number === 'LOG')
       return erasure === undefined
-        ? faultOfLogEvent(index, data, event.get(sequence))
+        ? faultOfLogEvent(index, data, event.get({ sequence }))
         : `log event ${erasure.event} says that leaf ${index} was erased, which is of no record`;
     const name = nameOf(content);
-    const row = sequence === 1 ? filings.get(number) : transfer.get(number, sequence);
+    const row = sequence === 1 ? filings.get({ number }) : transfer.get({ number, sequence });
     if (row === undefined || row.leafIndex !== index)
       return `leaf ${index} of the evidence log is of ${name}, which is not there or names another leaf`;
-    const hash = 'hash' in row ? hashOfFiling(row) : recordHash(row);
+    const hash = 'hash' in row ? hashOfFiling({ ...row, price: BigInt(row.price) }) : recordHash(row);
     if (hash === undefined) return `${name} is not what its evidence hash was made of`;
     const { salt, timeS } = row;
     const commitment = salt === null ? content.commitment : commitmentTo(hash, salt);
@@ -160,12 +149,12 @@ function wrongLevel(completed: readonly Uint8Array[], stored: Buffer): number | 
 function faultOfHashes(
   { index, data }: IndexedLeaf,
   level: number,
-  leafFrom: Sqlite.Statement<[number], LeafRow>,
+  leafFrom: ReturnType<typeof prepareLeaves>['leafFrom'],
 ): string {
   const first = index + 1 - 2 ** level;
   if (first === index)
     return `leaf ${index} of the evidence log (${nameIn(data)}) is not what its hashes were made of`;
-  const row = leafFrom.get(first);
+  const row = leafFrom.get({ index: first });
   const firstLeaf = (row && leavesIn(row))?.find((leaf) => leaf.index === first);
   const names = `${nameIn(firstLeaf?.data ?? '')} to ${nameIn(data)}`;
   return `the leaves ${first} to ${index} of the evidence log (${names}) are not what their hashes were made of`;
@@ -191,25 +180,25 @@ function faultOfErasure(
 }
 
 /** Checks the other tables. Call it only if the leaves and their records are right. */
-function faultsInTables(client: Sqlite.Database, size: number): readonly string[] {
-  const surplus = faultsOfSurplus(client, size);
+function faultsInTables(database: Database, size: number): readonly string[] {
+  const surplus = faultsOfSurplus(database, size);
   // A surplus filing breaks a chain as well.
-  const ofRows = surplus.length > 0 ? surplus : faultsInChains(client).take(faultsMax);
-  return [...ofRows, ...faultsInLogTables(client)];
+  const ofRows = surplus.length > 0 ? surplus : faultsInChains(database).take(faultsMax);
+  return [...ofRows, ...faultsInLogTables(database)];
 }
 
 /** The faults of records and log events that have no leaf of their own. */
-function faultsOfSurplus(client: Sqlite.Database, size: number): readonly string[] {
-  const leaf = client.prepare<[number], LeafRow>(selectLeaf);
+function faultsOfSurplus(database: Database, size: number): readonly string[] {
+  const { leafFrom } = prepareLeaves(database);
   /** The leaves whose own record or log event was found. */
   const owned = new Set<number>();
   const isOwn = ({ number, sequence, leafIndex }: RecordRow) => {
-    const row = leaf.get(leafIndex);
+    const row = leafFrom.get({ index: leafIndex });
     const content = contentOf((row && leavesIn(row))?.find(({ index }) => index === leafIndex)?.data ?? '');
     return content?.number === number && content.sequence === sequence && !owned.has(leafIndex);
   };
   const faults: string[] = [];
-  for (const record of client.prepare<[number], RecordRow>(selectShared).iterate(size)) {
+  for (const record of database.$client.prepare<[number], RecordRow>(selectShared).iterate(size)) {
     if (isOwn(record)) owned.add(record.leafIndex);
     else faults.push(`${nameOf(record)} has no leaf in the evidence log`);
     if (faults.length >= faultsMax) break;
@@ -229,10 +218,9 @@ function nameOf({ number, sequence }: Pick<LeafContent, 'number' | 'sequence'>):
 function hashOfFiling(row: FilingRow): string | undefined {
   const { hash, salt, erasedAtS } = row;
   if ((erasedAtS === null) !== (salt !== null)) return undefined;
-  const stored = { ...row, price: BigInt(row.price) };
-  if (erasedAtS === null) return evidenceHash(stored) === hash ? hash : undefined;
+  if (erasedAtS === null) return evidenceHash(row) === hash ? hash : undefined;
   const isEmpty = Object.entries({ ...erasedArtwork, hash: '' }).every(
-    ([name, value]) => stored[name as keyof typeof stored] === value,
+    ([name, value]) => row[name as keyof FilingRow] === value,
   );
   return isEmpty ? hash : undefined;
 }
@@ -272,11 +260,12 @@ function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
 }
 
 /** The roots of the kept checkpoints, base64, by their sizes; and the checkpoints that are not of this log. */
-function publishedIn(client: Sqlite.Database) {
-  const origin = client.prepare<[], string>(selectOrigin).pluck().get();
+function publishedIn(database: Database) {
+  const { origin } = database.select().from(logOrigin).orderBy(desc(logOrigin.id)).limit(1).get() ?? {};
   const roots = new Map<number, string>();
   const faults: string[] = [];
-  for (const { size, note } of client.prepare<[], { size: number; note: string }>(selectCheckpoints).all()) {
+  const kept = database.select().from(logCheckpoint).orderBy(asc(logCheckpoint.size)).all();
+  for (const { size, note } of kept) {
     const [name, sizeText, root = ''] = note.split('\n');
     if (name === origin && sizeText === String(size)) roots.set(size, root);
     else faults.push(`the kept checkpoint of ${size} leaves is of another log or size`);
@@ -284,21 +273,37 @@ function publishedIn(client: Sqlite.Database) {
   return { roots, faults };
 }
 
-const selectLeaves = 'SELECT * FROM log_leaf ORDER BY id';
+function prepareLeaves(database: Database) {
+  return prepare(database, {
+    leafRows: database.select().from(logLeaf).orderBy(asc(logLeaf.id)),
+    leafFrom: database
+      .select()
+      .from(logLeaf)
+      .where(gte(logLeaf.id, sql.placeholder('index')))
+      .orderBy(asc(logLeaf.id))
+      .limit(1),
+  });
+}
 
-const selectOrigin = 'SELECT origin FROM log_origin ORDER BY id DESC LIMIT 1';
-
-const selectCheckpoints = 'SELECT size, note FROM log_checkpoint ORDER BY size';
-
-const selectFiling = `SELECT ${columnsOf(filing)}, filed_at_s AS timeS FROM filing WHERE filing_no = ?`;
-
-const selectTransfer = `SELECT record.filing_no AS filingNo, position AS sequence, event, at, record.salt,
-  record.leaf_index AS leafIndex, recorded_at_s AS timeS, erased_at_s AS erasedAtS
-  FROM provenance_record AS record LEFT JOIN filing USING (filing_no) WHERE record.filing_no = ? AND position = ?`;
-
-const selectLogEvent = `SELECT kind, sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_event WHERE sequence = ?`;
-
-const selectLeaf = 'SELECT * FROM log_leaf WHERE id >= ? ORDER BY id LIMIT 1';
+function prepareRecords(database: Database) {
+  const { filingNo, position: sequence, event, at, salt, leafIndex, recordedAtS: timeS } = provenanceRecord;
+  const { erasedAtS } = filing;
+  return prepare(database, {
+    filings: database
+      .select(named({ ...getTableColumns(filing), timeS: filing.filedAtS }))
+      .from(filing)
+      .where(eq(filing.filingNo, sql.placeholder('number'))),
+    transfer: database
+      .select(named({ filingNo, sequence, event, at, salt, leafIndex, timeS, erasedAtS }))
+      .from(provenanceRecord)
+      .leftJoin(filing, eq(filing.filingNo, filingNo))
+      .where(and(eq(filingNo, sql.placeholder('number')), eq(sequence, sql.placeholder('sequence')))),
+    event: database
+      .select(named(getTableColumns(logEvent)))
+      .from(logEvent)
+      .where(eq(logEvent.sequence, sql.placeholder('sequence'))),
+  });
+}
 
 /** Records and log events that name a leaf which does not exist, or which others name as well. */
 const selectShared = `

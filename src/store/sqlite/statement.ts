@@ -129,12 +129,6 @@ export function named<Columns extends Readonly<Record<string, Selected>>>(column
   return Object.fromEntries(entries) as { [Name in keyof Columns]: SQL.Aliased<Driven<Columns[Name]>> };
 }
 
-/** The columns of a table for a query that is not built by drizzle, under their names in the schema. */
-export const columnsOf = (table: Table): string =>
-  Object.entries(getTableColumns(table))
-    .map(([name, column]) => `"${column.name}" AS ${name}`)
-    .join(', ');
-
 /** Equality for which SQLite uses no index: for a value of many rows, beside a condition that few rows meet. */
 export const equalsWithoutIndex = (column: Column, value: unknown): SQL => sql`+${column} = ${value}`;
 
