@@ -8,6 +8,7 @@ import type { SchemaUpgrade, StoreOptions } from '../store.ts';
 import { makePrivateFile } from './durable-files.ts';
 import { type FolderLock, lockFolder } from './folder-lock.ts';
 import { cannotUse, DatabaseError, databaseFile, findLost } from './location.ts';
+import { busyTimeoutMs } from './reading.ts';
 import { deployment } from './schema.ts';
 import type { Database } from './statement.ts';
 import { beginUpgrade, migrate, schemaOf, type UpgradeRules } from './upgrade.ts';
@@ -15,8 +16,6 @@ import { beginUpgrade, migrate, schemaOf, type UpgradeRules } from './upgrade.ts
 /** The environment and currency that a database is bound to. */
 type Binding = Pick<StoreOptions, 'environment' | 'currency'>;
 
-/** How long a connection waits for the lock of another one, in milliseconds. Only tools of SQLite hold it long. */
-export const busyTimeoutMs = 250;
 /** Pages of 4 KiB in the write-ahead log before SQLite writes them into the database. */
 const checkpointPages = 4_000;
 /** The size to which SQLite cuts the log file after a checkpoint, in bytes: a long reader lets it grow. */

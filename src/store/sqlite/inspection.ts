@@ -1,12 +1,11 @@
-import { existsSync, statSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
+import { statSync } from 'node:fs';
 import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { LogNames, LogState } from '../log-commands.ts';
 import type { CapUse, RegistryMetrics } from '../metric-commands.ts';
 import type { ReadTree } from '../store.ts';
 import { keyColumns } from './callers.ts';
-import { busyTimeoutMs, damaged, damagesOf } from './database.ts';
+import { damaged, damagesOf } from './database.ts';
 import { createTreeReads } from './evidence-handlers.ts';
 import { createEvidenceLog } from './evidence-log.ts';
 import { isDamage } from './failure.ts';
@@ -14,6 +13,7 @@ import { cannotUse, databaseFile } from './location.ts';
 import { faultsInOpenLog } from './log-check.ts';
 import { logNamesIn, logStateIn } from './log-handlers.ts';
 import { createNumberMetrics } from './metrics.ts';
+import { openToRead, readDatabase } from './reading.ts';
 import { lastRestoration } from './restorations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 import type { Database } from './statement.ts';
@@ -83,33 +83,13 @@ export function readLogNames(dataDir: string): LogNames {
   const file = databaseFile(dataDir);
   try {
     if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return noNames;
-    const client = openToRead(file);
-    try {
-      return logNamesIn(drizzle({ client }));
-    } finally {
-      client.close();
-    }
+    return readDatabase(file, (client) => logNamesIn(drizzle({ client })));
   } catch (error) {
     throw isDamage(error) ? damaged(file, error.message) : cannotUse(file, error as Error);
   }
 }
 
 const noNames: LogNames = { names: [], origin: undefined };
-
-/** Opens an existing database, and leaves no new file beside it. */
-function openToRead(file: string): Sqlite.Database {
-  // A connection that only reads leaves a log if there was none. One that may write checkpoints an existing log when it closes.
-  const readonly = existsSync(`${file}-wal`);
-  const client = new Sqlite(file, { readonly, fileMustExist: true, timeout: busyTimeoutMs });
-  try {
-    client.pragma('query_only = ON');
-    client.pragma('trusted_schema = OFF');
-    return client;
-  } catch (error) {
-    client.close();
-    throw error;
-  }
-}
 
 async function contentOf<T>(database: Database, year: number, lookAtLog: LookAtLog<T>) {
   const stamps = database.select().from(deployment).get();

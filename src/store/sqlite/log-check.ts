@@ -1,4 +1,3 @@
-import Sqlite from 'better-sqlite3';
 import { and, asc, desc, eq, getTableColumns, gte, type InferSelectModel, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { erasedArtwork, evidenceHash } from '../../domain/filing.ts';
@@ -14,6 +13,7 @@ import { recordHash } from '../../domain/provenance.ts';
 import { type Erasure, type Erasures, readErasures } from './erasure-check.ts';
 import { type IndexedLeaf, leavesIn } from './leaves.ts';
 import { faultsInChains, faultsInLogTables } from './log-tables-check.ts';
+import { readDatabase } from './reading.ts';
 import { filing, logCheckpoint, logEvent, logLeaf, logOrigin, provenanceRecord } from './schema.ts';
 import { type Database, named, prepare } from './statement.ts';
 
@@ -54,12 +54,7 @@ type LeafContent = Omit<RecordLeaf, 'kind'>;
  * Without faults it also checks the other tables that log events describe, and the chains of filings.
  */
 export function faultsInLog(file: string): readonly string[] {
-  const client = new Sqlite(file, { readonly: true, fileMustExist: true });
-  try {
-    return faultsInOpenLog(drizzle({ client }));
-  } finally {
-    client.close();
-  }
+  return readDatabase(file, (client) => faultsInOpenLog(drizzle({ client })));
 }
 
 /** The same for an open database. Call it in a transaction if a server may write to it. */

@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
-import { busyTimeoutMs } from './database.ts';
 import { isInUse, lockFolder } from './folder-lock.ts';
 import { databaseFile } from './location.ts';
+import { busyTimeoutMs } from './reading.ts';
 
 /**
  * Whether erased texts were removed from the files of a database:

@@ -1,5 +1,6 @@
 import Sqlite from 'better-sqlite3';
-import { busyTimeoutMs, faultsBySqlite } from './database.ts';
+import { faultsBySqlite } from './database.ts';
+import { busyTimeoutMs, readDatabase } from './reading.ts';
 import type { NumberGap } from './restorations.ts';
 import { schemaOf, tooNew } from './upgrade.ts';
 
@@ -52,23 +53,13 @@ export async function copyDatabase(from: string, to: string, onBytes: (done: num
   copy.close();
 }
 
-/** Reads a copy that no other process uses. */
-function read<T>(file: string, work: (client: Sqlite.Database) => T): T {
-  const client = new Sqlite(file, { readonly: true, fileMustExist: true });
-  try {
-    return work(client);
-  } finally {
-    client.close();
-  }
-}
-
 /**
  * The faults that SQLite finds in a copy, a line each, 100 at most. QUICK does not compare indexes with rows.
  */
 export function damagesIn(file: string, how: 'QUICK' | 'FULL'): readonly string[] {
   const pragma = how === 'QUICK' ? 'quick_check' : 'integrity_check';
   try {
-    const lines = read(file, (client) => faultsBySqlite(client, pragma, 100));
+    const lines = readDatabase(file, (client) => faultsBySqlite(client, pragma, 100));
     return lines.map((line) => line.replaceAll(/\s+/g, ' '));
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];
@@ -77,11 +68,11 @@ export function damagesIn(file: string, how: 'QUICK' | 'FULL'): readonly string[
 
 /** Why this version cannot use a copy, which the reason calls `name`; undefined if it can. */
 export const tooNewIn = (file: string, name: string): string | undefined =>
-  read(file, (client) => tooNew(client, name));
+  readDatabase(file, (client) => tooNew(client, name));
 
 /** Reads the facts about a copy. Throws if it is no database of artseal. */
 export function factsOf(file: string): DatabaseFacts {
-  return read(file, (client) => {
+  return readDatabase(file, (client) => {
     const one = <Row>(query: string) => client.prepare<[], Row>(query).get();
     const pairs = <Value>(query: string): Record<string, Value> =>
       Object.fromEntries(client.prepare<[], [string, Value]>(query).raw().all());
@@ -105,7 +96,7 @@ const selectGaps = `SELECT kind, year, after, through, restored_at_s AS restored
 
 /** The sealed secrets of all keys in a copy that are not revoked, and of the keys of the evidence log. */
 export function sealedSecretsOf(file: string): readonly Uint8Array[] {
-  return read(file, (client) => {
+  return readDatabase(file, (client) => {
     const all = (query: string) => client.prepare<[], Buffer>(query).pluck().all();
     return [
       ...all("SELECT sealed_secret FROM api_key WHERE status <> 'REVOKED'"),
@@ -119,7 +110,7 @@ export function checkpointsOf(file: string): {
   readonly notes: readonly { readonly size: number; readonly note: string }[];
   readonly vkeys: readonly string[];
 } {
-  return read(file, (client) => ({
+  return readDatabase(file, (client) => ({
     notes: client
       .prepare<[], { size: number; note: string }>('SELECT size, note FROM log_checkpoint ORDER BY size')
       .all(),

@@ -6,6 +6,7 @@ import { readPackaged } from '../../packaging/packaged-files.ts';
 import { databaseBytes, freeBytes, makePrivateFile, megabytes, syncFile } from './durable-files.ts';
 import { isInUse } from './folder-lock.ts';
 import { cannotUse, DatabaseError, databaseFile } from './location.ts';
+import { readDatabase } from './reading.ts';
 import type { oldestVersion } from './schema.ts';
 
 const folder = 'src/store/sqlite/migrations';
@@ -105,34 +106,33 @@ export function copiesOf(database: string): readonly UpgradeCopy[] {
 export function planUpgrade(dataDir: string) {
   const database = databaseFile(dataDir);
   if (!existsSync(database)) throw new DatabaseError(`there is no database in ${dirname(database)}.`);
-  // A connection that may write would remove the log when it closes, and the next start would not check the database.
-  const readonly = existsSync(`${database}-wal`);
-  const client = new Sqlite(database, { readonly, fileMustExist: true });
   try {
-    client.pragma('query_only = ON');
-    const due = migrationsFor(client);
-    const schema = schemaOf(client);
-    const neededBytes = due.length === 0 ? 0 : roomFor(database);
-    return {
-      database,
-      schema,
-      /** Its schema afterwards. */
-      newSchema: schema + due.length,
-      migrations: due.map(({ name }) => name),
-      /** The file of the copy that is made before. */
-      copy: copyBefore(database, schema),
-      neededBytes,
-      freeBytes: freeBytes(dirname(database)),
-      /** A rough estimate for an ordinary machine, in seconds. */
-      estimatedS: Math.ceil(neededBytes / bytesPerS),
-      /** Whether a process uses it. That process must be stopped before. */
-      isInUse: isInUse(dataDir),
-    };
+    return readDatabase(database, (client) => planOf(client, dataDir));
   } catch (error) {
     throw error instanceof Sqlite.SqliteError ? cannotUse(database, error) : error;
-  } finally {
-    client.close();
   }
+}
+
+function planOf(client: Sqlite.Database, dataDir: string) {
+  const database = client.name;
+  const due = migrationsFor(client);
+  const schema = schemaOf(client);
+  const neededBytes = due.length === 0 ? 0 : roomFor(database);
+  return {
+    database,
+    schema,
+    /** Its schema afterwards. */
+    newSchema: schema + due.length,
+    migrations: due.map(({ name }) => name),
+    /** The file of the copy that is made before. */
+    copy: copyBefore(database, schema),
+    neededBytes,
+    freeBytes: freeBytes(dirname(database)),
+    /** A rough estimate for an ordinary machine, in seconds. */
+    estimatedS: Math.ceil(neededBytes / bytesPerS),
+    /** Whether a process uses it. That process must be stopped before. */
+    isInUse: isInUse(dataDir),
+  };
 }
 
 /** Free bytes that the copy and the migration of a database need. */
