@@ -23,28 +23,23 @@ import type {
   StoredToken,
 } from '../caller-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
-import type { RecordAudit } from './audit-log.ts';
 import { createCallerRows, isPlatform, platformColumns, writeScopes } from './callers.ts';
 import { countFilings } from './filing-chains.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { replaceLogSeal } from './log-handlers.ts';
-import type { Outbox } from './outbox.ts';
 import { oldestFirst, pageOf } from './paging.ts';
+import type { Parts } from './parts.ts';
 import { countCalls } from './quotas.ts';
 import { apiKey, caller, serviceToken, usage } from './schema.ts';
-import type { Database } from './statement.ts';
 import { replaceWebhookSeal } from './webhooks.ts';
 
 type CallerRows = ReturnType<typeof createCallerRows>;
 
 /** Handlers of platforms and their keys, internal callers and their tokens. */
-export function createCallerHandlers(
-  database: Database,
-  recordAudit: RecordAudit,
-  outbox: Outbox,
-): Handlers<keyof CallerCommands> {
+export function createCallerHandlers(parts: Parts): Handlers<keyof CallerCommands> {
+  const { database } = parts;
   const rows = createCallerRows(database);
-  const { addPlatform, addToken } = createAdditions(database, rows, recordAudit);
+  const { addPlatform, addToken } = createAdditions(parts, rows);
   return {
     HasCallers: reads(() => database.select({ id: caller.id }).from(caller).limit(1).get() !== undefined),
     AddPlatform: writes(({ by, platform, key }) => addPlatform(by, platform, key)),
@@ -61,17 +56,16 @@ export function createCallerHandlers(
     }),
     CountCalls: reads(countCalls(database)),
     CountFilings: reads(countFilings(database)),
-    ...createPlatformHandlers(database, rows, recordAudit),
-    ...createKeyHandlers(database, rows, recordAudit, outbox),
-    ...createTokenHandlers(database, rows, recordAudit),
+    ...createPlatformHandlers(parts, rows),
+    ...createKeyHandlers(parts, rows),
+    ...createTokenHandlers(parts, rows),
   };
 }
 
 /** Adds callers with a key or a token. */
 function createAdditions(
-  database: Database,
+  { database, recordAudit }: Parts,
   { find, findPlatform, insertKey, requireToken }: CallerRows,
-  recordAudit: RecordAudit,
 ) {
   function addPlatform(
     by: Actor,
@@ -113,9 +107,8 @@ function createAdditions(
 }
 
 function createPlatformHandlers(
-  database: Database,
+  { database, recordAudit }: Parts,
   { findPlatform, platforms, requirePlatform }: CallerRows,
-  recordAudit: RecordAudit,
 ): Handlers<'FindPlatform' | 'ListPlatforms' | 'SetPlatformStatus' | 'ChangeAgreement' | 'ListUsage'> {
   function changePlatform(
     by: Actor,
@@ -159,10 +152,8 @@ function createPlatformHandlers(
 }
 
 function createKeyHandlers(
-  database: Database,
+  { database, recordAudit, outbox }: Parts,
   { keys, requireKey, insertKey }: CallerRows,
-  recordAudit: RecordAudit,
-  outbox: Outbox,
 ): Handlers<'ListKeys' | 'RotateKey' | 'SetKeyStatus' | 'FindKey' | 'ReplaceSeals'> {
   /** Returns whether the seal was still `from`, and is replaced. */
   function replaceSeal({ keyId, from, to }: NewSeal): boolean {
@@ -210,9 +201,8 @@ function createKeyHandlers(
 }
 
 function createTokenHandlers(
-  database: Database,
+  { database, recordAudit }: Parts,
   { tokens, requireToken }: CallerRows,
-  recordAudit: RecordAudit,
 ): Handlers<'ListTokens' | 'RevokeToken'> {
   return {
     ListTokens: reads(({ page }) => pageOf(oldestFirst(tokens(), serviceToken.id, page), page, same)),

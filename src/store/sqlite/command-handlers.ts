@@ -13,6 +13,8 @@ import { createLeaves } from './leaves.ts';
 import { createLogHandlers } from './log-handlers.ts';
 import { createMetricHandlers } from './metrics.ts';
 import { createOutbox } from './outbox.ts';
+import type { Parts } from './parts.ts';
+import { createProvenanceRecords } from './provenance.ts';
 import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
@@ -32,20 +34,23 @@ export function createHandlers(database: Database, incidents: Incidents) {
   const events = createEventReads(database);
   const webhooks = createWebhookRows(database);
   const check = createRecordCheck(log, leaves, incidents);
-  const callerHandlers = createCallerHandlers(database, recordAudit, outbox);
+  const provenance = createProvenanceRecords(database, log, outbox, check);
+  const shared = { database, incidents, leaves, log, clock, outbox, recordAudit, events };
+  const parts: Parts = { ...shared, webhooks, check, provenance };
+  const callerHandlers = createCallerHandlers(parts);
   const all: Handlers = {
-    ...createFilingHandlers({ database, log, outbox, clock, incidents, check }),
-    ...createEvidenceHandlers(database, log, leaves, clock, recordAudit, check, incidents),
-    ...createLogHandlers(database, recordAudit, log),
-    ...createOrderHandlers(database, recordAudit, log, outbox, check),
+    ...createFilingHandlers(parts),
+    ...createEvidenceHandlers(parts),
+    ...createLogHandlers(parts),
+    ...createOrderHandlers(parts),
     ...callerHandlers,
     ...createEventHandlers(database, events, outbox),
-    ...createDeliveryHandlers(database, webhooks, events, outbox, clock),
-    ...createWebhookHandlers(database, webhooks, events, recordAudit, outbox),
+    ...createDeliveryHandlers(parts),
+    ...createWebhookHandlers(parts),
     ...createAuditHandlers(database),
-    ...createMetricHandlers(database, events),
-    ...createRestorationHandlers(database, log),
-    ...createRetentionHandlers(database, recordAudit, log, clock, check),
+    ...createMetricHandlers(parts),
+    ...createRestorationHandlers(parts),
+    ...createRetentionHandlers(parts),
     Reject: reads(({ apiError }) => {
       throw errorOf(apiError);
     }),

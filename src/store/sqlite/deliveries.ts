@@ -5,12 +5,12 @@ import type { DeliveryResult, DueDelivery, WebhookWork } from '../webhook-comman
 import { createDeliveryRows, type DeliveryRows } from './delivery-rows.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import type { Outbox } from './outbox.ts';
 import { oldestFirst, pageOf } from './paging.ts';
+import type { Parts } from './parts.ts';
 import { caller, webhook } from './schema.ts';
 import { type Database, placeholders, prepare } from './statement.ts';
 import type { TrustedClock } from './trusted-clock.ts';
-import { toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
+import { toWebhook, type WebhookRow } from './webhooks.ts';
 
 /** Events that one claim passes, sent or not. Other requests wait for the thread meanwhile. */
 const passedMax = 256;
@@ -23,16 +23,13 @@ const sweptElsewhere = 16;
 
 /** Handlers of webhook delivery. */
 export function createDeliveryHandlers(
-  database: Database,
-  rows: WebhookRows,
-  events: EventReads,
-  outbox: Outbox,
-  clock: Pick<TrustedClock, 'notAfter'>,
+  parts: Parts,
 ): Handlers<'ListSending' | 'ClaimDeliveries' | 'RecordAttempts'> {
+  const { database, webhooks: rows, events, clock } = parts;
   const deliveries = createDeliveryRows(database);
   const endpoints = createEndpoints(database);
   const takeWork = createClaims(deliveries, endpoints, events);
-  const record = createResults(deliveries, endpoints, rows, outbox);
+  const record = createResults(parts, deliveries, endpoints);
   const sweep = createSweep(deliveries, endpoints, clock);
 
   return {
@@ -135,10 +132,9 @@ function createClaims(deliveries: DeliveryRows, { moveCursor }: Endpoints, event
 
 /** Returns the function that records one attempt. */
 function createResults(
+  { webhooks: rows, outbox }: Parts,
   deliveries: DeliveryRows,
   { setFailing }: Endpoints,
-  rows: WebhookRows,
-  outbox: Outbox,
 ) {
   /** Returns why an attempt disables its endpoint, if it does. Records since when attempts fail. */
   function faultOf({ id, failingSinceS }: WebhookRow, outcome: DeliveryResult): string | undefined {

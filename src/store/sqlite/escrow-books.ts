@@ -19,28 +19,19 @@ import type { Instruction } from '../escrow-commands.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { EscrowCase, OrderUpdate } from '../reconciliation-commands.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows } from './escrow-rows.ts';
-import type { EvidenceLog } from './evidence-log.ts';
-import type { Outbox } from './outbox.ts';
 import type { PartyRegister } from './parties.ts';
-import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
-import type { RecordCheck } from './record-check.ts';
+import type { Parts } from './parts.ts';
 import { escrowChange, escrowInstruction } from './schema.ts';
 import { type Database, named, placeholders, placeholdersFor, prepare, prepareMapped } from './statement.ts';
 
 /** Orders with their instructions, history, provenance records and parties. */
 export type EscrowBooks = ReturnType<typeof createEscrowBooks>;
 
-export function createEscrowBooks(
-  database: Database,
-  parties: PartyRegister,
-  log: EvidenceLog,
-  outbox: Outbox,
-  check: RecordCheck,
-) {
+export function createEscrowBooks(parts: Parts, parties: PartyRegister) {
+  const { database } = parts;
   const history = createEscrowHistory(database);
   const instructions = createInstructionLedger(database);
   const rows = createEscrowRows(database);
-  const provenance = createProvenanceRecords(database, log, outbox, check);
 
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;
@@ -107,8 +98,8 @@ export function createEscrowBooks(
   }
 
   return {
-    ...createStateChanges(rows, history, provenance, outbox),
-    ...{ rows, instructions, history, provenance, parties, toEscrow, toCase },
+    ...createStateChanges(parts, rows, history),
+    ...{ rows, instructions, history, toEscrow, toCase },
     ...{ findRow, requireRow, findInstruction, requireInstruction },
     /** The open RELEASE, REFUND or CANCEL of an order; the last one, if one replaced another. */
     resolutionOf: (orderId: number) => instructions.openOf(orderId).findLast(({ kind }) => kind !== 'FREEZE'),
@@ -117,10 +108,9 @@ export function createEscrowBooks(
 
 /** What changes the state of an order and adds the event. */
 function createStateChanges(
+  { provenance, outbox }: Parts,
   rows: EscrowRows,
   history: ReturnType<typeof createEscrowHistory>,
-  provenance: ProvenanceRecords,
-  outbox: Outbox,
 ) {
   function addEvent(
     type: EventType,

@@ -9,44 +9,37 @@ import { rejectViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
 import type { PartyCommands } from '../party-commands.ts';
 import type { ReconciliationCommands } from '../reconciliation-commands.ts';
-import type { RecordAudit } from './audit-log.ts';
 import { deploymentSecret } from './database.ts';
 import { createEscrowBooks, type EscrowBooks, resolvable } from './escrow-books.ts';
-import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import type { Outbox } from './outbox.ts';
 import { pageOf } from './paging.ts';
-import { createPartyHandlers, createPartyRegister } from './parties.ts';
+import { createPartyHandlers, createPartyRegister, type PartyRegister } from './parties.ts';
+import type { Parts } from './parts.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
-import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, numberSequence } from './schema.ts';
 import { type Database, equalsWithoutIndex, prepare, prepareMapped } from './statement.ts';
 
 /** Handlers of orders, reconciliation and parties, which share the same books. */
 export function createOrderHandlers(
-  database: Database,
-  recordAudit: RecordAudit,
-  log: EvidenceLog,
-  outbox: Outbox,
-  check: RecordCheck,
+  parts: Parts,
 ): Handlers<keyof EscrowCommands | keyof ReconciliationCommands | keyof PartyCommands> {
-  const parties = createPartyRegister(database);
-  const books = createEscrowBooks(database, parties, log, outbox, check);
+  const parties = createPartyRegister(parts.database);
+  const books = createEscrowBooks(parts, parties);
   return {
-    ...createEscrowHandlers(database, books, check),
-    ...createReconciliationHandlers(database, books, recordAudit),
-    ...createPartyHandlers(database, parties, recordAudit),
+    ...createEscrowHandlers(parts, books, parties),
+    ...createReconciliationHandlers(parts, books),
+    ...createPartyHandlers(parts, parties),
   };
 }
 
 /** Handlers that open, resolve and read orders for callers. */
 function createEscrowHandlers(
-  database: Database,
+  { database, check, provenance }: Parts,
   books: EscrowBooks,
-  check: RecordCheck,
+  parties: PartyRegister,
 ): Handlers<keyof EscrowCommands> {
   const idKey = deploymentSecret(database);
-  const { rows, instructions, history, provenance, parties, toEscrow } = books;
+  const { rows, instructions, history, toEscrow } = books;
   const { findRow, requireRow, requireInstruction } = books;
   const nextNumber = createEscrowSequence(database);
   const selectFiling = prepareMapped(

@@ -16,17 +16,15 @@ import type {
   StoredLink,
 } from '../evidence-commands.ts';
 import type { ReadTree } from '../store.ts';
-import type { RecordAudit } from './audit-log.ts';
-import type { EvidenceLog } from './evidence-log.ts';
-import { type Incidents, RecordDamaged } from './failure.ts';
+import { RecordDamaged } from './failure.ts';
 import { toFiling } from './filings.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { createLeaves, type Leaves } from './leaves.ts';
 import { newestFirst, pageOf } from './paging.ts';
+import type { Parts } from './parts.ts';
 import type { RecordCheck } from './record-check.ts';
 import { caller, evidenceLink, filing, logEvent, provenanceRecord } from './schema.ts';
 import { type Database, named, prepare } from './statement.ts';
-import type { TrustedClock } from './trusted-clock.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
 /** The hash of a range of leaves. */
@@ -61,19 +59,12 @@ export function createTreeReads(database: Database): ReadTree {
 }
 
 /** Handlers of the evidence log. */
-export function createEvidenceHandlers(
-  database: Database,
-  log: EvidenceLog,
-  leaves: Leaves,
-  dated: TrustedClock,
-  recordAudit: RecordAudit,
-  check: RecordCheck,
-  incidents: Incidents,
-): Handlers<keyof EvidenceCommands> {
+export function createEvidenceHandlers(parts: Parts): Handlers<keyof EvidenceCommands> {
+  const { database, log, leaves, recordAudit, check, incidents } = parts;
   const { tree, index } = log;
   const size = () => loadedSize(tree);
   const hashOf = hashIn(tree);
-  const clock = createLogClock(database, log, dated);
+  const clock = createLogClock(parts);
   const findRecord = createRecordReads(database, check);
 
   /** The data of leaves that are in the tree. */
@@ -122,7 +113,7 @@ export function createEvidenceHandlers(
       to > size() || from > to ? undefined : consistencyPath(from, to).map(hashOf),
     ),
     FindRecord: reads(findRecord),
-    ...createLinkHandlers(database, recordAudit, dated, requireRecord),
+    ...createLinkHandlers(parts, requireRecord),
     ReadLogClock: reads(clock),
     AcceptClock: writes(({ by }) => {
       const before = { ...clock(), acceptedS: by.atS };
@@ -138,7 +129,7 @@ export function createEvidenceHandlers(
 }
 
 /** Reads the times that the log knows. */
-function createLogClock(database: Database, log: EvidenceLog, dated: TrustedClock): () => LogClock {
+function createLogClock({ database, log, clock }: Parts): () => LogClock {
   const { selectAccepted } = prepare(database, {
     selectAccepted: database
       .select(named({ sequence: logEvent.sequence, timeS: logEvent.timeS }))
@@ -147,7 +138,7 @@ function createLogClock(database: Database, log: EvidenceLog, dated: TrustedCloc
       .orderBy(desc(logEvent.sequence))
       .limit(1),
   });
-  return () => ({ newestS: log.newestS(), datedS: dated.read(), accepted: selectAccepted.get() });
+  return () => ({ newestS: log.newestS(), datedS: clock.read(), accepted: selectAccepted.get() });
 }
 
 /** Reads records, and compares them with the log. */
@@ -207,9 +198,7 @@ const toLink = ({ id: _, ...link }: StoredLink & { readonly id: number }): Store
 
 /** Handlers of links to evidence. They are rare, so no statement is prepared. */
 function createLinkHandlers(
-  database: Database,
-  recordAudit: RecordAudit,
-  clock: TrustedClock,
+  { database, recordAudit, clock }: Parts,
   requireRecord: (named: RecordName) => void,
 ): Handlers<'ShareRecord' | 'FindLink' | 'ListLinks' | 'RevokeLink'> {
   const links = () => database.select(linkColumns).from(evidenceLink).$dynamic();

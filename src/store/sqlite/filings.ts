@@ -15,41 +15,27 @@ import { clockError, findClockFault } from '../../domain/filing-clock.ts';
 import type { ApiError } from '../../domain/reason.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
-import type { EvidenceLog } from './evidence-log.ts';
-import type { Incidents } from './failure.ts';
 import { countFilings, createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesLast } from './handlers.ts';
-import type { Outbox } from './outbox.ts';
 import { createRoom } from './paging.ts';
-import { createProvenanceRecords } from './provenance.ts';
+import type { Parts } from './parts.ts';
 import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
 import { type Database, named, placeholdersFor, prepare, prepareMapped } from './statement.ts';
-import type { TrustedClock } from './trusted-clock.ts';
 
 /** The columns of a Filing with those of the store's own. */
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 
-/** What the handlers of filings need. */
-interface FilingParts {
-  readonly database: Database;
-  readonly log: EvidenceLog;
-  readonly outbox: Outbox;
-  readonly clock: TrustedClock;
-  readonly incidents: Incidents;
-  readonly check: RecordCheck;
-}
-
 /** Handlers of filings and their provenance records. */
-export const createFilingHandlers = (parts: FilingParts): Handlers<keyof FilingCommands> => ({
+export const createFilingHandlers = (parts: Parts): Handlers<keyof FilingCommands> => ({
   FileArtwork: createFiling(parts),
   ...createFindHandlers(parts),
   ListFilings: createList(parts),
 });
 
 /** The handler that files an artwork. */
-function createFiling(parts: FilingParts): Handlers['FileArtwork'] {
+function createFiling(parts: Parts): Handlers['FileArtwork'] {
   const { database, log, outbox, clock, incidents } = parts;
   const { insertFiling } = prepare(database, {
     insertFiling: database.insert(filing).values({
@@ -93,7 +79,7 @@ function createFiling(parts: FilingParts): Handlers['FileArtwork'] {
 }
 
 /** Returns the function that gives the next number of a year. */
-function createNumbers({ database, log, check }: FilingParts): (year: number) => string {
+function createNumbers({ database, log, check }: Parts): (year: number) => string {
   // A filing can be deleted when it is five years old: the year of its number is over, and no more are given out in it.
   const { selectLast } = prepare(database, { selectLast: lastNumber(database) });
   const floors = numberFloors(database, 'FILING');
@@ -120,13 +106,7 @@ const selectFilings = (database: Database) =>
   database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
 
 /** Handlers that find one filing. */
-function createFindHandlers({
-  database,
-  log,
-  outbox,
-  check,
-}: FilingParts): Handlers<'GetFiling' | 'GetProvenance'> {
-  const provenance = createProvenanceRecords(database, log, outbox, check);
+function createFindHandlers({ database, check, provenance }: Parts): Handlers<'GetFiling' | 'GetProvenance'> {
   const { selectSource } = prepare(database, {
     selectSource: database
       .select(named(getTableColumns(filing)))
@@ -166,7 +146,7 @@ function createFindHandlers({
 }
 
 /** The handler that lists filings. */
-function createList({ database, incidents, check }: FilingParts): Handlers['ListFilings'] {
+function createList({ database, incidents, check }: Parts): Handlers['ListFilings'] {
   const newestFirst = createFilingChains(database, incidents);
   const selectById = prepareMapped(selectFilings(database).where(eq(filing.id, sql.placeholder('id'))));
   const numberOf = (id: number) =>

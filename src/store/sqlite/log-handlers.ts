@@ -9,9 +9,8 @@ import {
   logKeysMax,
   type NewLogKey,
 } from '../log-commands.ts';
-import type { RecordAudit } from './audit-log.ts';
-import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
+import type { Parts } from './parts.ts';
 import { logCheckpoint, logEvent, logKey, logLeaf, logOrigin, restoration } from './schema.ts';
 import { type Database, named, prepare } from './statement.ts';
 
@@ -80,11 +79,7 @@ export function replaceLogSeal(database: Database, { keyId, from, to }: NewSeal)
 }
 
 /** Handlers of origins, keys and checkpoints of the evidence log. They run once a second at most, so most are not prepared. */
-export function createLogHandlers(
-  database: Database,
-  recordAudit: RecordAudit,
-  log: EvidenceLog,
-): Handlers<keyof LogCommands> {
+export function createLogHandlers({ database, recordAudit, log }: Parts): Handlers<keyof LogCommands> {
   const { selectStamped } = prepareStamped(database);
   const keys = () => logKeysIn(database);
   const state = () => logStateIn(database);

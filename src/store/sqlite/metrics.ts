@@ -9,10 +9,10 @@ import {
   orderAgesS,
   type RegistryMetrics,
 } from '../metric-commands.ts';
-import type { EventReads } from './events.ts';
 import { lastNumber, numbersOf } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { everybody, headReader } from './outbox.ts';
+import type { Parts } from './parts.ts';
 import { numberFloors } from './restorations.ts';
 import { apiKey, caller, escrow, escrowInstruction, latestFiling, numberSequence } from './schema.ts';
 import { type Database, named, prepare, prepareMapped } from './statement.ts';
@@ -23,7 +23,7 @@ const finalStates = ['RELEASED', 'REFUNDED', 'CLOSED'] as const;
 type FinalState = (typeof finalStates)[number];
 
 /** The handler of metrics. */
-export function createMetricHandlers(database: Database, events: EventReads): Handlers<keyof MetricCommands> {
+export function createMetricHandlers({ database, events }: Parts): Handlers<keyof MetricCommands> {
   const orders = createOrderCounts(database);
   const numbers = createNumberMetrics(database);
   const { inReview, holdsEnding, nextLookUp, keysEnding } = prepare(database, {

@@ -4,10 +4,10 @@ import type { PartyRole } from '../../domain/escrow-terms.ts';
 import { type NewParty, type ProviderIds, partyNotFound } from '../../domain/party.ts';
 import { rejectViolations, type Violation } from '../../domain/violation.ts';
 import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.ts';
-import type { RecordAudit } from './audit-log.ts';
 import { createCallerRows } from './callers.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { oldestFirst, pageOf } from './paging.ts';
+import type { Parts } from './parts.ts';
 import { caller, filing, party } from './schema.ts';
 import {
   type Database,
@@ -70,9 +70,8 @@ export function createPartyRegister(database: Database) {
 
 /** Handlers of registering parties. */
 export function createPartyHandlers(
-  database: Database,
+  { database, recordAudit }: Parts,
   register: PartyRegister,
-  recordAudit: RecordAudit,
 ): Handlers<keyof PartyCommands> {
   const { find } = createCallerRows(database);
 

@@ -14,6 +14,7 @@ import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
 import type { EscrowRow } from './escrow-rows.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
+import type { Parts } from './parts.ts';
 import { deployment, escrow, providerNotification } from './schema.ts';
 import { type Database, equalsWithoutIndex, placeholdersFor, prepare } from './statement.ts';
 
@@ -25,9 +26,8 @@ const firstProvider = 'simulated';
 
 /** Handlers of reconciliation, and of orders for operators. */
 export const createReconciliationHandlers = (
-  database: Database,
+  { database, recordAudit }: Parts,
   books: EscrowBooks,
-  recordAudit: RecordAudit,
 ): Handlers<keyof ReconciliationCommands> => ({
   ...createCaseHandlers(books),
   UpdateOrder: createUpdate(books),

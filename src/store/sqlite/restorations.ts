@@ -4,18 +4,15 @@ import { restoredEventsGap } from '../../domain/event.ts';
 import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
 import { busiestStretch, randomStretch, safeNumberFloor } from '../../domain/number-gap.ts';
 import type { Restoration, RestorationCommands } from '../operator-commands.ts';
-import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { DatabaseError } from './location.ts';
 import { everybody } from './outbox.ts';
+import type { Parts } from './parts.ts';
 import { filing, type NumberKind, numberGap, numberSequence, restoration } from './schema.ts';
 import type { Database } from './statement.ts';
 
 /** Handlers of restorations. */
-export function createRestorationHandlers(
-  database: Database,
-  log: EvidenceLog,
-): Handlers<keyof RestorationCommands> {
+export function createRestorationHandlers({ database, log }: Parts): Handlers<keyof RestorationCommands> {
   const unserved = isNull(restoration.servedAtS);
   const newGaps = () =>
     database

@@ -3,14 +3,12 @@ import { erasedArtwork, retentionYears } from '../../domain/filing.ts';
 import { leafRanges } from '../../domain/leaf.ts';
 import type { ExpiredFiling, RetentionCommands } from '../operator-commands.ts';
 import { idempotencyRetentionS } from '../store.ts';
-import type { RecordAudit } from './audit-log.ts';
-import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { oldestFirst, pageOf } from './paging.ts';
+import type { Parts } from './parts.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
 import { type Database, named, placeholders, prepare, prepareMapped } from './statement.ts';
-import type { TrustedClock } from './trusted-clock.ts';
 
 /**
  * Leaves that one RECORDS_ERASED lists at most. An index has up to 16 digits, so a list of them is shorter than the 65,535 bytes
@@ -19,13 +17,8 @@ import type { TrustedClock } from './trusted-clock.ts';
 const listedMax = 3_000;
 
 /** Handlers of erasure. */
-export function createRetentionHandlers(
-  database: Database,
-  recordAudit: RecordAudit,
-  log: EvidenceLog,
-  clock: TrustedClock,
-  check: RecordCheck,
-): Handlers<keyof RetentionCommands> {
+export function createRetentionHandlers(parts: Parts): Handlers<keyof RetentionCommands> {
+  const { database, recordAudit, log, clock, check } = parts;
   const { $client: client } = database;
   const { selectEnd, forgetOutcomes } = prepare(database, {
     selectEnd: database

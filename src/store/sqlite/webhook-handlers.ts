@@ -23,15 +23,13 @@ import {
   type WebhookCommands,
   type WebhookOperator,
 } from '../webhook-commands.ts';
-import type { RecordAudit } from './audit-log.ts';
 import { createDeliveryRows } from './delivery-rows.ts';
-import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import type { Outbox } from './outbox.ts';
 import { newestFirst, oldestFirst, pageOf } from './paging.ts';
+import type { Parts } from './parts.ts';
 import { deployment, webhook, webhookDelivery } from './schema.ts';
-import { type Database, equalsWithoutIndex } from './statement.ts';
-import { readEventTypes, toWebhook, type WebhookRow, type WebhookRows, writeEventTypes } from './webhooks.ts';
+import { equalsWithoutIndex } from './statement.ts';
+import { readEventTypes, toWebhook, type WebhookRow, writeEventTypes } from './webhooks.ts';
 
 /** The columns of a StoredDelivery. */
 const deliveryColumns = {
@@ -53,13 +51,8 @@ const listedMax = 10_000;
 type ManagingCommands = Exclude<keyof WebhookCommands, 'ListSending' | 'ClaimDeliveries' | 'RecordAttempts'>;
 
 /** Handlers of the commands that manage endpoints. */
-export function createWebhookHandlers(
-  database: Database,
-  rows: WebhookRows,
-  events: EventReads,
-  recordAudit: RecordAudit,
-  outbox: Outbox,
-): Handlers<ManagingCommands> {
+export function createWebhookHandlers(parts: Parts): Handlers<ManagingCommands> {
+  const { database, webhooks: rows, events, recordAudit } = parts;
   const webhooksOf = (owner: number): number =>
     database.select({ webhooks: count() }).from(webhook).where(eq(webhook.callerId, owner)).get()?.webhooks ??
     0;
@@ -100,7 +93,7 @@ export function createWebhookHandlers(
     FindWebhook: reads((name) => toWebhook(rows.find(name))),
     BeginWebhookTest: reads(({ eventId, ...name }) => ({ eventId, webhook: toWebhook(rows.find(name)) })),
     EndWebhookTest: reads(({ eventId, result }) => ({ eventId, result })),
-    ChangeWebhook: createChange(database, rows, events, recordAudit, outbox),
+    ChangeWebhook: createChange(parts),
     RotateWebhookSecret: writes(({ sealedSecret, previousEndsAtS, by, ...name }) => {
       const row = rows.find(name);
       if (Buffer.compare(row.sealedSecret, sealedSecret) === 0) return toWebhook(row);
@@ -133,18 +126,14 @@ export function createWebhookHandlers(
         recordAudit(operator, 'webhook delete', row.webhookId, { before: auditedWebhook(row) });
       return { isDone: true };
     }),
-    ...createDeliveryLists(database, rows, events, recordAudit),
+    ...createDeliveryLists(parts),
   };
 }
 
 /** The handler that changes an endpoint. */
-function createChange(
-  database: Database,
-  rows: WebhookRows,
-  events: EventReads,
-  recordAudit: RecordAudit,
-  outbox: Outbox,
-): Handlers['ChangeWebhook'] {
+function createChange(parts: Parts): Handlers['ChangeWebhook'] {
+  const { database, webhooks: rows, events, recordAudit, outbox } = parts;
+
   /** Enables or disables an endpoint. If an operator disables it, its owner gets an event. */
   function setStatus(
     { id, callerId, webhookId }: WebhookRow,
@@ -197,13 +186,9 @@ function createChange(
 }
 
 /** Handlers that list deliveries and send events again. */
-function createDeliveryLists(
-  database: Database,
-  rows: WebhookRows,
-  events: EventReads,
-  recordAudit: RecordAudit,
-): Handlers<'ListDeliveries' | 'Redeliver'> {
-  const redeliver = createRedelivery(database, events);
+function createDeliveryLists(parts: Parts): Handlers<'ListDeliveries' | 'Redeliver'> {
+  const { database, webhooks: rows, recordAudit } = parts;
+  const redeliver = createRedelivery(parts);
 
   /** The sequence of the last delivery that a page with a status filter reads; undefined if it reads all. */
   const lastLookedAt = (isListed: SQL | undefined): number | undefined =>
@@ -254,10 +239,10 @@ function createDeliveryLists(
 type Redelivery = Redelivered & { readonly isChanged: boolean };
 
 /** Prepares the command `Redeliver`. */
-function createRedelivery(
-  database: Database,
-  events: EventReads,
-): (webhook: WebhookRow, which: Command<'Redeliver'>['which'], nowMs: number) => Redelivery {
+function createRedelivery({
+  database,
+  events,
+}: Parts): (webhook: WebhookRow, which: Command<'Redeliver'>['which'], nowMs: number) => Redelivery {
   const deliveries = createDeliveryRows(database);
 
   /** Makes an event due, or WAITING if an earlier one of its resource is open. Returns whether that changed its delivery. */
